@@ -1,0 +1,1 @@
+"""Agents, their versions, environments and model providers."""

@@ -1,0 +1,1 @@
+"""Wiring: settings, addresses, errors. No behaviour of the product lives here."""

@@ -1,0 +1,24 @@
+"""Sends live messages from synchronous code, over whichever layer is configured."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+
+
+def send(group: str, message: dict[str, Any]) -> None:
+    """Tell everyone in the group, once the current transaction (if any) is committed."""
+    layer = get_channel_layer()
+    if publish := getattr(layer, "publish", None):
+        publish(group, message)
+    else:
+        transaction.on_commit(partial(async_to_sync(layer.group_send), group, message))
+
+
+def is_well() -> bool:
+    """Whether this process hears what is sent. A layer that cannot tell is taken to be well."""
+    return bool(getattr(get_channel_layer(), "is_well", True))

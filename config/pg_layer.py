@@ -1,0 +1,203 @@
+"""A Channels layer over PostgreSQL's LISTEN and NOTIFY: rings, not a store.
+
+One connection per process listens, whatever the number of viewers; what arrives is handed on in
+memory. SQL may ring too: `pg_notify('switchyard_live', '<group> {"type": "log.grew"}')`, and a
+NOTIFY inside a transaction takes effect with it. Delivery is at most once. A receiver that could
+have missed something is told so by a message of its own:
+
+- `{"type": "layer.reconnected"}` after a gap in listening,
+- `{"type": "layer.overflowed"}` in place of what a full mailbox had to drop.
+
+Equal messages of one transaction arrive once: PostgreSQL folds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import orjson
+import structlog
+from channels.db import database_sync_to_async
+from channels.layers import BaseChannelLayer
+from django.db import connection
+
+from config.pg_listener import Listener
+from config.pg_payload import CHANNEL, Decoder, address_of, encode
+
+log = structlog.get_logger(__name__)
+
+Message = dict[str, Any]
+
+RECONNECTED: Message = {"type": "layer.reconnected"}
+OVERFLOWED: Message = {"type": "layer.overflowed"}
+#: A full mailbox that nobody emptied for this long belongs to a receiver that is gone.
+ABANDONED_SECONDS = 60.0
+
+
+class Mailbox:
+    """What waits for one receiver. A full one forgets everything and says so."""
+
+    def __init__(self, capacity: int) -> None:
+        self.queue: asyncio.Queue[Message] = asyncio.Queue(capacity)
+        self.emptied_at = time.monotonic()
+
+    async def take(self) -> Message:
+        self.emptied_at = time.monotonic()
+        message = await self.queue.get()
+        self.emptied_at = time.monotonic()
+        return message
+
+    def put(self, message: Message) -> bool:
+        """Keep the message. False when the receiver seems to be gone."""
+        if not self.queue.full():
+            self.queue.put_nowait(message)
+            return True
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.queue.put_nowait(dict(OVERFLOWED))
+        return time.monotonic() - self.emptied_at < ABANDONED_SECONDS
+
+
+class Mailroom:
+    """The mailboxes and groups of one event loop, behind its one listener."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.mailboxes: dict[str, Mailbox] = {}
+        self.groups: dict[str, set[str]] = {}
+        self.listener = Listener(take=self.deliver, missed=self.tell_all)
+        self._decoder = Decoder()
+
+    def mailbox(self, channel: str) -> Mailbox:
+        return self.mailboxes.setdefault(channel, Mailbox(self.capacity))
+
+    def deliver(self, payload: str) -> None:
+        """Hand a payload to whoever listens here; most payloads concern nobody."""
+        address = address_of(payload)
+        channels = self.groups.get(address) or (
+            {address.removeprefix("!")} & self.mailboxes.keys() if "!" in address else set()
+        )
+        if not channels:
+            return
+        try:
+            body = self._decoder.decode(payload)
+            for channel in list(channels) if body else ():
+                self.put(channel, orjson.loads(body))
+        except ValueError:
+            log.warning("live_payload_unreadable", address=address)
+
+    def tell_all(self) -> None:
+        for channel in {channel for group in self.groups.values() for channel in group}:
+            self.put(channel, dict(RECONNECTED))
+
+    def put(self, channel: str, message: Message) -> None:
+        if not self.mailbox(channel).put(message):
+            self.forget(channel)
+
+    def join(self, group: str, channel: str) -> None:
+        self.mailbox(channel)
+        self.groups.setdefault(group, set()).add(channel)
+
+    def leave(self, group: str, channel: str) -> None:
+        members = self.groups.get(group, set())
+        members.discard(channel)
+        if not members:
+            self.groups.pop(group, None)
+
+    def forget(self, channel: str) -> None:
+        self.mailboxes.pop(channel, None)
+        for group in [name for name, members in self.groups.items() if channel in members]:
+            self.leave(group, channel)
+
+
+class PostgresChannelLayer(BaseChannelLayer):
+    """Groups, and channels that belong to the process that made them."""
+
+    extensions = ["groups", "flush"]
+
+    def __init__(self, capacity: int = 1000) -> None:
+        super().__init__(capacity=capacity)
+        # async_to_sync makes loops of its own, and no connection can be shared between loops.
+        self._rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, Mailroom] = WeakKeyDictionary()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether everybody who wants to hear something can."""
+        return all(
+            room.listener.is_listening or not room.groups for room in list(self._rooms.values())
+        )
+
+    def publish(self, group: str, message: Message) -> None:
+        """Send from synchronous code, on Django's connection: with its transaction, if it has one."""
+        self.require_valid_group_name(group)
+        notify(encode(group, message))
+
+    async def group_send(self, group: str, message: Message) -> None:
+        """Send from asynchronous code, at once: a transaction of the caller has no say in it."""
+        await database_sync_to_async(self.publish, thread_sensitive=False)(group, message)
+
+    async def group_add(self, group: str, channel: str) -> None:
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        self._room.join(group, channel)
+        await self._room.listener.ready()
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        self._room.leave(group, channel)
+
+    async def new_channel(self, prefix: str = "specific") -> str:
+        channel = f"{prefix}.{secrets.token_hex(8)}!{secrets.token_hex(4)}"
+        self._room.mailbox(channel)
+        return channel
+
+    async def send(self, channel: str, message: Message) -> None:
+        """Send to one channel. A general one (without `!`) is heard in every process that has it."""
+        self.require_valid_channel_name(channel)
+        if "!" in channel and channel in self._room.mailboxes:
+            self._room.put(channel, orjson.loads(orjson.dumps(message)))
+            return
+        address = channel
+        if "!" not in channel:
+            address = f"!{channel}"
+            self._room.mailbox(channel)
+            await self._room.listener.ready()
+        await database_sync_to_async(notify, thread_sensitive=False)(encode(address, message))
+
+    async def receive(self, channel: str) -> Message:
+        self.require_valid_channel_name(channel)
+        mailbox = self._room.mailbox(channel)
+        try:
+            return await mailbox.take()
+        except asyncio.CancelledError:
+            # Channels has no call for the end of a channel; it cancels the one who waits.
+            self._room.forget(channel)
+            raise
+
+    async def flush(self) -> None:
+        self._room.mailboxes.clear()
+        self._room.groups.clear()
+
+    async def close(self) -> None:
+        await self._room.listener.close()
+        self._rooms.pop(asyncio.get_running_loop(), None)
+
+    @property
+    def _room(self) -> Mailroom:
+        loop = asyncio.get_running_loop()
+        room = self._rooms.get(loop)
+        if room is None:
+            room = self._rooms[loop] = Mailroom(self.capacity)
+        return room
+
+
+def notify(payloads: list[str]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [CHANNEL, payloads]
+        )

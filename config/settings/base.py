@@ -1,0 +1,272 @@
+"""What is the same however Switchyard runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from csp.constants import NONCE, NONE, SELF
+
+from config import env
+from config.embedded import socket_dir
+from config.logging import logging_config
+
+ROOT = env.ROOT
+DATA_DIR: Path = env.data_dir()
+HOST = env.text("HOST", "127.0.0.1")
+PORT = env.number("PORT", 8000)
+PUBLIC_URL = env.text("PUBLIC_URL", f"http://{HOST}:{PORT}")
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+    "django_filters",
+    "django_prometheus",
+    "django_q",
+    "django_structlog",
+    "django_vite",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "rest_framework",
+    "simple_history",
+    "tenants",
+    "agents",
+    "tools_app",
+    "memory",
+    "sessions_app",
+    "orchestrator",
+]
+
+MIDDLEWARE = [
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "tenants.middleware.PrincipalMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "simple_history.middleware.HistoryRequestMiddleware",
+    "config.problems.ProblemMiddleware",
+    "tenants.idempotency.IdempotencyMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+AUTH_USER_MODEL = "tenants.User"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "tenants.pages.context.frame",
+            ],
+        },
+    }
+]
+
+# ── Database ─────────────────────────────────────────────────────────────────
+DATABASE_URL = env.text("DATABASE_URL")
+EMBEDDED = not DATABASE_URL
+#: Connections one process may hold. Runs wait for models without one, so few are enough.
+DATABASE_POOL = env.number("DATABASE_POOL", 8)
+
+
+def _database() -> dict[str, Any]:
+    if DATABASE_URL:
+        address = env.database_address(DATABASE_URL)
+        where = {
+            "NAME": address.name,
+            "USER": address.user,
+            "PASSWORD": address.password,
+            "HOST": address.host,
+            "PORT": address.port,
+        }
+        options: dict[str, Any] = dict(address.options)
+    else:
+        where = {"NAME": "switchyard", "USER": "postgres", "HOST": str(socket_dir(DATA_DIR))}
+        options = {}
+    options |= {
+        "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 20},
+        "prepare_threshold": 1,
+    }
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **where,
+        "OPTIONS": options,
+        # One more round trip per borrowed connection, and a restart of PostgreSQL goes unnoticed.
+        "CONN_HEALTH_CHECKS": True,
+    }
+
+
+DATABASES = {"default": _database()}
+
+# ── Live frames ──────────────────────────────────────────────────────────────
+REDIS_URL = env.text("REDIS_URL")
+CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
+    "default": (
+        {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [REDIS_URL]},
+        }
+        if REDIS_URL
+        else {"BACKEND": "config.pg_layer.PostgresChannelLayer"}
+    )
+}
+
+# ── Workers ──────────────────────────────────────────────────────────────────
+WORKERS = env.number("WORKERS", 2)
+#: Runs that one worker process hosts at once; they mostly wait for a model.
+LANES_PER_WORKER = env.number("LANES_PER_WORKER", 600)
+LEASE_SECONDS = env.seconds("LEASE_SECONDS", 30)
+HEARTBEAT_SECONDS = env.seconds("HEARTBEAT_SECONDS", 5)
+#: A run that takes longer is stopped, even while its worker is well.
+RUN_DEADLINE_SECONDS = env.seconds("RUN_DEADLINE_SECONDS", 3600)
+#: A run that was lost this often without progress is dead.
+RUN_MAX_ATTEMPTS = env.number("RUN_MAX_ATTEMPTS", 5)
+SUPERVISOR_SECONDS = env.seconds("SUPERVISOR_SECONDS", 1)
+Q_CLUSTER: dict[str, Any] = {
+    "name": "lanes",
+    "broker_class": "sessions_app.broker.NotifyBroker",
+    "orm": "default",
+    "workers": WORKERS,
+    "timeout": 80_000,
+    "retry": 86_400,
+    "poll": 1,
+    "bulk": 16,
+    "queue_limit": 64,
+    "save_limit": -1,
+    "recycle": 1_000_000_000,
+    "guard_cycle": 0.5,
+    "scheduler": False,
+    "ack_failures": True,
+    "label": "Wake-ups",
+    "log_level": "WARNING",
+}
+
+# ── Identity ─────────────────────────────────────────────────────────────────
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "home"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend"
+    if env.text("EMAIL_HOST")
+    else "django.core.mail.backends.filebased.EmailBackend"
+)
+EMAIL_FILE_PATH = DATA_DIR / "mail"
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_PORT = env.number("EMAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("EMAIL_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_PASSWORD")
+EMAIL_USE_TLS = env.flag("EMAIL_TLS", default=True)
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "Switchyard <switchyard@localhost>")
+
+# ── HTTP ─────────────────────────────────────────────────────────────────────
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "EXCLUDE_URL_PREFIXES": (),
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        "style-src": [SELF, NONCE],
+        "img-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    },
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "tenants.authentication.KeyAuthentication",
+        "tenants.authentication.BrowserAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["tenants.permissions.HasWorkspace"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": [
+        "rest_framework.parsers.JSONParser",
+        "rest_framework.parsers.MultiPartParser",
+    ],
+    "DEFAULT_PAGINATION_CLASS": "tenants.pagination.NewestFirst",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_THROTTLE_CLASSES": ["tenants.throttle.PrincipalThrottle"],
+    "EXCEPTION_HANDLER": "config.problems.answer_exception",
+    "PAGE_SIZE": 50,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+#: Requests a minute per key or person; the public contract promises at least fifty a second.
+REQUESTS_PER_MINUTE = env.number("REQUESTS_PER_MINUTE", 6000)
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Switchyard",
+    "DESCRIPTION": "Build, run and watch AI agents.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+# ── Static files ─────────────────────────────────────────────────────────────
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [ROOT / "static"]
+DJANGO_VITE = {
+    "default": {
+        "dev_mode": False,
+        "manifest_path": ROOT / "static" / "dist" / "manifest.json",
+        "static_url_prefix": "dist",
+    }
+}
+
+# ── Words and times ──────────────────────────────────────────────────────────
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+
+LOGGING_CONFIG = None
+logging_config(level=env.text("LOG_LEVEL", "INFO"))

@@ -1,0 +1,31 @@
+"""The test suite: a cluster of its own, short leases, quick hashes."""
+
+from __future__ import annotations
+
+import os
+
+from config import env
+
+os.environ.setdefault("DATA_DIR", str(env.ROOT / "var" / "test"))
+
+from config.settings.base import *  # noqa: E402, F403
+from config.settings.base import DATABASES, Q_CLUSTER  # noqa: E402
+
+SECRET_KEY = "only-for-tests-" * 4  # noqa: S105
+SALT_KEY = ["only-for-tests"]
+ALLOWED_HOSTS = ["*"]
+DEBUG = False
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+# Several test runs may share the cluster: each has a database of its own.
+DATABASES["default"]["TEST"] = {"NAME": f"test_{env.text('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}"}
+# Test cases roll back on one connection; a pool would only hide who holds it.
+DATABASES["default"]["OPTIONS"].pop("pool")
+DATABASES["default"]["CONN_MAX_AGE"] = 0
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+Q_CLUSTER["name"] = "test"
+LEASE_SECONDS = 3
+HEARTBEAT_SECONDS = 1

@@ -1,0 +1,1 @@
+"""Sessions, their log, lanes and harness."""

@@ -1,0 +1,109 @@
+"""The event: one fact about a session, written once, in order, never changed."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
+from django.db import models
+from django.db.models import Q
+from django.db.models.fields.json import KT
+from django.db.models.functions import Now
+
+from sessions_app.models.session import Session
+from tenants.ids import uuid7
+from tenants.models import OwnedQuerySet, Workspace
+
+
+class SessionEventQuerySet(OwnedQuerySet):
+    def after(self, seq: int) -> Self:
+        return self.filter(seq__gt=seq).order_by("seq")
+
+
+class SessionEvent(models.Model):
+    """The columns `processed_at` and `processed_run` are set once, by the run that takes the event."""
+
+    class Type(models.TextChoices):
+        USER_MESSAGE = "user.message"
+        USER_MESSAGE_EDITED = "user.message_edited"
+        USER_MESSAGE_WITHDRAWN = "user.message_withdrawn"
+        USER_INTERRUPT = "user.interrupt"
+        USER_TOOL_CONFIRMATION = "user.tool_confirmation"
+        USER_CUSTOM_TOOL_RESULT = "user.custom_tool_result"
+        AGENT_MESSAGE = "agent.message"
+        AGENT_TOOL_USE = "agent.tool_use"
+        AGENT_CUSTOM_TOOL_USE = "agent.custom_tool_use"
+        AGENT_TOOL_RESULT = "agent.tool_result"
+        STATUS_CHANGED = "session.status_changed"
+        STATUS_IDLE = "session.status_idle"
+        CONTEXT_COMPACTED = "session.context_compacted"
+        CHILD_CREATED = "session.child_created"
+        CHILD_IDLE = "session.child_idle"
+        ERROR = "session.error"
+        RESOURCE_ATTACHED = "session.resource_attached"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
+    seq = models.BigIntegerField()
+    type = models.CharField(max_length=32, choices=Type)
+    payload = models.JSONField()
+    #: The run that wrote it. Not a constraint: a check per event would cost more than it tells.
+    run = models.ForeignKey(
+        "sessions_app.Run",
+        null=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="events",
+    )
+    processed_at = models.DateTimeField(null=True)
+    processed_run = models.ForeignKey(
+        "sessions_app.Run",
+        null=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    dedupe_key = models.CharField(max_length=80, null=True, editable=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects = SessionEventQuerySet.as_manager()
+
+    class Meta:
+        db_table = "session_messages"
+        ordering = ["session", "seq"]
+        indexes = [
+            GinIndex(
+                SearchVector(KT("payload__text"), config="english"),
+                condition=Q(type__in=["user.message", "agent.message"]),
+                name="event_by_words",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["session", "seq"], name="event_seq_is_unique"),
+            models.UniqueConstraint(
+                fields=["session", "dedupe_key"],
+                condition=Q(dedupe_key__isnull=False),
+                name="event_dedupe_key_is_unique",
+            ),
+            models.CheckConstraint(condition=Q(seq__gte=1), name="event_seq_starts_at_one"),
+            models.CheckConstraint(
+                condition=Q(processed_at=None, processed_run=None) | Q(processed_at__isnull=False),
+                name="event_is_taken_at_a_time",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} #{self.seq}"

@@ -1,0 +1,75 @@
+"""The tool ledger: what was asked of a tool, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.db import models
+from django.db.models import Q
+
+from sessions_app.models.run import Run
+from sessions_app.models.session import Session
+from tenants.ids import uuid7
+from tenants.models import OwnedModel, OwnedQuerySet
+
+
+class ToolExecutionQuerySet(OwnedQuerySet):
+    def open(self) -> Self:
+        """Calls whose one result is still to come."""
+        return self.filter(state__in=ToolExecution.OPEN)
+
+
+class ToolExecution(OwnedModel):
+    """Written before the tool runs. `unknown` means: it was started, and nobody saw it end."""
+
+    class State(models.TextChoices):
+        REQUESTED = "requested"
+        AWAITING_APPROVAL = "awaiting_approval"
+        RUNNING = "running"
+        COMPLETED = "completed"
+        ERROR = "error"
+        DENIED = "denied"
+        CANCELLED = "cancelled"
+        UNKNOWN = "unknown"
+
+    OPEN = (State.REQUESTED, State.AWAITING_APPROVAL, State.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="executions")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="executions")
+    tool_use_id = models.CharField(max_length=64)
+    name = models.CharField(max_length=160)
+    input = models.JSONField()
+    ownership = models.CharField(max_length=8, default="managed")
+    decision = models.CharField(max_length=5, default="allow")
+    decided_by = models.CharField(max_length=200, blank=True)
+    read_only = models.BooleanField(default=False)
+    idempotent = models.BooleanField(default=False)
+    state = models.CharField(max_length=17, choices=State, default=State.REQUESTED)
+    output = models.JSONField(null=True)
+    error = models.TextField(blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = ToolExecutionQuerySet.as_manager()
+
+    class Meta:
+        db_table = "tool_executions"
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(
+                fields=["session"],
+                condition=Q(state__in=["requested", "awaiting_approval", "running"]),
+                name="execution_open_by_session",
+            ),
+            models.Index(fields=["workspace", "-created_at"], name="execution_by_workspace"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "tool_use_id"], name="execution_is_one_per_call"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.state}"

@@ -1,0 +1,42 @@
+"""What a session was given to work with."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from sessions_app.models.session import Session
+from tenants.ids import uuid7
+from tenants.models import OwnedModel
+
+
+class ResourceAttachment(OwnedModel):
+    class Kind(models.TextChoices):
+        WORKSPACE_DIRECTORY = "workspace_directory"
+        LOCAL_FILE = "local_file"
+        LEARNINGS_MEMORY_STORE = "learnings_memory_store"
+        SESSION_RUNTIME_MEMORY = "session_runtime_memory"
+        VAULT = "vault"
+        REMOTE_FILE_STORE = "remote_file_store"
+        REPO_MOUNT = "repo_mount"
+
+    class Access(models.TextChoices):
+        READ_ONLY = "read_only"
+        READ_WRITE = "read_write"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="resources")
+    kind = models.CharField(max_length=24, choices=Kind)
+    source_ref = models.CharField(max_length=500, blank=True)
+    mount_path = models.CharField(max_length=200)
+    access = models.CharField(max_length=10, choices=Access, default=Access.READ_ONLY)
+
+    class Meta:
+        ordering = ["mount_path"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "mount_path"], name="resource_has_its_own_path"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.mount_path}"

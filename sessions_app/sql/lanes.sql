@@ -1,0 +1,387 @@
+-- The hot steps of a lane, one function each. The first statement of each takes the session's row,
+-- so that later ones see a fresh snapshot; a step that belongs to a run is refused when its epoch is stale.
+--
+--   SY404 no such session   SY409 busy   SY410 ended   SY412 stale epoch: somebody else holds the lane
+
+-- ── The log ──────────────────────────────────────────────────────────────────────────────────────
+
+CREATE FUNCTION refuse_event_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF tg_op = 'DELETE' THEN
+    -- The erasure of a whole workspace says so for its own transaction.
+    IF current_setting('switchyard.erasing', true) = old.workspace_id::text THEN RETURN old; END IF;
+    RAISE EXCEPTION 'events are append-only';
+  END IF;
+  IF old.processed_at IS NOT NULL OR new.processed_at IS NULL
+     OR (new.id, new.workspace_id, new.session_id, new.seq, new.type, new.payload, new.run_id,
+         new.dedupe_key, new.created_by_id, new.created_at)
+        IS DISTINCT FROM
+        (old.id, old.workspace_id, old.session_id, old.seq, old.type, old.payload, old.run_id,
+         old.dedupe_key, old.created_by_id, old.created_at) THEN
+    RAISE EXCEPTION 'events are append-only';
+  END IF;
+  RETURN new;
+END $$;
+
+CREATE TRIGGER event_is_append_only BEFORE UPDATE OR DELETE ON session_messages
+  FOR EACH ROW EXECUTE FUNCTION refuse_event_change();
+
+-- The only INSERT into the log. `events` is [{id, type, payload, dedupe_key}]; the caller holds the
+-- session's row and stores the new last_seq, which is the answer.
+CREATE FUNCTION log_write(s agent_sessions, events jsonb, run uuid, author uuid) RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO session_messages
+    (id, workspace_id, session_id, seq, type, payload, run_id, dedupe_key, created_by_id, created_at)
+  SELECT (e.event ->> 'id')::uuid, s.workspace_id, s.id, s.last_seq + e.nth, e.event ->> 'type',
+         e.event -> 'payload', run, e.event ->> 'dedupe_key', author, clock_timestamp()
+  FROM jsonb_array_elements(events) WITH ORDINALITY AS e(event, nth);
+  RETURN s.last_seq + jsonb_array_length(events);
+END $$;
+
+-- A UUID version 7, on servers that have no uuidv7() of their own too.
+CREATE FUNCTION new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
+  SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
+          || substr(chance, 1, 3) || substr('89ab', 1 + floor(random() * 4)::int, 1)
+          || substr(chance, 18, 15))::uuid
+    FROM replace(gen_random_uuid()::text, '-', '') AS chance
+$$;
+
+CREATE FUNCTION new_event(type text, payload jsonb) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT jsonb_build_object('id', new_id(), 'type', type, 'payload', payload)
+$$;
+
+CREATE FUNCTION status_event(was text, becomes text, reason text) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT new_event('session.status_changed',
+                   jsonb_build_object('from', was, 'to', becomes, 'reason', reason))
+$$;
+
+CREATE FUNCTION idle_event(stop_reason text, blocking jsonb) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT new_event('session.status_idle',
+                   jsonb_build_object('stop_reason', stop_reason, 'blocking', blocking))
+$$;
+
+-- Lock the session. With an epoch, only its holder passes.
+CREATE FUNCTION lane_lock(sid uuid, held_epoch bigint) RETURNS agent_sessions LANGUAGE plpgsql AS $$
+DECLARE s agent_sessions;
+BEGIN
+  SELECT * INTO s FROM agent_sessions WHERE id = sid FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RAISE EXCEPTION 'no such session' USING errcode = 'SY404'; END IF;
+  IF held_epoch IS NOT NULL AND s.lane_epoch <> held_epoch THEN
+    RAISE EXCEPTION 'the lane has another holder' USING errcode = 'SY412';
+  END IF;
+  RETURN s;
+END $$;
+
+-- Append several events at once; returns the seq of the last.
+CREATE FUNCTION log_append(sid uuid, held_epoch bigint, run uuid, author uuid, events jsonb)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE s agent_sessions; seq bigint;
+BEGIN
+  s := lane_lock(sid, held_epoch);
+  seq := log_write(s, events, run, author);
+  UPDATE agent_sessions SET last_seq = seq, active_at = clock_timestamp() WHERE id = sid;
+  RETURN seq;
+END $$;
+
+-- ── Accepting a message ──────────────────────────────────────────────────────────────────────────
+
+CREATE FUNCTION lane_accept(sid uuid, event jsonb, author uuid, mode text, prio smallint, run_id uuid,
+  OUT seq bigint, OUT run uuid, OUT event_id uuid, OUT replayed boolean)
+LANGUAGE plpgsql AS $$
+DECLARE s agent_sessions; first_rank double precision;
+BEGIN
+  s := lane_lock(sid, NULL);
+  replayed := false;
+  IF event ->> 'dedupe_key' IS NOT NULL THEN
+    SELECT m.seq, m.id INTO seq, event_id FROM session_messages m
+     WHERE m.session_id = sid AND m.dedupe_key = event ->> 'dedupe_key';
+    IF FOUND THEN
+      SELECT q.id INTO run FROM agent_run_queue q
+       WHERE q.session_id = sid AND q.message_seqs @> ARRAY[lane_accept.seq]
+       ORDER BY q.created_at LIMIT 1;
+      replayed := true;
+      RETURN;
+    END IF;
+  END IF;
+  IF s.status = 'terminated' OR s.archived_at IS NOT NULL THEN
+    RAISE EXCEPTION 'the session has ended' USING errcode = 'SY410';
+  END IF;
+  IF mode = 'reject' AND (s.status <> 'idle' OR EXISTS (
+      SELECT 1 FROM agent_run_queue q WHERE q.session_id = sid AND q.status = 'queued')) THEN
+    RAISE EXCEPTION 'the session is busy' USING errcode = 'SY409';
+  END IF;
+
+  seq := log_write(s, jsonb_build_array(event), NULL, author);
+  event_id := (event ->> 'id')::uuid;
+  UPDATE agent_sessions SET last_seq = lane_accept.seq, active_at = clock_timestamp() WHERE id = sid;
+
+  IF mode = 'steer' THEN
+    UPDATE agent_run_queue q SET message_seqs = q.message_seqs || lane_accept.seq
+     WHERE q.session_id = sid AND q.status = 'running' RETURNING q.id INTO run;
+  ELSIF mode = 'collect' THEN
+    UPDATE agent_run_queue q SET message_seqs = q.message_seqs || lane_accept.seq
+     WHERE q.id = (SELECT w.id FROM agent_run_queue w WHERE w.session_id = sid
+                    AND w.status = 'queued' AND w.on_busy = 'collect' ORDER BY w.rank DESC LIMIT 1)
+    RETURNING q.id INTO run;
+  ELSIF mode = 'interrupt' THEN
+    SELECT min(q.rank) - 1 INTO first_rank FROM agent_run_queue q
+     WHERE q.session_id = sid AND q.status = 'queued';
+  END IF;
+  IF run IS NULL THEN
+    run := run_id;
+    INSERT INTO agent_run_queue
+      (id, workspace_id, session_id, created_by_id, on_busy, priority, rank, message_seqs, created_at)
+    VALUES (run, s.workspace_id, sid, author, mode, prio, coalesce(first_rank, seq), ARRAY[seq],
+            clock_timestamp());
+    IF s.status IN ('idle', 'rescheduling') THEN PERFORM pg_notify('switchyard_wake', sid::text); END IF;
+  END IF;
+END $$;
+
+-- ── Holding the lane ─────────────────────────────────────────────────────────────────────────────
+
+-- The caller holds the session's row, in `s` as it should be stored. Starts the next due run, or
+-- leaves the lane with `rest` as its status.
+CREATE FUNCTION lane_next(s agent_sessions, rest text, owner uuid, lease double precision,
+  deadline double precision, OUT run uuid, OUT epoch bigint)
+LANGUAGE plpgsql AS $$
+DECLARE q agent_run_queue;
+BEGIN
+  SELECT * INTO q FROM agent_run_queue w
+   WHERE w.session_id = s.id AND w.status = 'queued'
+     AND (w.not_before IS NULL OR w.not_before <= clock_timestamp())
+     AND (rest <> 'requires_action' OR w.resumes)
+   ORDER BY w.resumes DESC, w.priority DESC, w.rank, w.id LIMIT 1;
+  IF NOT FOUND OR owner IS NULL THEN
+    UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = s.lane_epoch, status = rest,
+      lease_owner = NULL, lease_expires = NULL, active_at = clock_timestamp() WHERE id = s.id;
+    RETURN;
+  END IF;
+  run := q.id;
+  epoch := s.lane_epoch + 1;
+  UPDATE agent_run_queue w SET status = 'running', attempts = w.attempts + 1, epoch = lane_next.epoch,
+    claimed_seq = s.last_seq + 1, not_before = NULL,
+    started_at = coalesce(w.started_at, clock_timestamp()),
+    deadline = clock_timestamp() + make_interval(secs => lane_next.deadline)
+   WHERE w.id = run;
+  UPDATE session_messages m SET processed_at = clock_timestamp(), processed_run_id = run
+   WHERE m.session_id = s.id AND m.seq = ANY (q.message_seqs) AND m.processed_at IS NULL;
+  s.last_seq := log_write(s, jsonb_build_array(status_event(rest, 'running',
+    CASE WHEN q.attempts > 0 THEN 'recovered' WHEN q.resumes THEN 'resumed' ELSE 'message' END)),
+    run, NULL);
+  UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = lane_next.epoch, status = 'running',
+    lease_owner = owner, lease_expires = clock_timestamp() + make_interval(secs => lease),
+    active_at = clock_timestamp() WHERE id = s.id;
+END $$;
+
+CREATE FUNCTION lane_claim(sid uuid, owner uuid, lease double precision, deadline double precision,
+  OUT run uuid, OUT epoch bigint)
+LANGUAGE plpgsql AS $$
+DECLARE s agent_sessions;
+BEGIN
+  SELECT * INTO s FROM agent_sessions WHERE id = sid FOR NO KEY UPDATE;
+  IF NOT FOUND OR s.status IN ('running', 'terminated') THEN RETURN; END IF;
+  IF NOT EXISTS (SELECT 1 FROM agent_run_queue w WHERE w.session_id = sid AND w.status = 'queued') THEN
+    RETURN;
+  END IF;
+  SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, s.status, owner, lease, deadline) n;
+END $$;
+
+-- Messages that joined the run since it was last asked. Taking them is what makes them steered.
+CREATE FUNCTION lane_steered(s agent_sessions, rid uuid) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE n int;
+BEGIN
+  UPDATE session_messages m SET processed_at = clock_timestamp(), processed_run_id = rid
+   WHERE m.session_id = s.id AND m.processed_at IS NULL AND m.type = 'user.message'
+     AND m.seq = ANY ((SELECT q.message_seqs FROM agent_run_queue q WHERE q.id = rid)::bigint[]);
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+END $$;
+
+-- Write a step of a run; then take what was steered into it. Returns how many messages joined.
+CREATE FUNCTION lane_step(sid uuid, held_epoch bigint, rid uuid, events jsonb) RETURNS int
+LANGUAGE plpgsql AS $$
+DECLARE s agent_sessions;
+BEGIN
+  s := lane_lock(sid, held_epoch);
+  IF jsonb_array_length(events) > 0 THEN
+    UPDATE agent_sessions SET last_seq = log_write(s, events, rid, NULL), active_at = clock_timestamp()
+     WHERE id = sid;
+    DELETE FROM session_drafts d WHERE d.session_id = sid;
+  END IF;
+  RETURN lane_steered(s, rid);
+END $$;
+
+CREATE FUNCTION lane_blocking(sid uuid) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT coalesce(jsonb_agg(t.tool_use_id ORDER BY t.id), '[]') FROM tool_executions t
+   WHERE t.session_id = sid
+     AND (t.state = 'awaiting_approval' OR t.state = 'running' AND t.ownership = 'custom')
+$$;
+
+-- End a run and start the next one in the same commit. `outcome` is completed or failed; with the stop
+-- reason requires_action the lane parks. `goes_on` says that the run is not over after all: a message
+-- was steered into it, or what blocked it was answered meanwhile.
+CREATE FUNCTION lane_finish(sid uuid, held_epoch bigint, rid uuid, events jsonb, outcome text, reason text,
+  result jsonb, error jsonb, usage jsonb, owner uuid, lease double precision, deadline double precision,
+  OUT goes_on boolean, OUT run uuid, OUT epoch bigint)
+LANGUAGE plpgsql AS $$
+DECLARE s agent_sessions; blocking jsonb := '[]'; rest text := 'idle';
+BEGIN
+  s := lane_lock(sid, held_epoch);
+  s.last_seq := log_write(s, events, rid, NULL);
+  DELETE FROM session_drafts d WHERE d.session_id = sid;
+  goes_on := false;
+  IF reason = 'requires_action' THEN
+    blocking := lane_blocking(sid);
+    rest := 'requires_action';
+    goes_on := blocking = '[]';
+  ELSIF outcome = 'completed' AND reason = 'end_turn' THEN
+    goes_on := lane_steered(s, rid) > 0;
+  END IF;
+  IF goes_on THEN
+    UPDATE agent_sessions SET last_seq = s.last_seq, active_at = clock_timestamp() WHERE id = sid;
+    RETURN;
+  END IF;
+  s.last_seq := log_write(s, jsonb_build_array(idle_event(reason, blocking)), rid, NULL);
+  UPDATE agent_run_queue q SET status = outcome, stop_reason = reason, result = lane_finish.result,
+    error = lane_finish.error, usage = lane_finish.usage, finished_at = clock_timestamp()
+   WHERE q.id = rid;
+  PERFORM lane_requeue_steered(s, rid);
+  SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, rest, owner, lease, deadline) n;
+END $$;
+
+-- Messages that were steered into a run which ended without taking them get a run of their own.
+CREATE FUNCTION lane_requeue_steered(s agent_sessions, rid uuid) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO agent_run_queue
+    (id, workspace_id, session_id, created_by_id, on_busy, rank, message_seqs, created_at)
+  SELECT new_id(), s.workspace_id, s.id, m.created_by_id, 'followup', m.seq, ARRAY[m.seq],
+         clock_timestamp()
+    FROM session_messages m JOIN agent_run_queue q ON q.id = rid
+   WHERE m.session_id = s.id AND m.seq = ANY (q.message_seqs) AND m.processed_at IS NULL
+     AND NOT EXISTS (SELECT 1 FROM session_messages w WHERE w.session_id = s.id
+          AND w.type = 'user.message_withdrawn' AND (w.payload ->> 'seq')::bigint = m.seq)
+$$;
+
+-- Give a run back: to the queue, due after `delay`, with its lane free. `lost` counts against it.
+CREATE FUNCTION lane_hand_back(s agent_sessions, rid uuid, lost boolean, delay double precision,
+  max_losses int, reason text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE q agent_run_queue; progressed boolean; becomes text := 'queued'; rest text := 'rescheduling';
+  events jsonb;
+BEGIN
+  SELECT * INTO q FROM agent_run_queue w WHERE w.id = rid;
+  progressed := EXISTS (SELECT 1 FROM session_messages m WHERE m.session_id = s.id
+    AND m.seq > q.claimed_seq AND m.run_id = rid AND m.type LIKE 'agent.%');
+  q.losses := CASE WHEN NOT lost OR progressed THEN 0 ELSE q.losses + 1 END;
+  IF q.losses >= max_losses OR q.attempts >= 20 * max_losses THEN becomes := 'dead'; rest := 'idle'; END IF;
+  UPDATE agent_run_queue w SET status = becomes, losses = q.losses, epoch = NULL,
+    not_before = CASE WHEN becomes = 'queued' AND delay > 0
+                      THEN clock_timestamp() + make_interval(secs => delay) END,
+    stop_reason = CASE WHEN becomes = 'dead' THEN 'retries_exhausted' ELSE '' END,
+    error = CASE WHEN becomes = 'dead' THEN jsonb_build_object('code', 'run_dead', 'message', reason)
+                 ELSE w.error END,
+    finished_at = CASE WHEN becomes = 'dead' THEN clock_timestamp() END
+   WHERE w.id = rid;
+  IF becomes = 'dead' THEN
+    events := jsonb_build_array(
+      new_event('session.error', jsonb_build_object('code', 'run_dead', 'retryable', true, 'run_id', rid,
+        'message', 'This run was lost again and again without progress: ' || reason)),
+      idle_event('retries_exhausted', '[]'));
+    PERFORM lane_requeue_steered(s, rid);
+  ELSE
+    events := jsonb_build_array(status_event('running', 'rescheduling', reason));
+  END IF;
+  UPDATE agent_sessions SET last_seq = log_write(s, events, rid, NULL), lane_epoch = s.lane_epoch + 1,
+    status = rest, lease_owner = NULL, lease_expires = NULL, active_at = clock_timestamp()
+   WHERE id = s.id;
+  DELETE FROM session_drafts d WHERE d.session_id = s.id;
+  PERFORM pg_notify('switchyard_wake', s.id::text) WHERE delay <= 0;
+  RETURN becomes;
+END $$;
+
+-- A holder gives its run back: at shutdown, or to try again later.
+CREATE FUNCTION lane_release(sid uuid, held_epoch bigint, rid uuid, lost boolean, delay double precision,
+  max_losses int, reason text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN lane_hand_back(lane_lock(sid, held_epoch), rid, lost, delay, max_losses, reason);
+END $$;
+
+-- The supervisor takes back what nobody holds any more. Fences the old holder at once.
+CREATE FUNCTION lane_reap(max_losses int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE r record; s agent_sessions;
+BEGIN
+  FOR r IN SELECT a.id FROM agent_sessions a
+            WHERE a.status = 'running' AND a.lease_expires < clock_timestamp() ORDER BY a.id LOOP
+    SELECT * INTO s FROM agent_sessions a WHERE a.id = r.id AND a.status = 'running'
+       AND a.lease_expires < clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    PERFORM lane_hand_back(s, q.id, true, 0, max_losses, 'lease expired')
+       FROM agent_run_queue q WHERE q.session_id = s.id AND q.status = 'running';
+    RETURN NEXT s.id;
+  END LOOP;
+END $$;
+
+-- ── Stopping ─────────────────────────────────────────────────────────────────────────────────────
+
+-- Stop what runs or waits in this session, now. What was being written is kept; every open call gets
+-- its one result. Returns the run that was stopped.
+CREATE FUNCTION lane_stop(sid uuid, author uuid, interrupt jsonb, reason text, outcome text, error jsonb,
+  OUT seq bigint, OUT stopped uuid)
+LANGUAGE plpgsql AS $$
+DECLARE s agent_sessions; d session_drafts; events jsonb; was text;
+BEGIN
+  s := lane_lock(sid, NULL);
+  was := s.status;
+  IF interrupt IS NOT NULL THEN
+    s.last_seq := log_write(s, jsonb_build_array(interrupt), NULL, author);
+    UPDATE session_messages m SET processed_at = clock_timestamp() WHERE m.id = (interrupt ->> 'id')::uuid;
+  END IF;
+  seq := s.last_seq;
+  IF was NOT IN ('running', 'requires_action', 'rescheduling') THEN
+    UPDATE agent_sessions SET last_seq = s.last_seq, active_at = clock_timestamp() WHERE id = sid;
+    RETURN;
+  END IF;
+  SELECT q.id INTO stopped FROM agent_run_queue q WHERE q.session_id = sid
+     AND (q.status = 'running' OR q.status = 'queued' AND (q.resumes OR q.attempts > 0))
+   ORDER BY q.status = 'running' DESC LIMIT 1;
+  SELECT * INTO d FROM session_drafts w WHERE w.session_id = sid AND w.epoch = s.lane_epoch;
+  events := CASE WHEN d.text <> '' THEN jsonb_build_array(jsonb_build_object('id', d.event_id,
+      'type', 'agent.message',
+      'payload', jsonb_build_object('text', d.text, 'interrupted', true))) ELSE '[]'::jsonb END;
+  DELETE FROM session_drafts w WHERE w.session_id = sid;
+  WITH closed AS (
+    UPDATE tool_executions t SET state = 'cancelled', error = 'Stopped before it ended.',
+      finished_at = clock_timestamp()
+     WHERE t.session_id = sid AND t.state IN ('requested', 'awaiting_approval', 'running')
+    RETURNING t.id, t.tool_use_id, t.name)
+  SELECT events || coalesce(jsonb_agg(new_event('agent.tool_result', jsonb_build_object(
+      'tool_use_id', c.tool_use_id, 'name', c.name, 'state', 'cancelled', 'output', NULL,
+      'error', 'Stopped before it ended.')) ORDER BY c.id), '[]') INTO events FROM closed c;
+  IF error IS NOT NULL THEN events := events || jsonb_build_array(new_event('session.error', error)); END IF;
+  s.last_seq := log_write(s, events || jsonb_build_array(idle_event(reason, '[]')), stopped, NULL);
+  UPDATE agent_run_queue q SET status = outcome, stop_reason = reason, finished_at = clock_timestamp(),
+    error = lane_stop.error WHERE q.id = stopped;
+  IF stopped IS NOT NULL THEN PERFORM lane_requeue_steered(s, stopped); END IF;
+  UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = s.lane_epoch + 1, status = 'idle',
+    lease_owner = NULL, lease_expires = NULL, active_at = clock_timestamp() WHERE id = sid;
+  PERFORM pg_notify('switchyard_stop', sid::text);
+  PERFORM pg_notify('switchyard_wake', sid::text) WHERE EXISTS (
+    SELECT 1 FROM agent_run_queue q WHERE q.session_id = sid AND q.status = 'queued');
+END $$;
+
+-- ── The draft ────────────────────────────────────────────────────────────────────────────────────
+
+-- Add text to the draft of a running answer. A stale writer changes nothing and is told so.
+CREATE FUNCTION lane_draft(sid uuid, held_epoch bigint, rid uuid, eid uuid, more text) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  -- No lock: who reads a draft compares its epoch with the lane's.
+  IF NOT EXISTS (SELECT 1 FROM agent_sessions s WHERE s.id = sid AND s.lane_epoch = held_epoch) THEN
+    RETURN false;
+  END IF;
+  INSERT INTO session_drafts AS d (session_id, event_id, run_id, epoch, text)
+  VALUES (sid, eid, rid, held_epoch, more)
+  ON CONFLICT (session_id) DO UPDATE SET
+    text = CASE WHEN d.event_id = eid THEN d.text || more ELSE more END,
+    event_id = eid, run_id = rid, epoch = held_epoch;
+  RETURN true;
+END $$;

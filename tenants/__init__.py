@@ -1,0 +1,1 @@
+"""Who is who, what belongs to whom, and who may do what."""

@@ -1,0 +1,74 @@
+"""API keys: issued, found, revoked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from config.faults import Invalid, NotFound
+from tenants.models import ApiKey, User
+from tenants.tokens import digest, new_token
+
+PREFIX = "sy_"
+TOUCH_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IssuedKey:
+    """A new key with the only copy of its secret."""
+
+    key: ApiKey
+    secret: str
+
+
+def issue_key(
+    *,
+    workspace_id: UUID,
+    name: str,
+    scope: str = ApiKey.Scope.RUN,
+    expires_at: datetime | None = None,
+    created_by: User | None = None,
+) -> IssuedKey:
+    if scope not in ApiKey.Scope.values:
+        raise Invalid(f"A key's scope is one of {', '.join(ApiKey.Scope.values)}.")
+    if expires_at and expires_at <= timezone.now():
+        raise Invalid("A key must expire in the future.")
+    secret = PREFIX + new_token()
+    key = ApiKey.objects.create(
+        workspace_id=workspace_id,
+        name=name.strip() or "Unnamed key",
+        prefix=secret[:10],
+        digest=digest(secret),
+        scope=scope,
+        expires_at=expires_at,
+        created_by=created_by,
+    )
+    key.refresh_from_db(fields=["created_at"])
+    return IssuedKey(key=key, secret=secret)
+
+
+def find_key(secret: str) -> ApiKey | None:
+    """The valid key with this secret, with its workspace and maker."""
+    if not secret.startswith(PREFIX):
+        return None
+    keys = ApiKey.objects.valid().select_related("workspace", "created_by")
+    return keys.filter(digest=digest(secret)).first()
+
+
+def touch(key: ApiKey) -> None:
+    """Remember the use, at most once a minute: reading must not write every time."""
+    now = timezone.now()
+    if key.last_used_at is None or now - key.last_used_at > TOUCH_EVERY:
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+
+
+def revoke_key(*, workspace_id: UUID, key_id: UUID) -> None:
+    """Close the door at once. Revoking twice is harmless."""
+    keys = ApiKey.objects.for_workspace(workspace_id).filter(pk=key_id)
+    if not keys.exists():
+        raise NotFound
+    keys.filter(revoked_at=None).update(revoked_at=Now())

@@ -1,0 +1,32 @@
+"""Prints a new API key and nothing else."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from tenants.keys import issue_key
+from tenants.models import ApiKey
+from tenants.workspaces import create_workspace, find_workspace
+
+
+class Command(BaseCommand):
+    help = "Issue an API key for a workspace and print it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--workspace", required=True, help="its name or slug")
+        parser.add_argument("--create", action="store_true", help="make the workspace if missing")
+        parser.add_argument("--scope", choices=ApiKey.Scope.values, default=ApiKey.Scope.RUN)
+        parser.add_argument("--name", default="command line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        name = options["workspace"]
+        workspace = find_workspace(name)
+        if workspace is None:
+            if not options["create"]:
+                raise CommandError(f"There is no workspace {name!r}. Add --create to make it.")
+            workspace = create_workspace(name=name, owner=None)
+        issued = issue_key(workspace_id=workspace.pk, name=options["name"], scope=options["scope"])
+        self.stdout.write(issued.secret)

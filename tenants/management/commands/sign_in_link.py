@@ -1,0 +1,31 @@
+"""Prints a link that signs one person in, once."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.urls import reverse
+
+from tenants.accounts import make_sign_in_link
+from tenants.models import User
+
+
+class Command(BaseCommand):
+    help = "Print a one-time sign-in link, for who has lost every other way in."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("email", nargs="?", help="default: the first owner")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        users = User.objects.filter(is_active=True)
+        if options["email"]:
+            user = users.filter(email__iexact=options["email"]).first()
+        else:
+            user = users.filter(is_superuser=True).order_by("created_at").first()
+        if user is None:
+            raise CommandError("There is no such person.")
+        path = reverse("sign_in_link", args=[make_sign_in_link(user)])
+        self.stdout.write(f"{settings.PUBLIC_URL}{path}")

@@ -1,0 +1,142 @@
+"""Who belongs to a workspace: invitations, roles, leaving."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.core.mail import send_mail
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from config.faults import Conflict, Forbidden, Invalid, LastOwner, LinkExpired, NotFound
+from tenants.access import Principal, authorise
+from tenants.models import Invitation, Membership, User, Workspace
+from tenants.tokens import digest, new_token
+
+INVITATION_LIFE = timedelta(days=7)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentInvitation:
+    """An invitation with the only copy of its secret word."""
+
+    invitation: Invitation
+    token: str
+
+
+def _check_may_grant(principal: Principal, role: str) -> None:
+    """Only an owner makes owners."""
+    if role not in Membership.Role.values:
+        raise Invalid(f"A role is one of {', '.join(Membership.Role.values)}.")
+    if role == Membership.Role.OWNER and not principal.may("own"):
+        raise Forbidden("Only an owner can make somebody an owner.")
+
+
+@transaction.atomic
+def invite(principal: Principal, *, email: str, role: str) -> SentInvitation:
+    """Offer a place. A second invitation to the same address replaces the first."""
+    workspace_id = authorise(principal, "admin")
+    _check_may_grant(principal, role)
+    email = email.strip().lower()
+    if Membership.objects.filter(workspace_id=workspace_id, user__email=email).exists():
+        raise Conflict("This person is a member already.")
+    token = new_token()
+    Invitation.objects.for_workspace(workspace_id).filter(email=email, accepted_at=None).delete()
+    invitation = Invitation.objects.create(
+        workspace_id=workspace_id,
+        email=email,
+        role=role,
+        digest=digest(token),
+        expires_at=timezone.now() + INVITATION_LIFE,
+        created_by=principal.user,
+    )
+    return SentInvitation(invitation=invitation, token=token)
+
+
+def mail_invitation(invitation: Invitation, address: str) -> None:
+    """Send the link by mail. A failing mail server does not undo the invitation."""
+    workspace = Workspace.objects.get(pk=invitation.workspace_id)
+    send_mail(
+        f"Join {workspace.name} on Switchyard",
+        f"You were invited to the workspace {workspace.name} as {invitation.role}.\n\n{address}\n\n"
+        "The link works for seven days.",
+        None,
+        [invitation.email],
+        fail_silently=True,
+    )
+
+
+def find_invitation(token: str) -> Invitation:
+    open_ones = Invitation.objects.filter(accepted_at=None, expires_at__gt=Now())
+    found = open_ones.filter(digest=digest(token)).select_related("workspace").first()
+    if found is None:
+        raise LinkExpired("This invitation was used already, withdrawn, or is too old.")
+    return found
+
+
+@transaction.atomic
+def accept_invitation(token: str, user: User) -> Membership:
+    """Take the place. The bearer of the link may use another address than the invited one."""
+    find_invitation(token)
+    taken = Invitation.objects.filter(digest=digest(token), accepted_at=None)
+    invitation = taken.select_for_update().first()
+    if invitation is None:
+        raise LinkExpired
+    taken.update(accepted_at=Now())
+    membership, _ = Membership.objects.get_or_create(
+        workspace_id=invitation.workspace_id, user=user, defaults={"role": invitation.role}
+    )
+    return membership
+
+
+def withdraw_invitation(principal: Principal, invitation_id: UUID) -> None:
+    workspace_id = authorise(principal, "admin")
+    invitations = Invitation.objects.for_workspace(workspace_id).filter(accepted_at=None)
+    deleted, _ = invitations.filter(pk=invitation_id).delete()
+    if not deleted:
+        raise NotFound
+
+
+@transaction.atomic
+def change_role(principal: Principal, membership_id: UUID, role: str) -> Membership:
+    membership = _locked(principal, membership_id)
+    authorise(principal, "admin", membership)
+    _check_may_grant(principal, role)
+    if membership.role == Membership.Role.OWNER and role != Membership.Role.OWNER:
+        _check_may_grant(principal, Membership.Role.OWNER)
+        _check_another_owner(membership)
+    membership.role = role
+    membership.save(update_fields=["role"])
+    return membership
+
+
+@transaction.atomic
+def remove_member(principal: Principal, membership_id: UUID) -> None:
+    """Take somebody out, or leave."""
+    membership = _locked(principal, membership_id)
+    leaving = principal.user is not None and membership.user_id == principal.user.pk
+    authorise(principal, "read" if leaving and not principal.key else "admin", membership)
+    if membership.role == Membership.Role.OWNER:
+        if not leaving:
+            _check_may_grant(principal, Membership.Role.OWNER)
+        _check_another_owner(membership)
+    membership.delete()
+
+
+def _locked(principal: Principal, membership_id: UUID) -> Membership:
+    """The membership, with its workspace locked so that two owners cannot leave at once."""
+    workspace_id = authorise(principal, "read")
+    Workspace.objects.select_for_update().get(pk=workspace_id)
+    membership = Membership.objects.for_workspace(workspace_id).filter(pk=membership_id).first()
+    if membership is None:
+        raise NotFound
+    return membership
+
+
+def _check_another_owner(membership: Membership) -> None:
+    others = Membership.objects.for_workspace(membership.workspace_id).exclude(pk=membership.pk)
+    if not others.filter(role=Membership.Role.OWNER).exists():
+        raise LastOwner

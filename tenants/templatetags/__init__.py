@@ -1,0 +1,1 @@
+"""Tags that templates of every app share."""

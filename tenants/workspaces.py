@@ -1,0 +1,40 @@
+"""Workspaces: made, named, found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from secrets import token_hex
+
+from django.db import transaction
+from django.utils.text import slugify
+
+from config.faults import Invalid
+from tenants.models import Membership, User, Workspace
+
+#: What other apps put into every new workspace (example agents, a default environment).
+furnishings: list[Callable[[Workspace, User | None], None]] = []
+
+
+@transaction.atomic
+def create_workspace(*, name: str, owner: User | None) -> Workspace:
+    """A furnished workspace. Without an owner it is for programs only."""
+    name = name.strip()
+    if not name:
+        raise Invalid("A workspace needs a name.")
+    slug = slugify(name)[:80] or "workspace"
+    if Workspace.objects.filter(slug=slug).exists():
+        slug = f"{slug}-{token_hex(3)}"
+    workspace = Workspace.objects.create(name=name[:80], slug=slug)
+    if owner:
+        Membership.objects.create(
+            workspace=workspace, user=owner, role=Membership.Role.OWNER, created_by=owner
+        )
+    for furnish in furnishings:
+        furnish(workspace, owner)
+    return workspace
+
+
+def find_workspace(name: str) -> Workspace | None:
+    """By slug, else by exact name, the oldest first."""
+    by_slug = Workspace.objects.filter(slug=name).first()
+    return by_slug or Workspace.objects.filter(name=name).order_by("created_at").first()

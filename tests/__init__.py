@@ -1,0 +1,1 @@
+"""Tests mirror the apps; each name is the sentence that it proves."""

@@ -1,0 +1,91 @@
+"""Fixtures that every test may use: a real database, workspaces, people and keys."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.db import connections
+from django.test import Client
+from rest_framework.test import APIClient
+
+from tenants.keys import issue_key
+from tenants.models import Membership, User, Workspace
+from tenants.workspaces import create_workspace
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> Iterator[None]:
+    """The embedded PostgreSQL, quick and forgetful, unless DATABASE_URL names another."""
+    if not settings.EMBEDDED:
+        yield
+        return
+    from config.embedded import Embedded
+
+    server = Embedded(settings.DATA_DIR, durable=False)
+    server.start()
+    yield
+    server.release()
+
+
+@pytest_asyncio.fixture
+async def async_db(transactional_db: None) -> AsyncIterator[None]:
+    """A real database for async tests, closing the connection their worker thread opened."""
+    yield
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    return User.objects.create_user("owner@example.com", "correct horse 9", name="Olive Owner")
+
+
+@pytest.fixture
+def workspace(owner: User) -> Workspace:
+    return create_workspace(name="Yard", owner=owner)
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    return User.objects.create_user("stranger@example.com", "other horse 9", name="Sam Stranger")
+
+
+@pytest.fixture
+def foreign_workspace(stranger: User) -> Workspace:
+    return create_workspace(name="Elsewhere", owner=stranger)
+
+
+def add_member(workspace: Workspace, role: str, email: str = "") -> User:
+    """A new person with this role in the workspace."""
+    user = User.objects.create_user(email or f"{role}@example.com", "correct horse 9")
+    Membership.objects.create(workspace=workspace, user=user, role=role)
+    return user
+
+
+def key_client(workspace: Workspace, scope: str = "admin") -> APIClient:
+    """A program with a fresh key of this workspace."""
+    owner = User.objects.filter(memberships__workspace=workspace).first()
+    issued = issue_key(workspace_id=workspace.pk, name="test", scope=scope, created_by=owner)
+    return APIClient(headers={"x-api-key": issued.secret})
+
+
+@pytest.fixture
+def api(workspace: Workspace) -> APIClient:
+    """A program with an admin key."""
+    return key_client(workspace)
+
+
+@pytest.fixture
+def foreign_api(foreign_workspace: Workspace) -> APIClient:
+    return key_client(foreign_workspace)
+
+
+@pytest.fixture
+def browser_client(owner: User, workspace: Workspace) -> Client:
+    """The owner's browser, signed in, with CSRF checks as in the field."""
+    client = Client()
+    client.force_login(owner)
+    return client

@@ -1,0 +1,1 @@
+"""Tests that start the real processes with `manage.py up`."""

@@ -1,0 +1,177 @@
+"""A whole Switchyard in processes of its own, for tests that need the real thing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from config.env import ROOT
+
+MARK = "SWITCHYARD_TEST"  #: Everything that one stack starts inherits this variable.
+#: What the test's own environment must not pass on.
+FOREIGN = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "HOST", "PUBLIC_URL", "SWITCHYARD_STACK"}
+PARTS = {
+    "up": "manage.py up",
+    "guardian": "-m config.guardian",
+    "web": "-m daphne",
+    "workers": "manage.py qcluster",
+    "supervisor": "manage.py supervisor",
+    "postgres": "bin/postgres -D",
+}
+
+Found = TypeVar("Found")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 60) -> Found:
+    """Look again and again until something is found."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := look():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"Waited {seconds:g} s in vain for {what}.")
+
+
+class Running:
+    """One `manage.py up` on a data directory, and what it started."""
+
+    def __init__(self, data_dir: Path, **env: str) -> None:
+        self.data_dir = data_dir
+        self.port = int(env.get("PORT", 0)) or free_port()
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self.mark = uuid.uuid4().hex
+        self.env = {name: value for name, value in os.environ.items() if name not in FOREIGN}
+        self.env |= {
+            "DJANGO_SETTINGS_MODULE": "config.settings.local",
+            "DATA_DIR": str(data_dir),
+            "PORT": str(self.port),
+            MARK: self.mark,
+            **env,
+        }
+        self.process: subprocess.Popen[str] | None = None
+        self.output = data_dir.with_name(f"{data_dir.name}-{self.mark[:6]}.txt")
+
+    def start(self) -> None:
+        """Start it and wait until it is well."""
+        self.launch()
+        wait_for(lambda: self.is_healthy() or self._ended(), "health")
+        assert not self._ended(), self.said()
+
+    def launch(self) -> None:
+        with self.output.open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "up"],
+                cwd=ROOT,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of manage.py on the same data directory."""
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def said(self) -> str:
+        return self.output.read_text()
+
+    def health(self) -> dict[str, object]:
+        """Give the answer of the health page, empty when there is none."""
+        request = urllib.request.Request(f"{self.base_url}/api/v1/health/")  # noqa: S310
+        with suppress(OSError, ValueError):
+            try:
+                with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310
+                    found: dict[str, object] = json.load(answer)
+            except urllib.error.HTTPError as error:
+                found = json.load(error)
+            return found
+        return {}
+
+    def is_healthy(self) -> bool:
+        return self.health().get("status") == "ok"
+
+    def everything(self) -> list[psutil.Process]:
+        """Find every living process that this stack started, by the variable they inherit."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                mine = process.environ().get(MARK) == self.mark
+                if mine and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def pids(self) -> dict[str, int]:
+        """Give the process id of each part; of those that fork, that of the first."""
+        found: dict[str, int] = {}
+        for process in sorted(self.everything(), key=lambda process: process.pid):
+            with suppress(psutil.Error):
+                line = " ".join(process.cmdline())
+                for name, words in PARTS.items():
+                    if words in line:
+                        found.setdefault(name, process.pid)
+        return found
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> int:
+        pid = self.pids()[name]
+        os.kill(pid, number)
+        return pid
+
+    def wait_until_replaced(self, name: str, old: int) -> None:
+        wait_for(lambda: self.pids().get(name, old) != old, f"a new {name}")
+        wait_for(self.is_healthy, f"health with a new {name}")
+
+    def wait_until_gone(self) -> None:
+        if self.process is not None:
+            self.process.wait(timeout=60)
+        wait_for(lambda: not self.everything(), "the end of every process", seconds=30)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Stop it in good order and give its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def destroy(self) -> None:
+        """Leave nothing behind, whatever a test did."""
+        if self.process is not None and self.process.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                self.stop()
+        for process in self.everything():
+            with suppress(psutil.Error):
+                process.kill()
+
+    def _ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None

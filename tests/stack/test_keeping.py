@@ -1,0 +1,47 @@
+"""What dies is started again, and everything stays well."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.stack.running import Running, wait_for
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.mark.parametrize("name", ["web", "workers", "supervisor", "postgres", "guardian"])
+def test_a_killed_part_is_replaced_and_health_returns(stack: Running, name: str) -> None:
+    old = stack.kill(name)
+
+    stack.wait_until_replaced(name, old)
+
+    assert "starting it again" in stack.said()
+
+
+def test_a_second_up_on_the_same_data_directory_is_told_of_the_first(stack: Running) -> None:
+    second = Running(stack.data_dir)
+    second.launch()
+    assert second.process is not None
+
+    assert second.process.wait(timeout=60) == 1
+    assert second.said().count("\n") == 1
+    assert "already runs" in second.said()
+    assert stack.base_url in second.said()
+    wait_for(stack.is_healthy, "health of the first")
+
+
+def test_a_command_shares_the_running_database_and_leaves_it_running(stack: Running) -> None:
+    server = stack.pids()["postgres"]
+
+    done = stack.manage("issue_key", "--workspace", "Shared", "--create")
+
+    assert done.returncode == 0, done.stderr
+    assert stack.pids()["postgres"] == server
+
+
+def test_the_start_says_the_address_a_link_and_little_else(stack: Running) -> None:
+    welcome = stack.said().partition(" Ctrl-C stops everything.")[0]
+
+    assert f"Switchyard runs at {stack.base_url}/" in welcome
+    assert "Sign in with this link, once: " in welcome
+    assert len(welcome.strip().splitlines()) <= 5

@@ -1,0 +1,57 @@
+"""However `up` ends, nothing is left running and nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from tests.stack.running import Running
+
+pytestmark = pytest.mark.stack
+
+Make = Callable[..., Running]
+
+
+def test_a_killed_up_leaves_no_process_and_the_next_start_has_all_data(make_stack: Make) -> None:
+    first = make_stack()
+    first.start()
+    kept = first.manage("issue_key", "--workspace", "Kept", "--create")
+    assert kept.returncode == 0, kept.stderr
+    first.wait_until_replaced("guardian", first.kill("guardian"))  # the new one must do as well
+
+    first.kill("up")
+
+    first.wait_until_gone()
+    second = make_stack()
+    second.start()
+    assert second.manage("issue_key", "--workspace", "Kept").returncode == 0
+    # A program that hangs and cannot hear the signal does not keep the others from stopping.
+    second.kill("supervisor", signal.SIGSTOP)
+    assert second.stop(signal.SIGTERM) == 0
+    second.wait_until_gone()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_while_starting_leaves_no_process(make_stack: Make, number: int) -> None:
+    starting = make_stack()
+    starting.launch()
+    from tests.stack.running import wait_for
+
+    wait_for(lambda: "postgres" in starting.pids(), "PostgreSQL")
+
+    assert starting.stop(number) == 0
+    starting.wait_until_gone()
+
+
+def test_up_killed_while_postgres_starts_leaves_no_process(make_stack: Make) -> None:
+    from tests.stack.running import wait_for
+
+    starting = make_stack()
+    starting.launch()
+    wait_for(lambda: "guardian" in starting.pids(), "the guardian")
+
+    starting.kill("up")
+
+    starting.wait_until_gone()
