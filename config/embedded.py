@@ -63,7 +63,7 @@ class Embedded:
         with self._alone():
             make_cluster(self.place, durable=self.durable)
             self._run_server()
-        self._make_database()
+            self._make_database()
 
     def stop(self, mode: StopMode = "fast", *, seconds: float = STOP_SECONDS) -> None:
         """Stop the server; at once, and with recovery at the next start, if it takes too long."""
@@ -155,10 +155,7 @@ class Embedded:
         ) as connection:
             found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
             if not found.fetchone():
-                try:
-                    connection.execute(f"CREATE DATABASE {DATABASE}")
-                except psycopg.errors.DuplicateDatabase:
-                    return  # another process was faster
+                connection.execute(f"CREATE DATABASE {DATABASE}")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.http import HttpRequest, HttpResponseBase
 from django.views import defaults
 
@@ -31,7 +33,9 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBa
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
     if is_program(request):
-        return problem_response(UNEXPECTED, request)
+        error = sys.exc_info()[1]  # Django calls this view while it handles the exception
+        known = problem_of(error) if error else None
+        return problem_response(known or UNEXPECTED, request)
     return defaults.server_error(request)
 
 

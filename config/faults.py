@@ -5,6 +5,7 @@ The docstring is the default message, `code` is what programs read, `status` is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 
@@ -77,6 +78,7 @@ class IdempotencyInFlight(Conflict):
     """The first request with this Idempotency-Key is still being answered. Try again in a moment."""
 
     code = "idempotency_in_flight"
+    retry_after: ClassVar[float] = 1
 
 
 class LinkExpired(Fault):
@@ -154,3 +156,96 @@ class NothingToAnswer(Fault):
 
     code = "nothing_to_answer"
     status = 409
+
+
+class CsrfFailed(Forbidden):
+    """This form is too old or came from another site. Go back, reload the page and try again."""
+
+    code = "csrf_failed"
+
+
+class TooManyRequests(Fault):
+    """Too many requests. Wait a moment."""
+
+    code = "throttled"
+    status = 429
+
+    def __init__(self, detail: str = "", *, retry_after: float = 1) -> None:
+        super().__init__(detail)
+        self.retry_after = retry_after
+
+
+class TooManyAttempts(TooManyRequests):
+    """Too many failed attempts to sign in. Wait a quarter of an hour, or ask for a sign-in link."""
+
+    code = "too_many_attempts"
+
+
+class MessageTooLong(Fault):
+    """A live message is longer than the stream can carry."""
+
+    code = "message_too_long"
+    status = 413
+
+
+class RunStopped(Fault):
+    """The run was told to stop."""
+
+    code = "run_stopped"
+
+
+class LimitReached(Fault):
+    """The run reached one of its limits."""
+
+    code = "limit_reached"
+
+
+class InvalidFields(Invalid):
+    """The input is not valid."""
+
+    def __init__(self, detail: str = "", *, errors: Sequence[Mapping[str, object]] = ()) -> None:
+        super().__init__(detail)
+        #: One entry per wrong field, as problem+json lists them.
+        self.errors = list(errors)
+
+
+class SlowViewer(Fault):
+    """This viewer could not keep up. Connect again after the last event it saw."""
+
+    code = "slow_viewer"
+    status = 408
+
+
+class StreamUnavailable(Fault):
+    """The stream cannot be read at the moment. Connect again after the last event you saw."""
+
+    code = "stream_unavailable"
+    status = 503
+
+
+class ToolFailed(Fault):
+    """The tool could not do what was asked."""
+
+    code = "tool_failed"
+    status = 422
+
+
+class ToolStopped(Fault):
+    """The tool was stopped before it was done."""
+
+    code = "tool_stopped"
+    status = 409
+
+
+class SandboxUnavailable(ToolFailed):
+    """Commands cannot run here: this machine cannot enforce what the sandbox promises."""
+
+    code = "sandbox_unavailable"
+    status = 503
+
+
+class EgressRefused(Fault):
+    """This address is not on the public internet, so it is not contacted."""
+
+    code = "egress_refused"
+    status = 422

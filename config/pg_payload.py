@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
+from collections.abc import Mapping
 
 import orjson
 
@@ -21,7 +22,7 @@ MOST_UNFINISHED = 64  #: Messages of which a part is missing; the oldest gives w
 CONTINUATION = 0b1000_0000  # the two leading bits of a byte inside a UTF-8 character
 
 
-def encode(address: str, message: dict[str, object]) -> list[str]:
+def encode(address: str, message: Mapping[str, object]) -> list[str]:
     """Write a message as one payload, or as many as its length needs."""
     body = orjson.dumps(message)
     room = LARGEST - len(address) - 1

@@ -36,9 +36,9 @@ log_timezone = 'UTC'
 log_line_prefix = '%m [%p] '
 log_checkpoints = off
 """
+#: Survives the death of the server, as commits still reach the kernel, but not that of the machine.
 NOT_DURABLE = """\
 fsync = off
-synchronous_commit = off
 full_page_writes = off
 """
 

@@ -61,9 +61,7 @@ def problem_of(error: BaseException) -> Problem | None:
             found = [_field_error(e["loc"], e["msg"], e["type"]) for e in error.errors()]
             return _plain(400, "invalid", "The input is not valid.", errors=found)
         case django_errors.ValidationError():
-            return _plain(
-                400, "invalid", "The input is not valid.", errors=list(_of_django(error))
-            )
+            return _plain(400, "invalid", "The input is not valid.", errors=list(_of_django(error)))
         case OperationalError() | InterfaceError():
             return _plain(
                 503,
@@ -112,8 +110,8 @@ def _of_rest(error: rest_errors.APIException) -> Problem:
     headers: dict[str, str] = {}
     if error.status_code == 401:
         headers["WWW-Authenticate"] = getattr(error, "auth_header", CHALLENGE)
-    if isinstance(error, rest_errors.Throttled) and error.wait:
-        headers["Retry-After"] = str(max(1, math.ceil(error.wait)))
+    if wait := getattr(error, "wait", None):
+        headers["Retry-After"] = str(max(1, math.ceil(wait)))
     if isinstance(error, rest_errors.ValidationError):
         found = list(_flatten(error.get_full_details()))
         return _plain(400, "invalid", "The input is not valid.", errors=found)

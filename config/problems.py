@@ -35,9 +35,7 @@ def problem_response(problem: Problem | Fault, request: HttpRequest) -> JsonResp
     headers = body.pop("headers")
     body = {"type": f"urn:switchyard:problem:{problem.code}", **body}
     body["request_id"] = request_id_of(request)
-    return JsonResponse(
-        body, status=problem.status, headers=headers, content_type=CONTENT_TYPE
-    )
+    return JsonResponse(body, status=problem.status, headers=headers, content_type=CONTENT_TYPE)
 
 
 def answer_exception(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:

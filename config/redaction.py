@@ -7,7 +7,8 @@ in nested values, in addresses, in the text of exceptions.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date
 from uuid import UUID
 
@@ -28,17 +29,26 @@ NAMES_IN_TEXT = (
 SECRET_SHAPES = [
     re.compile(pattern, flags)
     for pattern, flags in (
-        (r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S),
-        (r"(\b(?:bearer|basic|token)\s+)[A-Za-z0-9+/=._~-]{8,}", re.I),
+        (
+            r"()-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+            re.DOTALL,
+        ),
+        (r"(\b(?:bearer|basic|token)\s+)[A-Za-z0-9+/=._~-]{8,}", re.IGNORECASE),
         (r"(\bkey\.)sy_[A-Za-z0-9_-]+", 0),
         (r"()\bsy_[A-Za-z0-9_-]{8,}", 0),
         (r"()\bAIza[A-Za-z0-9_-]{10,}", 0),
         (r"()\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{10,}", 0),
-        (r"()\b(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|ya29\.|whsec_)[A-Za-z0-9_./+=-]{8,}", 0),
+        (
+            r"()\b(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|ya29\.|whsec_)[A-Za-z0-9_./+=-]{8,}",
+            0,
+        ),
         (r"()\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*", 0),
-        (r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+(?=@)", re.I),
+        (r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+(?=@)", re.IGNORECASE),
         # name=value and name: value, as in addresses, headers and printed dictionaries.
-        (rf"((?<![\w-])(?:{NAMES_IN_TEXT})['\"]?\s*[=:]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s&;,'\"}})\]]+)", re.I),
+        (
+            rf"((?<![\w-])(?:{NAMES_IN_TEXT})['\"]?\s*[=:]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s&;,'\"}})\]]+)",
+            re.IGNORECASE,
+        ),
         # A link that signs in, invites or resets carries its secret as a long word of the path.
         (rf"(/)(?!{UUID_SHAPE}\b)(?=[^/\s?#]*\d)[A-Za-z0-9_-]{{32,}}(?=[/?#\s'\"]|\Z)", 0),
     )
@@ -61,7 +71,7 @@ def redact(value: object, *, depth: int = 0) -> object:
                 name: REMOVED if is_secret_name(name) else redact(inner, depth=depth + 1)
                 for name, inner in value.items()
             }
-        case list() | tuple() | Set():
+        case list() | tuple() | AbstractSet():
             return [redact(inner, depth=depth + 1) for inner in value]
         case _:
             return redact_text(repr(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from uuid import uuid4
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django_structlog.middlewares import RequestMiddleware
 
 META_NAME = "HTTP_X_REQUEST_ID"
@@ -25,6 +25,6 @@ class RequestIdMiddleware(RequestMiddleware):
             request.__dict__.pop("headers", None)  # built from META once, perhaps already
         super().prepare(request)
 
-    def handle_response(self, request: HttpRequest, response: HttpResponseBase) -> None:
+    def handle_response(self, request: HttpRequest, response: HttpResponse) -> None:
         response["X-Request-ID"] = request_id_of(request)
         super().handle_response(request, response)

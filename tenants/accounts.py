@@ -21,15 +21,20 @@ LINK_LIFE = timedelta(hours=24)
 
 def sign_up(*, email: str, password: str, name: str = "", workspace_name: str = "") -> User:
     """A new person with a workspace of their own."""
-    check_password_strength(password, User(email=email, name=name))
     with transaction.atomic():
-        try:
-            with transaction.atomic():
-                user = User.objects.create_user(email, password, name=name.strip())
-        except IntegrityError:
-            raise Conflict("There is an account with this e-mail address. Sign in instead.") from None
+        user = join(email=email, password=password, name=name)
         create_workspace(name=workspace_name or f"{user.display_name}'s workspace", owner=user)
     return user
+
+
+def join(*, email: str, password: str, name: str = "") -> User:
+    """A new person who belongs nowhere yet."""
+    check_password_strength(password, User(email=email, name=name))
+    try:
+        with transaction.atomic():
+            return User.objects.create_user(email, password, name=name.strip())
+    except IntegrityError:
+        raise Conflict("There is an account with this e-mail address. Sign in instead.") from None
 
 
 def check_password_strength(password: str, user: User) -> None:

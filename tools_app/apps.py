@@ -8,3 +8,8 @@ from django.apps import AppConfig
 class ToolsConfig(AppConfig):
     name = "tools_app"
     verbose_name = "Tools"
+
+    def ready(self) -> None:
+        from tools_app.registry import discover
+
+        discover()

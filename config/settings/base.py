@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django_structlog.middlewares.RequestMiddleware",
+    "config.request_ids.RequestIdMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -61,8 +62,9 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "simple_history.middleware.HistoryRequestMiddleware",
     "config.problems.ProblemMiddleware",
-    "tenants.idempotency.IdempotencyMiddleware",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
+    # The innermost is synchronous, so the whole chain runs in one thread without hopping.
+    "tenants.idempotency.IdempotencyMiddleware",
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -199,6 +201,13 @@ EMAIL_USE_TLS = env.flag("EMAIL_TLS", default=True)
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "Switchyard <switchyard@localhost>")
 
 # ── HTTP ─────────────────────────────────────────────────────────────────────
+CSRF_FAILURE_VIEW = "config.error_views.csrf_failure"
+#: Proxies in front of this server whose X-Forwarded-For is believed.
+PROXY_COUNT = env.number("PROXY_COUNT", 0)
+#: With it Prometheus may read /metrics from another machine.
+METRICS_TOKEN = env.text("METRICS_TOKEN")
+#: A worker or supervisor that was silent for longer counts as gone.
+PULSE_SECONDS = env.seconds("PULSE_SECONDS", 15)
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -218,6 +227,8 @@ CONTENT_SECURITY_POLICY = {
     },
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
+#: `host:port` pairs that outgoing requests may reach although they are not public.
+EGRESS_ALLOWED_PRIVATE = env.words("EGRESS_ALLOWED_PRIVATE")
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -249,6 +260,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "config.openapi.describe_problems",
+    ],
 }
 
 # ── Static files ─────────────────────────────────────────────────────────────
@@ -269,4 +285,7 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 
 LOGGING_CONFIG = None
+DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # config.request_ids has looked at it
+DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
+DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = logging.INFO
 logging_config(level=env.text("LOG_LEVEL", "INFO"))

@@ -29,3 +29,5 @@ STORAGES = {
 Q_CLUSTER["name"] = "test"
 LEASE_SECONDS = 3
 HEARTBEAT_SECONDS = 1
+# No files are collected for tests; without this the middleware warns about the missing folder.
+WHITENOISE_AUTOREFRESH = True

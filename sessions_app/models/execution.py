@@ -73,3 +73,10 @@ class ToolExecution(OwnedModel):
 
     def __str__(self) -> str:
         return f"{self.name} {self.state}"
+
+    @property
+    def waits(self) -> bool:
+        """Whether a person or a program has to answer before it can go on."""
+        return self.state == self.State.AWAITING_APPROVAL or (
+            self.state == self.State.RUNNING and self.ownership == "custom"
+        )

@@ -222,12 +222,14 @@ $$;
 -- reason requires_action the lane parks. `goes_on` says that the run is not over after all: a message
 -- was steered into it, or what blocked it was answered meanwhile.
 CREATE FUNCTION lane_finish(sid uuid, held_epoch bigint, rid uuid, events jsonb, outcome text, reason text,
-  result jsonb, error jsonb, usage jsonb, owner uuid, lease double precision, deadline double precision,
+  result jsonb, error jsonb, usage jsonb, policy jsonb, owner uuid, lease double precision, deadline double precision,
   OUT goes_on boolean, OUT run uuid, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions; blocking jsonb := '[]'; rest text := 'idle';
 BEGIN
   s := lane_lock(sid, held_epoch);
+  -- A repetition after a lost connection finds the run ended: it was written the first time.
+  IF s.status <> 'running' THEN RAISE EXCEPTION 'the run has ended' USING errcode = 'SY412'; END IF;
   s.last_seq := log_write(s, events, rid, NULL);
   DELETE FROM session_drafts d WHERE d.session_id = sid;
   goes_on := false;
@@ -244,9 +246,14 @@ BEGIN
   END IF;
   s.last_seq := log_write(s, jsonb_build_array(idle_event(reason, blocking)), rid, NULL);
   UPDATE agent_run_queue q SET status = outcome, stop_reason = reason, result = lane_finish.result,
-    error = lane_finish.error, usage = lane_finish.usage, finished_at = clock_timestamp()
+    error = lane_finish.error, usage = lane_finish.usage, policy = lane_finish.policy,
+    finished_at = clock_timestamp()
    WHERE q.id = rid;
   PERFORM lane_requeue_steered(s, rid);
+  UPDATE agent_sessions SET input_tokens = s.input_tokens + coalesce((usage ->> 'input_tokens')::bigint, 0),
+    output_tokens = s.output_tokens + coalesce((usage ->> 'output_tokens')::bigint, 0),
+    cost = s.cost + coalesce((usage ->> 'cost')::numeric, 0)
+   WHERE id = sid AND usage <> '{}';
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, rest, owner, lease, deadline) n;
 END $$;
 
@@ -366,22 +373,4 @@ BEGIN
   PERFORM pg_notify('switchyard_stop', sid::text);
   PERFORM pg_notify('switchyard_wake', sid::text) WHERE EXISTS (
     SELECT 1 FROM agent_run_queue q WHERE q.session_id = sid AND q.status = 'queued');
-END $$;
-
--- ── The draft ────────────────────────────────────────────────────────────────────────────────────
-
--- Add text to the draft of a running answer. A stale writer changes nothing and is told so.
-CREATE FUNCTION lane_draft(sid uuid, held_epoch bigint, rid uuid, eid uuid, more text) RETURNS boolean
-LANGUAGE plpgsql AS $$
-BEGIN
-  -- No lock: who reads a draft compares its epoch with the lane's.
-  IF NOT EXISTS (SELECT 1 FROM agent_sessions s WHERE s.id = sid AND s.lane_epoch = held_epoch) THEN
-    RETURN false;
-  END IF;
-  INSERT INTO session_drafts AS d (session_id, event_id, run_id, epoch, text)
-  VALUES (sid, eid, rid, held_epoch, more)
-  ON CONFLICT (session_id) DO UPDATE SET
-    text = CASE WHEN d.event_id = eid THEN d.text || more ELSE more END,
-    event_id = eid, run_id = rid, epoch = held_epoch;
-  RETURN true;
 END $$;

@@ -24,11 +24,13 @@ STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (86_400 * 60, 86_
 @cache
 def drawings() -> dict[str, str]:
     """Every icon the front end was built with, by name."""
-    path = Path(settings.DJANGO_VITE["default"]["manifest_path"]).with_name("icons.json")
+    path = Path(str(settings.DJANGO_VITE["default"]["manifest_path"])).with_name("icons.json")
     try:
         return dict(json.loads(path.read_text()))
     except FileNotFoundError:
-        raise ImproperlyConfigured("The front end is not built. Run npm run build in frontend/.") from None
+        raise ImproperlyConfigured(
+            "The front end is not built. Run npm run build in frontend/."
+        ) from None
 
 
 @register.simple_tag
@@ -54,7 +56,7 @@ def field(bound: BoundField, extra: str = "", placeholder: str = "") -> dict[str
         look = "textarea"
     elif isinstance(widget, CheckboxInput):
         look = "checkbox"
-    attributes = {"class": look}
+    attributes: dict[str, str | bool] = {"class": look}
     if placeholder:
         attributes["placeholder"] = placeholder
     return {
@@ -94,6 +96,6 @@ def relative(moment: datetime, now: datetime) -> str:
         return "just now"
     for limit, size, unit in STEPS:
         if distance < limit:
-            count = f"{int(distance // size)} {unit}"
+            count = f"{round(distance / size)} {unit}"
             return f"{count} ago" if seconds > 0 else f"in {count}"
     return moment.strftime("%-d %b %Y")

@@ -24,6 +24,7 @@ from config.env import ROOT
 MARK = "SWITCHYARD_TEST"  #: Everything that one stack starts inherits this variable.
 #: What the test's own environment must not pass on.
 FOREIGN = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "HOST", "PUBLIC_URL", "SWITCHYARD_STACK"}
+LAST_WORDS = "Ctrl-C stops everything."  #: The end of the welcome.
 PARTS = {
     "up": "manage.py up",
     "guardian": "-m config.guardian",
@@ -73,8 +74,9 @@ class Running:
         self.output = data_dir.with_name(f"{data_dir.name}-{self.mark[:6]}.txt")
 
     def start(self) -> None:
-        """Start it and wait until it is well."""
+        """Start it and wait until it says that it is well."""
         self.launch()
+        wait_for(lambda: LAST_WORDS in self.said() or self._ended(), "the welcome", seconds=120)
         wait_for(lambda: self.is_healthy() or self._ended(), "health")
         assert not self._ended(), self.said()
 

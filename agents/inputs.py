@@ -1,0 +1,73 @@
+"""Reads untrusted fields with pydantic, and says as a fault what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from config.faults import InvalidFields
+from config.problem_kinds import FieldError, problem_of
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can hold this text: no NUL, and no half of a surrogate pair."""
+    try:
+        return b"\x00" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _storable(text: str) -> str:
+    if not is_storable(text):
+        raise ValueError("Text cannot hold the character NUL or half of a surrogate pair.")
+    return text
+
+
+#: Refuses what PostgreSQL cannot store.
+STORABLE = AfterValidator(_storable)
+
+
+class Input(BaseModel):
+    """Fields from outside. A misspelt one is an error, not a silent loss."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def read_input(model: type[M], fields: object) -> M:
+    """The fields as this model wants them, or a fault that names each wrong one."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        problem = problem_of(error)
+        found = problem.errors if problem else []
+        # Pydantic puts its own words before those of a validator.
+        raise _fault(
+            [{**e, "message": e["message"].removeprefix("Value error, ")} for e in found]
+        ) from None
+
+
+def wrong_field(field: str, message: str) -> InvalidFields:
+    """The fault for one field that only the database could tell to be wrong."""
+    return _fault([FieldError(field=field, pointer=f"#/{field}", message=message, code="invalid")])
+
+
+def _fault(errors: list[FieldError]) -> InvalidFields:
+    # The detail alone tells all of it, for doors that show no list.
+    told = [
+        f"{one['field']}: {one['message']}" if one["field"] else one["message"] for one in errors
+    ]
+    return InvalidFields("; ".join(told), errors=errors)
+
+
+def merged(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields after a change. In `limits`, what is not named stays and null is the default."""
+    fields = {**current, **changes}
+    limits = changes.get("limits")
+    if isinstance(limits, Mapping):
+        both = {**current.get("limits", {}), **limits}
+        fields["limits"] = {name: value for name, value in both.items() if value is not None}
+    return fields

@@ -1,0 +1,140 @@
+"""Describes what every operation shares: identities, problems, idempotency; serves the document."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from django.http import HttpResponse
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.renderers import OpenApiJsonRenderer2, OpenApiYamlRenderer
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from rest_framework.request import Request
+
+Schema = dict[str, Any]
+
+PROBLEM: Schema = {
+    "type": "object",
+    "description": "An error, as RFC 9457 describes it.",
+    "required": ["type", "title", "status", "detail", "code", "errors", "request_id"],
+    "properties": {
+        "type": {"type": "string", "example": "urn:switchyard:problem:not_found"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "code": {"type": "string", "description": "What programs read."},
+        "errors": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["field", "pointer", "message", "code"],
+                "properties": {
+                    "field": {"type": "string", "example": "limits.pids"},
+                    "pointer": {"type": "string", "example": "#/limits/pids"},
+                    "message": {"type": "string"},
+                    "code": {"type": "string"},
+                },
+            },
+        },
+        "request_id": {"type": "string"},
+    },
+}
+IDEMPOTENCY_KEY: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "The same key and body within a day gives the first answer again.",
+    "schema": {"type": "string", "maxLength": 255},
+}
+#: What any operation with an identity may answer, and why.
+REFUSALS = {
+    "401": "No identity, or a bad one.",
+    "403": "The identity lacks the right.",
+    "404": "There is no such thing, or it belongs to somebody else.",
+    "429": "Too many requests; `Retry-After` says when to come back.",
+}
+METHODS = frozenset({"get", "post", "put", "patch", "delete"})
+
+
+def describe_problems(result: Schema, **kwargs: Any) -> Schema:
+    """Add to every operation what all of them share."""
+    result.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM
+    for path in result["paths"].values():
+        for method, operation in path.items():
+            if method in METHODS:
+                _describe(method, operation)
+    return result
+
+
+def _describe(method: str, operation: Schema) -> None:
+    known = dict(REFUSALS) if operation.get("security", [{}]) != [{}] else {}
+    if "requestBody" in operation or operation.get("parameters"):
+        known["400"] = "The input is not valid; `errors` says where."
+    for status, description in known.items():
+        operation["responses"].setdefault(status, _problem(description))
+    if method == "post" and known:
+        operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+        operation["responses"].setdefault(
+            "422", _problem("The Idempotency-Key was used before with another body.")
+        )
+
+
+def _problem(description: str) -> Schema:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        "description": description,
+        "content": {"application/problem+json": {"schema": schema}},
+    }
+
+
+class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "tenants.authentication.KeyAuthentication"
+    name = ["apiKey", "bearerKey"]
+    priority = 1
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> list[Schema]:
+        return [
+            {"type": "apiKey", "in": "header", "name": "x-api-key"},
+            {"type": "http", "scheme": "bearer", "description": "The same key."},
+        ]
+
+    def get_security_requirement(self, auto_schema: AutoSchema) -> list[dict[str, list[Any]]]:
+        """Either header, not both."""
+        return [{"apiKey": []}, {"bearerKey": []}]
+
+
+class BrowserScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "tenants.authentication.BrowserAuthentication"
+    name = "browserSession"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> Schema:
+        return {"type": "apiKey", "in": "cookie", "name": "sessionid"}
+
+
+@lru_cache(maxsize=2)
+def rendered_schema(kind: str) -> bytes:
+    """The document. It is the same for everyone and takes long to make, so it is made once."""
+    document = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    renderer = OpenApiJsonRenderer2() if kind == "json" else OpenApiYamlRenderer()
+    text = renderer.render(document, renderer_context={})
+    return text.encode() if isinstance(text, str) else text
+
+
+class SchemaView(SpectacularAPIView):
+    """YAML, or JSON when asked for by `Accept` or `?format=json`."""
+
+    renderer_classes = [OpenApiYamlRenderer, OpenApiJsonRenderer2]
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        renderer = request.accepted_renderer
+        return HttpResponse(rendered_schema(renderer.format), content_type=renderer.media_type)
+
+
+class DocsView(SpectacularSwaggerSplitView):
+    """Without any inline script or style, as the content security policy wants it."""
+
+    template_name = "tenants/api_docs.html"

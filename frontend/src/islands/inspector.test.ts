@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { inspector } from "./inspector.ts";
+
+let isPhone = false;
+let cleanUp = (): void => undefined;
+
+beforeEach(() => {
+  isPhone = false;
+  localStorage.clear();
+  vi.stubGlobal("matchMedia", () => ({ matches: isPhone }));
+});
+afterEach(() => {
+  cleanUp();
+  vi.unstubAllGlobals();
+});
+
+function mount(inside = "<p>Run</p>"): HTMLElement {
+  document.body.innerHTML = `<button data-inspector></button><aside>${inside}</aside>`;
+  const aside = document.querySelector("aside")!;
+  cleanUp = inspector(aside);
+  return aside;
+}
+
+const isOpen = (aside: HTMLElement): boolean => !aside.hasAttribute("data-closed");
+
+test("Ctrl-. closes it, and the next page remembers", () => {
+  const aside = mount();
+  expect(isOpen(aside)).toBe(true);
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: ".", ctrlKey: true }));
+  expect(isOpen(aside)).toBe(false);
+  cleanUp();
+
+  expect(isOpen(mount())).toBe(false);
+});
+
+test("the button says whether it is open", () => {
+  mount();
+  const button = document.querySelector("button")!;
+  expect(button.getAttribute("aria-expanded")).toBe("true");
+  button.click();
+  expect(button.getAttribute("aria-expanded")).toBe("false");
+});
+
+test("on a phone it starts closed", () => {
+  isPhone = true;
+
+  expect(isOpen(mount())).toBe(false);
+});
+
+test("an empty one takes no keys", () => {
+  const aside = mount("");
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: ".", ctrlKey: true }));
+
+  expect(isOpen(aside)).toBe(true);
+  expect(localStorage.getItem("inspector")).toBeNull();
+});

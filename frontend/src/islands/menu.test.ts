@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { menu } from "./menu.ts";
+
+let box: HTMLDetailsElement;
+let cleanUp: () => void;
+
+beforeEach(() => {
+  document.body.innerHTML = `<details open><summary tabindex="0">Account</summary>
+    <div><a href="/one">One</a><button>Two</button></div></details><button id="outside"></button>`;
+  box = document.querySelector("details")!;
+  cleanUp = menu(box);
+});
+afterEach(() => cleanUp());
+
+function press(key: string): void {
+  const target = document.activeElement ?? box;
+  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+}
+
+test("Escape closes it and gives the focus back to its opener", () => {
+  box.querySelector("a")!.focus();
+  press("Escape");
+
+  expect(box.open).toBe(false);
+  expect(document.activeElement).toBe(box.querySelector("summary"));
+});
+
+test("a press outside closes it, a press inside does not", () => {
+  box.querySelector("a")!.dispatchEvent(new Event("pointerdown", { bubbles: true }));
+  expect(box.open).toBe(true);
+  document.body.dispatchEvent(new Event("pointerdown", { bubbles: true }));
+  expect(box.open).toBe(false);
+});
+
+test("arrows walk through the items and around the end", () => {
+  box.querySelector("summary")!.focus();
+  press("ArrowDown");
+  expect(document.activeElement?.textContent).toBe("One");
+  press("ArrowDown");
+  expect(document.activeElement?.textContent).toBe("Two");
+  press("ArrowDown");
+  expect(document.activeElement?.textContent).toBe("One");
+  press("ArrowUp");
+  expect(document.activeElement?.textContent).toBe("Two");
+});
+
+test("it closes when the focus goes elsewhere", () => {
+  box.querySelector("a")!.focus();
+  document.querySelector<HTMLElement>("#outside")!.focus();
+
+  expect(box.open).toBe(false);
+});

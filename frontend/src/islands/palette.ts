@@ -1,0 +1,80 @@
+import type { Island } from "../lib/islands.ts";
+import { isCommand } from "../lib/keys.ts";
+
+/**
+ * The command palette: ⌘/Ctrl-K opens it, typing narrows it, Enter goes.
+ *
+ * The server writes every entry, so there is one list of pages and it is the person's own.
+ *
+ * @example
+ * <dialog data-island="palette"><input role="combobox">
+ *   <div role="listbox"><a role="option" href="/">Home</a></div><p hidden>Nothing found</p></dialog>
+ */
+export const palette: Island = (root) => {
+  const box = root as HTMLDialogElement;
+  const input = box.querySelector<HTMLInputElement>("[role=combobox]");
+  const none = box.querySelector<HTMLElement>("[data-none]");
+  const options = [...box.querySelectorAll<HTMLElement>("[role=option]")];
+  if (!input || !none) throw new Error("palette needs a combobox and a [data-none].");
+  let chosen: HTMLElement | undefined;
+
+  const shown = (): HTMLElement[] => options.filter((option) => !option.hidden);
+
+  function choose(option: HTMLElement | undefined): void {
+    chosen?.setAttribute("aria-selected", "false");
+    chosen = option;
+    chosen?.setAttribute("aria-selected", "true");
+    chosen?.scrollIntoView?.({ block: "nearest" });
+    input?.setAttribute("aria-activedescendant", chosen?.id ?? "");
+  }
+
+  function narrow(): void {
+    const words = (input?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    for (const option of options) {
+      const text = (option.textContent ?? "").toLowerCase();
+      option.hidden = !words.every((word) => text.includes(word));
+    }
+    none!.hidden = shown().length > 0;
+    choose(shown()[0]);
+  }
+
+  function open(): void {
+    if (box.open) return box.close();
+    input!.value = "";
+    narrow();
+    box.showModal();
+  }
+
+  function onKey(event: KeyboardEvent): void {
+    const rows = shown();
+    const at = chosen ? rows.indexOf(chosen) : -1;
+    if (event.key === "ArrowDown") choose(rows[(at + 1) % rows.length]);
+    else if (event.key === "ArrowUp") choose(rows.at(at <= 0 ? -1 : at - 1));
+    else if (event.key === "Enter") chosen?.click();
+    else return;
+    event.preventDefault();
+  }
+
+  const onCommand = (event: KeyboardEvent): void => {
+    if (!isCommand(event, "k")) return;
+    event.preventDefault();
+    open();
+  };
+  const onClick = (event: MouseEvent): void => {
+    const target = event.target as Element;
+    if (target.closest("[data-palette]")) open();
+    // An entry that stays on the page (a theme, a dialog) must not leave the palette over it.
+    else if (target === box || target.closest("[role=option]")) box.close();
+  };
+
+  input.addEventListener("input", narrow);
+  input.addEventListener("keydown", onKey);
+  document.addEventListener("keydown", onCommand);
+  document.addEventListener("click", onClick);
+  return () => {
+    input.removeEventListener("input", narrow);
+    input.removeEventListener("keydown", onKey);
+    document.removeEventListener("keydown", onCommand);
+    document.removeEventListener("click", onClick);
+  };
+};

@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { shortcuts } from "./shortcuts.ts";
+
+let help: HTMLDialogElement;
+let cleanUp: () => void;
+const followed: string[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("CSS", { escape: (text: string) => text.replaceAll(/\W/g, "\\$&") });
+  followed.length = 0;
+  document.body.innerHTML = `<a href="#memory" data-go="m">Memory</a>
+    <a href="#new" data-key="n">New</a><input data-key="/"><dialog></dialog>`;
+  for (const link of document.querySelectorAll("a")) {
+    link.addEventListener("click", () => followed.push(link.getAttribute("href") ?? ""));
+  }
+  help = document.querySelector("dialog")!;
+  help.showModal = () => void (help.open = true);
+  cleanUp = shortcuts(help);
+});
+afterEach(() => {
+  cleanUp();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+function press(key: string, init: KeyboardEventInit = {}, target: Element = document.body): void {
+  target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...init }));
+}
+
+test("G then M goes to memory", () => {
+  press("g");
+  press("m");
+
+  expect(followed).toEqual(["#memory"]);
+});
+
+test("G is forgotten after a moment", () => {
+  press("g");
+  vi.advanceTimersByTime(1_500);
+  press("m");
+
+  expect(followed).toEqual([]);
+});
+
+test("a key presses the button that asks for it and focuses a field", () => {
+  press("n");
+  press("/");
+
+  expect(followed).toEqual(["#new"]);
+  expect(document.activeElement).toBe(document.querySelector("input"));
+});
+
+test("a question mark opens the help, and then the keys rest", () => {
+  press("?", { shiftKey: true });
+  expect(help.open).toBe(true);
+  press("n");
+  expect(followed).toEqual([]);
+});
+
+test("keys that are typed into a field are text", () => {
+  press("n", {}, document.querySelector("input")!);
+
+  expect(followed).toEqual([]);
+});
+
+test("keys with Ctrl, Alt or Command belong to the browser", () => {
+  press("n", { ctrlKey: true });
+  press("n", { metaKey: true });
+  press("n", { altKey: true });
+
+  expect(followed).toEqual([]);
+});

@@ -1,0 +1,56 @@
+import type { Island } from "../lib/islands.ts";
+import { isTyping } from "../lib/keys.ts";
+
+const GO_MS = 1_200;
+
+/**
+ * Single keys: `?` opens this help sheet, G then a letter goes, and any `data-key` is a button's key.
+ *
+ * @example
+ * <a href="/memory/" data-go="m">Memory</a> <input data-key="/"> <dialog data-island="shortcuts">…</dialog>
+ */
+export const shortcuts: Island = (root) => {
+  const help = root as HTMLDialogElement;
+  let goUntil = 0;
+
+  function act(key: string): boolean {
+    if (performance.now() < goUntil) {
+      goUntil = 0;
+      return press(`[data-go="${CSS.escape(key)}"]`);
+    }
+    if (key === "g") {
+      goUntil = performance.now() + GO_MS;
+      return true;
+    }
+    if (key === "?") {
+      help.showModal();
+      return true;
+    }
+    return press(`[data-key="${CSS.escape(key)}"]`);
+  }
+
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return;
+    if (isTyping(event) || document.querySelector("dialog[open]")) return;
+    if (event.key.length === 1 && act(event.key.toLowerCase())) event.preventDefault();
+  };
+  const onClick = (event: MouseEvent): void => {
+    if ((event.target as Element).closest("[data-help]")) help.showModal();
+    else if (event.target === help) help.close();
+  };
+
+  document.addEventListener("keydown", onKey);
+  document.addEventListener("click", onClick);
+  return () => {
+    document.removeEventListener("keydown", onKey);
+    document.removeEventListener("click", onClick);
+  };
+};
+
+/** Focuses a field, presses anything else. Says whether there was one. */
+function press(selector: string): boolean {
+  const target = document.querySelector<HTMLElement>(selector);
+  if (target?.matches("input, textarea")) target.focus();
+  else target?.click();
+  return target !== null;
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const AA = 4.5;
+const AA_SHAPES = 3;
+const sheet = readFileSync("src/styles/theme.css", "utf8");
+
+/** The colours of one theme: Daisy's own and the `light-dark()` ones beside them. */
+function colours(theme: "light" | "dark"): Record<string, string> {
+  const block = sheet.split(`name: "switchyard-${theme}"`)[1]?.split("}")[0] ?? "";
+  const own = [...block.matchAll(/--color-([\w-]+): (#\w{6})/g)];
+  const pairs = [...sheet.matchAll(/--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)/g)];
+  return Object.fromEntries([
+    ...own.map(([, name, value]) => [name, value]),
+    ...pairs.map(([, name, light, dark]) => [name, theme === "light" ? light : dark]),
+  ]);
+}
+
+function luminance(hex: string): number {
+  const [r, g, b] = [1, 3, 5].map((at) => {
+    const share = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
+}
+
+function contrast(one: string, other: string): number {
+  const [low, high] = [luminance(one), luminance(other)].toSorted((a, b) => a - b);
+  return (high! + 0.05) / (low! + 0.05);
+}
+
+const TEXT = ["base-content", "muted", "accent", "info", "success", "warning", "error", "secondary"];
+const GROUNDS = ["base-100", "base-200", "hover", "well"];
+const LAMPS = ["running", "waiting", "done", "failed", "unknown"];
+const FILLS = ["primary", "secondary", "accent", "neutral", "info", "success", "warning", "error"];
+
+for (const theme of ["light", "dark"] as const) {
+  const of = colours(theme);
+
+  test.each(TEXT.flatMap((text) => GROUNDS.map((ground) => [text, ground] as const)))(
+    `in the ${theme} theme %s is readable on %s`,
+    (text, ground) => {
+      expect(contrast(of[text]!, of[ground]!)).toBeGreaterThanOrEqual(AA);
+    },
+  );
+
+  test.each(FILLS)(`in the ${theme} theme the words on a %s fill are readable`, (fill) => {
+    expect(contrast(of[fill]!, of[`${fill}-content`]!)).toBeGreaterThanOrEqual(AA);
+  });
+
+  test(`in the ${theme} theme the edge of a field can be seen`, () => {
+    expect(contrast(of["field-edge"]!, of["base-100"]!)).toBeGreaterThanOrEqual(AA_SHAPES);
+  });
+
+  test.each(LAMPS)(`in the ${theme} theme the lamp of %s can be seen`, (state) => {
+    expect(contrast(of[`lamp-${state}`]!, of["base-100"]!)).toBeGreaterThanOrEqual(AA_SHAPES);
+  });
+}

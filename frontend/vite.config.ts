@@ -1,0 +1,22 @@
+/** Builds the islands, the styles and the icons into `static/dist`. */
+import tailwindcss from "@tailwindcss/vite";
+import { defineConfig } from "vitest/config";
+import { icons } from "./icons.ts";
+
+export default defineConfig({
+  base: "/static/dist/",
+  plugins: [tailwindcss(), icons("icons.json")],
+  build: {
+    outDir: "../static/dist",
+    emptyOutDir: true,
+    manifest: "manifest.json",
+    // An inlined asset is a data: URL, which the content security policy refuses.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    rolldownOptions: { input: "src/main.ts" },
+  },
+  test: {
+    environment: "jsdom",
+    include: ["src/**/*.test.ts"],
+  },
+});

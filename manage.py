@@ -1,0 +1,73 @@
+#!/usr/bin/env python
+"""Runs a command. Without DATABASE_URL, the embedded PostgreSQL runs as long as the command."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from config import env
+from config.faults import CannotStart
+
+WITHOUT_DATABASE = {
+    "check",
+    "collectstatic",
+    "compilemessages",
+    "diffsettings",
+    "findstatic",
+    "help",
+    "makemessages",
+    "spectacular",
+    "startapp",
+    "up",  # it looks after PostgreSQL itself
+    "version",
+}
+
+
+def needs_database(arguments: list[str]) -> bool:
+    if os.environ.get("SWITCHYARD_STACK"):
+        return False  # a child of `up`, which has seen to it
+    asks_help = not arguments or any(word in ("-h", "--help", "--version") for word in arguments)
+    return not asks_help and arguments[0] not in WITHOUT_DATABASE
+
+
+@contextmanager
+def database(arguments: list[str]) -> Iterator[None]:
+    """Have PostgreSQL there for a command that needs it."""
+    if not needs_database(arguments):
+        yield
+    elif url := env.text("DATABASE_URL"):
+        from config.external import require_usable
+
+        require_usable(url)
+        yield
+    else:
+        from config.embedded import Embedded
+
+        embedded = Embedded(env.data_dir())
+        embedded.start()
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        try:
+            yield
+        finally:
+            embedded.release()
+
+
+def main() -> int:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
+    from django.core.management import execute_from_command_line
+
+    try:
+        with database(sys.argv[1:]):
+            execute_from_command_line(sys.argv)
+    except CannotStart as fault:
+        sys.stderr.write(f"{fault.detail}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

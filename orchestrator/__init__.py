@@ -1,0 +1,1 @@
+"""Durable workflows, and the processes that run everything."""

@@ -1,0 +1,180 @@
+"""Says whether the whole stack works, by trying it: database, workers, supervisor, stream."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Final, Literal, TypedDict
+
+import structlog
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import connection
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from tenants.pulse import freshest
+
+log = structlog.get_logger(__name__)
+
+OK: Final = "ok"
+DATABASE_SECONDS = 2.5
+STREAM_SECONDS = 2.0
+#: An answer is given again for so long, so that asking cannot load the database.
+FRESH_SECONDS = 1.0
+
+
+class Checks(TypedDict):
+    database: str
+    workers: str
+    supervisor: str
+    stream: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    checks: Checks
+    at: float
+
+    @property
+    def status(self) -> Literal["ok", "degraded"]:
+        return OK if all(result == OK for result in self.checks.values()) else "degraded"
+
+
+class Doctor:
+    """Examines the stack at most once at a time, and remembers the last report for a moment."""
+
+    def __init__(self) -> None:
+        # Threads of its own: a database that hangs must not use up those of others.
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="health")
+        self._report: Report | None = None
+        self._running: asyncio.Task[Report] | None = None
+
+    async def ask(self) -> Report:
+        if self._report and time.monotonic() - self._report.at < FRESH_SECONDS:
+            return self._report
+        running = self._running
+        if (
+            running is None
+            or running.done()
+            or running.get_loop() is not asyncio.get_running_loop()
+        ):
+            running = self._running = asyncio.create_task(self.examine())
+        # Whoever asked may leave; the others still wait for the answer.
+        return await asyncio.shield(running)
+
+    async def examine(self) -> Report:
+        (database, workers, supervisor), stream = await asyncio.gather(
+            self._examine_database(), examine_stream()
+        )
+        self._report = Report(
+            checks=Checks(database=database, workers=workers, supervisor=supervisor, stream=stream),
+            at=time.monotonic(),
+        )
+        return self._report
+
+    async def _examine_database(self) -> tuple[str, str, str]:
+        loop = asyncio.get_running_loop()
+        reading = loop.run_in_executor(self._threads, read_database)
+        try:
+            return await asyncio.wait_for(reading, DATABASE_SECONDS)
+        except Exception as error:  # noqa: BLE001 (whatever is wrong, the answer is the same)
+            log.warning("health_check_failed", check="database", error=repr(error))
+            reason = "no answer in time" if isinstance(error, TimeoutError) else "out of reach"
+            return reason, "unknown", "unknown"
+
+    def forget(self) -> None:
+        """Look afresh next time."""
+        self._report = None
+
+
+doctor = Doctor()
+
+
+def read_database() -> tuple[str, str, str]:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            cursor.fetchone()
+        return OK, sign_of_life("worker"), sign_of_life("supervisor")
+    finally:
+        connection.close()
+
+
+def sign_of_life(kind: str) -> str:
+    age = freshest(kind)
+    if age is None:
+        return "no sign of life yet"
+    return OK if age < settings.PULSE_SECONDS else f"no sign of life for {age:.0f} s"
+
+
+async def examine_stream() -> str:
+    """Send a frame through the channel layer and see it arrive."""
+    try:
+        async with asyncio.timeout(STREAM_SECONDS):
+            return await ring_self()
+    except Exception as error:  # noqa: BLE001 (whatever is wrong, the answer is the same)
+        log.warning("health_check_failed", check="stream", error=repr(error))
+        return "no answer in time" if isinstance(error, TimeoutError) else "out of reach"
+
+
+async def ring_self() -> str:
+    layer = get_channel_layer()
+    if layer is None:
+        return "not configured"
+    group, word = f"health.{token_hex(8)}", token_hex(8)
+    channel = await layer.new_channel()
+    await layer.group_add(group, channel)
+    try:
+        await layer.group_send(group, {"type": "health.ring", "word": word})
+        while (await layer.receive(channel)).get("word") != word:
+            pass  # the layer's own remarks
+    finally:
+        await layer.group_discard(group, channel)
+        # A layer forgets a channel when the one who waits for it is cancelled.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(layer.receive(channel), 0.001)
+    return OK
+
+
+class ChecksSerializer(serializers.Serializer):
+    """`ok`, or in a few words what is wrong."""
+
+    database = serializers.CharField()
+    workers = serializers.CharField()
+    supervisor = serializers.CharField()
+    stream = serializers.CharField()
+
+
+class HealthSerializer(serializers.Serializer):
+    status = serializers.ChoiceField(choices=[OK, "degraded"])
+    checks = ChecksSerializer()
+
+
+class HealthView(APIView):
+    """Anyone may ask, as often as they like."""
+
+    authentication_classes = []
+    permission_classes = []
+    throttle_classes = []
+
+    @extend_schema(
+        operation_id="health", responses={200: HealthSerializer, 503: HealthSerializer}, auth=[]
+    )
+    def get(self, request: Request) -> Response:
+        """Whether the database, the workers, the supervisor and the stream work."""
+        # Under a web server this runs on its own event loop, where the channel layer lives.
+        report = async_to_sync(doctor.ask)()
+        return Response(
+            {"status": report.status, "checks": report.checks},
+            status=200 if report.status == OK else 503,
+            headers={"Cache-Control": "no-store"},
+        )

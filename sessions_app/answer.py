@@ -1,0 +1,120 @@
+"""Asks the model for its next answer: streams it, retries what may pass, falls back while it can."""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from dataclasses import dataclass, field
+from decimal import Decimal
+from uuid import UUID
+
+from agents.models_catalog import cost_of
+from agents.provider_keys import provider_for
+from agents.providers.base import Delta, ModelRequest, TextDelta, TextState, ToolCall, Usage
+from agents.providers.estimate import estimate_tokens
+from config.faults import ContextOverflow, ProviderFault, ProviderUnavailable
+from sessions_app.context import build_request
+from sessions_app.drafts import DraftWriter, pump
+from sessions_app.points import reached
+from sessions_app.statements import let_go
+from sessions_app.turn import Turn
+from tenants.ids import uuid7
+
+PAUSES = (0.5, 1.0, 2.0, 4.0)  #: Seconds before each new try of the same model.
+LONGEST_PAUSE = 30.0
+
+
+@dataclass(kw_only=True)
+class Answer:
+    """What a model said. Its id was known to viewers before its text."""
+
+    provider: str
+    model: str
+    event_id: UUID = field(default_factory=uuid7)
+    text: str = ""
+    provider_state: str | None = None
+    calls: list[ToolCall] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    cost: Decimal = Decimal(0)
+    emitted: bool = False
+
+    def take(self, delta: Delta, draft: DraftWriter) -> None:
+        match delta:
+            case TextDelta(text=text):
+                self.text += text
+                self.emitted = True
+                draft.add(text)
+            case TextState(provider_state=state):
+                self.provider_state = state
+            case ToolCall():
+                self.calls.append(delta)
+            case Usage():
+                self.usage = delta
+
+
+def ask_model(turn: Turn) -> Answer:
+    """The model's next answer, from the first model of the agent's list that gives one."""
+    candidates = [(turn.version.provider, turn.version.model)]
+    candidates += [(f["provider"], f["model"]) for f in turn.version.fallbacks]
+    for nth, (provider, model) in enumerate(candidates):
+        try:
+            return _ask_patiently(turn, provider, model)
+        except ContextOverflow:
+            raise
+        except ProviderFault as fault:
+            last = nth == len(candidates) - 1
+            # Another model must not continue what people have seen, nor repeat what tools did.
+            if last or turn.spent.tool_calls or getattr(fault, "emitted", False):
+                raise
+    raise AssertionError("an agent has at least one model")
+
+
+def _ask_patiently(turn: Turn, provider: str, model: str) -> Answer:
+    request = build_request(turn, provider, model)
+    let_go()
+    for pause in (*PAUSES, None):
+        answer = Answer(provider=provider, model=model)
+        try:
+            _stream(turn, request, answer)
+        except ProviderUnavailable as fault:
+            if pause is None or answer.emitted:
+                fault.emitted = answer.emitted  # type: ignore[attr-defined]
+                raise
+            wait = min(fault.retry_after or pause * random.uniform(0.8, 1.2), LONGEST_PAUSE)  # noqa: S311
+            turn.sign.event.wait(wait)
+            turn.check_bounds()
+        except ProviderFault as fault:
+            fault.emitted = answer.emitted  # type: ignore[attr-defined]
+            raise
+        else:
+            return answer
+    raise AssertionError("the last try returns or raises")
+
+
+def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
+    """Take the answer as it comes. No database connection is held meanwhile."""
+    source = provider_for(turn.workspace_id, answer.provider, turn.seconds_left)
+    let_go()
+    reached("before_model_call")
+    stream = source.stream(request)
+    with pump().writing(turn.claim, answer.event_id) as draft, closing(stream):  # type: ignore[type-var]
+        for delta in stream:
+            turn.sign.check()
+            answer.take(delta, draft)
+    turn.sign.check()
+    if not answer.text and not answer.calls:
+        raise ProviderUnavailable(f"{answer.model} gave an empty answer.")
+    if not answer.usage.input_tokens and not answer.usage.output_tokens:
+        answer.usage = _estimate(request, answer)
+    answer.cost = cost_of(answer.provider, answer.model, answer.usage) or Decimal(0)
+    turn.spent.add(answer.usage, answer.cost)
+    reached("after_model_call")
+
+
+def _estimate(request: ModelRequest, answer: Answer) -> Usage:
+    """A count for providers that give none."""
+    words = [request.instructions, *(m.text for m in request.messages)]
+    return Usage(
+        input_tokens=sum(estimate_tokens(word) for word in words),
+        output_tokens=estimate_tokens(answer.text),
+    )

@@ -1,0 +1,144 @@
+"""Runs the calls of one step: together when all only read, else one after the other.
+
+Each call runs on a thread of its own, so that a tool which does not stop cannot hold its lane.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from hashlib import sha256
+
+import orjson
+import structlog
+
+from config.faults import Fault, LimitReached, ToolFailed, ToolStopped
+from sessions_app import ledger
+from sessions_app.ledger import Outcome
+from sessions_app.models import ToolExecution
+from sessions_app.points import reached
+from sessions_app.statements import let_go
+from sessions_app.toolbox import tool_context
+from sessions_app.turn import Turn
+from tools_app.registry import Tool, registry
+
+log = structlog.get_logger(__name__)
+
+State = ToolExecution.State
+GRACE_SECONDS = 2.0  #: Between being told to stop and being given up.
+SAME_AGAIN = 4  #: The same call with the same result, this often in a row, is a stuck loop.
+
+
+class Job:
+    """One call on its thread."""
+
+    def __init__(self, turn: Turn, execution: ToolExecution, tool: Tool) -> None:
+        self.execution, self.tool = execution, tool
+        self.stopped = threading.Event()
+        self.done = threading.Event()
+        self.outcome = self._unfinished()
+        self._turn = turn
+        self._seconds = max(1.0, min(tool.seconds, turn.seconds_left))
+        threading.Thread(target=self._work, name=f"tool {tool.name}", daemon=True).start()
+
+    def _unfinished(self) -> Outcome:
+        harmless = self.execution.read_only or self.execution.idempotent
+        return Outcome(
+            execution=self.execution,
+            state=State.ERROR if harmless else State.UNKNOWN,
+            error="The tool did not stop in time.",
+        )
+
+    def _work(self) -> None:
+        try:
+            self.outcome = self._call()
+        finally:
+            let_go()
+            self.done.set()
+
+    def _call(self) -> Outcome:
+        call = self.execution
+        try:
+            arguments = self.tool.parse(call.input)
+            deadline = time.monotonic() + self._seconds
+            context = tool_context(self._turn, call, stopped=self.stopped, deadline=deadline)
+            output = self.tool.handler(arguments, context)
+        except ToolStopped:
+            return Outcome(execution=call, state=State.CANCELLED, error="Stopped before it ended.")
+        except ToolFailed as fault:
+            return Outcome(execution=call, state=State.ERROR, error=fault.detail)
+        except Fault as fault:
+            return Outcome(execution=call, state=State.ERROR, error=fault.detail)
+        except Exception:
+            log.exception("tool_crashed", tool=call.name)
+            error = f"The tool {call.name} failed inside. It is a fault of the product, not of the call."
+            return Outcome(execution=call, state=State.ERROR, error=error)
+        return Outcome(execution=call, state=State.COMPLETED, output=output)
+
+    def wait(self) -> Outcome:
+        """The outcome, at the latest a little after the time limit or the stop sign."""
+        with self._turn.sign.calls(self.stopped.set):
+            if not self.done.wait(self._seconds):
+                self.stopped.set()
+            if self.stopped.is_set():
+                self.done.wait(GRACE_SECONDS)
+        return self.outcome
+
+
+def execute(turn: Turn, executions: list[ToolExecution]) -> None:
+    """Run every call that may run, and record what became of it."""
+    refused = [o for e in executions if (o := _refusal(turn, e))]
+    if refused:
+        ledger.record(turn, refused)
+    closed = {o.execution.pk for o in refused}
+    ready = [e for e in executions if e.state == State.REQUESTED and e.pk not in closed]
+    if all(e.read_only for e in ready):
+        _execute_together(turn, ready)
+    else:
+        for execution in ready:
+            _execute_together(turn, [execution])
+    _check_stuck(turn)
+
+
+def _refusal(turn: Turn, execution: ToolExecution) -> Outcome | None:
+    """Why a call does not run at all, if so."""
+    if execution.name not in registry:
+        error = f"There is no tool named {execution.name!r}."
+        return Outcome(execution=execution, state=State.ERROR, error=error)
+    if execution.decision == "deny":
+        error = f"Not allowed: {execution.decided_by}."
+        return Outcome(execution=execution, state=State.DENIED, error=error)
+    turn.spent.tool_calls += 1
+    if turn.spent.tool_calls > turn.limits.max_tool_calls:
+        error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
+        return Outcome(execution=execution, state=State.CANCELLED, error=error)
+    return None
+
+
+def _execute_together(turn: Turn, executions: list[ToolExecution]) -> None:
+    if not executions:
+        return
+    turn.sign.check()
+    ledger.begin(turn, executions)
+    let_go()
+    reached("inside_tool")
+    jobs = [Job(turn, e, registry[e.name]) for e in executions]
+    outcomes = [job.wait() for job in jobs]
+    turn.sign.check()
+    reached("before_tool_result")
+    ledger.record(turn, outcomes)
+    turn.traces += [_trace(outcome) for outcome in outcomes]
+
+
+def _trace(outcome: Outcome) -> str:
+    call = outcome.execution
+    facts = [call.name, call.input, outcome.state, outcome.output, outcome.error]
+    return sha256(orjson.dumps(facts, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _check_stuck(turn: Turn) -> None:
+    newest = turn.traces[-SAME_AGAIN:]
+    if len(newest) == SAME_AGAIN and len(set(newest)) == 1:
+        raise LimitReached(
+            f"Stuck: the same call gave the same result {SAME_AGAIN} times in a row."
+        )

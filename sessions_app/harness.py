@@ -1,0 +1,119 @@
+"""The bounded loop of a run: ask the model, run its calls, until it answers without one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError
+
+from config.faults import Fault, LimitReached, ProviderFault, RunStopped, StaleEpoch
+from sessions_app import lanes, ledger
+from sessions_app.answer import Answer, ask_model
+from sessions_app.execution import execute
+from sessions_app.lanes import Claim, Finished
+from sessions_app.log import NewEvent
+from sessions_app.models import Run, SessionEvent
+from sessions_app.points import reached
+from sessions_app.statements import patiently
+from sessions_app.stopping import StopSign
+from sessions_app.turn import Turn, load_turn
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 5.0  #: Before a run that failed for a reason nobody foresaw is tried again.
+
+
+def run(claim: Claim, owner: UUID, sign: StopSign) -> Claim | None:
+    """Take one run from its claim to its end. Answers with the next run of the lane, if any.
+
+    Who lost the lane writes nothing more: its new holder goes on from the log.
+    """
+    reached("after_claim")
+    try:
+        turn = load_turn(claim, owner, sign)
+        return _guarded(turn)
+    except (StaleEpoch, RunStopped):
+        return None
+    except (Fault, DatabaseError):
+        raise
+    except Exception as error:
+        log.exception("run_crashed", run_id=str(claim.run_id))
+        lanes.release(claim, reason=type(error).__name__, delay=RETRY_SECONDS, lost=True)
+        return None
+
+
+def _guarded(turn: Turn) -> Claim | None:
+    """Turn every expected end into a status that says which it was."""
+    try:
+        return _take_turn(turn)
+    except LimitReached as fault:
+        ended = _end(turn, events=[_error(fault)], stop_reason="step_limit", error=_facts(fault))
+    except ProviderFault as fault:
+        ended = _end(
+            turn,
+            events=[_error(fault)],
+            outcome=Run.Status.FAILED,
+            stop_reason="retries_exhausted",
+            error=_facts(fault),
+        )
+    return ended.next
+
+
+def _take_turn(turn: Turn) -> Claim | None:
+    if turn.recovering:
+        execute(turn, ledger.recover(turn))
+        if (parked := _settle(turn)) is not None:
+            return parked.next
+    while True:
+        turn.check_bounds()
+        answer = ask_model(turn)
+        if not answer.calls:
+            ended = _end(turn, events=[ledger.message_event(answer)], result=_result(answer))
+            if not ended.goes_on:
+                return ended.next
+            continue
+        executions = ledger.request_calls(turn, answer)
+        reached("after_tool_use")
+        execute(turn, executions)
+        if any(e.waits for e in executions) and (parked := _settle(turn)) is not None:
+            return parked.next
+        patiently(lambda again: lanes.step(turn.claim))
+
+
+def _settle(turn: Turn) -> Finished | None:
+    """Run what was answered; end the run if somebody has to answer first. None: it goes on."""
+    while True:
+        ready, blocked = ledger.still_open(turn)
+        if ready:
+            execute(turn, ready)
+        elif not blocked:
+            return None
+        else:
+            parked = _end(turn, stop_reason="requires_action")
+            if not parked.goes_on:
+                return parked
+
+
+def _end(turn: Turn, *, stop_reason: str = "end_turn", **words: Any) -> Finished:
+    reached("before_completion")
+    usage, policy = turn.spent.as_json(), turn.policy_json()
+    return patiently(
+        lambda again: lanes.finish(
+            turn.claim, turn.owner, stop_reason=stop_reason, usage=usage, policy=policy, **words
+        )
+    )
+
+
+def _result(answer: Answer) -> dict[str, Any]:
+    return {"text": answer.text, "event_id": str(answer.event_id), "model": answer.model}
+
+
+def _facts(fault: Fault) -> dict[str, Any]:
+    retryable = isinstance(fault, ProviderFault)
+    return {"code": fault.code, "message": fault.detail, "retryable": retryable}
+
+
+def _error(fault: Fault) -> NewEvent:
+    return NewEvent(type=SessionEvent.Type.ERROR, payload=_facts(fault))

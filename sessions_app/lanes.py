@@ -1,0 +1,180 @@
+"""One run at a time per session: accept, claim, finish, release, stop, reap.
+
+Each step is one SQL function, so one statement and one commit. `sql/lanes.sql` holds the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import transaction
+
+from sessions_app.log import NewEvent, encode
+from sessions_app.models import Run, SessionEvent
+from sessions_app.statements import row, rows
+from sessions_app.stream import ring
+from tenants.ids import uuid7
+
+ACCEPT = "SELECT seq, run, event_id, replayed FROM lane_accept(%s, %s::jsonb, %s, %s, %s::smallint, %s)"
+CLAIM = "SELECT run, epoch FROM lane_claim(%s, %s, %s, %s)"
+STEP = "SELECT lane_step(%s, %s, %s, %s::jsonb)"
+FINISH = (
+    "SELECT goes_on, run, epoch FROM lane_finish("
+    "%s, %s, %s, %s::jsonb, %s, %s, %s::jsonb, %s::jsonb, %s::jsonb, %s::jsonb, %s, %s, %s)"
+)
+RELEASE = "SELECT lane_release(%s, %s, %s, %s, %s, %s, %s)"
+STOP = "SELECT seq, stopped FROM lane_stop(%s, %s, %s::jsonb, %s, %s, %s::jsonb)"
+BEAT = """
+UPDATE agent_sessions s SET lease_expires = clock_timestamp() + make_interval(secs => %s)
+  FROM (SELECT id FROM agent_sessions WHERE id = ANY(%s) AND lease_owner = %s
+         ORDER BY id FOR NO KEY UPDATE) held
+ WHERE s.id = held.id RETURNING s.id, s.lane_epoch
+"""
+#: Run by whoever sees a worker die, so that its lanes are free at once.
+EXPIRE = b"UPDATE agent_sessions SET lease_expires = '-infinity' WHERE lease_owner = %s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """A message in the log, and the run that will answer it."""
+
+    seq: int
+    event_id: UUID
+    run_id: UUID | None
+    replayed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The right to write for one run, until somebody else has a higher epoch."""
+
+    session_id: UUID
+    run_id: UUID
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """What comes after a run: more of the same, the next one, or nothing."""
+
+    goes_on: bool
+    next: Claim | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopped:
+    seq: int
+    run_id: UUID | None
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value, default=str).decode()
+
+
+def accept(
+    session_id: UUID,
+    event: NewEvent,
+    *,
+    author_id: UUID | None = None,
+    on_busy: str = Run.OnBusy.FOLLOWUP,
+    priority: int = 0,
+) -> Accepted:
+    """Write a message and queue its run in one commit, then wake the lane."""
+    message = encode([event])[1:-1]
+    seq, run, event_id, replayed = row(
+        ACCEPT, [session_id, message, author_id, on_busy, priority, uuid7()]
+    )
+    if not replayed:
+        transaction.on_commit(partial(ring, session_id))
+    return Accepted(seq=seq, event_id=event_id, run_id=run, replayed=replayed)
+
+
+def claim(session_id: UUID, owner: UUID) -> Claim | None:
+    """Take the lane if it is free and a run is due. It bumps the epoch, which fences older holders."""
+    run, epoch = row(
+        CLAIM, [session_id, owner, settings.LEASE_SECONDS, settings.RUN_DEADLINE_SECONDS]
+    )
+    if run is None:
+        return None
+    ring(session_id)
+    return Claim(session_id=session_id, run_id=run, epoch=epoch)
+
+
+def step(held: Claim, events: Sequence[NewEvent] = ()) -> int:
+    """Write a step of a run. Answers how many messages were steered into it since the last one."""
+    (joined,) = row(STEP, [held.session_id, held.epoch, held.run_id, encode(events)])
+    if events:
+        transaction.on_commit(partial(ring, held.session_id))
+    return int(joined)
+
+
+def finish(
+    held: Claim,
+    owner: UUID | None,
+    *,
+    events: Sequence[NewEvent] = (),
+    outcome: str = Run.Status.COMPLETED,
+    stop_reason: str = "end_turn",
+    result: dict[str, Any] | None = None,
+    error: dict[str, Any] | None = None,
+    usage: dict[str, Any] | None = None,
+    policy: dict[str, Any] | None = None,
+) -> Finished:
+    """End the run with its last events and start the next one, in one commit.
+
+    Without an owner the lane is left free.
+    """
+    params = [held.session_id, held.epoch, held.run_id, encode(events), outcome, stop_reason]
+    params += [_json(result), _json(error), _json(usage or {}), _json(policy), owner]
+    goes_on, run, epoch = row(
+        FINISH, [*params, settings.LEASE_SECONDS, settings.RUN_DEADLINE_SECONDS]
+    )
+    ring(held.session_id)
+    following = Claim(session_id=held.session_id, run_id=run, epoch=epoch) if run else None
+    return Finished(goes_on=goes_on, next=following)
+
+
+def release(held: Claim, *, reason: str, delay: float = 0, lost: bool = False) -> str:
+    """Give the run back to the queue. Answers `queued`, or `dead` when it was lost too often."""
+    (status,) = row(
+        RELEASE,
+        [held.session_id, held.epoch, held.run_id, lost, float(delay), settings.RUN_MAX_ATTEMPTS, reason],
+    )
+    ring(held.session_id)
+    return str(status)
+
+
+def stop(
+    session_id: UUID,
+    *,
+    note: str = "",
+    author_id: UUID | None = None,
+    stop_reason: str = "interrupted",
+    outcome: str = Run.Status.CANCELLED,
+    error: dict[str, Any] | None = None,
+) -> Stopped:
+    """Stop what runs or waits in this session, at once. The worker is fenced and told."""
+    interrupt = NewEvent(type=SessionEvent.Type.USER_INTERRUPT, payload={"note": note})
+    event = encode([interrupt])[1:-1] if error is None else None
+    seq, run_id = row(STOP, [session_id, author_id, event, stop_reason, outcome, _json(error)])
+    transaction.on_commit(partial(ring, session_id))
+    return Stopped(seq=seq, run_id=run_id)
+
+
+def heartbeat(owner: UUID, session_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Renew this owner's leases in one statement. Answers which it still holds, at which epoch."""
+    return dict(rows(BEAT, [settings.LEASE_SECONDS, list(session_ids), owner]))  # type: ignore[arg-type]
+
+
+def reap() -> list[UUID]:
+    """Take back every run whose lease has run out. Fences the old holders at once."""
+    freed = [session_id for (session_id,) in rows("SELECT lane_reap(%s)", [settings.RUN_MAX_ATTEMPTS])]
+    for session_id in freed:
+        ring(session_id)
+    return freed

@@ -1,0 +1,121 @@
+"""The only module that writes to the session log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import IntegrityError, connection, transaction
+
+from sessions_app.models import SessionEvent
+from sessions_app.statements import patiently, row
+from sessions_app.stream import ring
+from tenants.ids import uuid7
+
+APPEND = "SELECT log_append(%s, %s, %s, %s, %s::jsonb)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewEvent:
+    """A fact that is about to be written."""
+
+    type: SessionEvent.Type
+    payload: dict[str, Any]
+    id: UUID = field(default_factory=uuid7)
+    dedupe_key: str | None = None
+
+
+def encode(events: Sequence[NewEvent]) -> str:
+    """Events as the SQL functions take them. NUL cannot be stored as text and is dropped."""
+    packed = [
+        {"id": e.id, "type": e.type, "payload": e.payload, "dedupe_key": e.dedupe_key}
+        for e in events
+    ]
+    text = orjson.dumps(packed, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return text.replace("\\u0000", "") if "\\u0000" in text else text
+
+
+def append_events(
+    session_id: UUID,
+    events: Sequence[NewEvent],
+    *,
+    epoch: int | None = None,
+    run_id: UUID | None = None,
+    author_id: UUID | None = None,
+) -> int:
+    """Append in order, in one commit, then ring the stream. Answers with the last seq.
+
+    The session row is the lock that serialises writers, so `seq` has no gaps. With an epoch the
+    write is refused as soon as another worker holds the lane.
+    """
+    (seq,) = row(APPEND, [session_id, epoch, run_id, author_id, encode(events)])
+    transaction.on_commit(partial(ring, session_id))
+    return int(seq)
+
+
+def append_event(
+    *,
+    session_id: UUID,
+    type: SessionEvent.Type,
+    payload: dict[str, Any],
+    author_id: UUID | None = None,
+) -> SessionEvent:
+    """Append one event that starts no run."""
+    event = NewEvent(type=type, payload=payload)
+    append_events(session_id, [event], author_id=author_id)
+    return SessionEvent.objects.get(pk=event.id)
+
+
+def append_surely(
+    session_id: UUID, events: Sequence[NewEvent], *, epoch: int, run_id: UUID
+) -> None:
+    """Append for a run, through a restart of the database if need be.
+
+    The ids were made before the first attempt: a repetition that collides was written already.
+    """
+
+    def write(again: bool) -> None:
+        try:
+            with transaction.atomic():
+                append_events(session_id, events, epoch=epoch, run_id=run_id)
+        except IntegrityError:
+            if not again:
+                raise
+
+    patiently(write)
+
+
+COPY = """
+INSERT INTO session_messages (id, workspace_id, session_id, seq, type, payload, run_id, processed_at,
+                              processed_run_id, created_by_id, created_at)
+SELECT new_id(), workspace_id, %s, seq, type, payload, run_id, processed_at, processed_run_id,
+       created_by_id, created_at
+  FROM session_messages WHERE session_id = %s AND seq <= %s
+"""
+IMPORT = """
+INSERT INTO session_messages (id, workspace_id, session_id, seq, type, payload, processed_at, created_by_id,
+                              created_at)
+SELECT new_id(), s.workspace_id, s.id, e.nth, e.event ->> 'type', e.event -> 'payload',
+       coalesce((e.event ->> 'processed_at')::timestamptz, clock_timestamp()), %s,
+       coalesce((e.event ->> 'created_at')::timestamptz, clock_timestamp())
+  FROM agent_sessions s, jsonb_array_elements(%s::jsonb) WITH ORDINALITY e(event, nth) WHERE s.id = %s
+"""
+GROWN = "UPDATE agent_sessions SET last_seq = %s WHERE id = %s RETURNING last_seq"
+
+
+def copy_events(source_id: UUID, target_id: UUID, up_to: int) -> None:
+    """Give a new session the past of another. Times stay; what waited there does not run here."""
+    with connection.cursor() as cursor:
+        cursor.execute(COPY, [target_id, source_id, up_to])
+    row(GROWN, [up_to, target_id])
+
+
+def import_events(session_id: UUID, events: Sequence[dict[str, Any]], author_id: UUID | None) -> None:
+    """Fill a new session from an export. All of it counts as processed: an import runs nothing."""
+    with connection.cursor() as cursor:
+        cursor.execute(IMPORT, [author_id, orjson.dumps(events).decode(), session_id])
+    row(GROWN, [len(events), session_id])

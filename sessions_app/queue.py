@@ -1,0 +1,158 @@
+"""The messages that wait in a session's lane: listed, edited, moved, taken back.
+
+The log is not changed: an edit or a withdrawal is an event of its own, which every view applies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from config.faults import Conflict, NotFound
+from sessions_app.log import NewEvent, append_events
+from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.statements import row
+
+E = SessionEvent.Type
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queued:
+    """One place in the queue."""
+
+    run_id: UUID
+    position: int
+    text: str
+    on_busy: str
+    priority: int
+    message_seqs: list[int]
+    created_at: datetime
+
+
+def list_queue(session: Session) -> list[Queued]:
+    """What waits, in the order in which it will run."""
+    runs = list(_waiting(session))
+    texts = _texts(session, [seq for run in runs for seq in run.message_seqs])
+    return [
+        Queued(
+            run_id=run.pk,
+            position=nth,
+            text="\n\n".join(texts[seq] for seq in run.message_seqs if seq in texts),
+            on_busy=run.on_busy,
+            priority=run.priority,
+            message_seqs=run.message_seqs,
+            created_at=run.created_at,
+        )
+        for nth, run in enumerate(runs)
+    ]
+
+
+def _waiting(session: Session) -> list[Run]:
+    runs = Run.objects.filter(session=session, status=Run.Status.QUEUED, resumes=False)
+    return list(runs.order_by("-priority", "rank", "id"))
+
+
+def _texts(session: Session, seqs: list[int]) -> dict[int, str]:
+    """The newest wording of these messages; withdrawn ones are left out."""
+    texts = {
+        e.seq: e.payload["text"] for e in session.events.filter(seq__in=seqs, type=E.USER_MESSAGE)
+    }
+    changes = session.events.filter(
+        type__in=[E.USER_MESSAGE_EDITED, E.USER_MESSAGE_WITHDRAWN], payload__seq__in=seqs
+    )
+    for change in changes.order_by("seq"):
+        if change.type == E.USER_MESSAGE_EDITED:
+            texts[change.payload["seq"]] = change.payload["text"]
+        else:
+            texts.pop(change.payload["seq"], None)
+    return texts
+
+
+@transaction.atomic
+def edit_message(
+    session: Session, seq: int, text: str, author_id: UUID | None
+) -> tuple[int, UUID | None]:
+    """Reword a message that no run has taken yet."""
+    run = _run_of(session, seq)
+    event = NewEvent(type=E.USER_MESSAGE_EDITED, payload={"seq": seq, "text": text})
+    return append_events(session.pk, [event], author_id=author_id), run.pk
+
+
+@transaction.atomic
+def withdraw_message(
+    session: Session, seq: int, author_id: UUID | None
+) -> tuple[int, UUID | None]:
+    """Take back a message that no run has taken yet. A run with none left is cancelled."""
+    run = _run_of(session, seq)
+    event = NewEvent(type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": seq})
+    written = append_events(session.pk, [event], author_id=author_id)
+    run.message_seqs = [other for other in run.message_seqs if other != seq]
+    if not run.message_seqs:
+        run.status, run.stop_reason = Run.Status.CANCELLED, "withdrawn"
+    run.save(update_fields=["message_seqs", "status", "stop_reason"])
+    return written, run.pk
+
+
+def edit_run(session: Session, run_id: UUID, text: str, author_id: UUID | None) -> None:
+    """Give a place in the queue one new wording; collected messages become one."""
+    first, *others = _queued(session, run_id).message_seqs
+    with transaction.atomic():
+        for seq in others:
+            withdraw_message(session, seq, author_id)
+        edit_message(session, first, text, author_id)
+
+
+@transaction.atomic
+def remove_run(session: Session, run_id: UUID, author_id: UUID | None) -> None:
+    for seq in list(_queued(session, run_id).message_seqs):
+        withdraw_message(session, seq, author_id)
+
+
+@transaction.atomic
+def move_run(session: Session, run_id: UUID, position: int) -> None:
+    """Put a waiting run at this place among the others."""
+    _lock(session)
+    moved = _queued(session, run_id)
+    others = [run for run in _waiting(session) if run.pk != moved.pk]
+    position = max(0, min(position, len(others)))
+    before = others[position - 1].rank if position else None
+    after = others[position].rank if position < len(others) else None
+    if before is not None and after is not None:
+        moved.rank = (before + after) / 2
+    elif after is not None:
+        moved.rank = after - 1
+    elif before is not None:
+        moved.rank = before + 1
+    moved.save(update_fields=["rank"])
+
+
+def _lock(session: Session) -> None:
+    row("SELECT (lane_lock(%s, NULL)).lane_epoch", [session.pk])
+
+
+def _queued(session: Session, run_id: UUID) -> Run:
+    run = Run.objects.filter(session=session, pk=run_id).first()
+    if run is None:
+        raise NotFound
+    if run.status != Run.Status.QUEUED or not run.message_seqs:
+        raise Conflict(f"This run is {run.status}; only a waiting message can be changed.")
+    return run
+
+
+def _run_of(session: Session, seq: int) -> Run:
+    """The waiting run that holds a message, under the lane's lock."""
+    _lock(session)
+    message = session.events.filter(seq=seq, type=E.USER_MESSAGE).first()
+    if message is None:
+        raise NotFound(f"This session has no message with seq {seq}.")
+    run = Run.objects.filter(
+        session=session,
+        message_seqs__contains=[seq],
+        status__in=[Run.Status.QUEUED, Run.Status.RUNNING],
+    ).first()
+    if message.processed_at or run is None:
+        raise Conflict("An agent has read this message already, so it cannot be changed.")
+    return run

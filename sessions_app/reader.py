@@ -1,0 +1,113 @@
+"""Reads a session's log and draft for its viewers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, Protocol, TypeVar
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from django.db.models import Exists, F, OuterRef
+
+from config.faults import Invalid, NotFound
+from sessions_app import encoding
+from sessions_app.encoding import Frame
+from sessions_app.models import Draft, Session, SessionEvent
+from sessions_app.stream import group_name
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The beginning of an answer that is being written."""
+
+    event_id: UUID
+    run_id: UUID | None
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Where a log stands."""
+
+    last_seq: int
+    answer: Answer | None
+
+
+class Log(Protocol):
+    """A log that viewers can follow: gap-free numbers, perhaps an answer in the making."""
+
+    @property
+    def group(self) -> str: ...
+
+    def state(self) -> State: ...
+
+    def page(self, after: int, limit: int) -> list[Frame]: ...
+
+    def delta(self, answer: Answer, offset: int) -> Frame: ...
+
+    @staticmethod
+    def heads(logs: Sequence[Any]) -> dict[str, int]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionLog:
+    session_id: UUID
+
+    @property
+    def group(self) -> str:
+        return group_name(self.session_id)
+
+    def state(self) -> State:
+        found = Session.objects.filter(pk=self.session_id).values_list("last_seq", flat=True)
+        last_seq = found.first()
+        if last_seq is None:
+            raise NotFound
+        return State(last_seq=last_seq, answer=self.answer())
+
+    def answer(self) -> Answer | None:
+        """The draft, unless it belongs to a holder that lost the lane or to an event that is stored."""
+        drafts = Draft.objects.filter(
+            ~Exists(SessionEvent.objects.filter(pk=OuterRef("event_id"))),
+            session_id=self.session_id,
+            epoch=F("session__lane_epoch"),
+        )
+        draft = drafts.first()
+        if draft is None:
+            return None
+        return Answer(event_id=draft.event_id, run_id=draft.run_id, text=draft.text)
+
+    def page(self, after: int, limit: int) -> list[Frame]:
+        events = SessionEvent.objects.filter(session_id=self.session_id).after(after)[:limit]
+        return [encoding.stored(event) for event in events]
+
+    def delta(self, answer: Answer, offset: int) -> Frame:
+        """The answer's text from this offset on, as a frame."""
+        return encoding.delta(
+            session_id=self.session_id,
+            event_id=answer.event_id,
+            run_id=answer.run_id,
+            offset=offset,
+            text=answer.text[offset:],
+        )
+
+    @staticmethod
+    def heads(logs: Sequence[SessionLog]) -> dict[str, int]:
+        """The last seq of each log, in one query for all."""
+        sessions = Session.objects.filter(pk__in=[log.session_id for log in logs])
+        return {group_name(pk): seq for pk, seq in sessions.values_list("pk", "last_seq")}
+
+
+def cursor_in(text: str) -> int:
+    """The seq after which a viewer wants to begin."""
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Invalid("`after` is the seq of an event: a whole number.")
+    return int(text)
+
+
+def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+    """Run a reading function on a thread of the pool, with a connection for as long as it takes."""
+    return database_sync_to_async(function, thread_sensitive=False)(*args, **kwargs)

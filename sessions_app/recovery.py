@@ -1,0 +1,61 @@
+"""What the supervisor does for sessions: take back lost runs, end overdue ones, repeat lost wake-ups.
+
+Everything is decided by rows and the database's clock, never by a flag that a dead process set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sessions_app import lanes
+from sessions_app.models import Run
+from sessions_app.statements import rows
+from sessions_app.wake import CHANNEL, wake_many
+
+#: A wake-up that has had no effect for this long is taken to be lost.
+LOST_WAKE_SECONDS = 2.0
+AT_ONCE = 500
+DUE = """
+SELECT q.session_id FROM agent_run_queue q JOIN agent_sessions s ON s.id = q.session_id
+ WHERE q.status = 'queued'
+   AND (s.status IN ('idle', 'rescheduling') OR s.status = 'requires_action' AND q.resumes)
+   AND coalesce(q.not_before, greatest(q.created_at, s.active_at) + make_interval(secs => %s))
+       <= clock_timestamp()
+ GROUP BY q.session_id ORDER BY min(q.created_at) LIMIT %s
+"""
+OVERDUE = """
+SELECT session_id FROM agent_run_queue
+ WHERE status = 'running' AND deadline < clock_timestamp() LIMIT %s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What one look found and mended."""
+
+    reaped: list[UUID]
+    overdue: list[UUID]
+    woken: list[UUID]
+
+
+def look() -> Seen:
+    """One look at all lanes."""
+    reaped = lanes.reap()
+    overdue = [session_id for (session_id,) in rows(OVERDUE, [AT_ONCE])]
+    for session_id in overdue:
+        _end_overdue(session_id)
+    due = [session_id for (session_id,) in rows(DUE, [LOST_WAKE_SECONDS, AT_ONCE])]
+    if due:
+        wake_many(due)
+    return Seen(reaped=reaped, overdue=overdue, woken=due)
+
+
+def _end_overdue(session_id: UUID) -> None:
+    error = {"code": "deadline", "message": "The run took longer than it may.", "retryable": True}
+    lanes.stop(session_id, stop_reason="step_limit", outcome=Run.Status.FAILED, error=error)
+
+
+def ping_workers() -> None:
+    """Ring a wake-up that only asks for a sign of life, the whole way to a worker."""
+    rows("SELECT pg_notify(%s, 'ping')", [CHANNEL])

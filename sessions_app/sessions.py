@@ -1,0 +1,124 @@
+"""Sessions: found or made, moved to a newer version, forked, archived."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from agents.models import Agent, Environment
+from config.faults import Conflict, Invalid, NotFound
+from sessions_app import lanes
+from sessions_app.log import copy_events
+from sessions_app.models import Run, Session
+from sessions_app.queue import remove_run
+from sessions_app.wake import wake
+
+
+def get_or_create_session(
+    *,
+    agent: Agent,
+    session_key: str | None = None,
+    environment: Environment | None = None,
+    title: str = "",
+    metadata: dict[str, Any] | None = None,
+    created_by_id: UUID | None = None,
+    parent: Session | None = None,
+) -> tuple[Session, bool]:
+    """The session of this agent and key, made when there is none. Without a key always a new one."""
+    if session_key and (found := _by_key(agent, session_key)):
+        return found, False
+    if agent.current is None:
+        raise Invalid("This agent has no version to run.")
+    try:
+        with transaction.atomic():
+            session = Session.objects.create(
+                workspace_id=agent.workspace_id,
+                agent=agent,
+                agent_version=agent.current,
+                environment=environment or agent.current.environment,
+                session_key=session_key or None,
+                title=title,
+                metadata=metadata or {},
+                created_by_id=created_by_id,
+                parent=parent,
+            )
+    except IntegrityError:
+        # Two asked at once: the other one was quicker.
+        if session_key and (found := _by_key(agent, session_key)):
+            return found, False
+        raise
+    session.refresh_from_db()
+    return session, True
+
+
+def _by_key(agent: Agent, session_key: str) -> Session | None:
+    return Session.objects.filter(agent=agent, session_key=session_key).first()
+
+
+def use_version(session: Session, number: int) -> None:
+    """Pin another version of the same agent. A run that is under way keeps the one it has."""
+    version = session.agent.versions.filter(number=number).first()
+    if version is None:
+        raise NotFound(f"This agent has no version {number}.")
+    session.agent_version = version
+    session.save(update_fields=["agent_version"])
+
+
+@transaction.atomic
+def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
+    """A new session that shares the past up to an event, and has its own future."""
+    if not 0 <= at_seq <= session.last_seq:
+        raise Invalid(f"at_seq is a number from 0 to {session.last_seq}.")
+    forked = Session.objects.create(
+        workspace_id=session.workspace_id,
+        agent_id=session.agent_id,
+        agent_version_id=session.agent_version_id,
+        environment_id=session.environment_id,
+        title=f"{session.title or 'Session'} (fork)"[:200],
+        metadata={**session.metadata, "forked_from": str(session.pk), "forked_at_seq": at_seq},
+        created_by_id=created_by_id,
+    )
+    copy_events(session.pk, forked.pk, at_seq)
+    forked.refresh_from_db()
+    return forked
+
+
+@transaction.atomic
+def archive(session: Session, author_id: UUID | None) -> None:
+    """Put a session away: what runs is stopped, what waits is cancelled, the log stays."""
+    if session.archived_at:
+        return
+    lanes.stop(session.pk, note="archived", author_id=author_id)
+    Run.objects.filter(session=session, status=Run.Status.QUEUED).update(
+        status=Run.Status.CANCELLED, stop_reason="archived", finished_at=Now()
+    )
+    Session.objects.filter(pk=session.pk).update(
+        archived_at=Now(), status=Session.Status.TERMINATED, session_key=None
+    )
+
+
+def cancel_run(run: Run, author_id: UUID | None) -> None:
+    """Stop a run that runs, or take back one that waits."""
+    match run.status:
+        case Run.Status.RUNNING:
+            lanes.stop(run.session_id, note="cancelled", author_id=author_id)
+        case Run.Status.QUEUED if run.resumes or run.attempts or not run.message_seqs:
+            lanes.stop(run.session_id, note="cancelled", author_id=author_id)
+        case Run.Status.QUEUED:
+            remove_run(run.session, run.pk, author_id)
+        case _:
+            raise Conflict(f"This run is {run.status} already.")
+
+
+@transaction.atomic
+def retry_run(run: Run) -> None:
+    """Queue a run again that failed or died. It goes on from the log, not from the beginning."""
+    updated = Run.objects.filter(pk=run.pk, status__in=[Run.Status.FAILED, Run.Status.DEAD]).update(
+        status=Run.Status.QUEUED, losses=0, error=None, stop_reason="", finished_at=None
+    )
+    if not updated:
+        raise Conflict(f"This run is {run.status}; only a failed or dead one can be retried.")
+    wake(run.session_id)

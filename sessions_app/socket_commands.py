@@ -1,0 +1,90 @@
+"""What a client may say on a session's socket, and what it is answered.
+
+`{"type": "user.message", "payload": {…}, "id": "client-id", "on_busy"?: …}` and the other `user.*`
+types are answered by an `ack` with the event's seq, or by an `error`. The client's id makes the
+sending idempotent: the same id again gives the first answer. `{"type": "ping"}` is answered by `pong`.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from django.db import Error
+from pydantic import BaseModel, Field, ValidationError
+
+from config.faults import Fault, StreamUnavailable, TooManyRequests, Unauthenticated
+from sessions_app.doors import accept_event
+from sessions_app.frames import Body, ClientId, ack_frame, error_frame
+from sessions_app.models import Run
+from sessions_app.reader import read
+from sessions_app.rights import renewed
+from tenants.access import Principal
+from tenants.throttle import spend_as
+
+#: Characters of one command. The web server refuses frames that are much longer by itself.
+LONGEST = 512_000
+
+
+class Command(BaseModel):
+    type: str = Field(max_length=64)
+    payload: dict[str, Any] = Field(default_factory=dict)
+    id: ClientId = None
+    on_busy: str = Run.OnBusy.FOLLOWUP
+
+
+async def obey(principal: Principal, session_id: UUID, text: str | None) -> Body:
+    """Do what the client asks and say how it went. Raises only when the identity is gone."""
+    if text is None or len(text) > LONGEST:
+        return error_frame(
+            code="bad_frame", error=f"Send JSON as text, of at most {LONGEST:,} characters."
+        )
+    try:
+        command = Command.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return error_frame(code="invalid", error=f"{where}: {first['msg']}".lstrip(": "))
+    if command.type == "ping":
+        return {"type": "pong", "id": command.id}
+    try:
+        return await read(take, principal, session_id, command)
+    except Unauthenticated:
+        raise
+    except Fault as fault:
+        return error_frame(code=fault.code, error=fault.detail, id=command.id)
+    except Error:
+        return error_frame(
+            code=StreamUnavailable.code,
+            error="The database is out of reach. Send this again with the same id.",
+            id=command.id,
+        )
+
+
+def take(principal: Principal, session_id: UUID, command: Command) -> Body:
+    """Put the event into the log, with the rights that this identity has now."""
+    if (wait := spend_as(principal).wait) > 0:
+        raise TooManyRequests(retry_after=wait)
+    accepted = accept_event(
+        renewed(principal),
+        session_id,
+        type=command.type,
+        payload=command.payload,
+        on_busy=command.on_busy,
+        dedupe_key=dedupe_key(principal, command.id),
+    )
+    return ack_frame(
+        id=command.id,
+        seq=accepted.seq,
+        event_id=str(accepted.event_id),
+        run_id=accepted.run_id and str(accepted.run_id),
+    )
+
+
+def dedupe_key(principal: Principal, id: ClientId) -> str | None:
+    """The client's id, bounded, and apart from those of other clients and doors."""
+    if id is None:
+        return None
+    sender = principal.key or principal.user
+    return f"socket:{sha256(f'{sender and sender.pk}:{id}'.encode()).hexdigest()[:48]}"

@@ -1,0 +1,84 @@
+"""Runs the lane's SQL functions, and turns the database's complaints into faults."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import psycopg
+from django.db import InterfaceError, OperationalError, connection
+
+from config.faults import Fault, NotFound, SessionBusy, SessionEnded, StaleEpoch
+
+T = TypeVar("T")
+
+COMPLAINTS: dict[str, type[Fault]] = {
+    "SY404": NotFound,
+    "SY409": SessionBusy,
+    "SY410": SessionEnded,
+    "SY412": StaleEpoch,
+}
+CONNECTION_WORDS = ("dbname", "user", "password", "host", "port", "sslmode", "sslrootcert")
+#: How long a write of a run waits for a database that went away, and how it paces itself.
+PATIENCE_SECONDS = 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+
+
+def rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The rows of one statement. Outside a transaction it is a commit of its own."""
+    with faults():
+        connection.ensure_connection()
+        # The server binds the parameters, so that the statement is planned once per connection.
+        with psycopg.Cursor(connection.connection) as cursor:
+            cursor.execute(query.encode(), params)
+            return cursor.fetchall()
+
+
+def row(query: str, params: Sequence[Any]) -> tuple[Any, ...]:
+    """The one row of a statement that always has one."""
+    return rows(query, params)[0]
+
+
+@contextmanager
+def faults() -> Iterator[None]:
+    """Raise the fault that a lane's function means by its error code."""
+    try:
+        with connection.wrap_database_errors:
+            yield
+    except Exception as error:
+        code = getattr(error.__cause__, "sqlstate", None) or ""
+        if fault := COMPLAINTS.get(code):
+            raise fault from error
+        raise
+
+
+def connect() -> psycopg.Connection[Any]:
+    """A connection of its own, outside Django's pool: to listen, or to work beside a fork."""
+    given = connection.get_connection_params()
+    words = {word: given[word] for word in CONNECTION_WORDS if word in given}
+    return psycopg.connect(autocommit=True, **words)
+
+
+def let_go() -> None:
+    """Give the connection back before waiting for anything else than the database."""
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def patiently(write: Callable[[bool], T]) -> T:
+    """Repeat a write while the database is away. The writer is told whether it is a repetition.
+
+    A lost connection does not say whether the commit took place: a repeated write must find out.
+    """
+    end, pause, again = time.monotonic() + PATIENCE_SECONDS, FIRST_PAUSE, False
+    while True:
+        try:
+            return write(again)
+        except (OperationalError, InterfaceError):
+            if connection.in_atomic_block or time.monotonic() > end:
+                raise
+            connection.close()
+            time.sleep(pause)
+            pause, again = min(pause * 2, LONGEST_PAUSE), True

@@ -1,0 +1,86 @@
+"""The log as people read it and take it with them: history, search, export, import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.db.models.fields.json import KT
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agents.models import Agent
+from config.faults import Invalid
+from sessions_app.log import import_events
+from sessions_app.models import Session, SessionEvent
+from sessions_app.models.session import SessionQuerySet
+from sessions_app.sessions import get_or_create_session
+
+E = SessionEvent.Type
+WORDS = SearchVector(KT("payload__text"), config="english")
+SPOKEN = [E.USER_MESSAGE, E.AGENT_MESSAGE]
+MOST_EVENTS = 100_000
+
+
+def describe(event: SessionEvent) -> dict[str, Any]:
+    """An event as every door shows it."""
+    return {
+        "id": str(event.pk),
+        "session_id": str(event.session_id),
+        "seq": event.seq,
+        "type": event.type,
+        "payload": event.payload,
+        "run_id": str(event.run_id) if event.run_id else None,
+        "created_at": event.created_at.isoformat(),
+        "processed_at": event.processed_at.isoformat() if event.processed_at else None,
+        "processed_run_id": str(event.processed_run_id) if event.processed_run_id else None,
+    }
+
+
+def mentioning(sessions: SessionQuerySet, words: str) -> SessionQuerySet:
+    """Sessions whose title or messages contain these words."""
+    spoken = SessionEvent.objects.filter(session=OuterRef("pk"), type__in=SPOKEN)
+    found = spoken.annotate(words=WORDS).filter(
+        words=SearchQuery(words, search_type="websearch", config="english")
+    )
+    return sessions.filter(Exists(found)) | sessions.filter(title__icontains=words)
+
+
+def export(session: Session) -> Iterator[bytes]:
+    """One event a line, all of them, without holding them all."""
+    for event in session.events.order_by("seq").iterator(chunk_size=500):
+        yield orjson.dumps(describe(event)) + b"\n"
+
+
+class ImportedEvent(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    type: E
+    payload: dict[str, Any]
+    created_at: str | None = None
+    processed_at: str | None = None
+
+
+@transaction.atomic
+def import_session(
+    agent: Agent, lines: Iterator[bytes], *, title: str = "", created_by_id: UUID | None = None
+) -> Session:
+    """A new session with the events of an export."""
+    events = []
+    for number, line in enumerate(filter(None, (raw.strip() for raw in lines)), start=1):
+        if number > MOST_EVENTS:
+            raise Invalid(f"An import has at most {MOST_EVENTS:,} events.")
+        try:
+            events.append(ImportedEvent.model_validate_json(line).model_dump(mode="json"))
+        except ValidationError as error:
+            raise Invalid(f"Line {number} is not an event: {error.errors()[0]['msg']}.") from None
+    session, _ = get_or_create_session(
+        agent=agent, title=title or "Imported session", created_by_id=created_by_id
+    )
+    import_events(session.pk, events, created_by_id)
+    session.refresh_from_db()
+    return session

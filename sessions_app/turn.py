@@ -1,0 +1,130 @@
+"""One run in the hands of a worker: what it is for, what it may use, what it has spent."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from agents.definitions import version_by_id
+from agents.limits import Limits
+from agents.models import AgentVersion
+from agents.providers.base import Usage
+from config.faults import LimitReached
+from sessions_app.lanes import Claim
+from sessions_app.statements import row
+from sessions_app.stopping import StopSign
+from tools_app.registry import Tool, registry
+from tools_app.selection import Decision, effective_policy
+
+LOAD = """
+SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.snapshot_seq, s.created_by_id,
+       q.attempts, q.resumes
+  FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s WHERE s.id = %s
+"""
+
+
+@dataclass(kw_only=True)
+class Spent:
+    """What a run has used so far."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: Decimal = Decimal(0)
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, usage: Usage, cost: Decimal) -> None:
+        self.model_calls += 1
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        self.cost += cost
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "model_calls": self.model_calls,
+            "tool_calls": self.tool_calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost": str(self.cost),
+        }
+
+
+@dataclass(kw_only=True)
+class Turn:
+    """Everything that the steps of a run share."""
+
+    claim: Claim
+    owner: UUID
+    sign: StopSign
+    workspace_id: UUID
+    agent_id: UUID
+    user_id: UUID | None
+    environment_id: UUID | None
+    snapshot_seq: int
+    recovering: bool
+    version: AgentVersion
+    limits: Limits
+    policy: dict[str, Decision]
+    spent: Spent = field(default_factory=Spent)
+    #: Digests of (tool, arguments, result) of this run, newest last.
+    traces: list[str] = field(default_factory=list)
+
+    @property
+    def session_id(self) -> UUID:
+        return self.claim.session_id
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """What the model is offered: everything that is not denied."""
+        return {name: registry[name] for name, d in self.policy.items() if d.decision != "deny"}
+
+    @property
+    def seconds_left(self) -> float:
+        return self.limits.max_seconds - (time.monotonic() - self.spent.started)
+
+    def check_bounds(self) -> None:
+        """Raise the limit that this run has reached, if any."""
+        self.sign.check()
+        limits, spent = self.limits, self.spent
+        tokens = spent.input_tokens + spent.output_tokens
+        for name, used, bound in (
+            ("model calls", spent.model_calls, limits.max_model_calls),
+            ("tool calls", spent.tool_calls, limits.max_tool_calls),
+            ("tokens", tokens, limits.max_tokens_total),
+        ):
+            if used >= bound:
+                raise LimitReached(f"This run reached its limit of {bound:,} {name}.")
+        if self.seconds_left <= 0:
+            raise LimitReached(f"This run reached its limit of {limits.max_seconds:,} seconds.")
+
+    def policy_json(self) -> dict[str, Any]:
+        return {
+            name: {"decision": d.decision, "decided_by": d.decided_by}
+            for name, d in self.policy.items()
+        }
+
+
+def load_turn(claim: Claim, owner: UUID, sign: StopSign) -> Turn:
+    """Read what a claimed run needs: one row, and a version that never changes."""
+    workspace_id, agent_id, version_id, environment_id, snapshot, user_id, attempts, resumes = row(
+        LOAD, [claim.run_id, claim.session_id]
+    )
+    version = version_by_id(version_id)
+    return Turn(
+        claim=claim,
+        owner=owner,
+        sign=sign,
+        workspace_id=workspace_id,
+        agent_id=agent_id,
+        user_id=user_id,
+        environment_id=environment_id,
+        snapshot_seq=snapshot,
+        recovering=attempts > 1 or resumes,
+        version=version,
+        limits=Limits.model_validate(version.limits or {}),
+        policy=effective_policy(version, claim.session_id),
+    )

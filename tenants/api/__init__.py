@@ -1,0 +1,1 @@
+"""The REST doors of tenants, and the base that every app's doors extend."""

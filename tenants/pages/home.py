@@ -1,0 +1,33 @@
+"""The page one comes home to: what to do first, and where things are."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from config.faults import Unauthenticated
+from tenants.access import authorise
+from tenants.authentication import principal_of
+from tenants.models import ApiKey, Membership
+from tenants.pages.steps import todos
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    principal = principal_of(request)
+    if not principal.is_authenticated:
+        raise Unauthenticated
+    if principal.workspace_id is None:
+        return redirect("workspace_new")
+    workspace_id = authorise(principal, "read")
+    steps = todos(principal, workspace_id)
+    context = {
+        "todos": steps,
+        "done_count": sum(todo.is_done for todo in steps),
+        "role": principal.role,
+        "member_count": Membership.objects.for_workspace(workspace_id).count(),
+        "key_count": ApiKey.objects.for_workspace(workspace_id).valid().count(),
+        "origin": request.build_absolute_uri("/").rstrip("/"),
+    }
+    return render(request, "pages/home.html", context)

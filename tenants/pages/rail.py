@@ -1,0 +1,88 @@
+"""The places of the product, as the rail, the settings column and the palette list them.
+
+An app of a later layer only adds its URL: a place is shown as soon as its URL name resolves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.urls import NoReverseMatch, reverse
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A place that may exist."""
+
+    name: str
+    icon: str
+    url_name: str
+    key: str = ""  #: Pressed after G.
+    group: str = ""
+
+
+RAIL = [
+    Item(name="Home", icon="house", url_name="home", key="h"),
+    Item(name="Chat", icon="message-square", url_name="chat", key="c"),
+    Item(name="Sessions", icon="table-properties", url_name="sessions", key="s"),
+    Item(name="Approvals", icon="square-check", url_name="approvals", key="a"),
+    Item(name="Memory", icon="brain", url_name="memory", key="m"),
+    Item(name="Policies", icon="shield-check", url_name="policies", key="p"),
+    Item(name="Workflows", icon="workflow", url_name="workflows", key="w"),
+    Item(name="Analytics", icon="chart-line", url_name="analytics", key="n"),
+    Item(name="Settings", icon="settings", url_name="settings", key="t"),
+]
+SETTINGS = [
+    Item(name="Workspace", icon="building-2", url_name="workspace", group="Settings"),
+    Item(name="Members", icon="users", url_name="members", group="Settings"),
+    Item(name="API keys", icon="key-round", url_name="keys", group="Settings"),
+    Item(name="Model keys", icon="plug", url_name="providers", group="Settings"),
+    Item(name="Account", icon="user", url_name="account", group="Settings"),
+]
+#: How much waits at a place, by URL name; filled in by the app that knows.
+COUNTS: dict[str, Callable[[UUID], int]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """An item that exists, as one page sees it."""
+
+    name: str
+    icon: str
+    url: str
+    key: str
+    group: str
+    is_current: bool
+    count: int
+
+
+def url_of(url_name: str) -> str | None:
+    """The address of a page, or None while nobody has built it."""
+    try:
+        return reverse(url_name)
+    except NoReverseMatch:
+        return None
+
+
+def places(items: Iterable[Item], *, path: str, workspace_id: UUID | None) -> list[Place]:
+    """The items that exist, with the one marked that this path lies in."""
+    found = []
+    for item in items:
+        url = url_of(item.url_name)
+        if url is None:
+            continue
+        count = COUNTS.get(item.url_name)
+        found.append(
+            Place(
+                name=item.name,
+                icon=item.icon,
+                url=url,
+                key=item.key,
+                group=item.group,
+                is_current=path == url or (url != "/" and path.startswith(url)),
+                count=count(workspace_id) if count and workspace_id else 0,
+            )
+        )
+    return found

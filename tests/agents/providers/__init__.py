@@ -1,0 +1,1 @@
+"""Model providers, each through its real client."""

@@ -1,0 +1,109 @@
+"""Short words for tests that talk to a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agents.providers.base import (
+    Delta,
+    Message,
+    ModelRequest,
+    Provider,
+    TextDelta,
+    TextState,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+)
+
+GEMINI_MODEL = "gemini-3.8-flash"
+OPENAI_MODEL = "gpt-6-luna"
+
+
+@dataclass(kw_only=True)
+class Heard:
+    """A whole answer, as the harness would put it together."""
+
+    pieces: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    usage: Usage | None = None
+    text_state: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def as_message(self) -> Message:
+        return Message(
+            role="assistant",
+            text=self.text,
+            calls=tuple(self.calls),
+            provider_state=self.text_state,
+        )
+
+
+def tool(name: str, *properties: str) -> ToolSpec:
+    schema = {
+        "type": "object",
+        "properties": {one: {"type": "string"} for one in properties},
+        "required": list(properties),
+    }
+    return ToolSpec(name=name, description=f"The tool {name}.", json_schema=schema)
+
+
+WEATHER = tool("weather", "city")
+CLOCK = tool("clock", "zone")
+
+
+def user(text: str) -> Message:
+    return Message(role="user", text=text)
+
+
+def results(*calls: ToolCall, output: str = "fine", is_error: bool = False) -> Message:
+    """One tool message that answers all these calls."""
+    answered = tuple(
+        ToolResult(call_id=call.call_id, name=call.name, output=output, is_error=is_error)
+        for call in calls
+    )
+    return Message(role="tool", results=answered)
+
+
+def request(
+    *messages: Message | str,
+    model: str = "demo",
+    tools: Iterable[ToolSpec] = (),
+    instructions: str = "Be brief.",
+    max_tokens: int | None = None,
+    temperature: float | None = None,
+) -> ModelRequest:
+    spoken = tuple(user(one) if isinstance(one, str) else one for one in messages)
+    return ModelRequest(
+        model=model,
+        instructions=instructions,
+        messages=spoken,
+        tools=tuple(tools),
+        max_tokens=max_tokens,
+        temperature=temperature,
+    )
+
+
+def hear(provider: Provider, asked: ModelRequest) -> Heard:
+    """Ask, and take in the whole answer."""
+    heard = Heard()
+    for delta in provider.stream(asked):
+        take(heard, delta)
+    return heard
+
+
+def take(heard: Heard, delta: Delta) -> None:
+    match delta:
+        case TextDelta():
+            heard.pieces.append(delta.text)
+        case ToolCall():
+            heard.calls.append(delta)
+        case TextState():
+            heard.text_state = delta.provider_state
+        case Usage():
+            heard.usage = delta

@@ -1,0 +1,208 @@
+"""What holds for every vendor's adapter, through its real client over real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import cast
+
+import pytest
+
+from agents.providers.base import Delta, Message, TextDelta, ToolCall, ToolSpec, Usage
+from config.faults import ProviderRejected, ProviderUnavailable
+from tests.agents.providers.talk import CLOCK, WEATHER, hear, results, tool
+from tests.agents.providers.vendors import VENDORS, Vendor
+from tests.wire.answers import Answer, Call, Counts
+
+pytestmark = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+
+
+def test_text_arrives_piece_by_piece_and_in_order(vendor: Vendor):
+    with vendor.wire([Answer(text=("Hel", "lo ", "you"))]) as wire:
+        heard = hear(vendor.provider(wire), vendor.request("hi"))
+
+    assert heard.pieces == ["Hel", "lo ", "you"]
+    assert heard.calls == []
+
+
+def test_a_piece_is_handed_on_before_the_next_one_is_sent(vendor: Vendor):
+    go_on = Event()
+    with vendor.wire([Answer(text=("first", "second"), hold=go_on)]) as wire:
+        deltas = vendor.provider(wire).stream(vendor.request("hi"))
+        first = next(deltas)
+        go_on.set()
+        rest = [delta for delta in deltas if isinstance(delta, TextDelta)]
+
+    assert first == TextDelta(text="first")
+    assert rest == [TextDelta(text="second")]
+
+
+def test_thinking_aloud_is_not_shown(vendor: Vendor):
+    with vendor.wire([Answer(thoughts="let me see", text=("42",))]) as wire:
+        assert hear(vendor.provider(wire), vendor.request("hi")).text == "42"
+
+
+def test_usage_counts_thoughts_as_output_and_names_cached_tokens(vendor: Vendor):
+    counts = Counts(input_tokens=100, output_tokens=20, cached_tokens=60, thought_tokens=5)
+    with vendor.wire([Answer(text=("ok",), counts=counts)]) as wire:
+        heard = hear(vendor.provider(wire), vendor.request("hi"))
+
+    assert heard.usage == Usage(input_tokens=100, output_tokens=25, cached_tokens=60)
+
+
+def test_parallel_calls_come_back_whole_and_their_results_are_accepted(vendor: Vendor):
+    calls = (
+        Call(name="weather", arguments={"city": "Zürich"}, id="c1", signature=b"signed"),
+        Call(name="clock", arguments={"zone": "Europe/Zurich"}, id="c2"),
+    )
+    with vendor.wire(
+        [Answer(text=("One moment.",), calls=calls), Answer(text=("Sunny.",))]
+    ) as wire:
+        provider = vendor.provider(wire)
+        first = hear(provider, vendor.request("weather and time?", tools=(WEATHER, CLOCK)))
+        second = hear(
+            provider,
+            vendor.request(
+                "weather and time?",
+                first.as_message(),
+                results(*first.calls),
+                tools=(WEATHER, CLOCK),
+            ),
+        )
+
+    assert [(call.call_id, call.name, call.arguments) for call in first.calls] == [
+        ("c1", "weather", {"city": "Zürich"}),
+        ("c2", "clock", {"zone": "Europe/Zurich"}),
+    ]
+    assert first.text == "One moment."
+    assert second.text == "Sunny."
+
+
+def test_results_told_one_by_one_are_accepted_like_one_message(vendor: Vendor):
+    calls = (Call(name="weather", id="c1", signature=b"s"), Call(name="clock", id="c2"))
+    with vendor.wire([Answer(calls=calls), Answer(text=("ok",))]) as wire:
+        provider = vendor.provider(wire)
+        first = hear(provider, vendor.request("go", tools=(WEATHER, CLOCK)))
+        told = [results(call) for call in first.calls]
+        again = vendor.request("go", first.as_message(), *told, tools=(WEATHER, CLOCK))
+
+        assert hear(provider, again).text == "ok"
+
+
+def test_a_message_sent_while_tools_ran_follows_their_results(vendor: Vendor):
+    with vendor.wire([Answer(calls=(Call(name="weather", id="c1", signature=b"s"),))]) as wire:
+        provider = vendor.provider(wire)
+        first = hear(provider, vendor.request("go", tools=(WEATHER,)))
+        history = ("go", first.as_message(), results(*first.calls), "in Bern, I mean")
+
+        assert hear(provider, vendor.request(*history, tools=(WEATHER,))).text == "ok"
+
+
+def test_messages_in_a_row_and_empty_answers_do_not_break_the_conversation(vendor: Vendor):
+    with vendor.wire() as wire:
+        silent = Message(role="assistant")
+        heard = hear(vendor.provider(wire), vendor.request("one", silent, "two", "three"))
+
+    assert heard.text == "ok"
+
+
+def test_a_history_that_begins_with_the_model_is_accepted(vendor: Vendor):
+    with vendor.wire() as wire:
+        spoken = Message(role="assistant", text="As I said.")
+
+        assert hear(vendor.provider(wire), vendor.request(spoken, "go on")).text == "ok"
+
+
+def test_calls_made_by_another_provider_are_accepted(vendor: Vendor):
+    foreign = ToolCall(
+        call_id="demo-call-with-an-id-that-is-far-too-long-for-some-vendors",
+        name="weather",
+        arguments={"city": "Bern"},
+        provider_state="not base64 at all!",
+    )
+    spoken = Message(role="assistant", calls=(foreign,))
+    with vendor.wire() as wire:
+        history = vendor.request("hi", spoken, results(foreign), tools=(WEATHER,))
+
+        assert hear(vendor.provider(wire), history).text == "ok"
+
+
+def test_tool_names_that_vendors_refuse_are_translated_both_ways(vendor: Vendor):
+    search = tool("mcp:git hub:search/issues", "query")
+    with vendor.wire() as wire:
+        provider = vendor.provider(wire)
+        hear(provider, vendor.request("hi", tools=(search,)))
+        sent = wire.requests[0].body["tools"][0]
+        name = (sent.get("functionDeclarations") or [sent.get("function")])[0]["name"]
+        wire.say(Answer(calls=(Call(name=name, id="c1", signature=b"s"),)))
+        heard = hear(provider, vendor.request("hi", tools=(search,)))
+        again = vendor.request("hi", heard.as_message(), results(*heard.calls), tools=(search,))
+
+        assert heard.calls[0].name == "mcp:git hub:search/issues"
+        assert hear(provider, again).text == "ok"
+
+
+def test_a_tool_with_a_bad_schema_is_refused_by_the_vendor(vendor: Vendor):
+    broken = ToolSpec(name="f", description="", json_schema={"type": "object", "required": "x"})
+    with vendor.wire() as wire:
+        provider = vendor.provider(wire)
+        with pytest.raises(ProviderRejected, match="Invalid schema"):
+            hear(provider, vendor.request("hi", tools=(broken,)))
+
+
+@pytest.mark.parametrize("mishap", [{"cut_after": 2}, {"end_after": 2}])
+def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(vendor: Vendor, mishap):
+    with vendor.wire([Answer(text=("half ", "of ", "it"), **mishap)]) as wire:
+        deltas = vendor.provider(wire).stream(vendor.request("hi"))
+
+        assert next(deltas) == TextDelta(text="half ")
+        with pytest.raises(ProviderUnavailable):
+            list(deltas)
+
+
+def test_a_call_that_breaks_off_is_not_handed_on(vendor: Vendor):
+    call = Call(name="weather", arguments={"city": "a rather long name of a city"})
+    # OpenAI streams a call in pieces, Gemini in one.
+    pieces = 3 if vendor.name == "openai" else 0
+    with vendor.wire([Answer(calls=(call,), end_after=pieces)]) as wire:
+        heard: list[Delta] = []
+        with pytest.raises(ProviderUnavailable):
+            heard.extend(vendor.provider(wire).stream(vendor.request("hi", tools=(WEATHER,))))
+
+    assert not any(isinstance(delta, ToolCall) for delta in heard)
+
+
+def test_closing_the_iterator_ends_the_request_at_the_vendor(vendor: Vendor):
+    endless = Answer(text=("word ",) * 10_000, delay=0.01)
+    with vendor.wire([endless]) as wire:
+        deltas = cast(
+            Generator[Delta, None, None], vendor.provider(wire).stream(vendor.request("hi"))
+        )
+        next(deltas)
+        deltas.close()
+
+        assert wire.requests[0].abandoned.wait(5)
+        assert not wire.requests[0].answered.is_set()
+
+
+def test_silence_longer_than_the_timeout_counts_as_unavailable(vendor: Vendor):
+    with vendor.wire([Answer(text=("late",), delay=30)]) as wire:
+        provider = vendor.provider(wire, timeout=0.2)
+
+        with pytest.raises(ProviderUnavailable):
+            hear(provider, vendor.request("hi"))
+
+
+def test_an_answer_may_take_longer_than_the_timeout_if_it_keeps_talking(vendor: Vendor):
+    with vendor.wire([Answer(text=("word ",) * 12, delay=0.1)]) as wire:
+        assert len(hear(vendor.provider(wire, timeout=0.6), vendor.request("hi")).pieces) == 12
+
+
+def test_many_threads_share_one_provider(vendor: Vendor):
+    with vendor.wire(otherwise=Answer(text=("a ", "b"), delay=0.05)) as wire:
+        provider = vendor.provider(wire)
+        with ThreadPoolExecutor(max_workers=40) as pool:
+            texts = list(pool.map(lambda _: hear(provider, vendor.request("hi")).text, range(80)))
+
+    assert texts == ["a b"] * 80

@@ -1,0 +1,155 @@
+"""What is true of OpenAI's chat completions only: pieces of calls, servers with other habits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+
+from agents.providers.base import Message, Provider
+from agents.providers.openai_calls import RAW, CallAssembly, parse_arguments
+from agents.providers.registry import build_provider
+from config.faults import ProviderRejected, ProviderUnavailable
+from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, hear, request, results
+from tests.wire.answers import Answer, Call, Refuse
+from tests.wire.openai import OpenAIWire
+
+
+def provider_for(wire: OpenAIWire) -> Provider:
+    return build_provider("openai", api_key=wire.key, base_url=wire.url, timeout=10)
+
+
+def ask(*messages: Message | str, **extra: Any):
+    return request(*messages, model=OPENAI_MODEL, tools=(WEATHER,), **extra)
+
+
+@pytest.mark.parametrize("raw", ['{"city": "Be', "not json", '["a", "list"]', '"text"'])
+def test_arguments_that_are_no_object_are_kept_whole_and_the_talk_goes_on(raw: str):
+    call = Call(name="weather", id="c1", raw_arguments=raw)
+    with OpenAIWire([Answer(calls=(call,)), Answer(text=("sorry",))]) as wire:
+        provider = provider_for(wire)
+        first = hear(provider, ask("go"))
+        told = results(*first.calls, output="Invalid arguments.", is_error=True)
+        second = hear(provider, ask("go", first.as_message(), told))
+
+    assert first.calls[0].arguments == {RAW: raw}
+    assert second.text == "sorry"
+
+
+@pytest.mark.parametrize("raw", ["", "  ", "{}"])
+def test_no_arguments_are_an_empty_object(raw: str):
+    assert parse_arguments(raw) == {}
+
+
+def test_a_failed_result_says_so_in_words():
+    with OpenAIWire([Answer(calls=(Call(name="weather", id="c1"),))]) as wire:
+        provider = provider_for(wire)
+        first = hear(provider, ask("go"))
+        hear(
+            provider,
+            ask("go", first.as_message(), results(*first.calls, output="no", is_error=True)),
+        )
+
+    assert wire.requests[1].body["messages"][-1] == {
+        "role": "tool",
+        "tool_call_id": "c1",
+        "content": "Error: no",
+    }
+
+
+@pytest.mark.parametrize("indexes", [(0, 0), (None, None), (0, 1), (3, 7)])
+def test_calls_are_told_apart_however_a_server_numbers_them(indexes: tuple[int | None, ...]):
+    calls = CallAssembly()
+    for index, call_id in zip(indexes, ("a", "b"), strict=True):
+        function = {"name": "weather", "arguments": f'{{"city": "{call_id}"}}'}
+        calls.add(
+            [
+                ChoiceDeltaToolCall.model_construct(
+                    index=index, id=call_id, function=_Function(**function)
+                )
+            ]
+        )
+
+    assert [(call.call_id, call.arguments) for call in calls.finish({})] == [
+        ("a", {"city": "a"}),
+        ("b", {"city": "b"}),
+    ]
+
+
+class _Function:
+    """A piece of a call, as loosely as some servers send it."""
+
+    def __init__(self, name: str, arguments: str) -> None:
+        self.name, self.arguments = name, arguments
+
+
+@pytest.mark.parametrize("field", ["stream_options", "temperature"])
+def test_a_field_that_the_server_refuses_is_left_out_and_not_sent_again(field: str):
+    with OpenAIWire(refuses=frozenset({field})) as wire:
+        provider = provider_for(wire)
+        for _ in range(2):
+            assert hear(provider, ask("hi", temperature=0.3)).text == "ok"
+
+    assert [field in received.body for received in wire.requests] == [True, False, False]
+
+
+def test_a_model_that_wants_the_newer_limit_gets_it():
+    with OpenAIWire(refuses=frozenset({"max_tokens"})) as wire:
+        hear(provider_for(wire), ask("hi", max_tokens=50))
+
+    assert wire.requests[-1].body["max_completion_tokens"] == 50
+    assert "max_tokens" not in wire.requests[-1].body
+
+
+def test_a_value_that_the_server_dislikes_is_not_dropped_in_silence():
+    with OpenAIWire() as wire:
+        provider = provider_for(wire)
+        with pytest.raises(ProviderRejected, match="temperature"):
+            hear(provider, ask("hi", temperature=9.0))
+
+    assert len(wire.requests) == 1
+
+
+def test_tokens_are_estimated_where_the_server_counts_none():
+    with OpenAIWire([Answer(text=("word " * 40,))], counts_tokens=False) as wire:
+        usage = hear(provider_for(wire), ask("hi " * 400)).usage
+
+    assert usage is not None
+    assert usage.input_tokens > 300
+    assert usage.output_tokens == 50
+
+
+def test_usage_is_sent_once_and_last():
+    with OpenAIWire([Answer(text=("a", "b"))]) as wire:
+        kinds = [type(delta).__name__ for delta in provider_for(wire).stream(ask("hi"))]
+
+    assert kinds == ["TextDelta", "TextDelta", "Usage"]
+
+
+def test_a_filtered_answer_without_content_is_refused():
+    with OpenAIWire([Answer(finish="content_filter")]) as wire:
+        provider = provider_for(wire)
+        with pytest.raises(ProviderRejected, match="content filter"):
+            hear(provider, ask("hi"))
+
+
+def test_an_answer_cut_at_the_token_limit_is_a_normal_end():
+    with OpenAIWire([Answer(text=("partly",), finish="length")]) as wire:
+        assert hear(provider_for(wire), ask("hi")).text == "partly"
+
+
+def test_a_server_of_ones_own_needs_no_key():
+    with OpenAIWire(key="none") as wire:
+        provider = build_provider("openai", api_key=None, base_url=wire.url, timeout=10)
+
+        assert hear(provider, ask("hi")).text == "ok"
+
+
+def test_the_harness_alone_decides_about_retries():
+    with OpenAIWire([Refuse(status=503)]) as wire:
+        provider = provider_for(wire)
+        with pytest.raises(ProviderUnavailable):
+            hear(provider, ask("hi"))
+
+    assert len(wire.requests) == 1

@@ -1,0 +1,205 @@
+"""How each vendor's refusals are told apart, and that none of them repeats the key."""
+
+from __future__ import annotations
+
+import traceback
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from agents.providers.failures import retry_after, scrub
+from agents.providers.registry import build_provider
+from config.faults import (
+    ContextOverflow,
+    ProviderFault,
+    ProviderRejected,
+    ProviderUnauthorized,
+    ProviderUnavailable,
+)
+from tests.agents.providers.talk import hear
+from tests.agents.providers.vendors import VENDORS, Vendor
+from tests.wire.answers import Answer, Refuse
+
+both = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+SECRET = "a-workspace-key-nobody-may-see"
+
+
+def fault_of(vendor: Vendor, reply: Refuse | Answer) -> ProviderFault:
+    with vendor.wire([reply]) as wire:
+        provider = vendor.provider(wire)
+        with pytest.raises(ProviderFault) as caught:
+            hear(provider, vendor.request("hi"))
+    return caught.value
+
+
+@both
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+def test_overload_and_breakdown_may_be_tried_again(vendor: Vendor, status: int):
+    assert type(fault_of(vendor, Refuse(status=status))) is ProviderUnavailable
+
+
+@both
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_told_apart(vendor: Vendor, status: int):
+    assert type(fault_of(vendor, Refuse(status=status))) is ProviderUnauthorized
+
+
+@both
+@pytest.mark.parametrize("status", [400, 402, 404, 409, 422])
+def test_other_refusals_say_what_the_vendor_said(vendor: Vendor, status: int):
+    fault = fault_of(vendor, Refuse(status=status, message="no such thing here"))
+
+    assert type(fault) is ProviderRejected
+    assert f"answered {status}: no such thing here" in fault.detail
+
+
+@both
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+        "the request exceeds the available context size. try increasing the context size",
+    ],
+)
+def test_a_request_that_is_too_large_is_told_apart(vendor: Vendor, message: str):
+    assert type(fault_of(vendor, Refuse(status=400, message=message))) is ContextOverflow
+
+
+def test_openai_names_an_overflow_by_its_code():
+    reply = Refuse(status=400, message="Too big.", code="context_length_exceeded")
+
+    assert type(fault_of(VENDORS[1], reply)) is ContextOverflow
+
+
+def test_a_spent_account_is_not_tried_again():
+    reply = Refuse(status=429, message="You exceeded your quota.", code="insufficient_quota")
+
+    assert type(fault_of(VENDORS[1], reply)) is ProviderRejected
+
+
+@both
+def test_the_wait_is_read_from_the_header(vendor: Vendor):
+    fault = fault_of(vendor, Refuse(status=429, headers={"retry-after": "7"}))
+
+    assert isinstance(fault, ProviderUnavailable)
+    assert fault.retry_after == 7
+
+
+def test_gemini_tells_the_wait_in_its_details():
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "27.5s"}
+    fault = fault_of(VENDORS[0], Refuse(status=429, details=(info,)))
+
+    assert isinstance(fault, ProviderUnavailable)
+    assert fault.retry_after == 27.5
+
+
+def test_a_wait_may_be_milliseconds_or_a_date_or_nonsense():
+    in_a_minute = format_datetime(datetime.now(tz=UTC) + timedelta(seconds=60), usegmt=True)
+
+    assert retry_after({"retry-after-ms": "250"}) == 0.25
+    assert 50 < (retry_after({"retry-after": in_a_minute}) or 0) <= 60
+    assert retry_after({"retry-after": "soon"}) is None
+    assert retry_after({"retry-after": "-3"}) is None
+    assert retry_after({}) is None
+
+
+@both
+def test_an_error_page_in_html_is_told_without_breaking(vendor: Vendor):
+    fault = fault_of(vendor, Refuse(status=502, body="<html><h1>Bad gateway</h1></html>"))
+
+    assert type(fault) is ProviderUnavailable
+
+
+@both
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ({"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}, ProviderUnavailable),
+        ({"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}, ProviderRejected),
+    ],
+)
+def test_an_error_inside_the_stream_is_split_like_any_other(vendor: Vendor, error, expected):
+    assert type(fault_of(vendor, Answer(text=("well, ",), error=error))) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("server_error", ProviderUnavailable),
+        ("rate_limit_exceeded", ProviderUnavailable),
+        ("context_length_exceeded", ContextOverflow),
+        (None, ProviderUnavailable),
+    ],
+)
+def test_openai_may_name_an_error_inside_the_stream_by_a_word(code, expected):
+    error = {"code": code, "message": "it broke"}
+
+    assert type(fault_of(VENDORS[1], Answer(text=("well, ",), error=error))) is expected
+
+
+@both
+def test_a_server_that_is_not_there_is_unavailable(vendor: Vendor):
+    with vendor.wire() as wire:
+        address = wire.url
+    provider = build_provider(vendor.name, api_key=SECRET, base_url=address, timeout=5)
+
+    with pytest.raises(ProviderUnavailable):
+        hear(provider, vendor.request("hi"))
+
+
+@both
+def test_a_redirect_is_not_followed_with_the_key(vendor: Vendor):
+    with vendor.wire() as elsewhere:
+        moved = Refuse(status=307, headers={"location": elsewhere.url})
+        fault = fault_of(vendor, moved)
+
+    assert type(fault) is ProviderRejected
+    assert elsewhere.requests == []
+
+
+@both
+def test_a_wrong_key_is_unauthorized_and_never_repeated(vendor: Vendor):
+    with vendor.wire() as wire:
+        provider = vendor.provider(wire, key=SECRET)
+        with pytest.raises(ProviderUnauthorized) as caught:
+            hear(provider, vendor.request("hi"))
+
+    told = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in told
+    assert "[key]" in caught.value.detail
+
+
+@both
+@pytest.mark.parametrize("status", [400, 429, 500])
+def test_no_refusal_repeats_the_key(vendor: Vendor, status: int):
+    with vendor.wire() as wire:
+        secret = wire.key
+        wire.say(Refuse(status=status, message=f"Bearer {secret} and ?key={secret} are bad"))
+        with pytest.raises(ProviderFault) as caught:
+            hear(vendor.provider(wire), vendor.request("hi"))
+
+    assert secret not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: sk-proj-ab***************xyz9.",
+        "bad key AIzaSyA-1234567890abcdef",
+        "https://example.com/v1?key=abc123&alt=sse failed",
+        "header 'Authorization: Bearer abcdef123456'",
+    ],
+)
+def test_keys_are_cut_out_even_when_half_masked_or_unknown(text: str):
+    cleaned = scrub(text)
+
+    assert "[key]" in cleaned
+    assert not any(part in cleaned for part in ("xyz9", "AIza", "abc123", "abcdef"))
+
+
+def test_ordinary_words_are_left_alone():
+    text = "The skyscraper-sized request needs a Bearer token; see task-management docs."
+
+    assert scrub(text) == text

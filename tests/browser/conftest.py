@@ -1,0 +1,101 @@
+"""A real Chromium against a live server, deaf to nothing: a CSP fault or a script error fails."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from tenants.models import User
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+WIDE = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+PASSWORD = "correct horse 9"
+
+OpenContext = Callable[..., BrowserContext]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """One browser for the folder; stopped after it, as its event loop would disturb async tests."""
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the browser complained about. A test that expects one clears it."""
+    return []
+
+
+@pytest.fixture
+def open_context(
+    chromium: Browser, live_server: LiveServer, complaints: list[str]
+) -> Iterator[OpenContext]:
+    """Another browser window with cookies of its own."""
+    opened: list[BrowserContext] = []
+
+    def listen(message: ConsoleMessage) -> None:
+        if message.type == "error" and "status of 4" not in message.text:
+            complaints.append(message.text)
+
+    def open_one(**options: Any) -> BrowserContext:
+        context = chromium.new_context(
+            **{"base_url": live_server.url, "viewport": WIDE, "reduced_motion": "reduce", **options}
+        )
+        context.set_default_timeout(10_000)
+        context.on("console", listen)
+        context.on("weberror", lambda error: complaints.append(str(error.error)))
+        opened.append(context)
+        return context
+
+    yield open_one
+    for context in opened:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def page(open_context: OpenContext) -> Page:
+    return open_context().new_page()
+
+
+def sign_in(page: Page, user: User) -> Page:
+    page.goto("/sign-in/")
+    page.get_by_label("E-mail").fill(user.email)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url("**/")
+    return page
+
+
+@pytest.fixture
+def owner_page(page: Page, owner: User, workspace: object) -> Page:
+    """The owner's window, at home."""
+    return sign_in(page, owner)

@@ -1,0 +1,121 @@
+"""The health page tries what it speaks of, and says in a word what is wrong."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from channels.layers import get_channel_layer
+from django.db import OperationalError
+from django.test import AsyncClient
+
+from orchestrator import health
+from tenants.models import Pulse
+from tenants.pulse import beat
+
+PATH = "/api/v1/health/"
+
+
+@pytest_asyncio.fixture
+async def stack(async_db):
+    """A worker and a supervisor that have just given signs of life."""
+    for kind in ("worker", "supervisor"):
+        await sync_to_async(beat)(kind)
+    health.doctor.forget()
+    yield
+    await get_channel_layer().close()
+    health.doctor.forget()
+
+
+async def ask(**headers: str) -> tuple[int, dict]:
+    answer = await AsyncClient().get(PATH, headers=headers)
+    return answer.status_code, answer.json()
+
+
+async def test_a_working_stack_is_ok_to_anybody(stack):
+    assert await ask() == (
+        200,
+        {
+            "status": "ok",
+            "checks": {"database": "ok", "workers": "ok", "supervisor": "ok", "stream": "ok"},
+        },
+    )
+
+
+async def test_a_bad_key_does_not_matter(stack):
+    status, _ = await ask(**{"x-api-key": "nonsense"})
+
+    assert status == 200
+
+
+@pytest.mark.parametrize(("kind", "check"), [("worker", "workers"), ("supervisor", "supervisor")])
+async def test_a_silent_process_is_seen(stack, settings, kind, check):
+    age = timedelta(seconds=settings.PULSE_SECONDS + 5)
+    pulse = await Pulse.objects.aget(kind=kind)
+    await Pulse.objects.filter(kind=kind).aupdate(at=pulse.at - age)
+
+    status, body = await ask()
+
+    assert (status, body["status"]) == (503, "degraded")
+    assert body["checks"].pop(check).startswith("no sign of life for")
+    assert set(body["checks"].values()) == {"ok"}
+
+
+async def test_a_process_that_never_was_is_seen(stack):
+    await Pulse.objects.filter(kind="worker").adelete()
+
+    assert (await ask())[1]["checks"]["workers"] == "no sign of life yet"
+
+
+async def test_a_database_that_fails_is_told_without_its_words(stack, monkeypatch):
+    def refuse() -> None:
+        raise OperationalError("password of user postgres is wrong")
+
+    monkeypatch.setattr(health, "read_database", refuse)
+    status, body = await ask()
+
+    assert status == 503
+    assert body["checks"]["database"] == "out of reach"
+    assert "postgres" not in str(body)
+
+
+async def test_a_database_that_hangs_is_not_waited_for(stack, monkeypatch):
+    monkeypatch.setattr(health, "DATABASE_SECONDS", 0.05)
+    monkeypatch.setattr(health, "read_database", lambda: time.sleep(0.5))
+    _, body = await ask()
+
+    assert body["checks"]["database"] == "no answer in time"
+
+
+async def test_a_stream_that_swallows_frames_is_seen(stack, monkeypatch):
+    async def swallow(group: str, message: dict) -> None:
+        """Nothing arrives."""
+
+    monkeypatch.setattr(health, "STREAM_SECONDS", 0.05)
+    monkeypatch.setattr(get_channel_layer(), "group_send", swallow)
+    status, body = await ask()
+
+    assert (status, body["checks"]["stream"]) == (503, "no answer in time")
+
+
+async def test_asking_often_examines_once(stack, monkeypatch):
+    calls = []
+    real = health.read_database
+    monkeypatch.setattr(health, "read_database", lambda: calls.append(1) or real())
+    for _ in range(5):
+        await ask()
+
+    assert len(calls) == 1
+
+
+async def test_the_stream_check_leaves_nothing_behind(stack):
+    layer = get_channel_layer()
+    for _ in range(3):
+        health.doctor.forget()
+        await ask()
+
+    assert not layer._room.mailboxes
+    assert not layer._room.groups

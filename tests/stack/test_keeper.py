@@ -1,0 +1,88 @@
+"""When a part is started again, and how the operator hears of it."""
+
+from __future__ import annotations
+
+from config.faults import CannotStart
+from orchestrator.up.keeper import Keeper
+
+
+class Fragile:
+    """A part whose life the test holds in its hands."""
+
+    name = "fragile"
+
+    def __init__(self) -> None:
+        self.alive = False
+        self.starts = 0
+        self.broken = False
+
+    def start(self) -> None:
+        if self.broken:
+            raise CannotStart("no room")
+        self.alive = True
+        self.starts += 1
+
+    def is_alive(self) -> bool:
+        return self.alive
+
+    def cause(self) -> str:
+        return "died"
+
+
+def kept() -> tuple[Fragile, Keeper, list[str]]:
+    part, said = Fragile(), list[str]()
+    keeper = Keeper(part, say=said.append)
+    keeper.start(0.0)
+    return part, keeper, said
+
+
+def die_and_restart(part: Fragile, keeper: Keeper, *, at: float) -> float:
+    """Kill the part and look until it runs again; give the time that took."""
+    part.alive, starts, now = False, part.starts, at
+    while part.starts == starts:
+        keeper.look(now)
+        now += 0.5
+    return now - 0.5 - at
+
+
+def test_a_part_that_keeps_dying_is_started_ever_later() -> None:
+    part, keeper, said = kept()
+    now, waits = 1.0, []
+
+    for _ in range(8):
+        waits.append(die_and_restart(part, keeper, at=now))
+        now += waits[-1] + 1
+
+    assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert said[0] == "fragile: died; starting it again in 0.5 s."
+    assert len(said) == 8
+
+
+def test_a_part_that_ran_well_for_a_while_is_started_at_once_again() -> None:
+    part, keeper, _ = kept()
+    for death in (1.0, 10.0, 20.0):
+        die_and_restart(part, keeper, at=death)
+
+    assert die_and_restart(part, keeper, at=200.0) == 0.5
+
+
+def test_a_part_that_cannot_start_is_tried_again() -> None:
+    part, keeper, said = kept()
+    part.alive, part.broken = False, True
+
+    keeper.look(1.0)
+    keeper.look(1.5)
+    part.broken = False
+    keeper.look(2.5)
+
+    assert part.alive
+    assert "does not start: no room" in said[-1]
+
+
+def test_a_living_part_is_left_alone() -> None:
+    part, keeper, said = kept()
+
+    for now in range(100):
+        keeper.look(float(now))
+
+    assert (part.starts, said) == (1, [])

@@ -1,0 +1,40 @@
+"""A part that lives but gives no sign of life is found, and no other."""
+
+from __future__ import annotations
+
+from orchestrator.up.watch import LOOKS, SILENT_AFTER, Watch
+
+
+def watch_with(*ages: float | None) -> Watch:
+    """A watch that sees these ages, one at each look."""
+    seen = iter(ages)
+    return Watch({"workers": lambda: next(seen)})
+
+
+def looks(watch: Watch, times: int) -> bool:
+    for _ in range(times):
+        watch.look()
+    return watch.hangs("workers")
+
+
+def test_a_part_that_stays_silent_hangs() -> None:
+    assert looks(watch_with(*[SILENT_AFTER + 1] * LOOKS), LOOKS)
+
+
+def test_one_silent_look_proves_nothing() -> None:
+    watch = watch_with(*[SILENT_AFTER + 1] * (LOOKS - 1), 0.5, SILENT_AFTER + 1)
+
+    assert not looks(watch, LOOKS + 1)
+
+
+def test_an_absent_database_says_nothing_about_a_part() -> None:
+    assert not looks(watch_with(*[None] * LOOKS), LOOKS)
+
+
+def test_a_part_that_was_started_again_is_counted_anew() -> None:
+    watch = watch_with(*[SILENT_AFTER + 1] * (LOOKS + 1))
+    assert looks(watch, LOOKS)
+
+    watch.forgive("workers")
+
+    assert not looks(watch, 1)

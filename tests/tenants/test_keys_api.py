@@ -1,0 +1,83 @@
+"""Keys over REST: issued once, listed without secrets, revoked at once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from tenants.keys import issue_key
+from tenants.models import ApiKey, Membership
+from tests.conftest import add_member, key_client
+
+KEYS = "/api/v1/keys/"
+
+
+def test_a_new_key_is_shown_once_and_works(api, workspace, owner):
+    issued = api.post(KEYS, {"name": "CI", "scope": "run"}, format="json").json()
+
+    assert issued["key"].startswith("sy_")
+    assert issued["created_by"] == str(owner.pk)
+    assert issued["created_at"]
+    program = APIClient(headers={"x-api-key": issued["key"]})
+    assert program.get("/api/v1/me/").json()["key"]["id"] == issued["id"]
+    for path in (KEYS, f"{KEYS}{issued['id']}/"):
+        text = api.get(path).content.decode()
+        assert issued["key"] not in text
+        assert "digest" not in text
+
+
+def test_a_revoked_key_opens_nothing_and_stays_in_the_list(api):
+    issued = api.post(KEYS, {"name": "CI"}, format="json").json()
+    program = APIClient(headers={"x-api-key": issued["key"]})
+    assert program.get("/api/v1/me/").status_code == 200
+
+    assert api.delete(f"{KEYS}{issued['id']}/").status_code == 204
+    assert api.delete(f"{KEYS}{issued['id']}/").status_code == 204
+    assert program.get("/api/v1/me/").status_code == 401
+    assert api.get(f"{KEYS}{issued['id']}/").json()["revoked_at"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"name": ""},
+        {"name": "x", "scope": "own"},
+        {"name": "x" * 81},
+        {"name": "x", "expires_at": "yesterday"},
+        {"name": "x", "expires_at": (timezone.now() - timedelta(days=1)).isoformat()},
+    ],
+)
+def test_bad_input_makes_no_key(api, body):
+    before = ApiKey.objects.count()
+
+    assert api.post(KEYS, body, format="json").status_code == 400
+    assert ApiKey.objects.count() == before
+
+
+@pytest.mark.parametrize("scope", ["read", "run"])
+def test_a_lesser_key_cannot_see_or_make_keys(workspace, scope):
+    program = key_client(workspace, scope)
+
+    assert program.get(KEYS).status_code == 403
+    assert program.post(KEYS, {"name": "x"}, format="json").status_code == 403
+
+
+def test_an_admin_may_issue_a_key_with_their_own_rights(client, workspace):
+    client.force_login(add_member(workspace, Membership.Role.ADMIN))
+    answer = client.post(KEYS, {"name": "x", "scope": "admin"}, content_type="application/json")
+
+    assert answer.status_code == 201
+
+
+def test_foreign_keys_are_not_there(api, foreign_workspace):
+    foreign = issue_key(workspace_id=foreign_workspace.pk, name="theirs").key
+
+    assert str(foreign.pk) not in api.get(KEYS).content.decode()
+    assert api.get(f"{KEYS}{foreign.pk}/").status_code == 404
+    assert api.delete(f"{KEYS}{foreign.pk}/").status_code == 404
+    foreign.refresh_from_db()
+    assert foreign.revoked_at is None

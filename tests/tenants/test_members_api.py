@@ -1,0 +1,102 @@
+"""Members and invitations over REST."""
+
+from __future__ import annotations
+
+import pytest
+from django.core import mail
+
+from tenants.models import Invitation, Membership
+from tests.conftest import add_member
+
+MEMBERS = "/api/v1/members/"
+INVITATIONS = "/api/v1/invitations/"
+
+
+@pytest.fixture
+def builder(workspace) -> Membership:
+    return Membership.objects.get(user=add_member(workspace, Membership.Role.BUILDER))
+
+
+def test_members_are_listed_with_their_people(api, owner, builder):
+    found = {row["user"]["email"]: row["role"] for row in api.get(MEMBERS).json()["results"]}
+
+    assert found == {owner.email: "owner", builder.user.email: "builder"}
+
+
+def test_the_list_costs_the_same_for_any_number_of_members(
+    api, workspace, django_assert_num_queries
+):
+    api.get(MEMBERS)
+    with django_assert_num_queries(2):
+        api.get(MEMBERS)
+    for number in range(5):
+        add_member(workspace, "viewer", f"{number}@example.com")
+    with django_assert_num_queries(2):
+        api.get(MEMBERS)
+
+
+def test_an_admin_changes_a_role(api, builder):
+    answer = api.patch(f"{MEMBERS}{builder.pk}/", {"role": "viewer"}, format="json")
+
+    assert (answer.status_code, answer.json()["role"]) == (200, "viewer")
+    builder.refresh_from_db()
+    assert builder.role == "viewer"
+
+
+@pytest.mark.parametrize("role", ["king", "", None])
+def test_an_unknown_role_is_refused(api, builder, role):
+    answer = api.patch(f"{MEMBERS}{builder.pk}/", {"role": role}, format="json")
+
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == "role"
+
+
+def test_a_key_cannot_make_owners(api, builder):
+    answer = api.patch(f"{MEMBERS}{builder.pk}/", {"role": "owner"}, format="json")
+
+    assert answer.status_code == 403
+
+
+def test_the_last_owner_cannot_go(browser_client, workspace, owner):
+    own = Membership.objects.get(user=owner)
+    answer = browser_client.delete(f"{MEMBERS}{own.pk}/")
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "last_owner")
+
+
+def test_anybody_may_leave_but_not_remove_others(client, builder, workspace):
+    other = Membership.objects.get(user=add_member(workspace, "viewer"))
+    client.force_login(builder.user)
+
+    assert client.delete(f"{MEMBERS}{other.pk}/").status_code == 403
+    assert client.delete(f"{MEMBERS}{builder.pk}/").status_code == 204
+    assert not Membership.objects.filter(pk=builder.pk).exists()
+
+
+def test_an_invitation_is_mailed_and_its_link_shown_once(api):
+    body = {"email": "New@Example.com", "role": "viewer"}
+    sent = api.post(INVITATIONS, body, format="json").json()
+
+    assert sent["email"] == "new@example.com"
+    assert sent["link"] in mail.outbox[0].body
+    assert "link" not in api.get(f"{INVITATIONS}{sent['id']}/").json()
+
+
+def test_an_invitation_can_be_withdrawn(api):
+    sent = api.post(INVITATIONS, {"email": "new@example.com"}, format="json").json()
+
+    assert api.delete(f"{INVITATIONS}{sent['id']}/").status_code == 204
+    assert not Invitation.objects.exists()
+    assert api.delete(f"{INVITATIONS}{sent['id']}/").status_code == 404
+
+
+def test_a_member_is_not_invited_again(api, builder):
+    answer = api.post(INVITATIONS, {"email": builder.user.email}, format="json")
+
+    assert answer.status_code == 409
+
+
+def test_a_builder_sees_no_invitations(client, builder):
+    client.force_login(builder.user)
+
+    assert client.get(INVITATIONS).status_code == 403

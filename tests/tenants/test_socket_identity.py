@@ -1,0 +1,146 @@
+"""Who opens a socket: by header, by subprotocol, by cookie from a page of this server."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.utils import timezone
+
+from config.asgi import application
+from config.sockets import NOT_FOUND
+from tenants.access import NOBODY
+from tenants.buckets import buckets
+from tenants.keys import issue_key
+from tenants.models import ApiKey
+from tenants.socket_identity import SUBPROTOCOL, SocketIdentity, is_own_page, principal_of_scope
+
+
+@pytest.fixture(autouse=True)
+def fresh_buckets():
+    buckets.empty()
+
+
+@pytest.fixture
+def secret(workspace, owner):
+    return issue_key(workspace_id=workspace.pk, name="program", created_by=owner).secret
+
+
+@pytest.fixture
+def cookie(browser_client) -> bytes:
+    value = browser_client.cookies[settings.SESSION_COOKIE_NAME].value
+    return f"{settings.SESSION_COOKIE_NAME}={value}".encode()
+
+
+def scope(subprotocols: list[str] | None = None, **headers: str | bytes) -> dict:
+    pairs = {"host": "yard.example", **headers}
+    return {
+        "type": "websocket",
+        "client": ["10.0.0.1", 1],
+        "subprotocols": subprotocols or [],
+        "headers": [
+            (name.replace("_", "-").encode(), value if isinstance(value, bytes) else value.encode())
+            for name, value in pairs.items()
+        ],
+    }
+
+
+def test_a_key_works_by_either_header_and_by_subprotocol(workspace, secret):
+    scopes = [
+        scope(x_api_key=secret),
+        scope(authorization=f"Bearer {secret}"),
+        scope(subprotocols=[SUBPROTOCOL, f"key.{secret}"]),
+    ]
+
+    assert {principal_of_scope(one).workspace_id for one in scopes} == {workspace.pk}
+
+
+def test_a_cookie_works_from_an_own_page(cookie, workspace, owner):
+    principal = principal_of_scope(scope(cookie=cookie, origin="https://yard.example"))
+
+    assert (principal.user, principal.workspace_id) == (owner, workspace.pk)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "https://yard.example.evil.example", "null", "https://yard.example:99"],
+)
+def test_a_cookie_from_another_site_is_nobody(cookie, origin):
+    assert principal_of_scope(scope(cookie=cookie, origin=origin)) == NOBODY
+
+
+def test_a_cookie_without_an_origin_is_nobody(cookie):
+    assert principal_of_scope(scope(cookie=cookie)) == NOBODY
+
+
+def test_a_bad_key_is_nobody_even_beside_a_good_cookie(cookie, secret):
+    ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    own_page = {"cookie": cookie, "origin": "https://yard.example"}
+
+    assert principal_of_scope(scope(x_api_key=secret, **own_page)) == NOBODY
+    assert principal_of_scope(scope(subprotocols=[f"key.{secret}"], **own_page)) == NOBODY
+    assert principal_of_scope(scope(x_api_key="", **own_page)) == NOBODY
+
+
+def test_a_forged_or_ended_session_is_nobody(cookie, browser_client):
+    forged = scope(cookie=b"sessionid=zzz", origin="https://yard.example")
+    assert principal_of_scope(forged) == NOBODY
+
+    browser_client.session.flush()
+    ended = scope(cookie=cookie, origin="https://yard.example")
+    assert principal_of_scope(ended) == NOBODY
+
+
+def test_a_changed_password_ends_the_session(cookie, owner):
+    owner.set_password("another horse 7")
+    owner.save()
+
+    own_page = scope(cookie=cookie, origin="https://yard.example")
+    assert principal_of_scope(own_page) == NOBODY
+
+
+def test_nothing_at_all_is_nobody(db):
+    assert principal_of_scope(scope()) == NOBODY
+
+
+def test_a_trusted_origin_may_open_sockets(settings):
+    settings.CSRF_TRUSTED_ORIGINS = ["https://app.example", "https://*.pages.example"]
+
+    assert is_own_page("https://app.example", "yard.example")
+    assert is_own_page("https://a.pages.example", "yard.example")
+    assert not is_own_page("http://app.example", "yard.example")
+
+
+def test_a_host_that_the_server_does_not_answer_to_is_refused(settings):
+    settings.ALLOWED_HOSTS = ["yard.example"]
+
+    assert is_own_page("https://yard.example:8000", "yard.example:8000")
+    assert not is_own_page("https://rebound.example", "rebound.example")
+
+
+class Greeting(AsyncWebsocketConsumer):
+    async def connect(self) -> None:
+        await self.accept(SUBPROTOCOL)
+        await self.send(self.scope["principal"].name)
+
+
+async def test_a_consumer_finds_the_principal_in_its_scope(async_db, secret):
+    talk = WebsocketCommunicator(
+        SocketIdentity(Greeting.as_asgi()), "/", subprotocols=[SUBPROTOCOL, f"key.{secret}"]
+    )
+    connected, chosen = await talk.connect()
+
+    assert (connected, chosen) == (True, SUBPROTOCOL)
+    assert await talk.receive_from() == f"key {secret[:10]}"
+    await talk.disconnect()
+
+
+async def test_an_unknown_socket_path_is_closed_with_a_code_that_browsers_see(async_db):
+    talk = WebsocketCommunicator(application, "/ws/nothing/")
+    connected, _ = await talk.connect()
+
+    assert connected
+    assert (await talk.receive_output())["code"] == NOT_FOUND

@@ -1,0 +1,146 @@
+"""Callers are slowed down, each for themselves, and told how much is left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from config.faults import TooManyAttempts
+from tenants.buckets import LEAST_BURST, MOST_CALLERS, Buckets, buckets
+from tenants.models import SignInAttempt
+from tenants.throttle import (
+    FAILURES_PER_ADDRESS,
+    FAILURES_PER_CLIENT,
+    WINDOW,
+    check_sign_in,
+    clear_failures,
+    record_failure,
+)
+from tests.conftest import key_client
+
+ME = "/api/v1/me/"
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def fresh_buckets():
+    buckets.empty()
+    yield
+    buckets.empty()
+
+
+def test_a_bucket_empties_and_fills_again():
+    clock = Clock()
+    own = Buckets(clock)
+    spent = [own.spend("a", per_minute=60) for _ in range(LEAST_BURST + 1)]
+
+    assert not any(allowance.wait for allowance in spent[:-1])
+    assert spent[-1].wait == pytest.approx(1)
+    clock.now += 1
+    assert own.spend("a", per_minute=60).wait == 0
+    assert own.spend("a", per_minute=60).wait > 0
+
+
+def test_the_default_allows_a_steady_fifty_requests_a_second(settings):
+    clock = Clock()
+    own = Buckets(clock)
+    waits = []
+    for _ in range(2000):
+        waits.append(own.spend("a", per_minute=settings.REQUESTS_PER_MINUTE).wait)
+        clock.now += 1 / 50
+
+    assert not any(waits)
+
+
+def test_quiet_callers_are_forgotten_first(monkeypatch):
+    monkeypatch.setattr("tenants.buckets.MOST_CALLERS", 2)
+    own = Buckets(Clock())
+    for _ in range(LEAST_BURST):
+        own.spend("old", per_minute=60)
+    own.spend("b", per_minute=60)
+    own.spend("c", per_minute=60)
+
+    assert own.spend("old", per_minute=60).remaining == LEAST_BURST - 1
+    assert MOST_CALLERS > 2
+
+
+def test_answers_say_what_is_left(api):
+    first, second = api.get(ME), api.get(ME)
+
+    assert int(first["X-RateLimit-Limit"]) >= LEAST_BURST
+    assert int(second["X-RateLimit-Remaining"]) < int(first["X-RateLimit-Limit"])
+    assert int(second["X-RateLimit-Reset"]) >= 0
+
+
+def test_too_many_requests_are_told_when_to_come_back(api, workspace, settings):
+    settings.REQUESTS_PER_MINUTE = 1
+    answers = [api.get(ME) for _ in range(LEAST_BURST + 1)]
+
+    assert {answer.status_code for answer in answers[:-1]} == {200}
+    refused = answers[-1]
+    assert (refused.status_code, refused.json()["code"]) == (429, "throttled")
+    assert int(refused["Retry-After"]) >= 1
+    assert refused["X-RateLimit-Remaining"] == "0"
+    # Another key of the same workspace has a bucket of its own.
+    assert key_client(workspace).get(ME).status_code == 200
+
+
+def fail(times: int, *, email: str = "a@example.com", client: str = "10.0.0.1") -> None:
+    for _ in range(times):
+        record_failure(email, client)
+
+
+@pytest.mark.django_db
+def test_an_address_is_closed_after_too_many_failures():
+    fail(FAILURES_PER_ADDRESS - 1)
+    check_sign_in("a@example.com", "10.0.0.2")
+    fail(1)
+
+    with pytest.raises(TooManyAttempts):
+        check_sign_in(" A@Example.com", "10.0.0.2")
+    check_sign_in("b@example.com", "10.0.0.1")
+
+
+@pytest.mark.django_db
+def test_a_client_is_closed_after_too_many_failures_at_many_addresses():
+    for number in range(FAILURES_PER_CLIENT):
+        fail(1, email=f"{number}@example.com")
+
+    with pytest.raises(TooManyAttempts):
+        check_sign_in("new@example.com", "10.0.0.1")
+    check_sign_in("new@example.com", "10.0.0.2")
+
+
+@pytest.mark.django_db
+def test_the_right_answer_opens_the_address_again():
+    fail(FAILURES_PER_ADDRESS)
+    clear_failures("a@example.com")
+
+    check_sign_in("a@example.com", "10.0.0.1")
+
+
+@pytest.mark.django_db
+def test_old_failures_do_not_count_and_are_removed():
+    fail(FAILURES_PER_ADDRESS)
+    SignInAttempt.objects.update(at=timezone.now() - WINDOW - timedelta(seconds=1))
+    check_sign_in("a@example.com", "10.0.0.1")
+    fail(1, email="b@example.com")
+
+    assert SignInAttempt.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_no_address_is_stored_as_it_is():
+    fail(1)
+    row = SignInAttempt.objects.get()
+
+    assert "example" not in row.email_digest
+    assert "10.0" not in row.client

@@ -1,0 +1,1 @@
+"""Local servers that speak the vendors' wire formats, for tests and measurements."""

@@ -1,0 +1,59 @@
+"""Where a session's files lie, and who owns them.
+
+`DATA_DIR/sessions/<workspace>/<session>/workspace` is the only folder a session's tools and
+commands can reach. When Switchyard runs as root, the folder belongs to a user without rights,
+and commands run as that user.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+#: A user that no distribution hands out. It needs no entry in /etc/passwd.
+SANDBOX_UID = 60_999
+#: Others may pass through, as the sandbox's user must, but not look around.
+PASSABLE = 0o711
+PRIVATE = 0o700
+
+
+def acting_uid() -> int:
+    """The user who owns the files of sessions and runs their commands."""
+    return SANDBOX_UID if os.geteuid() == 0 else os.geteuid()
+
+
+def acting_gid() -> int:
+    return SANDBOX_UID if os.geteuid() == 0 else os.getegid()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionFolder:
+    workspace_id: UUID
+    session_id: UUID
+
+    @property
+    def root(self) -> Path:
+        """The session's own folder, of which nothing but `files` is shown to its commands."""
+        return _sessions() / str(self.workspace_id) / str(self.session_id)
+
+    @property
+    def files(self) -> Path:
+        return self.root / "workspace"
+
+    def make(self) -> Path:
+        """Create what is missing and return the folder of the session's files."""
+        if not self.files.is_dir():
+            for folder in (_sessions(), self.root.parent, self.root):
+                folder.mkdir(mode=PASSABLE, parents=True, exist_ok=True)
+            self.files.mkdir(mode=PRIVATE, exist_ok=True)
+            if os.geteuid() == 0:
+                os.chown(self.files, acting_uid(), acting_gid(), follow_symlinks=False)
+        return self.files
+
+
+def _sessions() -> Path:
+    return Path(settings.DATA_DIR) / "sessions"

@@ -1,0 +1,121 @@
+"""How bubblewrap is told to confine a command: what it sees, and what it may use.
+
+Nothing of the host is visible but its programs and libraries, read-only. The arguments travel
+through a pipe, so that the command cannot read the host's paths in `/proc/1/cmdline`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools_app.sandbox.base import Limits
+
+#: Who the command believes to be.
+UID = "1000"
+HOME = "/workspace"
+ENVIRONMENT = {
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "SHELL": "/bin/bash",
+    "TERM": "dumb",
+    "TMPDIR": "/tmp",  # noqa: S108
+    "USER": "agent",
+}
+NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup")
+#: What programs need of /etc to start and to check certificates. None of it is secret.
+CONFIGURATION = (
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/ssl/certs",
+)
+NETWORK_CONFIGURATION = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/services")
+PASSWD = "root:x:0:0::/:/bin/false\nagent:x:1000:1000:Agent:/workspace:/bin/bash\n"  # noqa: S105
+GROUP = "root:x:0:\nagent:x:1000:\n"
+#: Exit code and first words with which the command's shell says that a limit could not be set.
+UNLIMITED_CODE, UNLIMITED_WORDS = 125, "sandbox: this limit cannot be set: "
+#: The limits are set inside, where the count of processes is the sandbox's own. A command that
+#: fills the machine's memory all the same is the first that the kernel ends.
+SET_LIMITS = f"""
+limit() {{ ulimit "$1" "$2" || {{ echo "{UNLIMITED_WORDS}$3"; exit {UNLIMITED_CODE}; }}; }}
+limit -c 0 'core size' 2>/dev/null
+limit -n 1024 'open files' 2>/dev/null
+limit -t "$2" 'cpu time' 2>/dev/null
+limit -d "$3" 'memory' 2>/dev/null
+limit -f "$4" 'file size' 2>/dev/null
+limit -u "$5" 'processes' 2>/dev/null
+echo 1000 2>/dev/null >/proc/self/oom_score_adj
+exec "$1" -c "$6"
+"""
+
+
+def arguments(
+    *, files: Path, limits: Limits, share_network: bool, bash: str, command: str
+) -> list[str]:
+    """Everything bubblewrap is told, but for the descriptors that the launcher adds."""
+    return [
+        *_apart(share_network=share_network),
+        *_programs(),
+        *_configuration(share_network=share_network),
+        *("--proc", "/proc", "--dev", "/dev"),
+        *_scratch("/dev/shm", limits.scratch_mb // 4),  # noqa: S108
+        *_scratch("/tmp", limits.scratch_mb - limits.scratch_mb // 4),  # noqa: S108
+        *("--bind", str(files), HOME),
+        # The root and /dev are memory too: writable, they would be a way around the limit.
+        *("--remount-ro", "/dev", "--remount-ro", "/"),
+        *("--chdir", HOME),
+        "--",
+        *(bash, "-c", SET_LIMITS, "sandbox", *_inside(bash=bash, limits=limits, command=command)),
+    ]
+
+
+def _apart(*, share_network: bool) -> Iterator[str]:
+    for namespace in NAMESPACES:
+        yield f"--unshare-{namespace}"
+    if not share_network:
+        yield "--unshare-net"
+    yield from ("--disable-userns", "--die-with-parent", "--new-session")
+    yield from ("--uid", UID, "--gid", UID, "--hostname", "sandbox", "--clearenv")
+    for name, value in ENVIRONMENT.items():
+        yield from ("--setenv", name, value)
+
+
+def _programs() -> Iterator[str]:
+    yield from ("--ro-bind", "/usr", "/usr")
+    for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        path = f"/{name}"
+        if os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif os.path.isdir(path):
+            yield from ("--ro-bind", path, path)
+
+
+def _configuration(*, share_network: bool) -> Iterator[str]:
+    for path in CONFIGURATION + (NETWORK_CONFIGURATION if share_network else ()):
+        yield from ("--ro-bind-try", path, path)
+
+
+def _scratch(path: str, megabytes: int) -> tuple[str, ...]:
+    size = str(max(1, megabytes) * 1024 * 1024)
+    return ("--perms", "1777", "--size", size, "--tmpfs", path)
+
+
+def _inside(*, bash: str, limits: Limits, command: str) -> tuple[str, ...]:
+    """What the shell needs to set the limits, in its own units, and the command itself."""
+    return (
+        bash,
+        str(limits.cpu_seconds),
+        str(limits.process_mb * 1024),
+        str(limits.file_mb * 1024),
+        # Bubblewrap's own first process is counted too.
+        str(limits.pids + 1),
+        command,
+    )

@@ -1,0 +1,74 @@
+"""Remembers which sandboxes run, so that a new holder of a session can end what an older left.
+
+A worker that dies takes its sandboxes with it. One that was only paused does not: its commands
+go on while somebody else holds the lane. So each running sandbox has a marker on disk, written
+before its command starts.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+
+from tools_app.sandbox.watch import started_at
+
+
+@contextmanager
+def marked(session_id: UUID, pid: int) -> Iterator[None]:
+    """Keep a marker of this sandbox's first process while the block runs."""
+    folder = _markers()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    marker = folder / f"{session_id}.{_identity(pid)}"
+    marker.touch()
+    try:
+        yield
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def kill_leftovers(session_id: UUID) -> int:
+    """End every sandbox of the session that still runs on this machine, and say how many."""
+    try:
+        markers = os.listdir(_markers())
+    except FileNotFoundError:
+        return 0
+    killed = 0
+    for marker in markers:
+        owner, _, identity = marker.partition(".")
+        if owner == str(session_id):
+            killed += kill(int(identity.partition(".")[0]), identity)
+    return killed
+
+
+def kill(pid: int, identity: str = "") -> bool:
+    """End the first process of a pid namespace; the kernel then ends all others in it."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        # The handle holds on to one process, so its identity cannot change any more.
+        if identity and identity != _identity(pid):
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _markers() -> Path:
+    return Path(settings.DATA_DIR) / "sandboxes"
+
+
+def _identity(pid: int) -> str:
+    """Pids come round again: only together with start and boot do they name one process."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{pid}.{started_at(pid)}.{boot}"
