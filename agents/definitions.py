@@ -31,7 +31,6 @@ def create_agent(
     columns = _columns(workspace_id, fields)
     agent = Agent.objects.create(workspace_id=workspace_id, created_by=created_by)
     _write_version(agent, number=1, columns=columns, by=created_by)
-    agent.refresh_from_db(fields=["created_at"])
     return agent
 
 
@@ -142,7 +141,6 @@ def _write_version(
     version = AgentVersion.objects.create(
         agent=agent, workspace_id=agent.workspace_id, number=number, created_by=by, **columns
     )
-    version.refresh_from_db(fields=["created_at"])
     agent.current = version
     agent.save(update_fields=["current"])
     return version

@@ -103,7 +103,6 @@ def _write(environment: Environment, given: EnvironmentInput) -> Environment:
     except IntegrityError:
         raise Conflict(f"An environment is named {given.name!r} already.") from None
     _recent.forget(environment.pk)
-    environment.refresh_from_db(fields=["created_at"])
     return environment
 
 

@@ -91,7 +91,6 @@ def save_key(
         },
     )
     forget(workspace_id, provider)
-    key.refresh_from_db(fields=["created_at"])
     return key
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import orjson
-from channels.db import database_sync_to_async
+from asgiref.sync import sync_to_async
 from channels.layers import BaseChannelLayer
 from django.db import connection
 
@@ -56,7 +56,8 @@ class PostgresChannelLayer(BaseChannelLayer):
 
     async def group_send(self, group: str, message: Message) -> None:
         """Send from asynchronous code, at once: a transaction of the caller has no say in it."""
-        await database_sync_to_async(self.publish, thread_sensitive=False)(group, message)
+        self.require_valid_group_name(group)
+        await in_thread(encode(group, message))
 
     async def group_add(self, group: str, channel: str) -> None:
         self.require_valid_group_name(group)
@@ -85,7 +86,7 @@ class PostgresChannelLayer(BaseChannelLayer):
             address = f"!{channel}"
             self._room.mailbox(channel)
             await self._room.listener.ready()
-        await database_sync_to_async(notify, thread_sensitive=False)(encode(address, message))
+        await in_thread(encode(address, message))
 
     async def receive(self, channel: str) -> Message:
         self.require_valid_channel_name(channel)
@@ -119,3 +120,15 @@ def notify(payloads: list[str]) -> None:
         cursor.execute(
             "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [CHANNEL, payloads]
         )
+
+
+async def in_thread(payloads: list[str]) -> None:
+    """Notify from a thread of the loop's pool, with a connection of its own."""
+
+    def notify_and_let_go() -> None:
+        try:
+            notify(payloads)
+        finally:
+            connection.close()
+
+    await sync_to_async(notify_and_let_go, thread_sensitive=False)()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
-from channels.db import database_sync_to_async
+from asgiref.sync import sync_to_async
 from django.db.models import Exists, F, OuterRef
 
 from config.faults import Invalid, NotFound
 from sessions_app import encoding
 from sessions_app.encoding import Frame
 from sessions_app.models import Draft, Session, SessionEvent
+from sessions_app.statements import let_go
 from sessions_app.stream import group_name
 
 P = ParamSpec("P")
@@ -108,6 +109,13 @@ def cursor_in(text: str) -> int:
     return int(text)
 
 
-def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
-    """Run a reading function on a thread of the pool, with a connection for as long as it takes."""
-    return database_sync_to_async(function, thread_sensitive=False)(*args, **kwargs)
+async def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run synchronous code on a thread of the loop's pool; its connection goes back at once."""
+
+    def call() -> T:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            let_go()
+
+    return await sync_to_async(call, thread_sensitive=False)()

@@ -54,8 +54,9 @@ class AgentVersion(OwnedModel):
     fallbacks = models.JSONField(default=list, blank=True)
     temperature = models.FloatField(null=True, blank=True)
     max_tokens = models.PositiveIntegerField(null=True, blank=True)
+    # RESTRICT, unlike PROTECT, lets both go when their workspace is erased.
     environment = models.ForeignKey(
-        Environment, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+        Environment, null=True, blank=True, on_delete=models.RESTRICT, related_name="+"
     )
     limits = models.JSONField(default=dict, blank=True)
 

@@ -13,7 +13,8 @@ class ProviderKey(OwnedModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     provider = models.CharField(max_length=20)
     base_url = models.URLField(blank=True)
-    secret = EncryptedTextField(blank=True)
+    #: Null for a server that asks for no key.
+    secret = EncryptedTextField(null=True, blank=True)
     #: The last characters, so that people can tell keys apart.
     hint = models.CharField(max_length=8, blank=True, editable=False)
     checked_at = models.DateTimeField(null=True, editable=False)

@@ -23,6 +23,7 @@ from config.faults import ProviderRejected
 OPENAI_URL = "https://api.openai.com/v1"
 #: Sent where a local server asks for no key; the SDK insists on some text.
 NO_KEY = "none"
+NO_API = f"{VENDOR} did not answer like one. Check its address."
 #: What a server may refuse to know, and what to send in its place, if anything.
 OPTIONAL = {
     "stream_options": None,
@@ -80,6 +81,9 @@ class OpenAIProvider:
                 listed = {one.id for one in self._client.models.list().data or ()}
             except openai.NotFoundError:
                 listed = set()
+            except AttributeError:
+                # The SDK trips over a page that is not JSON, such as a web site's own.
+                raise ProviderRejected(NO_API) from None
         # Some servers list nothing, or serve names they do not list: ask for one token then.
         if model and model not in listed:
             body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "stream": True}

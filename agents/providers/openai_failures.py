@@ -29,8 +29,6 @@ def faults(key: str) -> Iterator[None]:
     except openai.APIConnectionError as error:
         cause = error.__cause__
         raise unreachable(VENDOR, cause if isinstance(cause, Exception) else error, key) from None
-    except openai.APIResponseValidationError:
-        raise ProviderRejected(f"{VENDOR} did not answer as such. Check its address.") from None
     except openai.APIError as error:
         raise _fault(error, _status_in_stream(error.code or ""), key) from None
     except json.JSONDecodeError:

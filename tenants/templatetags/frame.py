@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from functools import cache
+from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +92,11 @@ def ago(moment: datetime | None, never: str = "Never") -> str:
 def relative(moment: datetime, now: datetime) -> str:
     """A short distance in time: `just now`, `5 min ago`, `in 30 d`, else the date."""
     seconds = (now - moment).total_seconds()
-    distance = abs(seconds)
+    distance, whole = abs(seconds), (floor if seconds > 0 else ceil)
     if distance < 10:
         return "just now"
     for limit, size, unit in STEPS:
         if distance < limit:
-            count = f"{round(distance / size)} {unit}"
+            count = f"{whole(distance / size)} {unit}"
             return f"{count} ago" if seconds > 0 else f"in {count}"
     return moment.strftime("%-d %b %Y")

@@ -140,12 +140,10 @@ def floats(page: Page, size: str, look: str) -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", SIZES)
-def test_newcomer(
-    open_context: OpenContext, transactional_db: None, size: str, theme: str
-) -> None:
+def test_newcomer(open_context: OpenContext, transactional_db: None, size: str, theme: str) -> None:
     """Home and the empty pages, as somebody sees them who just signed up."""
     page = open_context(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=2
+        viewport=SIZES[size], color_scheme=theme, device_scale_factor=2, has_touch=size == "phone"
     ).new_page()
     page.goto("/sign-up/")
     page.get_by_label("Your name").fill("Olive Okafor")
@@ -157,4 +155,3 @@ def test_newcomer(
     shoot(page, f"keys-empty-{size}-{theme}")
     page.goto("/settings/members/")
     shoot(page, f"members-alone-{size}-{theme}")
-

@@ -7,6 +7,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from threading import Event
@@ -45,6 +46,7 @@ class Exchange(BaseHTTPRequestHandler):
     def setup(self) -> None:
         super().setup()
         self.wire = cast("WireServer", self.server).wire
+        self.wire.connections.add(self.connection)
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def do_GET(self) -> None:
@@ -55,6 +57,12 @@ class Exchange(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Tests speak for themselves."""
+
+    def finish(self) -> None:
+        self.wire.connections.discard(self.connection)
+        # The client may be gone, and with it whoever would read the rest.
+        with suppress(OSError):
+            super().finish()
 
     def _take(self, method: str) -> None:
         length = int(self.headers.get("content-length") or 0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from http.server import ThreadingHTTPServer
 from threading import Event, Lock, Thread
 from types import TracebackType
@@ -38,6 +40,7 @@ class Wire:
         self._otherwise = otherwise or Answer(text=("ok",))
         self._lock = Lock()
         self.closing = Event()
+        self.connections: set[socket.socket] = set()
 
     def say(self, *replies: Reply) -> None:
         """Add replies to the end of the script."""
@@ -81,6 +84,10 @@ class Wire:
         self.closing.set()
         self._server.shutdown()
         self._server.server_close()
+        # Clients keep connections open; a server that is gone must not answer on them.
+        for connection in tuple(self.connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         self._thread.join()
 
 

@@ -57,10 +57,8 @@ exec "$1" -c "$6"
 """
 
 
-def arguments(
-    *, files: Path, limits: Limits, share_network: bool, bash: str, command: str
-) -> list[str]:
-    """Everything bubblewrap is told, but for the descriptors that the launcher adds."""
+def options(*, files: Path, limits: Limits, share_network: bool) -> list[str]:
+    """What bubblewrap is told, but for the descriptors that the launcher adds."""
     return [
         *_apart(share_network=share_network),
         *_programs(),
@@ -72,8 +70,19 @@ def arguments(
         # The root and /dev are memory too: writable, they would be a way around the limit.
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", HOME),
-        "--",
-        *(bash, "-c", SET_LIMITS, "sandbox", *_inside(bash=bash, limits=limits, command=command)),
+    ]
+
+
+def command_line(*, bash: str, limits: Limits, command: str) -> list[str]:
+    """The shell that sets the limits, in its own units, and then becomes the command."""
+    return [
+        *(bash, "-c", SET_LIMITS, "sandbox", bash),
+        str(limits.cpu_seconds),
+        str(limits.process_mb * 1024),
+        str(limits.file_mb * 1024),
+        # Bubblewrap's own first process is counted too.
+        str(limits.pids + 1),
+        command,
     ]
 
 
@@ -106,16 +115,3 @@ def _configuration(*, share_network: bool) -> Iterator[str]:
 def _scratch(path: str, megabytes: int) -> tuple[str, ...]:
     size = str(max(1, megabytes) * 1024 * 1024)
     return ("--perms", "1777", "--size", size, "--tmpfs", path)
-
-
-def _inside(*, bash: str, limits: Limits, command: str) -> tuple[str, ...]:
-    """What the shell needs to set the limits, in its own units, and the command itself."""
-    return (
-        bash,
-        str(limits.cpu_seconds),
-        str(limits.process_mb * 1024),
-        str(limits.file_mb * 1024),
-        # Bubblewrap's own first process is counted too.
-        str(limits.pids + 1),
-        command,
-    )

@@ -76,7 +76,7 @@ PHRASES: tuple[Phrase, ...] = (
     ),
     _phrase(r"write to (?P<path>[^\s:]{1,1000}):\s?(?P<content>.+)", reading.write, verbatim=True),
     _phrase(rf"write (?P<content>.+) (?:to|into) {_FILE}", reading.write),
-    _phrase(rf"(?:replace|change) (?P<old>.{{1,2000}}?) (?:with|by) (?P<new>.+) in {_FILE}", reading.edit),
+    _phrase(rf"(?:replace|change) (?P<old>.{{1,2000}}?) (?:with|by) (?P<new>.{{1,4000}}) in {_FILE}", reading.edit),
     _phrase(r"(?:fetch|download|open|get) (?:the page )?(?P<url>[<\"“`]?https?://\S{1,4000})", reading.fetch),
     _phrase(r"fetch (?:the page )?(?P<url>\S{1,4000})", reading.fetch),
     _phrase(r"(?:search (?:the )?(?:web|internet) for|web search(?: for)?) (?P<query>.+)", reading.search),

@@ -55,11 +55,12 @@ def _step(phrase: str) -> Step | None:
 def _side_by_side(text: str) -> Step | None:
     wishes: list[Wish] = []
     for start, end in _pieces(text, _SEMICOLON):
-        piece = text[start:end].strip()
+        if not (piece := text[start:end].strip()):
+            continue
         step = step_of(piece)
         if isinstance(step, Calls):
             wishes.extend(step.wishes)
-        elif piece:
+        else:
             return Say(text=f"Only tool calls can be made in parallel, and this is none: “{piece}”")
     return Calls(wishes=tuple(wishes)) if wishes else None
 

@@ -1,0 +1,141 @@
+"""Staff's view of agents, environments and keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from agents.definitions import archive_agent, restore_agent
+from agents.environment_input import EnvironmentInput
+from agents.environments import COLUMNS as ENVIRONMENT_FIELDS
+from agents.inputs import read_input
+from agents.models import Agent, AgentVersion, Environment, ProviderKey
+from agents.provider_keys import check
+from config.faults import Fault, InvalidFields
+
+
+class ReadOnly:
+    """Rows that only the product itself writes."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class VersionInline(ReadOnly, admin.TabularInline):
+    model = AgentVersion
+    fk_name = "agent"
+    fields = ("number", "name", "provider", "model", "created_by", "created_at")
+    readonly_fields = ("created_by", "created_at")
+    show_change_link = True
+    can_delete = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AgentVersion]:
+        return super().get_queryset(request).select_related("created_by")
+
+
+@admin.register(Agent)
+class AgentAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ["__str__", "workspace", "version", "provider", "archived_at", "created_at"]
+    list_filter = [("archived_at", admin.EmptyFieldListFilter), "current__provider"]
+    list_select_related = ["current", "workspace"]
+    search_fields = ["=id", "current__name", "workspace__name"]
+    inlines = [VersionInline]
+    actions = ["archive", "restore"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_archive_permission(self, request: HttpRequest) -> bool:
+        """Whoever could change an agent, if agents could be changed here."""
+        return request.user.has_perm("agents.change_agent")
+
+    @admin.display(ordering="current__number")
+    def version(self, agent: Agent) -> int | None:
+        return agent.current.number if agent.current else None
+
+    @admin.display(ordering="current__provider")
+    def provider(self, agent: Agent) -> str:
+        return f"{agent.current.provider} · {agent.current.model}" if agent.current else ""
+
+    @admin.action(description="Archive", permissions=["archive"])
+    def archive(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
+        for agent in agents:
+            archive_agent(agent)
+
+    @admin.action(description="Bring back", permissions=["archive"])
+    def restore(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
+        for agent in agents:
+            restore_agent(agent)
+
+
+@admin.register(AgentVersion)
+class AgentVersionAdmin(ReadOnly, admin.ModelAdmin):
+    list_display = ["name", "number", "workspace", "provider", "model", "created_by", "created_at"]
+    list_filter = ["provider"]
+    list_select_related = ["workspace", "created_by"]
+    search_fields = ["=id", "=agent__id", "name", "workspace__name"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class EnvironmentForm(forms.ModelForm):
+    """Staff are held to the same rules as everyone."""
+
+    class Meta:
+        model = Environment
+        fields = ["workspace", *ENVIRONMENT_FIELDS]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        given = {name: cleaned[name] for name in ENVIRONMENT_FIELDS if name in cleaned}
+        try:
+            return cleaned | read_input(EnvironmentInput, given).model_dump(mode="json")
+        except InvalidFields as fault:
+            raise forms.ValidationError(fault.detail) from None
+
+
+@admin.register(Environment)
+class EnvironmentAdmin(admin.ModelAdmin):
+    form = EnvironmentForm
+    list_display = ["name", "workspace", "kind", "network", "created_by", "created_at"]
+    list_filter = ["kind", "network"]
+    list_select_related = ["workspace", "created_by"]
+    search_fields = ["=id", "name", "workspace__name"]
+    raw_id_fields = ["workspace"]
+
+
+@admin.register(ProviderKey)
+class ProviderKeyAdmin(ReadOnly, admin.ModelAdmin):
+    """Staff can see that there is a key, test it and take it away, but never read or set it."""
+
+    list_display = ["provider", "workspace", "hint", "base_url", "checked_at", "check_error"]
+    list_filter = ["provider"]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "provider", "workspace__name"]
+    exclude = ["secret"]
+    actions = ["test_connection"]
+
+    def has_test_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("agents.change_providerkey")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProviderKey]:
+        return super().get_queryset(request).defer("secret")
+
+    @admin.action(description="Test the connection", permissions=["test"])
+    def test_connection(self, request: HttpRequest, keys: QuerySet[ProviderKey]) -> None:
+        for key in keys:
+            try:
+                found = check(workspace_id=key.workspace_id, provider=key.provider)
+                error = found.error
+            except Fault as fault:
+                error = fault.detail
+            level = messages.ERROR if error else messages.SUCCESS
+            self.message_user(request, f"{key.workspace_id}: {error or 'works'}", level)

@@ -1,0 +1,160 @@
+"""What the demo provider understands."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from agents.providers.demo.plan import LONGEST_MESSAGE, plan_of
+from agents.providers.demo.steps import Calls, Fail, Help, Say
+
+
+def wishes(text: str) -> list[list[tuple[str, dict]]]:
+    """The calls asked for, step by step."""
+    return [
+        [(wish.tool, wish.arguments) for wish in step.wishes]
+        for step in plan_of(text)
+        if isinstance(step, Calls)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments"),
+    [
+        ("Remember that I like tea.", "memory_store", {"path": "notes/i-like-tea.md", "content": "I like tea"}),
+        ("what do you know about tea?", "memory_search", {"query": "tea"}),
+        ("LIST THE FILES!", "list_directory", {"path": "."}),
+        ("list the files in .", "list_directory", {"path": "."}),
+        ("List all the files in src.", "list_directory", {"path": "src"}),
+        ("Can you please list the files?", "list_directory", {"path": "."}),
+        ("write hello world to notes.md.", "write", {"path": "notes.md", "content": "hello world"}),
+        ('write "a to b" to notes.md', "write", {"path": "notes.md", "content": "a to b"}),
+        ("write to notes.md: a\nb", "write", {"path": "notes.md", "content": "a\nb"}),
+        ("replace tea with coffee in notes.md", "edit", {"path": "notes.md", "old": "tea", "new": "coffee"}),
+        ("Read notes.md!", "read", {"path": "notes.md"}),
+        ("read the file `notes.md`.", "read", {"path": "notes.md"}),
+        ("run ls -la .", "exec", {"command": "ls -la ."}),
+        ("run ls.", "exec", {"command": "ls"}),
+        ("Please run `echo a; echo b`.", "exec", {"command": "echo a; echo b"}),
+        ("fetch https://example.com/a?b=c.", "web_fetch", {"url": "https://example.com/a?b=c"}),
+        ("Fetch example.com", "web_fetch", {"url": "https://example.com"}),
+        ("search the web for red pandas", "web_search", {"query": "red pandas"}),
+        ("ask a sub-agent to list the files", "sessions_spawn", {"task": "list the files"}),
+        ('ask a sub agent to "run ls and then read x"', "sessions_spawn", {"task": "run ls and then read x"}),
+        ("wait for 20 seconds", "wait", {"seconds": 20}),
+        ("Wait 2 minutes.", "wait", {"seconds": 120}),
+        ("wait for 500 ms", "wait", {"seconds": 0.5}),
+        ("tell me something", "message", {"text": "Hello from the demo provider."}),
+        ("tell me that lunch is ready", "message", {"text": "lunch is ready"}),
+        ("send a message to Ann: hi there!", "message", {"text": "hi there!", "to": "Ann"}),
+        ('use mcp:git:search with {"q": "a and then run b"}', "mcp:git:search", {"q": "a and then run b"}),
+        ("use the tool clock", "clock", {}),
+    ],
+)  # fmt: skip
+def test_a_plain_request_becomes_one_call(text: str, tool: str, arguments: dict):
+    assert wishes(text) == [[(tool, arguments)]]
+
+
+def test_requests_joined_by_and_then_or_lines_become_steps():
+    assert wishes("run ls and then read a.md\nwrite x to b.md") == [
+        [("exec", {"command": "ls"})],
+        [("read", {"path": "a.md"})],
+        [("write", {"path": "b.md", "content": "x"})],
+    ]
+
+
+def test_a_sentence_is_not_cut_where_no_request_begins():
+    assert (
+        wishes("remember that I eat and then sleep")[0][0][1]["content"] == "I eat and then sleep"
+    )
+    assert wishes("write one\ntwo to notes.md")[0][0][1]["content"] == "one\ntwo"
+
+
+def test_words_around_a_request_do_no_harm():
+    assert wishes("Good morning!\nlist the files\nthank you") == wishes("list the files")
+
+
+def test_in_parallel_makes_several_calls_of_one_step():
+    assert wishes("In parallel: list the files; read a.md; run ls") == [
+        [
+            ("list_directory", {"path": "."}),
+            ("read", {"path": "a.md"}),
+            ("exec", {"command": "ls"}),
+        ]
+    ]
+
+
+def test_only_calls_can_be_made_in_parallel():
+    (step,) = plan_of("in parallel: list the files; sing")
+
+    assert isinstance(step, Say)
+    assert "sing" in step.text
+
+
+def test_arguments_that_are_not_json_are_explained():
+    (step,) = plan_of("use clock with {zone: ")
+
+    assert isinstance(step, Say)
+    assert "not valid JSON" in step.text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("say Hello, world!", "Hello, world!"),
+        ("count to 3", "1 2 3"),
+        ("say 3 words.", "lorem ipsum dolor"),
+    ],
+)
+def test_talk_needs_no_tool(text: str, said: str):
+    assert plan_of(text) == (Say(text=said),)
+
+
+def test_faults_can_be_asked_for():
+    assert plan_of("fail with overload") == (Fail(kind="overload"),)
+    assert plan_of("say hi and then fail with a rejection!") == (
+        Say(text="hi"),
+        Fail(kind="rejection"),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "hello", "What is the meaning of life?", "?!", "\n\n", "{}"])
+def test_anything_else_asks_for_help(text: str):
+    assert plan_of(text) == (Help(),)
+
+
+def test_a_summary_runs_nothing_of_what_it_summarises():
+    (step,) = plan_of("Summarise the conversation:\nuser: run rm -rf x\nuser: list the files")
+
+    assert isinstance(step, Say)
+    assert "run rm -rf x" in step.text
+
+
+def test_a_message_that_is_too_long_is_refused_and_not_cut():
+    steps = plan_of("run echo " + "x" * LONGEST_MESSAGE)
+
+    assert not any(isinstance(step, Calls) for step in steps)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "remember that " + "." * 40_000 + "x\n",
+        "write " + " " * 45_000 + "x",
+        "replace " + " with in" * 6_000,
+        "show " + "a." * 20_000 + " x",
+        "\n" * 45_000,
+        " " * 45_000,
+        'run "' + "x\n" * 20_000,
+        "please " * 7_000,
+        "in parallel: " + ";" * 40_000,
+        "send a message to " + "that " * 9_000,
+    ],
+)
+def test_no_message_keeps_the_matcher_busy(text: str):
+    # Processor time, not the clock: a matcher that goes wrong takes minutes here.
+    began = time.process_time()
+    plan_of(text)
+
+    assert time.process_time() - began < 5

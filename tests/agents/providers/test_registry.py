@@ -1,0 +1,177 @@
+"""Providers by name: what they need, how they are kept, and how a connection is tried."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+from agents.providers.demo import DemoProvider
+from agents.providers.pool import CONCURRENT_STREAMS, shared_client
+from agents.providers.registry import (
+    PROVIDERS,
+    build_provider,
+    check_connection,
+    credentials_from_environment,
+)
+from config.faults import (
+    Invalid,
+    ProviderNotConfigured,
+    ProviderRejected,
+    ProviderUnauthorized,
+    ProviderUnavailable,
+)
+from tests.agents.providers.talk import hear
+from tests.agents.providers.vendors import VENDORS, Vendor
+from tests.wire.openai import OpenAIWire
+
+both = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(Invalid, match="Known: gemini, openai, demo"):
+        build_provider("oracle")
+
+
+@pytest.mark.parametrize("name", ["gemini", "openai"])
+@pytest.mark.parametrize("key", [None, ""])
+def test_a_vendor_without_a_key_is_not_configured(name: str, key: str | None):
+    with pytest.raises(ProviderNotConfigured, match="No key is set"):
+        build_provider(name, api_key=key)
+
+
+@pytest.mark.parametrize("address", ["ftp://example.com", "example.com", "http://", "http://[bad"])
+def test_an_address_that_is_none_is_refused(address: str):
+    with pytest.raises(Invalid, match="http"):
+        build_provider("openai", api_key="k", base_url=address)
+
+
+def test_the_demo_needs_nothing():
+    assert isinstance(build_provider("demo"), DemoProvider)
+    assert not PROVIDERS["demo"].needs_key
+
+
+@both
+def test_the_same_key_and_address_share_a_client_and_others_do_not(vendor: Vendor):
+    one = build_provider(vendor.name, api_key="a", base_url="http://127.0.0.1:1")
+
+    assert build_provider(vendor.name, api_key="a", base_url="http://127.0.0.1:1") is one
+    assert build_provider(vendor.name, api_key="b", base_url="http://127.0.0.1:1") is not one
+    assert build_provider(vendor.name, api_key="a", base_url="http://127.0.0.1:2") is not one
+
+
+@both
+def test_a_client_of_the_callers_own_carries_the_request(vendor: Vendor):
+    seen: list[str] = []
+    guard = httpx2.Client(event_hooks={"request": [lambda sent: seen.append(sent.url.host)]})
+    with vendor.wire() as wire, guard:
+        provider = build_provider(
+            vendor.name, api_key=wire.key, base_url=wire.url, http_client=guard
+        )
+        hear(provider, vendor.request("hi"))
+        check_connection(vendor.name, wire.key, wire.url, vendor.model, http_client=guard)
+
+    assert seen == ["127.0.0.1", "127.0.0.1"]
+
+
+def test_the_pool_is_large_enough_for_a_whole_worker():
+    assert CONCURRENT_STREAMS >= 1_000
+    assert shared_client() is shared_client()
+    assert not shared_client().follow_redirects
+
+
+def test_a_forked_child_gets_connections_of_its_own():
+    parents = id(shared_client())
+    child = os.fork()
+    if not child:
+        os._exit(0 if id(shared_client()) != parents else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_sdks_are_not_imported_before_they_are_needed():
+    program = (
+        "import sys; import agents.providers.registry, agents.models_catalog; "
+        "sys.exit(any(name in sys.modules for name in "
+        "('openai', 'google.genai', 'httpx2', 'genai_prices')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+
+    assert done.returncode == 0, done.stderr
+
+
+@both
+def test_a_good_connection_passes_the_check(vendor: Vendor):
+    with vendor.wire() as wire:
+        check_connection(vendor.name, wire.key, wire.url, vendor.model)
+        check_connection(vendor.name, wire.key, wire.url)
+
+    assert all(received.method == "GET" for received in wire.requests)
+
+
+@both
+def test_the_check_tells_a_bad_key_from_a_bad_model_and_a_bad_address(vendor: Vendor):
+    with vendor.wire() as wire:
+        with pytest.raises(ProviderUnauthorized):
+            check_connection(vendor.name, "another-key-123", wire.url, vendor.model)
+        with pytest.raises(ProviderRejected) as caught:
+            check_connection(vendor.name, wire.key, wire.url, "no-such-model")
+        assert not isinstance(caught.value, ProviderUnauthorized)
+        address = wire.url
+    with pytest.raises(ProviderUnavailable):
+        check_connection(vendor.name, "any-key-will-do", address, vendor.model)
+
+
+def test_a_server_that_lists_no_models_is_asked_for_one_token():
+    with OpenAIWire(models=None) as wire:
+        check_connection("openai", wire.key, wire.url, "local-model")
+
+    assert [received.method for received in wire.requests] == ["GET", "POST"]
+    assert wire.requests[-1].body["max_tokens"] == 1
+
+
+def test_the_check_asks_for_the_same_settings_as_a_run():
+    check_connection("demo")
+    with pytest.raises(ProviderNotConfigured):
+        check_connection("gemini")
+    with pytest.raises(Invalid):
+        check_connection("oracle")
+
+
+def test_a_page_that_is_no_api_fails_the_check(httpserver):
+    httpserver.expect_request("/models").respond_with_data(
+        "<html>hi</html>", content_type="text/html"
+    )
+
+    with pytest.raises(ProviderRejected, match="Check its address"):
+        check_connection("openai", "some-key-12345", httpserver.url_for(""), "m")
+
+
+def test_the_operator_may_set_keys_in_the_environment(monkeypatch):
+    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert credentials_from_environment("gemini") == (None, None)
+
+    monkeypatch.setenv("GOOGLE_API_KEY", "second")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:11434/v1")
+    assert credentials_from_environment("gemini") == ("second", None)
+    assert credentials_from_environment("openai") == (None, "http://127.0.0.1:11434/v1")
+
+    monkeypatch.setenv("GEMINI_API_KEY", "first")
+    assert credentials_from_environment("gemini") == ("first", None)
+    assert credentials_from_environment("demo") == (None, None)
+
+
+def test_an_address_of_the_operator_never_receives_a_key_of_a_workspace(monkeypatch):
+    with OpenAIWire() as operators, OpenAIWire() as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", operators.url)
+        provider = build_provider("openai", api_key="workspace-key-1", base_url=other.url)
+        with pytest.raises(ProviderUnauthorized):
+            hear(provider, VENDORS[1].request("hi"))
+        keyed = build_provider("openai", api_key="workspace-key-1")
+
+    assert operators.requests == []
+    assert "api.openai.com" in str(getattr(keyed, "_client").base_url)  # noqa: B009

@@ -1,0 +1,42 @@
+"""What deleting people and workspaces does to agents."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.definitions import create_agent
+from agents.environments import create_environment
+from agents.models import Agent, AgentVersion, Environment, ProviderKey
+from agents.provider_keys import save_key
+from tenants.models import User, Workspace
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_a_person_leaves_their_agents_without_an_author(
+    owner: User, workspace: Workspace
+) -> None:
+    owner.delete()
+
+    assert AgentVersion.objects.filter(workspace=workspace, created_by=None).count() == 3
+    assert Agent.objects.filter(workspace=workspace, created_by=None).count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_erasing_a_workspace_takes_its_agents_environments_and_keys(
+    workspace: Workspace, foreign_workspace: Workspace
+) -> None:
+    create_environment(workspace_id=workspace.pk, fields={"name": "box"})
+    create_agent(workspace_id=workspace.pk, fields={"name": "Boxed", "environment": "box"})
+    save_key(workspace_id=workspace.pk, provider="gemini", api_key="AIza-0123456789abcdef")
+
+    workspace.delete()
+
+    assert set(AgentVersion.objects.values_list("workspace", flat=True)) == {foreign_workspace.pk}
+    assert set(Environment.objects.values_list("workspace", flat=True)) == {foreign_workspace.pk}
+    assert not ProviderKey.objects.exists()
+
+
+def test_a_server_without_a_key_can_be_saved(workspace: Workspace) -> None:
+    save_key(workspace_id=workspace.pk, provider="openai", base_url="http://localhost:11434/v1")
+
+    assert ProviderKey.objects.get().secret is None

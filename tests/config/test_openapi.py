@@ -1,0 +1,90 @@
+"""The API describes itself completely, and its docs obey the content security policy."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from config.openapi import METHODS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict:
+    out = StringIO()
+    call_command("spectacular", "--validate", "--fail-on-warn", stdout=out)
+    return yaml.safe_load(out.getvalue())
+
+
+def operations(schema: dict):
+    for path, item in schema["paths"].items():
+        for method, operation in item.items():
+            if method in METHODS:
+                yield f"{method.upper()} {path}", operation
+
+
+def test_the_document_is_valid_and_has_no_warnings(schema):
+    assert schema["openapi"].startswith("3.")
+    assert "/api/v1/keys/" in schema["paths"]
+    assert "/api/v1/health/" in schema["paths"]
+
+
+def test_every_operation_says_in_words_what_it_does_or_is_a_plain_list_or_look(schema):
+    silent = [
+        name
+        for name, operation in operations(schema)
+        if not operation.get("description") and not name.startswith(("GET", "PUT", "PATCH"))
+    ]
+
+    assert silent == []
+
+
+def test_every_operation_with_an_identity_names_its_refusals_as_problems(schema):
+    for name, operation in operations(schema):
+        if "health" in name:
+            continue
+        assert {"apiKey": []} in operation["security"], name
+        for status in ("401", "403", "404", "429"):
+            content = operation["responses"][status]["content"]
+            assert "application/problem+json" in content, name
+
+
+def test_every_post_may_carry_an_idempotency_key(schema):
+    posts = [one for name, one in operations(schema) if name.startswith("POST")]
+
+    assert posts
+    for operation in posts:
+        assert "Idempotency-Key" in {given["name"] for given in operation["parameters"]}
+
+
+@pytest.mark.parametrize("accept", ["application/vnd.oai.openapi", "application/json"])
+def test_the_document_is_served_to_anybody_and_made_once(
+    client, accept, django_assert_num_queries
+):
+    first = client.get("/api/schema/", headers={"Accept": accept})
+
+    assert first.status_code == 200
+    assert b"/api/v1/keys/" in first.content
+    with django_assert_num_queries(0):
+        assert client.get("/api/schema/", headers={"Accept": accept}).content == first.content
+
+
+def test_the_docs_have_no_script_or_style_that_the_policy_would_block(client):
+    answer = client.get("/api/docs/")
+    text = answer.content.decode()
+    nonce = re.search(r"'nonce-([^']+)'", answer["Content-Security-Policy"])
+
+    assert answer.status_code == 200
+    assert nonce
+    for tag in re.findall(r"<script[^>]*>", text):
+        assert " src=" in tag
+    for tag in re.findall(r"<style[^>]*>", text):
+        assert f'nonce="{nonce[1]}"' in tag
+    script = re.search(r'<script src="(/api/docs/[^"]*)"', text)
+    assert script
+    assert client.get(script[1])["Content-Type"].startswith("application/javascript")

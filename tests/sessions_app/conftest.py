@@ -1,0 +1,66 @@
+"""Sessions to test with, and a lane that is served in the test's own thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+import pytest
+
+from agents.definitions import create_agent
+from agents.models import Agent
+from sessions_app import lanes
+from sessions_app.models import Session, SessionEvent
+from sessions_app.sessions import get_or_create_session
+from sessions_app.stopping import StopSign
+from tenants.access import Principal, principal_of_user
+from tenants.models import User, Workspace
+from tests.fakes import ScriptedProvider, Step
+
+OWNER = uuid4()
+
+
+@pytest.fixture
+def agent(workspace: Workspace, owner: User) -> Agent:
+    fields = {"name": "Tester", "system_prompt": "Test.", "provider": "demo", "model": "demo"}
+    return create_agent(workspace_id=workspace.pk, fields=fields, created_by=owner)
+
+
+@pytest.fixture
+def session(agent: Agent, owner: User) -> Session:
+    made, _ = get_or_create_session(agent=agent, created_by_id=owner.pk)
+    return made
+
+
+@pytest.fixture
+def principal(owner: User, workspace: Workspace) -> Principal:
+    return principal_of_user(owner, workspace.pk)
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedProvider]:
+    """Let the next model calls of every agent be answered by these steps."""
+
+    def use(*steps: Step) -> ScriptedProvider:
+        provider = ScriptedProvider(*steps)
+        monkeypatch.setattr("sessions_app.answer.provider_for", lambda *_: provider)
+        return provider
+
+    return use
+
+
+def serve(session_id: UUID, owner: UUID = OWNER) -> None:
+    """Run everything that is due in this lane, as a worker would."""
+    from sessions_app.harness import run
+
+    claim = lanes.claim(session_id, owner)
+    while claim:
+        claim = run(claim, owner, StopSign())
+
+
+def types(session: Session, after: int = 0) -> list[str]:
+    return [event.type for event in session.events.after(after)]
+
+
+def newest(session: Session, type: str) -> SessionEvent:
+    return session.events.filter(type=type).latest("seq")

@@ -1,0 +1,162 @@
+"""Starts bubblewrap, and lets go of the command only when the caller is ready for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+from config.faults import SandboxUnavailable
+from tools_app.folder import acting_gid, acting_uid
+from tools_app.sandbox import seccomp
+from tools_app.sandbox.confinement import GROUP, PASSWD
+
+#: Bubblewrap says within this time that it has started, and ends within it once killed.
+PATIENCE_SECONDS = 10
+MESSAGE_LENGTH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launched:
+    """A sandbox whose command waits for `release`."""
+
+    process: subprocess.Popen[bytes]
+    output: IO[bytes]
+    #: Readable when bubblewrap has ended, and with it the command.
+    handle: int
+    first_pid: int
+    #: Holds on to the sandbox's first process, so that no other can be taken for it.
+    first_handle: int
+    gate: IO[bytes]
+    status: IO[bytes]
+
+    def release(self) -> None:
+        self.gate.write(b"\n")
+        self.gate.close()
+
+    def exit_code(self) -> int | None:
+        """The command's own exit code; None when it never came to that."""
+        self.process.wait(PATIENCE_SECONDS)
+        return _status_line(self.status).get("exit-code")
+
+    def kill(self) -> None:
+        """End the first process, with which the kernel ends all others, and see it gone."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.first_handle, signal.SIGKILL)
+        _readable(self.first_handle)
+
+
+@contextmanager
+def launch(bwrap: str, options: Sequence[str], command: Sequence[str]) -> Iterator[Launched]:
+    """Start a sandbox. Whatever happens, no part of it outlives the block."""
+    with ExitStack() as stack:
+        status, status_end = _pipe(stack)
+        gate_end, gate = _pipe(stack)
+        given = {
+            "--json-status-fd": status_end.fileno(),
+            "--block-fd": gate_end.fileno(),
+            "--seccomp": _document(stack, seccomp.program()),
+        }
+        files = {
+            "/etc/passwd": _document(stack, PASSWD.encode()),
+            "/etc/group": _document(stack, GROUP.encode()),
+        }
+        told = [part for option, fd in given.items() for part in (option, str(fd))]
+        told += [part for path, fd in files.items() for part in ("--file", str(fd), path)]
+        script = _document(stack, "\0".join([*told, *options]).encode())
+        process = _start(
+            [bwrap, "--args", str(script), "--", *command],
+            pass_fds=(script, *given.values(), *files.values()),
+        )
+        stack.callback(_reap, process)
+        status_end.close()
+        gate_end.close()
+        assert process.stdout is not None  # noqa: S101
+        pid, first_handle = _first_process(process, status)
+        stack.callback(os.close, first_handle)
+        handle = os.pidfd_open(process.pid)
+        stack.callback(os.close, handle)
+        launched = Launched(
+            process=process,
+            output=stack.enter_context(process.stdout),
+            handle=handle,
+            first_pid=pid,
+            first_handle=first_handle,
+            gate=gate,
+            status=status,
+        )
+        stack.callback(launched.kill)
+        yield launched
+
+
+def _start(arguments: list[str], pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
+    """As root, become the user without rights before bubblewrap even starts."""
+    identity: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        identity = {"user": acting_uid(), "group": acting_gid(), "extra_groups": []}
+    try:
+        return subprocess.Popen(  # noqa: S603
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            cwd="/",
+            # The environment of the first process can be read from inside.
+            env={},
+            pass_fds=pass_fds,
+            start_new_session=True,
+            umask=0o022,
+            **identity,
+        )
+    except OSError as error:
+        raise SandboxUnavailable(f"The sandbox cannot be started: {error}.") from error
+
+
+def _first_process(process: subprocess.Popen[bytes], status: IO[bytes]) -> tuple[int, int]:
+    pid = _status_line(status).get("child-pid") if _readable(status.fileno()) else None
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            return pid, os.pidfd_open(pid)
+    process.kill()
+    said = process.stdout.read(MESSAGE_LENGTH) if process.stdout else b""
+    raise SandboxUnavailable(f"The sandbox cannot be started: {said.decode(errors='replace')}")
+
+
+def _status_line(status: IO[bytes]) -> dict[str, int]:
+    line = status.readline()
+    return json.loads(line) if line else {}
+
+
+def _readable(fd: int) -> bool:
+    with selectors.DefaultSelector() as selector:
+        selector.register(fd, selectors.EVENT_READ)
+        return bool(selector.select(PATIENCE_SECONDS))
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait(PATIENCE_SECONDS)
+
+
+def _pipe(stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    read, write = os.pipe()
+    return (
+        stack.enter_context(os.fdopen(read, "rb")),
+        stack.enter_context(os.fdopen(write, "wb", buffering=0)),
+    )
+
+
+def _document(stack: ExitStack, content: bytes) -> int:
+    """A descriptor from which bubblewrap reads this content."""
+    fd = os.memfd_create("document")
+    stack.callback(os.close, fd)
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
