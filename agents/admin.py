@@ -120,7 +120,17 @@ class ProviderKeyAdmin(ReadOnly, admin.ModelAdmin):
     list_filter = ["provider"]
     list_select_related = ["workspace"]
     search_fields = ["=id", "provider", "workspace__name"]
-    exclude = ["secret"]
+    # Named one by one, so that a secret added later is not shown by accident.
+    fields = (
+        "workspace",
+        "provider",
+        "base_url",
+        "hint",
+        "checked_at",
+        "check_error",
+        "created_by",
+    )
+    readonly_fields = fields
     actions = ["test_connection"]
 
     def has_test_permission(self, request: HttpRequest) -> bool:

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agents.models import ProviderKey
 from agents.providers.registry import credentials_from_environment, find_provider
 from agents.recent import Recent
 from config.faults import ProviderNotConfigured
+
+if TYPE_CHECKING:
+    from httpx2 import Client
 
 #: How a value begins that could not be decrypted: the field then hands out what is stored.
 CIPHERTEXT = "gAAAA"
@@ -34,6 +38,15 @@ class Credentials:
     source: Source
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
+
+    @property
+    def http_client(self) -> Client | None:
+        """Connects only to public addresses, if the address is one that a member typed."""
+        if self.source is not Source.WORKSPACE or not self.base_url:
+            return None
+        from agents.guarded_pool import guarded_client
+
+        return guarded_client()
 
 
 def credentials(workspace_id: UUID, provider: str) -> Credentials:

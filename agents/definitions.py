@@ -88,12 +88,17 @@ def find_agent(workspace_id: UUID, ref: str | UUID) -> Agent:
     return found[0]
 
 
+def current_version(agent: Agent) -> AgentVersion:
+    """What the agent does now. Every agent has a version from its first moment on."""
+    return agent.current or agent.versions.order_by("-number")[0]
+
+
 def version_by_id(version_id: UUID) -> AgentVersion:
     """The version with its environment, mostly without a query.
 
     A version never changes and is kept; its environment may, so it is at most seconds old.
     """
-    version = copy(_kept_version(version_id))
+    version = _kept_version(version_id)
     if version.environment_id:
         version.environment = recent_environment(version.environment_id)
     return version

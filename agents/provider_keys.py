@@ -112,7 +112,11 @@ def provider_for(
     found = credentials(workspace_id, provider_name)
     patience = next((step for step in TIMEOUT_STEPS if step >= timeout), TIMEOUT_SECONDS)
     return build_provider(
-        provider_name, api_key=found.api_key, base_url=found.base_url, timeout=patience
+        provider_name,
+        api_key=found.api_key,
+        base_url=found.base_url,
+        timeout=patience,
+        http_client=found.http_client,
     )
 
 
@@ -125,7 +129,9 @@ def check(*, workspace_id: UUID, provider: str, model: str = "") -> Check:
         connection.close()
     error = ""
     try:
-        check_connection(provider, found.api_key, found.base_url, model)
+        check_connection(
+            provider, found.api_key, found.base_url, model, http_client=found.http_client
+        )
     except Fault as fault:
         error = scrub(fault.detail, found.api_key or "")
     now = timezone.now()

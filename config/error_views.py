@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponseBase
 from django.views import defaults
 
 from config.error_pages import page_of_fault
-from config.faults import CsrfFailed
+from config.faults import CsrfFailed, Forbidden
 from config.problem_kinds import UNEXPECTED, problem_of
 from config.problems import is_program, problem_response
 
@@ -44,3 +45,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     if is_program(request):
         return problem_response(fault, request)
     return page_of_fault(request, fault)
+
+
+def staff_sign_in(request: HttpRequest) -> HttpResponseBase:
+    """The way into the staff pages. Somebody who is in, but not of the staff, stays out."""
+    if request.user.is_authenticated:
+        raise Forbidden("These pages are for staff.")
+    return redirect_to_login(request.GET.get("next", "/admin/"))

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
+from config.error_views import staff_sign_in
 from config.openapi import DocsView, SchemaView
 from config.sockets import APPS
 from orchestrator.health import HealthView
@@ -32,6 +33,8 @@ def _exists(app: str, module: str) -> bool:
 
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    # Staff sign in where everybody does, so that failures are counted in one place.
+    path("admin/login/", staff_sign_in),
     path("admin/", admin.site.urls),
     path("metrics", metrics, name="metrics"),
     path("api/schema/", SchemaView.as_view(), name="schema"),

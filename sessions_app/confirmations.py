@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import orjson
+
 from django.db import transaction
 from django.utils import timezone
 
-from config.faults import NothingToAnswer, NotFound
+from config.faults import NotFound, NothingToAnswer
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Run, Session, SessionEvent, ToolExecution
 from sessions_app.payloads import CustomToolResult, ToolConfirmation
@@ -32,7 +34,9 @@ def confirm(
         call.state = State.REQUESTED
         call.input = answer.input if answer.input is not None else call.input
     else:
-        reason = f"A person refused: {answer.note}" if answer.note else "A person refused this call."
+        reason = (
+            f"A person refused: {answer.note}" if answer.note else "A person refused this call."
+        )
         call.state, call.error, call.finished_at = State.DENIED, reason, timezone.now()
         events.append(_result(call))
     call.save(update_fields=["state", "input", "error", "finished_at"])
@@ -85,7 +89,8 @@ def _write_and_resume(
 
     While the run itself is still on its way to park, it notices the answer by itself.
     """
-    status, blocking = row(BLOCKING, [session.pk, session.pk])
+    status, found = row(BLOCKING, [session.pk, session.pk])
+    blocking = orjson.loads(found)
     first = append_events(session.pk, events, author_id=author_id) - len(events) + 1
     if status != Session.Status.REQUIRES_ACTION:
         return first, None

@@ -19,6 +19,7 @@ from sessions_app.points import reached
 from sessions_app.statements import patiently
 from sessions_app.stopping import StopSign
 from sessions_app.turn import Turn, load_turn
+from tools_app.sandbox import kill_leftovers
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +64,7 @@ def _guarded(turn: Turn) -> Claim | None:
 
 def _take_turn(turn: Turn) -> Claim | None:
     if turn.recovering:
+        kill_leftovers(turn.session_id)
         execute(turn, ledger.recover(turn))
         if (parked := _settle(turn)) is not None:
             return parked.next

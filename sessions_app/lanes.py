@@ -21,7 +21,9 @@ from sessions_app.statements import row, rows
 from sessions_app.stream import ring
 from tenants.ids import uuid7
 
-ACCEPT = "SELECT seq, run, event_id, replayed FROM lane_accept(%s, %s::jsonb, %s, %s, %s::smallint, %s)"
+ACCEPT = (
+    "SELECT seq, run, event_id, replayed FROM lane_accept(%s, %s::jsonb, %s, %s, %s::smallint, %s)"
+)
 CLAIM = "SELECT run, epoch FROM lane_claim(%s, %s, %s, %s)"
 STEP = "SELECT lane_step(%s, %s, %s, %s::jsonb)"
 FINISH = (
@@ -144,7 +146,15 @@ def release(held: Claim, *, reason: str, delay: float = 0, lost: bool = False) -
     """Give the run back to the queue. Answers `queued`, or `dead` when it was lost too often."""
     (status,) = row(
         RELEASE,
-        [held.session_id, held.epoch, held.run_id, lost, float(delay), settings.RUN_MAX_ATTEMPTS, reason],
+        [
+            held.session_id,
+            held.epoch,
+            held.run_id,
+            lost,
+            float(delay),
+            settings.RUN_MAX_ATTEMPTS,
+            reason,
+        ],
     )
     ring(held.session_id)
     return str(status)
@@ -174,7 +184,9 @@ def heartbeat(owner: UUID, session_ids: Sequence[UUID]) -> dict[UUID, int]:
 
 def reap() -> list[UUID]:
     """Take back every run whose lease has run out. Fences the old holders at once."""
-    freed = [session_id for (session_id,) in rows("SELECT lane_reap(%s)", [settings.RUN_MAX_ATTEMPTS])]
+    freed = [
+        session_id for (session_id,) in rows("SELECT lane_reap(%s)", [settings.RUN_MAX_ATTEMPTS])
+    ]
     for session_id in freed:
         ring(session_id)
     return freed

@@ -124,9 +124,7 @@ def begin(turn: Turn, executions: list[ToolExecution]) -> None:
         with transaction.atomic():
             row(LOCK, [turn.session_id, turn.claim.epoch])
             rows_ = ToolExecution.objects.filter(pk__in=ids, state=State.REQUESTED)
-            started = rows_.update(
-                state=State.RUNNING, started_at=now, attempts=F("attempts") + 1
-            )
+            started = rows_.update(state=State.RUNNING, started_at=now, attempts=F("attempts") + 1)
             if started != len(ids) and not again:
                 raise StaleEpoch("A call was resolved by somebody else.")
 

@@ -114,7 +114,9 @@ def copy_events(source_id: UUID, target_id: UUID, up_to: int) -> None:
     row(GROWN, [up_to, target_id])
 
 
-def import_events(session_id: UUID, events: Sequence[dict[str, Any]], author_id: UUID | None) -> None:
+def import_events(
+    session_id: UUID, events: Sequence[dict[str, Any]], author_id: UUID | None
+) -> None:
     """Fill a new session from an export. All of it counts as processed: an import runs nothing."""
     with connection.cursor() as cursor:
         cursor.execute(IMPORT, [author_id, orjson.dumps(events).decode(), session_id])

@@ -82,9 +82,7 @@ def edit_message(
 
 
 @transaction.atomic
-def withdraw_message(
-    session: Session, seq: int, author_id: UUID | None
-) -> tuple[int, UUID | None]:
+def withdraw_message(session: Session, seq: int, author_id: UUID | None) -> tuple[int, UUID | None]:
     """Take back a message that no run has taken yet. A run with none left is cancelled."""
     run = _run_of(session, seq)
     event = NewEvent(type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": seq})

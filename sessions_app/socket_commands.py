@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+import orjson
 from django.db import Error
 from pydantic import BaseModel, Field, ValidationError
 
@@ -45,7 +46,8 @@ async def obey(principal: Principal, session_id: UUID, text: str | None) -> Body
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        return error_frame(code="invalid", error=f"{where}: {first['msg']}".lstrip(": "))
+        said = f"{where}: {first['msg']}".lstrip(": ")
+        return error_frame(code="invalid", error=said, id=id_in(text))
     if command.type == "ping":
         return {"type": "pong", "id": command.id}
     try:
@@ -60,6 +62,16 @@ async def obey(principal: Principal, session_id: UUID, text: str | None) -> Body
             error="The database is out of reach. Send this again with the same id.",
             id=command.id,
         )
+
+
+def id_in(text: str) -> ClientId:
+    """The id of a command that is otherwise wrong, so that the client knows which."""
+    try:
+        said = orjson.loads(text)
+    except ValueError:
+        return None
+    found = said.get("id") if isinstance(said, dict) else None
+    return found if isinstance(found, str | int) else None
 
 
 def take(principal: Principal, session_id: UUID, command: Command) -> Body:

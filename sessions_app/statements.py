@@ -27,7 +27,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 
 def rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """The rows of one statement. Outside a transaction it is a commit of its own."""
+    """The rows of one statement, JSON as text. Outside a transaction it is a commit of its own."""
     with faults():
         connection.ensure_connection()
         # The server binds the parameters, so that the statement is planned once per connection.

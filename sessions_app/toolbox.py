@@ -4,13 +4,34 @@ from __future__ import annotations
 
 import threading
 
+from agents.models import Environment
 from sessions_app.models import ToolExecution
-from sessions_app.stream import send_tool_output
+from sessions_app.statements import let_go
 from sessions_app.turn import Turn
 from tools_app.registry import ToolContext
+from tools_app.sandbox import LazySandbox, Sandbox, SessionFolder, provision
 
 
 def tool_context(
     turn: Turn, call: ToolExecution, *, stopped: threading.Event, deadline: float
 ) -> ToolContext:
-    raise NotImplementedError
+    return ToolContext(
+        workspace_id=turn.workspace_id,
+        session_id=turn.session_id,
+        agent_id=turn.agent_id,
+        run_id=turn.claim.run_id,
+        call_id=call.tool_use_id,
+        sandbox=LazySandbox(lambda: _provision(turn)),
+        stopped=stopped,
+        deadline=deadline,
+    )
+
+
+def _provision(turn: Turn) -> Sandbox:
+    """The session's sandbox, as its environment describes it."""
+    environment = None
+    if turn.environment_id:
+        environment = Environment.objects.get(pk=turn.environment_id)
+        let_go()
+    folder = SessionFolder(workspace_id=turn.workspace_id, session_id=turn.session_id)
+    return provision(environment, folder)

@@ -8,6 +8,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from tools_app.selection import Decision, effective_policy
+
 from agents.definitions import version_by_id
 from agents.limits import Limits
 from agents.models import AgentVersion
@@ -17,7 +19,6 @@ from sessions_app.lanes import Claim
 from sessions_app.statements import row
 from sessions_app.stopping import StopSign
 from tools_app.registry import Tool, registry
-from tools_app.selection import Decision, effective_policy
 
 LOAD = """
 SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.snapshot_seq, s.created_by_id,

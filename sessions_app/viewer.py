@@ -1,7 +1,7 @@
 """One viewer of a log: replays from its cursor, then goes live, without a gap or a double.
 
-Frames that were stored are checked by their seq; whatever goes wrong on the live way, the viewer
-returns to the table and reads on from its cursor.
+Frames that were stored are checked by their seq. Whatever goes wrong on the live way, and when more
+waits than a viewer may keep, it returns to the table and reads on from its cursor at its own pace.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from uuid import UUID
 
 from django.db import Error
 
-from config.faults import Fault, SlowViewer, StreamUnavailable
+from config.faults import Fault, StreamUnavailable
 from sessions_app.encoding import Frame
 from sessions_app.reader import read
 from sessions_app.watch import PAGE, Watch
 from tenants.access import Principal
 
-#: A viewer for which this much waits is too slow, and is dropped; it may resume at its cursor.
+#: What may wait for a viewer in memory.
 MOST_WAITING_FRAMES = 500
 MOST_WAITING_CHARACTERS = 8_000_000
 #: Answers whose late deltas are recognised.
@@ -60,42 +60,38 @@ class Viewer:
 
     def offer(self, frame: Frame) -> None:
         """Take a live frame. Those that the replay covers are left to it."""
-        if not self._live or self._fault:
+        if not self._live or self._knows(frame):
             return
-        if frame.seq is None:
-            if frame.answer_id in self._answered:
-                return
-        elif frame.seq <= self._cursor:
-            return
-        elif frame.seq > self._cursor + 1:
-            self._live = False  # something is missing here, so it is read from the table
-            self._news.set()
-            return
+        if self._is_full() or (frame.seq is not None and frame.seq != self._cursor + 1):
+            self._live = False  # what is left out here is read from the table
         else:
             self._pass(frame)
-        self._keep(frame)
+            self._waiting.append(frame)
+            self._waiting_characters += len(frame.text)
+        self._news.set()
 
     def drop(self, fault: Fault) -> None:
         """End this viewer; the fault says why."""
         self._fault = fault
         self._news.set()
 
-    def _keep(self, frame: Frame) -> None:
-        self._waiting.append(frame)
-        self._waiting_characters += len(frame.text)
-        if (
-            len(self._waiting) > MOST_WAITING_FRAMES
-            or self._waiting_characters > MOST_WAITING_CHARACTERS
-        ):
-            self._waiting.clear()
-            self.drop(SlowViewer())
-        self._news.set()
+    def _knows(self, frame: Frame) -> bool:
+        if frame.seq is None:
+            return frame.answer_id in self._answered
+        return frame.seq <= self._cursor
+
+    def _is_full(self) -> bool:
+        return (
+            len(self._waiting) >= MOST_WAITING_FRAMES
+            or self._waiting_characters >= MOST_WAITING_CHARACTERS
+        )
 
     def _pass(self, frame: Frame) -> None:
-        """Move the cursor over a stored frame."""
-        self._cursor = frame.seq or self._cursor
-        if frame.answer_id:
-            self._answered.append(frame.answer_id)
+        """Move the cursor over a frame, if it is stored."""
+        if frame.seq is not None:
+            self._cursor = frame.seq
+            if frame.answer_id:
+                self._answered.append(frame.answer_id)
 
     async def _replay(self) -> list[Frame]:
         """Read the next page. The last one ends with the draft, and the viewer is live."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
+from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 
 from config.faults import NotFound
@@ -27,30 +30,40 @@ async def await_run(run_id: UUID, seconds: float) -> Run:
     layer = get_channel_layer()
     channel = await layer.new_channel("wait")
     group = group_name(run.session_id)
-    await layer.group_add(group, channel)
     try:
-        # Read again: it may have ended before the group was joined.
-        run = await _read(run_id)
-        while run.status not in OVER and (left := end - time.monotonic()) > 0:
-            await _ring(layer, channel, min(left, LOOK_SECONDS))
+        while True:
+            # Each time anew, as a layer forgets whoever stopped receiving; and before the look,
+            # as the run may end in between.
+            await layer.group_add(group, channel)
             run = await _read(run_id)
-        return run
+            left = end - time.monotonic()
+            if run.status in OVER or left <= 0:
+                return run
+            await _ring(layer, channel, min(left, LOOK_SECONDS))
     finally:
         await layer.group_discard(group, channel)
+        await _forget(layer, channel)
 
 
-async def _ring(layer: object, channel: str, seconds: float) -> None:
+async def _ring(layer: Any, channel: str, seconds: float) -> None:
     """Until the log grows, skipping the deltas of an answer."""
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while (await layer.receive(channel))["type"] == "delta":  # type: ignore[attr-defined]
+            while (await layer.receive(channel))["type"] == "delta":
                 pass
-    except TimeoutError:
-        pass
+
+
+async def _forget(layer: Any, channel: str) -> None:
+    """Channels has no call for the end of a channel; a receiver that is cancelled means it."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            while True:
+                await layer.receive(channel)
 
 
 async def _read(run_id: UUID) -> Run:
-    run = await Run.objects.filter(pk=run_id).afirst()
+    # Gives its connection back after each look: nothing of the pool is held while waiting.
+    run: Run | None = await database_sync_to_async(Run.objects.filter(pk=run_id).first)()
     if run is None:
         raise NotFound
     return run

@@ -16,4 +16,7 @@ def wake(session_id: UUID) -> None:
 
 
 def wake_many(session_ids: Sequence[UUID]) -> None:
-    rows("SELECT pg_notify(%s, i) FROM unnest(%s::text[]) i", [CHANNEL, [str(i) for i in session_ids]])
+    rows(
+        "SELECT pg_notify(%s, i) FROM unnest(%s::text[]) i",
+        [CHANNEL, [str(i) for i in session_ids]],
+    )

@@ -55,9 +55,7 @@ def make_sign_in_link(user: User, *, life: timedelta = LINK_LIFE) -> str:
     """The secret word of a link that signs this person in once. Older unused links die."""
     token = new_token()
     SignInLink.objects.filter(user=user, used_at=None).update(used_at=Now())
-    SignInLink.objects.create(
-        user=user, digest=digest(token), expires_at=timezone.now() + life
-    )
+    SignInLink.objects.create(user=user, digest=digest(token), expires_at=timezone.now() + life)
     return token
 
 

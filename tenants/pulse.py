@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+from datetime import timedelta
 
 from django.db import connection
 from django.db.models import Max
-from datetime import timedelta
-
 from django.utils import timezone
 
 from tenants.models import Pulse

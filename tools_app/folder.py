@@ -46,13 +46,28 @@ class SessionFolder:
 
     def make(self) -> Path:
         """Create what is missing and return the folder of the session's files."""
-        if not self.files.is_dir():
+        if not self._is_made():
             for folder in (_sessions(), self.root.parent, self.root):
-                folder.mkdir(mode=PASSABLE, parents=True, exist_ok=True)
+                _make_passable(folder)
             self.files.mkdir(mode=PRIVATE, exist_ok=True)
             if os.geteuid() == 0:
                 os.chown(self.files, acting_uid(), acting_gid(), follow_symlinks=False)
         return self.files
+
+    def _is_made(self) -> bool:
+        """Another thread may have made the folder and not yet given it away."""
+        try:
+            return self.files.stat().st_uid == acting_uid()
+        except FileNotFoundError:
+            return False
+
+
+def _make_passable(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=PASSABLE, parents=True)
+    except FileExistsError:
+        return
+    folder.chmod(PASSABLE)  # the umask may have taken a bit
 
 
 def _sessions() -> Path:

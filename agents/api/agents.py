@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
@@ -23,6 +23,7 @@ from tenants.api.base import WorkspaceViewSet
 ARCHIVED = OpenApiParameter(
     "archived", bool, description="See the archived agents instead of the active ones."
 )
+STALE = OpenApiResponse(description="`expected_version` is not the newest version.")
 NAMED = OpenApiParameter("q", str, description="See those whose name has this in it.")
 
 
@@ -68,10 +69,12 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         )
         return Response(AgentSerializer(agent).data, status=201)
 
+    @extend_schema(responses={200: AgentSerializer, 409: STALE})
     def update(self, request: Request, pk: str) -> Response:
         """Define the agent anew as its next version; what is not named gets its default."""
         return self._change(request, replace=True)
 
+    @extend_schema(responses={200: AgentSerializer, 409: STALE})
     def partial_update(self, request: Request, pk: str) -> Response:
         """Make the agent's next version with these changes. No difference makes no version."""
         return self._change(request, replace=False)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiResponse, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
@@ -105,7 +105,9 @@ class ProviderTestView(ProviderDoor):
     verbs = {"POST": "admin"}
 
     @extend_schema(
-        operation_id="providers_test", request=ProviderTestSerializer, responses=CheckSerializer
+        operation_id="providers_test",
+        request=ProviderTestSerializer,
+        responses={200: CheckSerializer, 409: OpenApiResponse(description="There is no key.")},
     )
     def post(self, request: Request, name: str) -> Response:
         """Make one cheap call to the provider, and say whether it worked."""

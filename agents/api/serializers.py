@@ -7,6 +7,7 @@ from typing import Any, get_args
 from annotated_types import Ge, Le
 from rest_framework import serializers
 
+from agents.definitions import current_version
 from agents.environment_input import Mount
 from agents.examples import suggestions
 from agents.inputs import Input
@@ -128,7 +129,7 @@ class AgentSerializer(DefinitionSerializer):
         return fields
 
     def get_suggestions(self, agent: Agent) -> list[str]:
-        return suggestions(agent.current.description) if agent.current else []
+        return suggestions(current_version(agent).description)
 
 
 class MountSerializer(serializers.Serializer):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from config import env
 from config.faults import CannotStart
-from config.settings.base import *  # noqa: F403
+from config.settings.base import *
 from config.settings.base import DATA_DIR, HOST, INSTALLED_APPS, MIDDLEWARE
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}

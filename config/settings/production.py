@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from config import env
 from config.faults import CannotStart
-from config.settings.base import *  # noqa: F403
+from config.settings.base import *
 
 SECRET_KEY = env.text("SECRET_KEY")
 SALT_KEY = env.words("SALT_KEYS")

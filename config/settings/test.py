@@ -8,10 +8,10 @@ from config import env
 
 os.environ.setdefault("DATA_DIR", str(env.ROOT / "var" / "test"))
 
-from config.settings.base import *  # noqa: E402, F403
-from config.settings.base import DATABASES, Q_CLUSTER  # noqa: E402
+from config.settings.base import *
+from config.settings.base import DATABASES, Q_CLUSTER
 
-SECRET_KEY = "only-for-tests-" * 4  # noqa: S105
+SECRET_KEY = "only-for-tests-" * 4
 SALT_KEY = ["only-for-tests"]
 ALLOWED_HOSTS = ["*"]
 DEBUG = False

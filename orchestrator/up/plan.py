@@ -66,7 +66,7 @@ def programs(plan: Plan, *, mark: str) -> list[Program]:
     web += ["--ping-timeout", str(PING_WITHIN), "config.asgi:application"]
     commands = {
         "web": web,
-        "workers": [*manage, "qcluster"],
+        "workers": [*manage, "workers"],
         "supervisor": [*manage, "supervisor"],
     }
     return [

@@ -29,7 +29,9 @@ from tenants.first_run import prepare
 TICK = 0.5
 HEALTHY_WITHIN = 60.0
 STOP_PROGRAMS_WITHIN = 8.0
-STOP_DATABASE_WITHIN = 1.0  #: After that it is stopped at once, and recovers at the next start.
+STOP_ALL_WITHIN = (
+    9.0  #: After that the database is stopped at once, and recovers at its next start.
+)
 LOGS_EVERY = 60.0
 
 
@@ -133,18 +135,18 @@ class Stack:
     def _close(self) -> None:
         """Stop the programs, then the database, then the guardian; nothing may raise before it."""
         self.watch.stop()
-        deadline = time.monotonic() + STOP_PROGRAMS_WITHIN
+        asked = time.monotonic()
         for program in self.programs:
             program.ask_to_stop()
         while any(program.is_alive() for program in self.programs):
             self.signals.wait(TICK / 5)
-            if time.monotonic() > deadline or self.signals.hurry:
+            if time.monotonic() - asked > STOP_PROGRAMS_WITHIN or self.signals.hurry:
                 break  # a second Ctrl-C means: now
         for program in self.programs:
             program.kill()
         kill_marked(self.mark, spare=DATABASE_PROGRAMS)
         if self.postgres is not None:
-            self.postgres.stop(seconds=STOP_DATABASE_WITHIN)
+            self.postgres.stop(seconds=asked + STOP_ALL_WITHIN - time.monotonic())
         kill_marked(self.mark)
         with suppress(subprocess.TimeoutExpired):
             self.guardian.dismiss()

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 from pytest_django.live_server_helper import LiveServer
 
 from tenants.models import User
@@ -23,6 +30,8 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+#: Milliseconds. Long, as the machine may be busy; nothing waits longer than it must.
+PATIENCE = 30_000
 WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
 PASSWORD = "correct horse 9"
@@ -41,6 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def chromium() -> Iterator[Browser]:
     """One browser for the folder; stopped after it, as its event loop would disturb async tests."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -69,7 +79,7 @@ def open_context(
         context = chromium.new_context(
             **{"base_url": live_server.url, "viewport": WIDE, "reduced_motion": "reduce", **options}
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         context.on("console", listen)
         context.on("weberror", lambda error: complaints.append(str(error.error)))
         opened.append(context)
@@ -91,7 +101,7 @@ def sign_in(page: Page, user: User) -> Page:
     page.get_by_label("E-mail").fill(user.email)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**/")
+    expect(page).to_have_url("/")
     return page
 
 

@@ -127,7 +127,7 @@ def floats(page: Page, size: str, look: str) -> None:
         page.get_by_text("More").click()
         shoot(page, f"more-{look}")
         return
-    page.locator("summary[aria-label^=Workspace]").click()
+    page.locator("summary", has_text="Workspace:").click()
     shoot(page, f"switcher-{look}")
     page.keyboard.press("Escape")
     page.keyboard.press("Control+k")

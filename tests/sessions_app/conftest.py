@@ -16,6 +16,7 @@ from sessions_app.stopping import StopSign
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
 from tests.fakes import ScriptedProvider, Step
+from tests.sessions_app.following import key_for
 
 OWNER = uuid4()
 
@@ -64,3 +65,9 @@ def types(session: Session, after: int = 0) -> list[str]:
 
 def newest(session: Session, type: str) -> SessionEvent:
     return session.events.filter(type=type).latest("seq")
+
+
+@pytest.fixture
+def secret(workspace: Workspace) -> str:
+    """A key that may read and run in the workspace."""
+    return key_for(workspace)

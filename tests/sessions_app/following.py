@@ -153,4 +153,26 @@ async def connected(*args: Any, **kwargs: Any) -> AsyncIterator[Socket]:
         await socket.disconnect(timeout=SECONDS)
 
 
+def send_late(session: Session, event_id: UUID, text: str) -> None:
+    """Send deltas of an answer without having stored a draft."""
+    for offset in (0, len(text) // 2):
+        send_delta(
+            session_id=session.pk, event_id=event_id, run_id=None, offset=offset, text=text[offset:]
+        )
+
+
+def sluggish(stuck: asyncio.Event) -> Any:
+    """The application before a client that stops reading while `stuck` is set."""
+
+    async def behind(scope: Any, receive: Any, send: Any) -> None:
+        async def wait_and_send(message: Any) -> None:
+            await send(message)
+            while stuck.is_set():
+                await asyncio.sleep(0.01)
+
+        await application(scope, receive, wait_and_send)
+
+    return behind
+
+
 in_thread = sync_to_async

@@ -232,7 +232,11 @@ def test_a_stop_ends_the_run_at_once_and_keeps_what_was_said(session):
     assert lanes.stop(session.pk, note="enough").run_id == run_id
 
     said = newest(session, "agent.message")
-    assert (said.pk, said.payload["text"], said.payload["interrupted"]) == (draft, "Half an ans", True)
+    assert (said.pk, said.payload["text"], said.payload["interrupted"]) == (
+        draft,
+        "Half an ans",
+        True,
+    )
     assert newest(session, "session.status_idle").payload["stop_reason"] == "interrupted"
     assert Run.objects.get().status == "cancelled"
     with pytest.raises(StaleEpoch), transaction.atomic():

@@ -29,7 +29,7 @@ PARTS = {
     "up": "manage.py up",
     "guardian": "-m config.guardian",
     "web": "-m daphne",
-    "workers": "manage.py qcluster",
+    "workers": "manage.py workers",
     "supervisor": "manage.py supervisor",
     "postgres": "bin/postgres -D",
 }
@@ -135,14 +135,24 @@ class Running:
         return found
 
     def pids(self) -> dict[str, int]:
-        """Give the process id of each part; of those that fork, that of the first."""
+        """Give the process id of each part; each leads a session, what it forks does not."""
         found: dict[str, int] = {}
-        for process in sorted(self.everything(), key=lambda process: process.pid):
-            with suppress(psutil.Error):
+        for process in self.everything():
+            with suppress(psutil.Error, ProcessLookupError):
                 line = " ".join(process.cmdline())
-                for name, words in PARTS.items():
-                    if words in line:
-                        found.setdefault(name, process.pid)
+                leads = os.getsid(process.pid) == process.pid
+                found |= {
+                    name: process.pid for name, words in PARTS.items() if leads and words in line
+                }
+        return found
+
+    def group(self, leader: int) -> list[psutil.Process]:
+        """Find what lives of a part and its forks."""
+        found = []
+        for process in self.everything():
+            with suppress(ProcessLookupError):
+                if os.getpgid(process.pid) == leader:
+                    found.append(process)
         return found
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> int:

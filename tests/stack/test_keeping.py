@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import psycopg
 import pytest
 
+from config.embedded import socket_dir
 from tests.stack.running import LAST_WORDS, Running, wait_for
 
 pytestmark = pytest.mark.stack
@@ -16,6 +20,25 @@ def test_a_killed_part_is_replaced_and_health_returns(stack: Running, name: str)
     stack.wait_until_replaced(name, old)
 
     assert "starting it again" in stack.said()
+    wait_for(lambda: not stack.group(old), f"the end of what the old {name} forked")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("workers", "worker"), ("supervisor", "supervisor")])
+def test_a_replaced_part_gives_signs_of_life(stack: Running, name: str, kind: str) -> None:
+    stack.wait_until_replaced(name, stack.kill(name))
+    replaced = datetime.now(tz=UTC)
+
+    wait_for(lambda: last_pulse(stack, kind) > replaced, f"a pulse of the new {name}")
+
+
+def last_pulse(stack: Running, kind: str) -> datetime:
+    host = str(socket_dir(stack.data_dir))
+    with psycopg.connect(host=host, user="postgres", dbname="switchyard") as connection:
+        found = connection.execute("SELECT max(at) FROM process_pulses WHERE kind = %s", [kind])
+        row = found.fetchone()
+    assert row is not None
+    pulse: datetime = row[0]
+    return pulse
 
 
 def test_a_second_up_on_the_same_data_directory_is_told_of_the_first(stack: Running) -> None:

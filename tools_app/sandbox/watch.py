@@ -49,7 +49,7 @@ class Watch:
 
     def _disk_is_full(self) -> bool:
         disk = os.statvfs(self.files)
-        few_inodes = 0 < disk.f_files and disk.f_favail < DISK_RESERVE_INODES
+        few_inodes = disk.f_files > 0 and disk.f_favail < DISK_RESERVE_INODES
         return few_inodes or disk.f_bavail * disk.f_frsize < DISK_RESERVE_MB * MEGABYTE
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from agents.providers.demo.plan import LONGEST_MESSAGE, plan_of
@@ -137,6 +135,8 @@ def test_a_message_that_is_too_long_is_refused_and_not_cut():
     assert not any(isinstance(step, Calls) for step in steps)
 
 
+# A pattern that backtracks without bound takes minutes here, a good one far less than a second.
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "text",
     [
@@ -153,8 +153,4 @@ def test_a_message_that_is_too_long_is_refused_and_not_cut():
     ],
 )
 def test_no_message_keeps_the_matcher_busy(text: str):
-    # Processor time, not the clock: a matcher that goes wrong takes minutes here.
-    began = time.process_time()
-    plan_of(text)
-
-    assert time.process_time() - began < 5
+    assert plan_of(text)

@@ -1,0 +1,1 @@
+"""The REST doors of sessions: a noun per file."""

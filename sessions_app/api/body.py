@@ -1,0 +1,69 @@
+"""Unwraps what a client sent: JSON that the log can hold, in the shape that the door wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+
+import orjson
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from rest_framework import serializers
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+
+from config.faults import Invalid
+
+
+class StrictJSONParser(JSONParser):
+    """Refuses what a laxer parser lets through: half characters, NaN, endless nesting and size."""
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        request: Request = (parser_context or {})["request"]
+        if int(request.META.get("CONTENT_LENGTH") or 0) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            raise RequestDataTooBig
+        try:
+            return orjson.loads(stream.read())
+        except orjson.JSONDecodeError as error:
+            raise ParseError(f"This is not JSON: {error}") from None
+
+
+class ObjectField(serializers.DictField):
+    """A JSON object that PostgreSQL can store, of a bounded size."""
+
+    default_error_messages = {
+        "unfit": "This cannot be stored: it holds NUL, is nested too deeply or has too large a number.",
+        "too_large": "This is larger than {most} bytes.",
+    }
+
+    def __init__(self, *, most: int = 1_000_000, **words: Any) -> None:
+        self.most = most
+        super().__init__(**words)
+
+    def to_internal_value(self, data: Any) -> dict[Any, Any]:
+        value = super().to_internal_value(data)
+        try:
+            packed = orjson.dumps(value)
+        except TypeError:
+            self.fail("unfit")
+        if rb"\u0000" in packed:
+            self.fail("unfit")
+        if len(packed) > self.most:
+            self.fail("too_large", most=f"{self.most:,}")
+        return value
+
+
+def body_of(request: Request, shape: type[serializers.Serializer]) -> dict[str, Any]:
+    """The body in this shape, or an error that names each wrong field. No body is an empty one."""
+    data = request.data
+    if not isinstance(data, dict):
+        raise Invalid("The body must be a JSON object.")
+    asked = shape(data=data)
+    asked.is_valid(raise_exception=True)
+    return dict(asked.validated_data)

@@ -1,0 +1,43 @@
+"""REST: the log of a session, and every `user.*` event into it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from sessions_app.api.body import body_of
+from sessions_app.api.door import SessionDoor, client_key, receipt_of
+from sessions_app.api.inputs import EventInput
+from sessions_app.api.pages import PLACE, Place, log_page, log_page_of
+from sessions_app.api.serializers import AdmittedSerializer, EventSerializer
+from sessions_app.doors import accept_event
+from sessions_app.transcript import describe
+
+
+class EventsView(SessionDoor):
+    @extend_schema(
+        operation_id="sessions_events_list",
+        parameters=PLACE,
+        responses=log_page_of(EventSerializer),
+    )
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """Events in order, after a seq."""
+        session = self.find(session_id)
+        place = Place.in_request(request)
+        events = session.events.after(place.after)[: place.limit + 1]
+        return log_page(request, place, [describe(event) for event in events])
+
+    @extend_schema(
+        operation_id="sessions_events_create",
+        request=EventInput,
+        responses={202: AdmittedSerializer},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Send a message, an interrupt, a confirmation or a result; what it starts, starts."""
+        self.find(session_id)
+        asked = body_of(request, EventInput)
+        admitted = accept_event(self.principal, session_id, dedupe_key=client_key(request), **asked)
+        return Response(receipt_of(admitted), status=202)

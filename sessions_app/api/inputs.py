@@ -1,0 +1,88 @@
+"""The shapes that sessions' REST doors accept."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from sessions_app.api.body import ObjectField
+from sessions_app.models import Run
+from sessions_app.payloads import LONGEST_TEXT
+
+MOST_METADATA = 64_000
+
+
+class SessionInput(serializers.Serializer):
+    agent = serializers.CharField(max_length=80, help_text="The id or the exact name of one.")
+    session_key = serializers.CharField(
+        max_length=200,
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        help_text="The same agent and key give the same session again.",
+    )
+    environment = serializers.CharField(
+        max_length=80,
+        required=False,
+        allow_null=True,
+        help_text="The id or the name of one. By default the agent's.",
+    )
+    title = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    metadata = ObjectField(most=MOST_METADATA, required=False)
+
+
+class SessionChange(serializers.Serializer):
+    title = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    metadata = ObjectField(most=MOST_METADATA, required=False, help_text="Replaces all of it.")
+    agent_version = serializers.IntegerField(
+        min_value=1,
+        max_value=2_000_000_000,
+        required=False,
+        help_text="The number of a version of the same agent. A run under way keeps the one it has.",
+    )
+
+
+class Manner(serializers.Serializer):
+    """What happens with a message that comes while a run is active, and how urgent it is."""
+
+    on_busy = serializers.ChoiceField(choices=Run.OnBusy.choices, default=Run.OnBusy.FOLLOWUP)
+    priority = serializers.IntegerField(min_value=-100, max_value=100, default=0)
+
+
+class EventInput(Manner):
+    type = serializers.CharField(max_length=64, help_text="One of the `user.*` types.")
+    payload = ObjectField(required=False, default=dict)
+
+
+class AttachmentInput(serializers.Serializer):
+    name = serializers.CharField(max_length=255)
+    path = serializers.CharField(max_length=1000)
+    media_type = serializers.CharField(max_length=100, required=False, allow_blank=True)
+    size = serializers.IntegerField(min_value=0, max_value=2**53, required=False)
+
+
+class MessageInput(Manner):
+    text = serializers.CharField(max_length=LONGEST_TEXT, trim_whitespace=False)
+    attachments = AttachmentInput(many=True, required=False, help_text="At most twenty.")
+
+
+class RuntimeInput(Manner):
+    agent = serializers.CharField(max_length=80, help_text="The id or the exact name of one.")
+    session_key = serializers.CharField(max_length=200)
+    message = serializers.CharField(max_length=LONGEST_TEXT, trim_whitespace=False)
+
+
+class InterruptInput(serializers.Serializer):
+    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
+
+
+class ForkInput(serializers.Serializer):
+    at_seq = serializers.IntegerField(
+        min_value=0, max_value=2**53, help_text="The last event that the new session shares."
+    )
+
+
+class QueueChange(serializers.Serializer):
+    text = serializers.CharField(max_length=LONGEST_TEXT, required=False, trim_whitespace=False)
+    position = serializers.IntegerField(
+        min_value=0, max_value=2**31 - 1, required=False, help_text="0 is the next to run."
+    )

@@ -1,0 +1,59 @@
+"""REST: the messages that wait in a session's lane."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config.faults import NotFound
+from sessions_app.api.body import body_of
+from sessions_app.api.door import SessionDoor
+from sessions_app.api.inputs import QueueChange
+from sessions_app.api.pages import whole_page, whole_page_of
+from sessions_app.api.serializers import QueuedSerializer
+from sessions_app.models import Run, Session
+from sessions_app.queue import edit_run, list_queue, move_run, remove_run
+
+QUEUE = whole_page_of(QueuedSerializer)
+
+
+class QueueView(SessionDoor):
+    @extend_schema(operation_id="sessions_queue_list", responses=QUEUE)
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """What waits, in the order in which it will run."""
+        queued = list_queue(self.find(session_id))
+        return whole_page(QueuedSerializer(queued, many=True).data)
+
+
+class QueuedView(SessionDoor):
+    def find_run(self, session_id: UUID, run_id: UUID) -> Session:
+        session = self.find(session_id)
+        if not Run.objects.filter(session=session, pk=run_id).exists():
+            raise NotFound
+        return session
+
+    @extend_schema(
+        operation_id="sessions_queue_change",
+        request=QueueChange,
+        responses=QUEUE,
+    )
+    def patch(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
+        """Reword or move a message that no run has taken yet. Answers with the whole queue."""
+        session = self.find_run(session_id, run_id)
+        asked = body_of(request, QueueChange)
+        with transaction.atomic():
+            if "text" in asked:
+                edit_run(session, run_id, asked["text"], self.author_id)
+            if "position" in asked:
+                move_run(session, run_id, asked["position"])
+        return whole_page(QueuedSerializer(list_queue(session), many=True).data)
+
+    @extend_schema(operation_id="sessions_queue_remove", responses={204: None})
+    def delete(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
+        """Take a message back that no run has taken yet."""
+        remove_run(self.find_run(session_id, run_id), run_id, self.author_id)
+        return Response(status=204)

@@ -1,0 +1,47 @@
+"""Paths of sessions' REST doors, under /api/v1/."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from sessions_app.api.context import ContextView
+from sessions_app.api.events import EventsView
+from sessions_app.api.executions import ExecutionViewSet
+from sessions_app.api.messages import MessagesView
+from sessions_app.api.queue import QueuedView, QueueView
+from sessions_app.api.resources import ResourcesView, ResourceView
+from sessions_app.api.runs import RunViewSet
+from sessions_app.api.runtime import RuntimeView
+from sessions_app.api.sessions import SessionViewSet
+from sessions_app.api.steering import ForkView, InterruptView, WakeView
+from sessions_app.api.transfer import ExportView, ImportView
+from sessions_app.sse import SessionStream
+
+router = SimpleRouter()
+router.register("sessions", SessionViewSet, basename="session")
+router.register("runs", RunViewSet, basename="run")
+router.register("tools/executions", ExecutionViewSet, basename="execution")
+
+#: Below `sessions/{id}/`.
+of_one_session = [
+    path("events/", EventsView.as_view(), name="session-events"),
+    path("messages/", MessagesView.as_view(), name="session-messages"),
+    path("stream/", SessionStream.as_view(), name="session-stream"),
+    path("wake/", WakeView.as_view(), name="session-wake"),
+    path("interrupt/", InterruptView.as_view(), name="session-interrupt"),
+    path("fork/", ForkView.as_view(), name="session-fork"),
+    path("export/", ExportView.as_view(), name="session-export"),
+    path("context/", ContextView.as_view(), name="session-context"),
+    path("queue/", QueueView.as_view(), name="session-queue"),
+    path("queue/<uuid:run_id>/", QueuedView.as_view(), name="session-queued"),
+    path("resources/", ResourcesView.as_view(), name="session-resources"),
+    path("resources/<uuid:resource_id>/", ResourceView.as_view(), name="session-resource"),
+]
+
+urlpatterns = [
+    path("sessions/import/", ImportView.as_view(), name="session-import"),
+    path("sessions/<uuid:session_id>/", include(of_one_session)),
+    path("runtime/", RuntimeView.as_view(), name="runtime"),
+    path("", include(router.urls)),
+]

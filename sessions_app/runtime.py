@@ -1,0 +1,214 @@
+"""The runtime for Python callers: sessions, messages and runs without HTTP.
+
+Every function takes the acting identity as `principal`. Without one, the caller is code of this
+process and acts in the workspace of what it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from agents.definitions import find_agent
+from agents.environments import find_environment
+from agents.models import Agent
+from config.faults import NotFound
+from sessions_app import lanes, local_lane
+from sessions_app import sessions as services
+from sessions_app.doors import Admitted, accept_event, find_session
+from sessions_app.following import OnEvent, follow_run_in_thread
+from sessions_app.history import Said, newest_history
+from sessions_app.insider import insider
+from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.waiting import OVER, wait_for_run
+from sessions_app.wake import wake as ring_worker
+from tenants.access import Principal, Verb, authorise
+
+__all__ = [
+    "Enqueued",
+    "append_message",
+    "enqueue_agent_run",
+    "get_history",
+    "get_or_create_session",
+    "run_agent_loop",
+    "wait_for_agent_run",
+    "wake",
+]
+
+#: How long a follower may take for the last frames once the run is over.
+LAST_FRAMES_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Enqueued:
+    """A message that was accepted, and the run that will answer it."""
+
+    run_id: UUID | None
+    session_id: UUID
+    accepted_at: datetime
+
+
+def get_or_create_session(
+    agent: Agent | UUID | str,
+    session_key: str | None = None,
+    *,
+    principal: Principal | None = None,
+    environment: UUID | str | None = None,
+    title: str = "",
+    metadata: dict[str, Any] | None = None,
+) -> tuple[Session, bool]:
+    """The session of this agent and key, and whether it was made now. Without a key always a new one."""
+    found, acting = _agent(agent, principal)
+    place = find_environment(found.workspace_id, environment) if environment else None
+    return services.get_or_create_session(
+        agent=found,
+        session_key=session_key,
+        environment=place,
+        title=title,
+        metadata=metadata,
+        created_by_id=acting.user.pk if acting.user else None,
+    )
+
+
+def append_message(
+    session: Session | UUID,
+    text: str,
+    *,
+    principal: Principal | None = None,
+    attachments: Sequence[dict[str, Any]] = (),
+    on_busy: str = Run.OnBusy.FOLLOWUP,
+    priority: int = 0,
+    dedupe_key: str | None = None,
+) -> Admitted:
+    """Put a person's message into the log and queue the run that answers it."""
+    known, acting = _session(session, principal)
+    return accept_event(
+        acting,
+        known.pk,
+        type=SessionEvent.Type.USER_MESSAGE,
+        payload={"text": text, "attachments": list(attachments)},
+        on_busy=on_busy,
+        priority=priority,
+        dedupe_key=dedupe_key,
+    )
+
+
+def get_history(
+    session: Session | UUID, *, limit: int = 50, principal: Principal | None = None
+) -> list[Said]:
+    """The last messages, in order and in their newest wording."""
+    return newest_history(_session(session, principal, "read")[0], limit=limit)
+
+
+def enqueue_agent_run(
+    agent: Agent | UUID | str,
+    session_key: str,
+    message: str,
+    *,
+    on_event: OnEvent | None = None,
+    principal: Principal | None = None,
+    **manner: Any,
+) -> Enqueued:
+    """Queue a run and return. A worker takes it; `on_event` is called, on another thread, with the
+    frames of the session from this message to the end of its run.
+    """
+    session, _ = get_or_create_session(agent, session_key, principal=principal)
+    admitted = append_message(session, message, principal=principal, **manner)
+    if on_event and admitted.run_id:
+        follow_run_in_thread(admitted.run_id, session.pk, admitted.seq - 1, on_event)
+    return Enqueued(run_id=admitted.run_id, session_id=session.pk, accepted_at=timezone.now())
+
+
+def wait_for_agent_run(
+    run_id: UUID, seconds: float = 30, *, principal: Principal | None = None
+) -> Run:
+    """The run when it is over, or as it is when the time is up."""
+    if principal:
+        workspace_id = authorise(principal, "read")
+        if not Run.objects.for_workspace(workspace_id).filter(pk=run_id).exists():
+            raise NotFound
+    return wait_for_run(run_id, seconds)
+
+
+def run_agent_loop(
+    agent: Agent | UUID | str,
+    session_key: str,
+    message: str,
+    *,
+    on_event: OnEvent | None = None,
+    principal: Principal | None = None,
+    seconds: float = 3600,
+    **manner: Any,
+) -> Run:
+    """Send a message and run the agent here, on this thread, until it has answered.
+
+    Runs that wait before it in the lane are served first. When another process holds the lane, that
+    one answers, and this waits for it. `on_event` is called on another thread.
+    """
+    session, _ = get_or_create_session(agent, session_key, principal=principal)
+    with transaction.atomic():
+        # One commit, so that no worker takes the lane in between.
+        admitted = append_message(session, message, principal=principal, **manner)
+        claim = lanes.claim(session.pk, local_lane.owner())
+    if admitted.run_id is None:
+        raise NotFound("This message was sent before, and its run is gone.")
+    follower = None
+    if on_event:
+        follower = follow_run_in_thread(admitted.run_id, session.pk, admitted.seq - 1, on_event)
+    local_lane.serve(claim, until=admitted.run_id)
+    run = wait_for_run(admitted.run_id, seconds)
+    if follower and run.status in OVER:
+        follower.join(LAST_FRAMES_SECONDS)
+    return run
+
+
+def wake(session: Session | UUID, *, principal: Principal | None = None) -> UUID | None:
+    """Ask the workers to reconsider a session. Answers with its active or next run, if any."""
+    known, _ = _session(session, principal)
+    runs = Run.objects.filter(session=known, status__in=[Run.Status.RUNNING, Run.Status.QUEUED])
+    # By the alphabet, what runs goes before what is queued; the rest is the order of the lane.
+    order = ["-status", "-resumes", "-priority", "rank", "id"]
+    found = runs.order_by(*order).values_list("pk", flat=True).first()
+    ring_worker(known.pk)
+    return found
+
+
+def _agent(ref: Agent | UUID | str, principal: Principal | None) -> tuple[Agent, Principal]:
+    if principal:
+        named = ref.pk if isinstance(ref, Agent) else ref
+        return find_agent(authorise(principal, "run"), named), principal
+    if not isinstance(ref, Agent):
+        ref = find_agent(_workspace_of(ref), ref)
+    return ref, insider(ref.workspace_id)
+
+
+def _workspace_of(agent_id: UUID | str) -> UUID:
+    """Names are known only within a workspace, so this takes an id."""
+    try:
+        rows = Agent.objects.filter(pk=UUID(str(agent_id)))
+    except ValueError:
+        raise NotFound("Without a principal an agent is named by its id.") from None
+    workspace_id = rows.values_list("workspace_id", flat=True).first()
+    if workspace_id is None:
+        raise NotFound
+    return workspace_id
+
+
+def _session(
+    ref: Session | UUID, principal: Principal | None, verb: Verb = "run"
+) -> tuple[Session, Principal]:
+    if principal:
+        pk = ref.pk if isinstance(ref, Session) else ref
+        return find_session(principal, pk, verb), principal
+    if not isinstance(ref, Session):
+        known = Session.objects.filter(pk=ref).first()
+        if known is None:
+            raise NotFound
+        ref = known
+    return ref, insider(ref.workspace_id)

@@ -1,0 +1,93 @@
+"""Every route of the product, and whose things it opens.
+
+A new route needs one line here, or `test_foreign_objects.py` fails:
+- `OWNED`, when its path names an object: how to make one in a workspace;
+- `IN_WORKSPACE`, when it lists or makes things of the acting workspace;
+- `PUBLIC`, when anybody may come: why;
+- `SOCKETS`, for a WebSocket: as in `OWNED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.apps import apps
+
+from agents.models import AgentVersion
+from tenants.models import Workspace
+from tests.factories import make
+
+Arguments = dict[str, object]
+Make = Callable[[Workspace], Arguments]
+
+
+def ids(**labels: str) -> Make:
+    """Arguments of a route, each the id of a new row of the named model."""
+    return lambda workspace: {
+        name: make(apps.get_model(label), workspace).pk for name, label in labels.items()
+    }
+
+
+def version(workspace: Workspace) -> Arguments:
+    made = make(AgentVersion, workspace)
+    return {"agent_id": made.agent_id, "number": made.number}
+
+
+OWNED: dict[str, Make] = {
+    "/api/v1/keys/<pk>/": ids(pk="tenants.ApiKey"),
+    "/api/v1/members/<pk>/": ids(pk="tenants.Membership"),
+    "/api/v1/invitations/<pk>/": ids(pk="tenants.Invitation"),
+    "/settings/members/<membership_id>/role/": ids(membership_id="tenants.Membership"),
+    "/settings/members/<membership_id>/remove/": ids(membership_id="tenants.Membership"),
+    "/settings/invitations/<invitation_id>/withdraw/": ids(invitation_id="tenants.Invitation"),
+    "/settings/keys/<key_id>/revoke/": ids(key_id="tenants.ApiKey"),
+    "/api/v1/agents/<pk>/": ids(pk="agents.Agent"),
+    "/api/v1/agents/<agent_id>/versions/": ids(agent_id="agents.Agent"),
+    "/api/v1/agents/<agent_id>/versions/<number>/": version,
+    "/api/v1/environments/<pk>/": ids(pk="agents.Environment"),
+}
+
+IN_WORKSPACE: dict[str, str] = {
+    "/api/v1/keys/": "keys of the acting workspace",
+    "/api/v1/members/": "members of the acting workspace",
+    "/api/v1/invitations/": "invitations to the acting workspace",
+    "/api/v1/workspace/": "the acting workspace itself",
+    "/api/v1/me/": "the caller",
+    "/api/v1/agents/": "agents of the acting workspace",
+    "/api/v1/environments/": "environments of the acting workspace",
+    "/api/v1/models/": "the models that this installation knows",
+    "/api/v1/providers/": "providers, with what the acting workspace has for them",
+    "/api/v1/providers/<name>/": "the acting workspace's key; the path names a provider",
+    "/api/v1/providers/<name>/test/": "the acting workspace's key; the path names a provider",
+    "/": "the acting workspace's first page",
+    "/password/": "the person's own password",
+    "/workspaces/new/": "makes a workspace of the person's own",
+    "/workspaces/switch/": "the form names a workspace, which must be one of the person's",
+    "/settings/workspace/": "the acting workspace itself",
+    "/settings/members/": "members of the acting workspace",
+    "/settings/members/invite/": "invites to the acting workspace",
+    "/settings/keys/": "keys of the acting workspace",
+    "/settings/keys/new/": "issues a key of the acting workspace",
+    "/settings/account/": "the person's own account",
+}
+
+PUBLIC: dict[str, str] = {
+    "/admin/": "for staff; tests/test_admin.py looks at it",
+    "/metrics": "for operators; tests/orchestrator/test_metrics.py looks at it",
+    "/api/schema/": "describes the API, holds nobody's data",
+    "/api/docs/": "describes the API, holds nobody's data",
+    "/api/v1/health/": "says how the stack is, holds nobody's data",
+    "/sign-in/": "how one comes in",
+    "/sign-in/<token>/": "how one comes in; the token is the secret",
+    "/sign-out/": "ends the caller's own session",
+    "/sign-up/": "how one begins",
+    "/invitations/<token>/": "for whoever holds the link; the token is the secret",
+    "/settings/": "leads to a page that asks who comes",
+    "/password/reset/": "for people who cannot sign in",
+    "/password/reset/sent/": "for people who cannot sign in",
+    "/password/reset/<uidb64>/<token>/": "for people who cannot sign in; the token is the secret",
+}
+
+SOCKETS: dict[str, Make] = {
+    "/ws/sessions/<session_id>/": ids(session_id="sessions_app.Session"),
+}

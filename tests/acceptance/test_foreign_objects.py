@@ -1,0 +1,175 @@
+"""Nobody opens what belongs to another workspace: to a stranger it does not exist."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import UUID
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.layers import get_channel_layer
+from channels.testing import WebsocketCommunicator
+from django.conf import settings
+from django.test import Client
+
+from config.asgi import application
+from tenants.buckets import buckets
+from tenants.ids import uuid7
+from tenants.keys import issue_key
+from tenants.models import User, Workspace
+from tests.acceptance.owned_routes import IN_WORKSPACE, OWNED, PUBLIC, SOCKETS
+from tests.acceptance.routes import Route, all_routes, all_sockets, fill
+from tests.conftest import key_client
+from tests.factories import make, our_models
+
+ROUTES = {route.path: route for route in all_routes()}
+NAMED_BY_CASE = pytest.mark.parametrize("path", sorted(set(OWNED) & set(ROUTES)))
+
+
+@pytest.fixture(autouse=True)
+def fresh_buckets():
+    buckets.empty()
+
+
+@pytest.fixture
+def stranger_browser(stranger: User, foreign_workspace: Workspace) -> Client:
+    client = Client()
+    client.force_login(stranger)
+    return client
+
+
+def call(client: Any, method: str, path: str) -> Any:
+    if method == "get":
+        return client.get(path)
+    return getattr(client, method)(path, "{}", content_type="application/json")
+
+
+def said(answer: Any) -> tuple[int, str]:
+    """The answer without what differs between any two requests."""
+    text = answer.content.decode()
+    text = text.replace(answer["X-Request-ID"], "")
+    text = re.sub(r'(nonce|value)="[^"]*"', "", text)
+    uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    return answer.status_code, re.sub(uuid, "", text)
+
+
+def missing(arguments: dict[str, object]) -> dict[str, object]:
+    """The same arguments with ids that nobody has."""
+    return {
+        name: uuid7() if isinstance(value, UUID) else value for name, value in arguments.items()
+    }
+
+
+def test_every_route_is_known():
+    listed = [*OWNED, *IN_WORKSPACE, *PUBLIC]
+
+    assert len(listed) == len(set(listed)), "a route is listed twice"
+    assert set(ROUTES) - set(listed) == set(), "add these routes to owned_routes.py"
+    assert set(listed) - set(ROUTES) == set(), "these routes are gone: remove them"
+
+
+def test_every_socket_is_known():
+    assert set(all_sockets()) == set(SOCKETS)
+
+
+def test_every_path_with_an_id_is_owned_or_says_why_not():
+    for path, reason in {**IN_WORKSPACE, **PUBLIC}.items():
+        assert reason
+        if re.search(r"<(pk|\w*id)>", path):
+            raise AssertionError(f"{path} names an object and must be in OWNED")
+
+
+@NAMED_BY_CASE
+def test_a_stranger_finds_nothing(path, workspace, foreign_api, stranger_browser):
+    route = ROUTES[path]
+    arguments = OWNED[path](workspace)
+    strangers = [foreign_api, stranger_browser] if route.is_api else [stranger_browser]
+    found_nothing = 0
+    for stranger in strangers:
+        for method in route.methods:
+            answer = call(stranger, method, route.at(arguments))
+            absent = call(stranger, method, route.at(missing(arguments)))
+            if answer.status_code == 405:
+                assert method.upper() not in answer["Allow"]
+                continue
+            found_nothing += 1
+            assert answer.status_code == 404, (method, answer.content)
+            assert said(answer) == said(absent), "a foreign object differs from a missing one"
+    assert found_nothing
+
+
+@NAMED_BY_CASE
+def test_nobody_is_sent_away_before_anything_is_looked_up(path, workspace, client):
+    route = ROUTES[path]
+    where = route.at(OWNED[path](workspace))
+    for method in route.methods:
+        answer = call(client, method, where)
+        if answer.status_code != 405:
+            assert_sent_away(route, answer)
+
+
+def assert_sent_away(route: Route, answer: Any) -> None:
+    if route.is_api:
+        assert answer.status_code == 401
+        assert "WWW-Authenticate" in answer
+    else:
+        assert answer.status_code == 302
+        assert answer["Location"].startswith("/sign-in/")
+
+
+@NAMED_BY_CASE
+def test_the_owner_finds_it(path, workspace, browser_client):
+    """Else the tests above would pass on a path that leads nowhere."""
+    route = ROUTES[path]
+    where = route.at(OWNED[path](workspace))
+    client = key_client(workspace) if route.is_api else browser_client
+    answers = (call(client, method, where) for method in route.methods)
+
+    assert next(one.status_code for one in answers if one.status_code != 405) != 404
+
+
+@pytest.mark.parametrize("path", sorted(set(IN_WORKSPACE) & set(ROUTES)))
+def test_a_list_holds_nothing_of_another_workspace(
+    path, workspace, foreign_api, stranger_browser, client
+):
+    route = ROUTES[path]
+    theirs = [str(make(model, workspace).pk) for model in our_models()]
+    where = route.at({"name": "demo"})
+    for stranger in [foreign_api, stranger_browser] if route.is_api else [stranger_browser]:
+        answer = call(stranger, "get", where)
+        assert answer.status_code < 500
+        assert not [pk for pk in theirs if len(pk) == 36 and pk in answer.content.decode()]
+    for method in route.methods:
+        answer = call(client, method, where)
+        if answer.status_code != 405:
+            assert_sent_away(route, answer)
+
+
+async def close_code(path: str, **headers: str) -> int:
+    """How the server ends a socket that it does not want."""
+    pairs = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
+    talk = WebsocketCommunicator(application, path, headers=[(b"host", b"testserver"), *pairs])
+    connected, _ = await talk.connect()
+    assert connected, "a code sent before accepting would not reach a browser"
+    ended = await talk.receive_output(timeout=10)
+    await talk.wait()
+    assert ended["type"] == "websocket.close"
+    return int(ended["code"])
+
+
+@pytest.mark.parametrize("path", sorted(SOCKETS))
+async def test_a_stranger_opens_no_socket(
+    path, async_db, workspace, foreign_workspace, stranger_browser
+):
+    arguments = await sync_to_async(SOCKETS[path])(workspace)
+    where, nowhere = fill(path, arguments), fill(path, missing(arguments))
+    issued = await sync_to_async(issue_key)(workspace_id=foreign_workspace.pk, name="theirs")
+    session = stranger_browser.cookies[settings.SESSION_COOKIE_NAME].value
+    cookie = f"{settings.SESSION_COOKIE_NAME}={session}"
+
+    assert await close_code(where, x_api_key=issued.secret) == 4404
+    assert await close_code(nowhere, x_api_key=issued.secret) == 4404
+    assert await close_code(where, cookie=cookie, origin="http://testserver") == 4404
+    assert await close_code(where) == 4401
+    await get_channel_layer().close()

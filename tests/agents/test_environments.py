@@ -1,0 +1,175 @@
+"""Environments: what they may say, and when they can go."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.definitions import change_agent, create_agent, current_version
+from agents.environments import (
+    change_environment,
+    create_environment,
+    default_environment,
+    delete_environment,
+    environment_of,
+    find_environment,
+)
+from agents.models import Environment
+from config.faults import Conflict, Invalid, NotFound
+
+FULL = {
+    "name": "box",
+    "kind": "container",
+    "network": "allowlist",
+    "allowed_hosts": ["API.example.com.", "*.example.org", "bücher.example", "10.0.0.7"],
+    "image": "docker.io/library/python:3.11-slim",
+    "mounts": [{"kind": "repo_mount", "source_ref": "https://x.example/r", "mount_path": "/repo/"}],
+    "limits": {"memory_mb": 1024},
+}
+
+
+def test_an_environment_is_stored_as_it_will_be_enforced(workspace, owner):
+    made = create_environment(workspace_id=workspace.pk, fields=FULL, created_by=owner)
+
+    stored = Environment.objects.get(pk=made.pk)
+    assert stored.allowed_hosts == [
+        "api.example.com",
+        "*.example.org",
+        "xn--bcher-kva.example",
+        "10.0.0.7",
+    ]
+    assert stored.limits == {
+        "cpu_seconds": 60,
+        "memory_mb": 1024,
+        "pids": 128,
+        "wall_seconds": 120,
+    }
+    assert stored.mounts[0]["mount_path"] == "/repo"
+    assert stored.created_by == owner
+
+
+def test_nothing_said_means_no_network(workspace):
+    assert create_environment(workspace_id=workspace.pk, fields={"name": "box"}).network == "none"
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "\x00"}, "NUL"),
+        ({"kind": "moon"}, "kind"),
+        ({"network": "some"}, "network"),
+        ({"network": "allowlist"}, "at least one host"),
+        ({"allowed_hosts": ["*"]}, "choose the network `full`"),
+        ({"allowed_hosts": ["https://example.com"]}, "is not a host"),
+        ({"allowed_hosts": ["example.com:443"]}, "is not a host"),
+        ({"allowed_hosts": ["a*.example.com"]}, "is not a host"),
+        ({"allowed_hosts": ["example..com"]}, "is not a host"),
+        ({"allowed_hosts": ["-example.com"]}, "is not a host"),
+        ({"allowed_hosts": ["exam\nple.com"]}, "is not a host"),
+        ({"allowed_hosts": ["x" * 300]}, "is not a host"),
+        ({"allowed_hosts": "example.com"}, "valid list"),
+        ({"image": "--privileged"}, "image"),
+        ({"image": "a b"}, "image"),
+        ({"image": "busybox\n"}, "image"),
+        ({"limits": {"pids": 1}}, "limits.pids"),
+        ({"limits": {"disk": 1}}, "limits.disk"),
+        ({"mounts": [{"kind": "vault", "mount_path": "vaults"}]}, "absolute"),
+        ({"mounts": [{"kind": "vault", "mount_path": "/a/../etc"}]}, "absolute"),
+        ({"mounts": [{"kind": "vault", "mount_path": "/etc/x"}]}, "belongs to the sandbox"),
+        (
+            {
+                "mounts": [
+                    {"kind": "local_file", "source_ref": "/etc/passwd", "mount_path": "/data/x"}
+                ]
+            },
+            "relative to the workspace",
+        ),
+        (
+            {
+                "mounts": [
+                    {"kind": "workspace_directory", "source_ref": "../..", "mount_path": "/data"}
+                ]
+            },
+            "relative to the workspace",
+        ),
+        ({"mounts": [{"kind": "vault", "mount_path": "/v"}] * 2}, "same mount_path"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_bad_environment_is_refused(workspace, fields, complaint):
+    with pytest.raises(Invalid, match=complaint):
+        create_environment(workspace_id=workspace.pk, fields={"name": "box", **fields})
+    assert Environment.objects.filter(workspace=workspace).count() == 1
+
+
+def test_a_change_names_only_what_is_different(workspace):
+    box = create_environment(workspace_id=workspace.pk, fields=FULL)
+
+    changed = change_environment(box, {"network": "none", "limits": {"pids": 9}})
+
+    assert (changed.network, changed.image) == ("none", FULL["image"])
+    assert (changed.limits["pids"], changed.limits["memory_mb"]) == (9, 1024)
+    assert change_environment(box, {"name": "box"}, replace=True).image == ""
+
+
+def test_a_change_is_held_to_the_rules_as_a_whole(workspace):
+    box = create_environment(workspace_id=workspace.pk, fields=FULL)
+
+    with pytest.raises(Invalid, match="at least one host"):
+        change_environment(box, {"allowed_hosts": []})
+
+
+def test_a_name_is_unique_in_its_workspace_only(workspace, foreign_workspace):
+    create_environment(workspace_id=workspace.pk, fields={"name": "box"})
+    other = create_environment(workspace_id=workspace.pk, fields={"name": "crate"})
+    create_environment(workspace_id=foreign_workspace.pk, fields={"name": "box"})
+
+    with pytest.raises(Conflict, match="named 'box' already"):
+        create_environment(workspace_id=workspace.pk, fields={"name": "box"})
+    with pytest.raises(Conflict, match="named 'box' already"):
+        change_environment(other, {"name": "box"})
+
+
+def test_an_unused_environment_can_be_deleted(workspace):
+    box = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
+
+    delete_environment(box)
+
+    with pytest.raises(NotFound):
+        find_environment(workspace.pk, "box")
+
+
+def test_an_environment_that_a_version_names_stays(workspace, agent):
+    box = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
+    change_agent(agent, {"environment": box.pk})
+    change_agent(agent, {"environment": None})
+
+    with pytest.raises(Conflict, match="Scout"):
+        delete_environment(box)
+    assert find_environment(workspace.pk, str(box.pk)) == box
+
+
+def test_the_default_keeps_its_name_and_cannot_be_deleted(workspace):
+    default = find_environment(workspace.pk, "local-default")
+
+    with pytest.raises(Conflict):
+        change_environment(default, {"name": "mine"})
+    with pytest.raises(Conflict):
+        delete_environment(default)
+    assert change_environment(default, {"network": "full"}).network == "full"
+    assert default_environment(workspace.pk).network == "full"
+
+
+def test_a_version_without_an_environment_runs_in_the_default(workspace, agent):
+    assert environment_of(current_version(agent)).name == "local-default"
+
+    create_environment(workspace_id=workspace.pk, fields={"name": "box"})
+    boxed = create_agent(workspace_id=workspace.pk, fields={"name": "B", "environment": "box"})
+    assert environment_of(current_version(boxed)).name == "box"
+
+
+def test_a_lost_default_is_made_anew(workspace):
+    Environment.objects.filter(workspace=workspace).delete()
+
+    assert default_environment(workspace.pk).network == "none"
+    assert default_environment(workspace.pk) == find_environment(workspace.pk, "local-default")

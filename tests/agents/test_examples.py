@@ -1,0 +1,55 @@
+"""What a new workspace finds in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.examples import EXAMPLES, suggestions
+from agents.models import Agent, AgentVersion, Environment
+from agents.providers.demo.plan import plan_of
+from agents.providers.demo.steps import Calls
+from tenants.workspaces import create_workspace
+
+SUGGESTED = [text for example in EXAMPLES for text in suggestions(example.description)]
+
+
+def test_a_new_workspace_has_three_agents_and_an_environment(workspace, owner):
+    versions = AgentVersion.objects.for_workspace(workspace.pk)
+
+    assert {one.name for one in versions} == {"Concierge", "Researcher", "Coder"}
+    assert {one.created_by for one in versions} == {owner}
+    assert {(one.provider, one.model) for one in versions} == {("demo", "demo")}
+    environment = Environment.objects.get(workspace=workspace)
+    assert (environment.name, environment.network) == ("local-default", "none")
+
+
+def test_a_workspace_for_programs_is_furnished_too(db):
+    workspace = create_workspace(name="Robots", owner=None)
+
+    assert Agent.objects.for_workspace(workspace.pk).count() == 3
+
+
+def test_the_examples_use_the_operators_key_when_there_is_one(db, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "from-the-environment")
+
+    workspace = create_workspace(name="Keyed", owner=None)
+
+    versions = AgentVersion.objects.for_workspace(workspace.pk)
+    assert {one.provider for one in versions} == {"gemini"}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_each_example_suggests_three_first_messages(example):
+    assert len(suggestions(example.description)) == 3
+
+
+@pytest.mark.parametrize("text", SUGGESTED)
+def test_each_suggestion_also_works_without_a_model(text):
+    assert all(isinstance(step, Calls) for step in plan_of(text))
+
+
+def test_suggestions_are_the_lines_that_begin_so():
+    description = "Does things.\nTry: one\n  Try:  two \nTry:\nYou may Try: three\nTry: 3\nTry: 4"
+
+    assert suggestions(description) == ["one", "two", "3"]
+    assert suggestions("") == []

@@ -1,0 +1,142 @@
+"""The frame: keys, palette, theme, accessibility, and what the browser complains about."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tenants.keys import issue_key
+from tenants.models import User, Workspace
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE, WIDE, OpenContext, sign_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+DOORS = ["/sign-in/", "/sign-up/", "/password/reset/", "/password/reset/sent/", "/nowhere/"]
+FRAMES = [
+    "/",
+    "/settings/workspace/",
+    "/settings/members/",
+    "/settings/keys/",
+    "/settings/keys/new/",
+    "/settings/account/",
+    "/password/",
+    "/workspaces/new/",
+    "/nowhere/",
+]
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide-light", "phone-dark"]
+)
+def test_axe_finds_no_serious_fault_on_any_page(
+    open_context: OpenContext, owner: User, workspace: Workspace, size, theme
+):
+    issue_key(workspace_id=workspace.pk, name="CI", created_by=owner)
+    page = open_context(viewport=size, color_scheme=theme).new_page()
+    faults = []
+    for path in DOORS:
+        page.goto(path)
+        faults += faults_of(page)
+    sign_in(page, owner)
+    for path in FRAMES:
+        page.goto(path)
+        faults += faults_of(page)
+
+    assert faults == []
+
+
+def test_axe_finds_no_serious_fault_in_what_floats(
+    open_context: OpenContext, owner: User, workspace: Workspace
+):
+    issue_key(workspace_id=workspace.pk, name="CI", created_by=owner)
+    page = sign_in(open_context(color_scheme="dark").new_page(), owner)
+    faults = []
+    page.locator("summary", has_text="Workspace:").click()
+    faults += faults_of(page)
+    page.keyboard.press("Escape")
+    for key in ("Control+k", "?"):
+        page.keyboard.press(key)
+        expect(page.get_by_role("dialog")).to_be_visible()
+        faults += faults_of(page)
+        page.keyboard.press("Escape")
+    page.goto("/settings/keys/")
+    page.keyboard.press("n")
+    expect(page.get_by_role("dialog", name="New API key")).to_be_visible()
+    faults += faults_of(page)
+
+    assert faults == []
+
+
+def test_the_palette_goes_where_its_name_says(owner_page: Page):
+    owner_page.keyboard.press("Control+k")
+    owner_page.keyboard.type("memb")
+    owner_page.keyboard.press("Enter")
+
+    expect(owner_page.get_by_role("heading", level=1)).to_have_text("Members")
+
+
+def test_g_and_a_letter_go_to_a_page(owner_page: Page):
+    owner_page.keyboard.press("g")
+    owner_page.keyboard.press("t")
+    expect(owner_page.get_by_role("heading", level=1)).to_have_text("Workspace")
+    owner_page.keyboard.press("g")
+    owner_page.keyboard.press("h")
+    expect(owner_page.get_by_role("heading", level=1)).to_have_text("Home")
+
+
+def ground(page: Page) -> str:
+    colour: str = page.evaluate("getComputedStyle(document.querySelector('.page')).backgroundColor")
+    return colour
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(
+    open_context: OpenContext, owner: User, workspace
+):
+    page = sign_in(open_context(color_scheme="light").new_page(), owner)
+    light = ground(page)
+    page.emulate_media(color_scheme="dark")
+    dark = ground(page)
+    assert dark != light
+
+    page.get_by_role("button", name="Light or dark").first.click()
+    assert ground(page) == light
+    page.goto("/settings/account/")
+    assert ground(page) == light
+    expect(page.get_by_role("button", name="Light", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    page.get_by_role("button", name="System").click()
+    assert ground(page) == dark
+
+
+def test_a_chosen_theme_is_there_before_the_first_paint(
+    open_context: OpenContext, owner: User, workspace, complaints: list[str]
+):
+    page = sign_in(open_context(color_scheme="light").new_page(), owner)
+    page.get_by_role("button", name="Light or dark").first.click()
+    page.add_init_script(
+        """addEventListener("DOMContentLoaded", () => {
+            window.themeAtParsed = document.documentElement.dataset.theme;
+        });"""
+    )
+    page.route("**/dist/assets/*.js", lambda route: route.abort())
+    page.goto("/settings/account/")
+
+    assert page.evaluate("window.themeAtParsed") == "switchyard-dark"
+    complaints.clear()  # of the script that was held back
+
+
+def test_an_inline_script_would_be_refused_and_heard(owner_page: Page, complaints: list[str]):
+    owner_page.evaluate(
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.broken = true";
+            document.body.append(script);
+        }"""
+    )
+    owner_page.wait_for_timeout(100)
+
+    assert not owner_page.evaluate("window.broken === true")
+    assert any("Content Security Policy" in complaint for complaint in complaints)
+    complaints.clear()

@@ -1,0 +1,100 @@
+"""Back-pressure, with the real web server and clients that do not read."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.config.flood import PIECE, PIECES
+
+ROOT = Path(__file__).parents[2]
+#: What the kernel and the server may hold for a client that does not read.
+MOST_BUFFERED = 8 * 1024 * 1024
+UPGRADE = (
+    "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+class Server:
+    """Daphne with the flooding application, on a socket in a folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = f"{folder}/web"
+
+    def request(self, path: str, headers: str = "") -> socket.socket:
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(60)
+        client.connect(self.path)
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+        return client
+
+    def report(self) -> tuple[int, str]:
+        with self.request("/report", "Connection: close\r\n") as client:
+            body = read_all(client).rpartition(b"\r\n\r\n")[2].decode()
+        sent, _, ended = body.partition(" ")
+        return int(sent), ended
+
+    def settled(self) -> int:
+        """How many pieces were sent, once no more are."""
+        before, sent = -1, 0
+        while sent != before or sent == 0:
+            time.sleep(0.5)
+            before, (sent, _) = sent, self.report()
+        return sent
+
+
+def read_all(client: socket.socket) -> bytes:
+    received = bytearray()
+    while data := client.recv(1 << 20):
+        received += data
+    return bytes(received)
+
+
+@contextmanager
+def running(**environment: str) -> Iterator[Server]:
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(folder)
+        command = [sys.executable, "-m", "daphne", "-v", "0", "-u", server.path]
+        with subprocess.Popen(
+            [*command, "tests.config.flood:application"],
+            cwd=ROOT,
+            env=os.environ | environment,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                while not Path(server.path).exists():
+                    assert process.poll() is None
+                    time.sleep(0.05)
+                yield server
+            finally:
+                process.terminate()
+
+
+@pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
+def test_a_client_that_does_not_read_stops_the_sender_and_loses_nothing(headers):
+    with running() as server, server.request("/flood", headers) as client:
+        assert server.settled() * PIECE < MOST_BUFFERED
+
+        received = 0
+        while received < PIECE * PIECES:
+            received += len(client.recv(1 << 20))
+        assert server.settled() == PIECES
+
+
+@pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
+def test_a_client_that_never_reads_is_cut_off(headers):
+    with running(STUCK_SECONDS="0.5") as server, server.request("/flood", headers) as client:
+        while server.report()[0] < PIECES:
+            time.sleep(0.1)
+        with pytest.raises(OSError, match="reset"):
+            read_all(client)

@@ -1,0 +1,160 @@
+"""One row of any model, for tests that walk over all of them.
+
+A new model needs one line in `FACTORIES`; the tests that walk fail until it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from django.apps import apps
+from django.db.models import Model
+from django.utils import timezone
+
+from agents.definitions import create_agent
+from agents.models import Agent, AgentVersion, Environment, ProviderKey
+from config.sockets import APPS
+from sessions_app.models import (
+    Draft,
+    ResourceAttachment,
+    Run,
+    Session,
+    SessionEvent,
+    ToolExecution,
+)
+from tenants.ids import uuid7
+from tenants.keys import issue_key
+from tenants.models import (
+    IdempotentAnswer,
+    Invitation,
+    Membership,
+    Pulse,
+    SignInAttempt,
+    SignInLink,
+    User,
+    Workspace,
+)
+from tenants.tokens import digest
+
+Factory = Callable[[Workspace], Model]
+
+numbers = count(1)
+
+
+def our_models() -> list[type[Model]]:
+    """Every model of our apps; histories belong to the model whose past they are."""
+    return [
+        model
+        for app in APPS
+        for model in apps.get_app_config(app).get_models()
+        if not hasattr(model, "instance_type")
+    ]
+
+
+def make(model: type[Model], workspace: Workspace) -> Model:
+    """A new row that belongs to this workspace, if such rows belong to one."""
+    label = model._meta.label
+    if label not in FACTORIES:
+        raise AssertionError(f"{label} has no factory: add one line to FACTORIES in {__name__}.")
+    return FACTORIES[label](workspace)
+
+
+def user() -> User:
+    return User.objects.create_user(f"person{next(numbers)}@example.com", "correct horse 9")
+
+
+def agent(workspace: Workspace) -> Agent:
+    fields = {"name": f"Agent {next(numbers)}", "provider": "demo", "model": "demo"}
+    return create_agent(workspace_id=workspace.pk, fields=fields, created_by=user())
+
+
+def session(workspace: Workspace) -> Session:
+    known = agent(workspace)
+    assert known.current
+    return Session.objects.create(
+        workspace=workspace, agent=known, agent_version=known.current, created_by=user()
+    )
+
+
+def run(workspace: Workspace) -> Run:
+    return Run.objects.create(
+        workspace=workspace, session=session(workspace), status=Run.Status.COMPLETED
+    )
+
+
+def event(workspace: Workspace) -> SessionEvent:
+    done = run(workspace)
+    return SessionEvent.objects.create(
+        workspace=workspace,
+        session=done.session,
+        run=done,
+        seq=1,
+        type=SessionEvent.Type.AGENT_MESSAGE,
+        payload={"text": "hello"},
+        created_by=user(),
+    )
+
+
+def execution(workspace: Workspace) -> ToolExecution:
+    done = run(workspace)
+    return ToolExecution.objects.create(
+        workspace=workspace,
+        session=done.session,
+        run=done,
+        tool_use_id=f"call-{next(numbers)}",
+        name="read",
+        input={"path": "notes.md"},
+        state=ToolExecution.State.UNKNOWN,
+    )
+
+
+FACTORIES: dict[str, Factory] = {
+    "tenants.Workspace": lambda workspace: Workspace.objects.create(
+        name="Other", slug=f"other-{next(numbers)}"
+    ),
+    "tenants.User": lambda workspace: user(),
+    "tenants.Membership": lambda workspace: Membership.objects.create(
+        workspace=workspace, user=user(), role="viewer"
+    ),
+    "tenants.ApiKey": lambda workspace: (
+        issue_key(workspace_id=workspace.pk, name=f"key {next(numbers)}", created_by=user()).key
+    ),
+    "tenants.Invitation": lambda workspace: Invitation.objects.create(
+        workspace=workspace,
+        email=f"guest{next(numbers)}@example.com",
+        digest=digest(str(uuid7())),
+        expires_at=timezone.now(),
+        created_by=user(),
+    ),
+    "tenants.SignInLink": lambda workspace: SignInLink.objects.create(
+        user=user(), digest=digest(str(uuid7())), expires_at=timezone.now()
+    ),
+    "tenants.SignInAttempt": lambda workspace: SignInAttempt.objects.create(
+        email_digest=digest(str(next(numbers))), client="x"
+    ),
+    "tenants.IdempotentAnswer": lambda workspace: IdempotentAnswer.objects.create(
+        workspace=workspace, key_digest=digest(str(next(numbers))), body_digest="x", status=200
+    ),
+    "tenants.Pulse": lambda workspace: Pulse.objects.create(
+        kind="worker", host="here", pid=next(numbers), at=timezone.now()
+    ),
+    "agents.Agent": agent,
+    "agents.AgentVersion": lambda workspace: AgentVersion.objects.get(agent=agent(workspace)),
+    "agents.Environment": lambda workspace: Environment.objects.create(
+        workspace=workspace, name=f"Place {next(numbers)}", created_by=user()
+    ),
+    "agents.ProviderKey": lambda workspace: ProviderKey.objects.create(
+        workspace=workspace, provider=f"p{next(numbers)}", secret="hidden", created_by=user()
+    ),
+    "sessions_app.Session": session,
+    "sessions_app.Run": run,
+    "sessions_app.SessionEvent": event,
+    "sessions_app.ToolExecution": execution,
+    "sessions_app.ResourceAttachment": lambda workspace: ResourceAttachment.objects.create(
+        workspace=workspace, session=session(workspace), kind="vault", mount_path="/vault"
+    ),
+    "sessions_app.Draft": lambda workspace: Draft.objects.create(
+        session=session(workspace), event_id=uuid7(), run_id=uuid7(), epoch=1, text="so far"
+    ),
+}

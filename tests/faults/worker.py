@@ -1,0 +1,64 @@
+"""A real cluster of workers for fault tests, with a tool that leaves a trace and a point to die at.
+
+Run as `python -m tests.faults.worker`. The file `kill_at` in the folder `FAULTS` names the point at
+which a process kills itself; it does so by taking the file away, so only one process dies. Every
+effect of the tool `record` is a line of the file `effects`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import django
+
+django.setup()
+
+from django_q.cluster import Cluster
+from pydantic import BaseModel
+
+from sessions_app import cluster_guards, points, turn
+from tools_app.registry import Category, ToolContext, registry, tool
+from tools_app.selection import Decision
+
+FOLDER = Path(os.environ["FAULTS"])
+
+
+class Record(BaseModel):
+    text: str
+
+
+@tool(category=Category.TIME)
+def record(arguments: Record, context: ToolContext) -> str:
+    """Leave a trace that cannot be taken back."""
+    with (FOLDER / "effects").open("a") as file:
+        file.write(f"{arguments.text}\n")
+    die_once("really_inside_tool")
+    return f"recorded {arguments.text}"
+
+
+def die_once(name: str) -> None:
+    """Die if this is the point that the test has named."""
+    order = FOLDER / "kill_at"
+    if not order.exists() or order.read_text() != name:
+        return
+    with suppress(FileNotFoundError):
+        order.rename(FOLDER / "killed")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def allow_everything(*_: object) -> dict[str, Decision]:
+    return {name: Decision(decision="allow", decided_by="fault test") for name in registry}
+
+
+def main() -> None:
+    points.on_reach = die_once
+    turn.effective_policy = allow_everything
+    cluster_guards.install()
+    Cluster().start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What a client says on the socket: acknowledged, idempotent, checked, and never fatal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sessions_app.socket_commands import LONGEST
+from tenants.buckets import buckets
+from tenants.keys import find_key, revoke_key
+from tests.sessions_app.following import connected, in_thread, key_for
+
+HELLO = {"type": "user.message", "payload": {"text": "Hello"}, "id": "c1"}
+
+
+async def ask(socket, command) -> dict:
+    """Send something and read up to what answers it."""
+    text = command if isinstance(command, str) else json.dumps(command)
+    await socket.send_to(text_data=text)
+    return await socket.until(lambda frame: frame["type"] in ("ack", "pong") or "code" in frame)
+
+
+async def test_a_message_is_acknowledged_with_its_place_in_the_log(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        ack = await ask(socket, HELLO)
+        await socket.until_seq(ack["seq"])
+
+    event = await session.events.aget(seq=ack["seq"])
+    assert ack["type"] == "ack"
+    assert ack["id"] == "c1"
+    assert (event.type, event.payload["text"]) == ("user.message", "Hello")
+    assert ack["event_id"] == str(event.pk)
+    assert ack["run_id"]
+
+
+async def test_an_acknowledged_send_is_idempotent(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        first = await ask(socket, HELLO)
+        again = await ask(socket, HELLO)
+        other = await ask(socket, HELLO | {"id": "c2"})
+    async with connected(session, secret) as socket:
+        after_reconnect = await ask(socket, HELLO)
+
+    assert first == again == after_reconnect
+    assert other["seq"] == first["seq"] + 1
+    assert await session.events.acount() == 2
+
+
+async def test_two_clients_may_use_the_same_id(async_db, workspace, session, secret):
+    second = await in_thread(key_for)(workspace)
+    async with connected(session, secret) as one, connected(session, second) as two:
+        assert (await ask(one, HELLO))["seq"] != (await ask(two, HELLO))["seq"]
+
+
+async def test_the_other_user_events_are_taken_too(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        sent = await ask(socket, HELLO)
+        edited = await ask(
+            socket,
+            {
+                "type": "user.message_edited",
+                "payload": {"seq": sent["seq"], "text": "Hello again"},
+                "id": 7,
+            },
+        )
+        stopped = await ask(socket, {"type": "user.interrupt", "id": "c3"})
+
+    assert (edited["type"], edited["id"]) == ("ack", 7)
+    assert stopped["type"] == "ack"
+    types = [event.type async for event in session.events.order_by("seq")]
+    assert types == ["user.message", "user.message_edited", "user.interrupt"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("{not json", "invalid"),
+        ("[]", "invalid"),
+        ('"text"', "invalid"),
+        ('{"payload": {}}', "invalid"),
+        ({"type": "user.message", "payload": 5, "id": "x"}, "invalid"),
+        ({"type": ["user.message"], "id": "x"}, "invalid"),
+        ({"type": "agent.message", "payload": {"text": "I am the agent"}, "id": "x"}, "invalid"),
+        ({"type": "session.status_idle", "id": "x"}, "invalid"),
+        ({"type": "nonsense", "id": "x"}, "invalid"),
+        ({"type": "user.message", "payload": {}, "id": "x"}, "invalid"),
+        ({"type": "user.message", "payload": {"text": " "}, "id": "x"}, "invalid"),
+        (
+            {"type": "user.message", "payload": {"text": "a"}, "on_busy": "wait", "id": "x"},
+            "invalid",
+        ),
+        ({"type": "user.message", "payload": {"text": "a" * (LONGEST - 60)}, "id": "x"}, "invalid"),
+        ("x" * (LONGEST + 1), "bad_frame"),
+    ],
+)
+async def test_bad_input_is_answered_by_an_error_and_the_socket_stays_usable(
+    async_db, session, secret, command, code
+):
+    async with connected(session, secret) as socket:
+        error = await ask(socket, command)
+        ack = await ask(socket, HELLO)
+
+    assert (error["type"], error["code"]) == ("error", code)
+    assert error["error"]
+    assert error["id"] == ("x" if isinstance(command, dict) else None)
+    assert ack["type"] == "ack"
+    assert await session.events.acount() == 1
+
+
+async def test_bytes_are_answered_by_an_error(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        await socket.send_to(bytes_data=b"\x00\x01")
+        assert (await socket.frame())["code"] == "bad_frame"
+        assert (await ask(socket, HELLO))["type"] == "ack"
+
+
+async def test_a_ping_is_answered(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        assert await ask(socket, {"type": "ping", "id": 1}) == {"type": "pong", "id": 1}
+
+
+async def test_who_may_only_read_cannot_send(async_db, workspace, session):
+    reader = await in_thread(key_for)(workspace, "read")
+    async with connected(session, reader) as socket:
+        error = await ask(socket, HELLO)
+
+    assert (error["code"], error["id"]) == ("forbidden", "c1")
+    assert await session.events.acount() == 0
+
+
+async def test_a_revoked_key_cannot_send_from_the_moment_it_is_revoked(
+    async_db, workspace, session, secret
+):
+    key = await in_thread(find_key)(secret)
+    assert key
+    async with connected(session, secret) as socket:
+        await ask(socket, HELLO)
+        await in_thread(revoke_key)(workspace_id=workspace.pk, key_id=key.pk)
+        await socket.send_to(text_data=json.dumps(HELLO | {"id": "c2"}))
+        assert await socket.closed() == 4401
+
+    assert await session.events.acount() == 1
+
+
+async def test_a_flood_is_throttled_and_the_socket_stays_usable(
+    async_db, session, secret, settings
+):
+    settings.REQUESTS_PER_MINUTE = 60
+    buckets.empty()
+    async with connected(session, secret) as socket:
+        answers = [await ask(socket, {"type": "nonsense", "id": n}) for n in range(60)]
+        buckets.empty()
+        ack = await ask(socket, HELLO)
+
+    assert answers[-1]["code"] == "throttled"
+    assert ack["type"] == "ack"

@@ -1,0 +1,130 @@
+"""What holds for every page: titles, forms, no inline script or style, plain error pages."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.template.loader import render_to_string
+from django.test import Client
+
+from tenants.templatetags.frame import icon, initials, relative
+
+PAGES = [
+    "/",
+    "/settings/workspace/",
+    "/settings/members/",
+    "/settings/keys/",
+    "/settings/keys/new/",
+    "/settings/account/",
+    "/password/",
+    "/workspaces/new/",
+]
+DOORS = ["/sign-in/", "/sign-up/", "/password/reset/", "/password/reset/sent/"]
+
+
+def every_page(signed_in: Client) -> dict[str, str]:
+    outside = Client()
+    return {url: signed_in.get(url).text for url in PAGES} | {
+        url: outside.get(url).text for url in DOORS
+    }
+
+
+def test_every_page_has_a_title_of_its_own(browser_client):
+    titles = [
+        re.findall("<title>(.*)</title>", page) for page in every_page(browser_client).values()
+    ]
+
+    assert all(len(found) == 1 for found in titles)
+    assert len({found[0] for found in titles}) == len(titles)
+
+
+def test_every_page_has_one_first_heading(browser_client):
+    for url, page in every_page(browser_client).items():
+        assert len(re.findall("<h1", page)) == 1, url
+
+
+def test_no_page_has_an_inline_script_style_or_handler(browser_client):
+    for url, page in every_page(browser_client).items():
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", page), url
+
+
+def test_every_form_that_changes_something_carries_a_token(browser_client):
+    for url, page in every_page(browser_client).items():
+        for form in re.findall(r'<form[^>]*method="post".*?</form>', page, re.DOTALL):
+            assert "csrfmiddlewaretoken" in form, url
+
+
+def test_a_page_costs_the_same_however_many_members_there_are(
+    browser_client, workspace, django_assert_max_num_queries
+):
+    from tests.conftest import add_member
+
+    for number in range(5):
+        add_member(workspace, "viewer", f"v{number}@example.com")
+    with django_assert_max_num_queries(8):
+        browser_client.get("/settings/members/")
+
+
+def test_a_missing_page_is_told_in_the_frame_to_members(browser_client):
+    answer = browser_client.get("/nowhere/")
+
+    assert answer.status_code == 404
+    assert "There is no page at this address" in answer.text
+    assert 'class="rail"' in answer.text
+
+
+def test_a_missing_page_is_told_at_the_door_to_strangers(client, db):
+    answer = client.get("/nowhere/")
+
+    assert answer.status_code == 404
+    assert 'class="rail"' not in answer.text
+    assert "/sign-in/" in answer.text
+
+
+@pytest.mark.parametrize("template", ["400.html", "500.html"])
+def test_the_pages_for_the_worst_case_need_no_context_and_no_database(template):
+    assert "</html>" in render_to_string(template)
+
+
+def test_a_refusal_says_why_and_what_to_do(client, workspace):
+    from tests.conftest import add_member
+
+    client.force_login(add_member(workspace, "viewer"))
+    answer = client.get("/settings/keys/new/")
+
+    assert answer.status_code == 403
+    assert "An admin of this workspace can change what you may do" in answer.text
+
+
+def test_an_unknown_icon_is_an_error_of_the_page():
+    with pytest.raises(ImproperlyConfigured, match=r"frontend/icons\.json"):
+        icon("no-such-icon")
+
+
+@pytest.mark.parametrize(
+    ("name", "letters"),
+    [("Olive Okafor", "OO"), ("Acme", "AC"), ("owner@localhost", "OL"), ("x", "X"), ("", "")],
+)
+def test_two_letters_stand_for_a_name(name, letters):
+    assert initials(name) == letters
+
+
+@pytest.mark.parametrize(
+    ("distance", "words"),
+    [
+        (timedelta(seconds=3), "just now"),
+        (timedelta(seconds=40), "40 s ago"),
+        (timedelta(minutes=5), "5 min ago"),
+        (timedelta(hours=23, minutes=59), "23 h ago"),
+        (timedelta(days=41), "41 d ago"),
+        (timedelta(days=400), "12 Oct 2025"),
+        (timedelta(days=-7) + timedelta(seconds=1), "in 7 d"),
+    ],
+)
+def test_times_are_told_by_their_distance(distance, words):
+    now = datetime(2026, 11, 16, tzinfo=UTC)
+
+    assert relative(now - distance, now) == words

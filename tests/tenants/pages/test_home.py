@@ -1,0 +1,89 @@
+"""The home page's first steps and the rail."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import clear_url_caches, path
+
+from config import urls
+from tenants.keys import issue_key
+from tenants.pages import rail
+from tenants.pages.home import home
+from tests.conftest import add_member
+
+
+def steps_of(client: Client) -> dict[str, str]:
+    """Each step's title with its state."""
+    page = client.get("/").text
+    found = re.findall(r'<li class="todo ?([\w-]*)">.*?<h3>([^<]+)', page, re.DOTALL)
+    return {title: state for state, title in found}
+
+
+def test_a_step_ticks_itself_off(browser_client, workspace):
+    assert steps_of(browser_client)["Call it from your code"] != "is-done"
+    issue_key(workspace_id=workspace.pk, name="CI")
+    assert steps_of(browser_client)["Call it from your code"] == "is-done"
+
+
+def test_company_ticks_off_the_invitation(browser_client, workspace):
+    assert steps_of(browser_client)["Invite somebody"] != "is-done"
+    add_member(workspace, "viewer")
+    assert steps_of(browser_client)["Invite somebody"] == "is-done"
+
+
+def test_only_the_first_open_step_is_the_next(browser_client):
+    states = list(steps_of(browser_client).values())
+
+    assert states.count("is-next") == 1
+    assert states[0] == "is-next"
+
+
+@pytest.mark.parametrize("role", ["viewer", "builder"])
+def test_steps_that_a_role_may_not_take_are_not_offered(workspace, role):
+    client = Client()
+    client.force_login(add_member(workspace, role))
+
+    assert not {"Call it from your code", "Invite somebody"} & steps_of(client).keys()
+
+
+def test_whoever_has_no_password_is_asked_for_one_first(client, workspace, owner):
+    owner.set_unusable_password()
+    owner.save()
+    client.force_login(owner)
+
+    assert next(iter(steps_of(client).items())) == ("Choose a password", "is-next")
+
+
+def test_the_rail_has_no_dead_links(browser_client):
+    page = browser_client.get("/").text
+    for url in set(re.findall(r'class="rail-item" href="([^"]+)"', page)):
+        assert browser_client.get(url, follow=True).status_code == 200
+
+
+def test_a_place_appears_as_soon_as_its_url_exists(browser_client, monkeypatch):
+    made_up = rail.Item(name="Turntable", icon="house", url_name="turntable", key="x")
+    monkeypatch.setattr(rail, "RAIL", [made_up])
+    monkeypatch.setattr("tenants.pages.context.RAIL", [made_up])
+    assert "Turntable" not in browser_client.get("/").text
+    monkeypatch.setattr(
+        urls, "urlpatterns", [*urls.urlpatterns, path("turntable/", home, name="turntable")]
+    )
+    clear_url_caches()
+    try:
+        page = browser_client.get("/turntable/").text
+    finally:
+        monkeypatch.undo()
+        clear_url_caches()
+
+    assert 'href="/turntable/" data-go="x" aria-current="page"' in page
+
+
+def test_a_place_can_say_how_much_waits_there(browser_client, workspace, monkeypatch):
+    asked = []
+    monkeypatch.setitem(rail.COUNTS, "settings", lambda acting: asked.append(acting) or 7)
+
+    assert '<span class="rail-count">7</span>' in browser_client.get("/").text
+    assert set(asked) == {workspace.pk}

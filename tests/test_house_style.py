@@ -1,0 +1,159 @@
+"""What CONTRIBUTING asks for and no linter checks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from config import faults
+from config.env import ROOT
+from config.faults import Fault
+from config.sockets import APPS
+
+LONGEST_FILE = 300
+LONGEST_FUNCTION = 60
+PACKAGES = ["config", *APPS, "tests", "bench"]
+PRODUCT = ["config", *APPS]
+AVOIDED = re.compile(r"(^|_)(utils?|helpers?|managers?)(_|$)")
+READS = re.compile(r'\b(?:env\.)?(?:text|number|seconds|flag|words)\(\s*"([A-Z][A-Z0-9_]+)"')
+MARKS = re.compile(r"\b(TODO|FIXME|XXX)\b")
+
+
+def python_files(*packages: str) -> list[Path]:
+    found = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    return sorted(path for path in found if "migrations" not in path.parts)
+
+
+def script_files() -> list[Path]:
+    source = ROOT / "frontend" / "src"
+    return sorted(path for kind in ("*.ts", "*.tsx") for path in source.rglob(kind))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def papers() -> str:
+    """Everything that people read about the product."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    return "\n".join(page.read_text() for page in pages)
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def lines_of(path: Path) -> int:
+    return path.read_text().count("\n")
+
+
+def test_no_file_is_too_long():
+    files = [*python_files(*PACKAGES), *script_files()]
+
+    assert len(files) > 100
+    assert {name_of(path): lines_of(path) for path in files if lines_of(path) > LONGEST_FILE} == {}
+
+
+def test_no_function_is_too_long():
+    long = {
+        f"{name_of(path)}:{name}": lines
+        for path in python_files(*PACKAGES)
+        for name, lines in functions(ast.parse(path.read_text()))
+        if lines > LONGEST_FUNCTION
+    }
+
+    assert long == {}
+
+
+def test_the_first_line_of_a_module_says_what_it_is_for():
+    silent = [
+        name_of(path)
+        for path in python_files(*PACKAGES)
+        if path.read_text() and not re.match(r'"""[^"\n]', path.read_text())
+    ]
+
+    assert silent == []
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    files = [*python_files(*PACKAGES), *script_files()]
+    stems = {name_of(path): path.name.split(".")[0].replace("-", "_") for path in files}
+
+    assert [name for name, stem in stems.items() if AVOIDED.search(stem)] == []
+
+
+def test_nothing_is_left_to_do_in_the_code():
+    files = [*python_files(*PRODUCT), *script_files()]
+
+    assert [name_of(path) for path in files if MARKS.search(path.read_text())] == []
+
+
+def settings_read() -> set[str]:
+    """Names of environment variables, wherever they are read."""
+    files = [path for path in python_files(*PRODUCT) if path.name != "test.py"]
+    return {name for path in files for name in READS.findall(path.read_text())}
+
+
+def test_every_setting_is_in_the_configuration_table():
+    table = "\n".join(
+        line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("|")
+    )
+    missing = {name for name in settings_read() if f"`{name}`" not in table}
+
+    assert {"PORT", "DATA_DIR", "SECRET_KEY"} <= settings_read()
+    assert missing == set()
+
+
+def test_the_environment_is_read_in_one_module():
+    reading = re.compile(r"os\.(getenv|environ\.get|environ\[[^\]]+\](?!\s*=[^=]))")
+    elsewhere = [
+        name_of(path)
+        for path in python_files(*PRODUCT)
+        if path != ROOT / "config" / "env.py" and reading.search(path.read_text())
+    ]
+
+    assert elsewhere == []
+
+
+def commands() -> list[str]:
+    found = [path for app in APPS for path in (ROOT / app).glob("management/commands/*.py")]
+    return sorted(path.stem for path in found if not path.stem.startswith("_"))
+
+
+def test_every_command_is_written_about():
+    text = papers()
+
+    assert {"up", "issue_key"} <= set(commands())
+    assert [name for name in commands() if f"manage.py {name}" not in text] == []
+
+
+def all_faults() -> list[type[Fault]]:
+    found = [one for one in vars(faults).values() if isinstance(one, type)]
+    return [one for one in found if issubclass(one, Fault)]
+
+
+def test_every_fault_has_a_message_and_a_code_of_its_own():
+    codes = [one.code for one in all_faults() if "code" in vars(one)]
+
+    assert [one.__name__ for one in all_faults() if "__doc__" not in vars(one)] == []
+    assert [one.__name__ for one in all_faults() if not one.__doc__] == []
+    assert len(codes) == len(set(codes)), "two faults have the same code"
+    assert all(400 <= one.status < 600 for one in all_faults())
+
+
+def test_every_fault_is_declared_in_one_module():
+    """So that the list of what can go wrong is complete."""
+    declared = re.compile(
+        r"^class \w+\((?:\w+, )*(?:\w*Fault|Conflict|Forbidden|Invalid)\):", re.MULTILINE
+    )
+    elsewhere = [
+        name_of(path)
+        for path in python_files(*PRODUCT)
+        if path != ROOT / "config" / "faults.py" and declared.search(path.read_text())
+    ]
+
+    assert elsewhere == []

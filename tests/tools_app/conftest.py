@@ -1,0 +1,76 @@
+"""A data folder of its own for each test, and contexts to call tools in."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tenants.ids import uuid7
+from tools_app.folder import SessionFolder
+from tools_app.registry import ToolContext, find
+from tools_app.sandbox import LazySandbox, Limits
+from tools_app.sandbox.local import LocalSandbox
+
+needs_bwrap = pytest.mark.skipif(
+    shutil.which("bwrap") is None, reason="bubblewrap is not installed: apt install bubblewrap"
+)
+
+
+@pytest.fixture
+def data_dir(settings: Any) -> Iterator[Path]:
+    """Not pytest's own folder: nobody but its owner may pass that one."""
+    folder = Path(tempfile.mkdtemp(prefix="switchyard-")).resolve()
+    folder.chmod(0o711)
+    settings.DATA_DIR = folder
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def folder(data_dir: Path) -> SessionFolder:
+    return SessionFolder(workspace_id=uuid7(), session_id=uuid7())
+
+
+@pytest.fixture
+def files(folder: SessionFolder) -> Path:
+    return folder.make()
+
+
+@pytest.fixture
+def sandbox(folder: SessionFolder) -> LocalSandbox:
+    return LocalSandbox(folder=folder, limits=Limits())
+
+
+MakeContext = Callable[..., ToolContext]
+
+
+@pytest.fixture
+def make_context(folder: SessionFolder, sandbox: LocalSandbox) -> MakeContext:
+    def make(**given: Any) -> ToolContext:
+        known: dict[str, Any] = {
+            "workspace_id": folder.workspace_id,
+            "session_id": folder.session_id,
+            "agent_id": UUID(int=1),
+            "run_id": UUID(int=2),
+            "call_id": "call_1",
+            "sandbox": LazySandbox(lambda: sandbox),
+        }
+        return ToolContext(**(known | given))
+
+    return make
+
+
+@pytest.fixture
+def call(make_context: MakeContext) -> Callable[..., Any]:
+    """Call a tool by name in the session's context."""
+
+    def call(name: str, **arguments: Any) -> Any:
+        return find(name).call(arguments, make_context())
+
+    return call

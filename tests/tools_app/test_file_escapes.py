@@ -1,0 +1,186 @@
+"""No tool reaches a file outside the session's folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from config.faults import ToolFailed
+from tenants.ids import uuid7
+from tools_app.folder import SessionFolder, acting_gid, acting_uid
+
+SECRET = "the secret of somebody else"
+
+
+@pytest.fixture
+def outside(data_dir: Path) -> Path:
+    folder = data_dir / "outside"
+    folder.mkdir()
+    (folder / "secret.txt").write_text(SECRET)
+    return folder
+
+
+def all_ways(path: str) -> list[tuple[str, dict[str, str]]]:
+    return [
+        ("read", {"path": path}),
+        ("write", {"path": path, "content": "overwritten"}),
+        ("edit", {"path": path, "old": "secret", "new": "overwritten"}),
+    ]
+
+
+def refuses(call, path: str) -> None:
+    for name, arguments in all_ways(path):
+        with pytest.raises(ToolFailed) as told:
+            call(name, **arguments)
+        assert SECRET not in told.value.detail
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret.txt",
+        "a/../../secret.txt",
+        "/etc/passwd",
+        "//etc/passwd",
+        "~/secret.txt",
+        "~root/secret.txt",
+        "/workspace/../secret.txt",
+        "/workspace/..",
+        "/workspaces/secret.txt",
+        "..",
+        "./..//secret.txt",
+    ],
+)
+def test_a_path_cannot_lead_out(call, files, path):
+    (files / "a").mkdir()
+    (files.parent / "secret.txt").write_text(SECRET)
+
+    refuses(call, path)
+    with pytest.raises(ToolFailed):
+        call("list_directory", path=path)
+
+
+def test_a_link_to_a_file_is_not_followed(call, files, outside):
+    (files / "link.txt").symlink_to(outside / "secret.txt")
+
+    refuses(call, "link.txt")
+
+    assert (outside / "secret.txt").read_text() == SECRET
+
+
+def test_a_link_to_a_folder_is_not_followed(call, files, outside):
+    (files / "link").symlink_to(outside)
+    (files / "way").mkdir()
+    (files / "way" / "up").symlink_to("../..")
+
+    refuses(call, "link/secret.txt")
+    refuses(call, "way/up/secret.txt")
+    with pytest.raises(ToolFailed, match="is a link"):
+        call("list_directory", path="link")
+    with pytest.raises(ToolFailed, match="is a link"):
+        call("write", path="link/new.txt", content="x")
+    assert os.listdir(outside) == ["secret.txt"]
+
+
+def test_writing_to_a_second_name_leaves_the_other_name_alone(call, files, outside):
+    os.link(outside / "secret.txt", files / "second.txt")
+    os.chown(outside / "secret.txt", acting_uid(), acting_gid())
+
+    call("write", path="second.txt", content="mine")
+
+    assert (outside / "secret.txt").read_text() == SECRET
+    assert (files / "second.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of two owners")
+def test_a_second_name_of_a_file_of_another_owner_is_refused(call, files, outside):
+    os.link(outside / "secret.txt", files / "second.txt")
+
+    refuses(call, "second.txt")
+
+
+def test_sessions_do_not_see_each_other(call, folder, files):
+    other = SessionFolder(workspace_id=folder.workspace_id, session_id=uuid7())
+    (other.make() / "secret.txt").write_text(SECRET)
+
+    refuses(call, f"../../{other.session_id}/workspace/secret.txt")
+    refuses(call, str(other.files / "secret.txt"))
+    assert call("list_directory") == ". is empty."
+
+
+@contextmanager
+def swapping(swap: Callable[[], None]) -> Iterator[None]:
+    """Somebody swaps names, without pause, while the block runs."""
+    done = Event()
+
+    def go_on() -> None:
+        while not done.is_set():
+            swap()
+
+    swapper = Thread(target=go_on)
+    swapper.start()
+    try:
+        yield
+    finally:
+        done.set()
+        swapper.join()
+
+
+def answers(call, ways: list[tuple[str, dict[str, str]]], rounds: int) -> set[str]:
+    seen: set[str] = set()
+    for _ in range(rounds):
+        for name, arguments in ways:
+            try:
+                seen.add(call(name, **arguments))
+            except ToolFailed:
+                seen.add("refused")
+    return seen
+
+
+def test_swapping_a_folder_for_a_link_in_mid_walk_opens_no_way_out(call, files, outside):
+    inside = files / "swapped"
+    inside.mkdir()
+    (inside / "secret.txt").write_text("inside")
+    (files / "link").symlink_to(outside)
+
+    def swap() -> None:
+        os.rename(inside, files / "aside")
+        os.rename(files / "link", inside)
+        os.rename(inside, files / "link")
+        os.rename(files / "aside", inside)
+
+    ways = [
+        ("read", {"path": "swapped/secret.txt"}),
+        ("list_directory", {"path": "swapped"}),
+        ("edit", {"path": "swapped/secret.txt", "old": "i", "new": "i"}),
+    ]
+    (outside / "only_here.txt").touch()
+    with swapping(swap):
+        seen = answers(call, ways, rounds=150)
+
+    assert not any(SECRET in answer or "only_here" in answer for answer in seen)
+    assert {"refused", "inside"} <= seen
+    assert (outside / "secret.txt").read_text() == SECRET
+
+
+def test_swapping_a_file_for_a_link_opens_no_way_out(call, files, outside):
+    target = files / "swapped.txt"
+    target.write_text("inside")
+
+    def swap() -> None:
+        (files / "link").symlink_to(outside / "secret.txt")
+        os.rename(files / "link", target)
+        (files / "plain").write_text("inside")
+        os.rename(files / "plain", target)
+
+    with swapping(swap):
+        seen = answers(call, all_ways("swapped.txt"), rounds=150)
+
+    assert not any(SECRET in answer for answer in seen)
+    assert "refused" in seen
+    assert (outside / "secret.txt").read_text() == SECRET

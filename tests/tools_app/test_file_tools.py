@@ -1,0 +1,196 @@
+"""Reading, writing, editing and listing the files of a session."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from config.faults import ToolFailed
+from tools_app import reading
+from tools_app.folder import acting_uid
+
+
+def test_a_written_file_can_be_read(call, files):
+    assert call("write", path="notes/today.md", content="Zoë\n") == (
+        "Created notes/today.md (5 bytes)."
+    )
+    assert call("read", path="notes/today.md") == "Zoë\n"
+    assert call("write", path="notes/today.md", content="") == (
+        "Replaced notes/today.md (0 bytes)."
+    )
+    assert call("read", path="notes/today.md") == "[notes/today.md is empty]"
+
+
+def test_files_and_folders_belong_to_whoever_runs_the_commands(call, files):
+    call("write", path="a/b/c.txt", content="x")
+
+    for path in (files, files / "a", files / "a" / "b", files / "a" / "b" / "c.txt"):
+        assert path.stat().st_uid == acting_uid()
+    assert stat.S_IMODE(files.stat().st_mode) == 0o700
+
+
+def test_paths_as_commands_see_them_are_understood(call, files):
+    call("write", path="/workspace/a.txt", content="inside")
+
+    assert (files / "a.txt").read_text() == "inside"
+    assert call("read", path="./a.txt") == "inside"
+
+
+def test_a_range_of_lines_is_read_with_a_note_of_what_follows(call, files):
+    (files / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 101)))
+
+    assert call("read", path="long.txt", first_line=99) == (
+        "line 99\nline 100\n\n[lines 99-100, the end of the file]"
+    )
+    assert call("read", path="long.txt", first_line=2, lines=2) == (
+        "line 2\nline 3\n\n[lines 2-3; there is more, from first_line=4]"
+    )
+    assert call("read", path="long.txt", lines=100).endswith("line 100\n")
+    with pytest.raises(ToolFailed, match="fewer than 101 lines"):
+        call("read", path="long.txt", first_line=101)
+    with pytest.raises(ToolFailed, match="fewer lines than that"):
+        call("read", path="long.txt", first_line=200)
+
+
+def test_a_huge_line_is_cut_with_a_note(call, files):
+    (files / "huge.txt").write_bytes(b"x" * (reading.LARGEST_ANSWER * 3))
+
+    answer = call("read", path="huge.txt")
+
+    assert len(answer) < reading.LARGEST_ANSWER + 200
+    assert answer.endswith("[lines 1-1; the answer is full, line 1 may be cut]")
+
+
+def test_a_file_without_end_is_not_searched_for_ever(call, files, monkeypatch):
+    monkeypatch.setattr(reading, "FARTHEST", 1_000_000)
+    with (files / "sparse.bin").open("wb") as file:
+        file.write(b"a" * 10_000)
+        file.truncate(10_000_000_000)
+
+    with pytest.raises(ToolFailed, match="too large to look that far"):
+        call("read", path="sparse.bin", first_line=2)
+
+
+def test_a_binary_file_is_told_not_shown(call, files):
+    (files / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+
+    with pytest.raises(ToolFailed, match=r"logo.png is a binary file \(10 bytes\)"):
+        call("read", path="logo.png")
+    with pytest.raises(ToolFailed, match=r"logo.png is not a UTF-8 text file"):
+        call("edit", path="logo.png", old="PNG", new="GIF")
+
+
+def test_text_in_another_encoding_is_shown_as_far_as_it_goes(call, files):
+    (files / "old.txt").write_bytes("Grüße\n".encode("latin-1"))
+
+    assert call("read", path="old.txt") == "Gr\ufffd\ufffde\n"
+
+
+def test_an_edit_replaces_one_occurrence_and_keeps_the_mode(call, files):
+    script = files / "run.sh"
+    script.write_bytes(b"one\r\ntwo\r\n")
+    script.chmod(0o755)
+
+    assert call("edit", path="run.sh", old="two", new="2") == "Replaced 1 occurrence in run.sh."
+
+    assert script.read_bytes() == b"one\r\n2\r\n"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o755
+
+
+def test_an_ambiguous_edit_changes_nothing(call, files):
+    (files / "a.txt").write_text("x x x")
+
+    with pytest.raises(ToolFailed, match="occurs 3 times"):
+        call("edit", path="a.txt", old="x", new="y")
+    with pytest.raises(ToolFailed, match="does not occur"):
+        call("edit", path="a.txt", old="z", new="y")
+    assert (files / "a.txt").read_text() == "x x x"
+
+    call("edit", path="a.txt", old="x", new="y", replace_all=True)
+    assert (files / "a.txt").read_text() == "y y y"
+
+
+def test_an_edit_notices_that_the_file_was_changed_meanwhile(call, files, monkeypatch):
+    target = files / "a.txt"
+    target.write_text("before")
+    from tools_app.tools import files as tools
+
+    def change_then_encode(text):
+        target.write_text("changed by a command")
+        return text.encode()
+
+    monkeypatch.setattr(tools, "_encoded", change_then_encode)
+
+    with pytest.raises(ToolFailed, match="changed by somebody else"):
+        call("edit", path="a.txt", old="before", new="after")
+    assert target.read_text() == "changed by a command"
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_rest(call, files, monkeypatch):
+    call("write", path="a.txt", content="old")
+
+    def full(fd):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(ToolFailed, match=r"a.txt: No space left on device"):
+        call("write", path="a.txt", content="new")
+    assert os.listdir(files) == ["a.txt"]
+    assert (files / "a.txt").read_text() == "old"
+
+
+def test_a_folder_is_listed_with_folders_first(call, files):
+    (files / "b.txt").write_text("1234")
+    (files / "z").mkdir()
+    (files / "link").symlink_to("/etc/passwd")
+    os.mkfifo(files / "pipe")
+    (files / "new\nline").touch()
+
+    assert call("list_directory").splitlines() == [
+        "z/",
+        "b.txt (4 bytes)",
+        "link -> /etc/passwd",
+        "new\ufffdline (0 bytes)",
+        "pipe (not an ordinary file)",
+    ]
+    assert call("list_directory", path="z") == "z is empty."
+
+
+def test_a_long_listing_says_that_there_is_more(call, files):
+    for number in range(501):
+        (files / f"{number}.txt").touch()
+
+    lines = call("list_directory").splitlines()
+
+    assert len(lines) == 501
+    assert lines[-1] == "[… and more: only 500 are shown]"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "complaint"),
+    [
+        ("read", {"path": "missing.txt"}, "missing.txt: No such file or directory"),
+        ("read", {"path": "folder"}, "folder is a folder"),
+        ("read", {"path": "."}, ". is a folder"),
+        ("write", {"path": "folder", "content": ""}, "folder is a folder"),
+        ("write", {"path": "file.txt/x", "content": ""}, "file.txt: Not a directory"),
+        ("list_directory", {"path": "file.txt"}, "file.txt: Not a directory"),
+        ("read", {"path": "pipe"}, "pipe is not an ordinary file"),
+        ("read", {"path": "a\0b"}, "not a path that can exist"),
+        ("read", {"path": "a\ud800"}, "not a path that can exist"),
+        ("read", {"path": "x" * 300}, "not a path that can exist"),
+        ("write", {"path": "x/" * 100 + "y", "content": ""}, "not a path that can exist"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_words(call, files, name, arguments, complaint):
+    (files / "folder").mkdir()
+    (files / "file.txt").touch()
+    os.mkfifo(files / "pipe")
+
+    with pytest.raises(ToolFailed) as told:
+        call(name, **arguments)
+
+    assert complaint in told.value.detail

@@ -1,0 +1,39 @@
+"""The named sets of tools that an agent starts from."""
+
+from __future__ import annotations
+
+DEFAULT_PROFILE = "coding"
+
+#: Names and groups. Time tools change nothing, so every profile tells the time; waiting holds a
+#: lane, so the smallest one does without it. MCP and custom tools were added by somebody on
+#: purpose and ask by default, so only the smallest profile leaves them out. `exec` is part of
+#: coding work and always asks until a rule of the agent says otherwise.
+PROFILES: dict[str, tuple[str, ...]] = {
+    "minimal": (
+        "read",
+        "web_search",
+        "web_fetch",
+        "memory_search",
+        "memory_get",
+        "current_time",
+    ),
+    "coding": (
+        "group:filesystem",
+        "group:web",
+        "group:memory",
+        "group:exec",
+        "group:time",
+        "group:mcp",
+        "group:custom",
+    ),
+    "messaging": (
+        "read",
+        "group:messaging",
+        "group:web",
+        "group:memory",
+        "group:time",
+        "group:mcp",
+        "group:custom",
+    ),
+    "full": ("*",),
+}
