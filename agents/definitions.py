@@ -98,7 +98,7 @@ def version_by_id(version_id: UUID) -> AgentVersion:
 
     A version never changes and is kept; its environment may, so it is at most seconds old.
     """
-    version = _kept_version(version_id)
+    version = copy(_kept_version(version_id))
     if version.environment_id:
         version.environment = recent_environment(version.environment_id)
     return version

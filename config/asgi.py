@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 
+import django
 from channels.routing import ProtocolTypeRouter
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
-http = get_asgi_application()
+django.setup(set_prefix=False)
 
 # Only now are the apps loaded that these name.
+from config.one_thread import OneThreadHandler
 from config.sockets import socket_router
 from tenants.socket_identity import SocketIdentity
 
-application = ProtocolTypeRouter({"http": http, "websocket": SocketIdentity(socket_router())})
+application = ProtocolTypeRouter(
+    {"http": OneThreadHandler(), "websocket": SocketIdentity(socket_router())}
+)

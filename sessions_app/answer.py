@@ -10,7 +10,7 @@ from uuid import UUID
 
 from agents.models_catalog import cost_of
 from agents.provider_keys import provider_for
-from agents.providers.base import Delta, ModelRequest, TextDelta, TextState, ToolCall, Usage
+from agents.providers.base import Delta, ModelRequest, TextDelta, TextState, Tick, ToolCall, Usage
 from agents.providers.estimate import estimate_tokens
 from config.faults import ContextOverflow, ProviderFault, ProviderUnavailable
 from sessions_app.context import build_request
@@ -50,6 +50,8 @@ class Answer:
                 self.calls.append(delta)
             case Usage():
                 self.usage = delta
+            case Tick():
+                pass
 
 
 def ask_model(turn: Turn) -> Answer:
@@ -93,13 +95,13 @@ def _ask_patiently(turn: Turn, provider: str, model: str) -> Answer:
 
 def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
     """Take the answer as it comes. No database connection is held meanwhile."""
-    source = provider_for(turn.workspace_id, answer.provider, turn.seconds_left)
+    source = provider_for(turn.workspace_id, answer.provider)
     let_go()
     reached("before_model_call")
     stream = source.stream(request)
     with pump().writing(turn.claim, answer.event_id) as draft, closing(stream):  # type: ignore[type-var]
         for delta in stream:
-            turn.sign.check()
+            turn.check_time()
             answer.take(delta, draft)
     turn.sign.check()
     if not answer.text and not answer.calls:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from uuid import UUID
 
 import orjson
-
 from django.db import transaction
 from django.utils import timezone
 

@@ -8,8 +8,6 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from tools_app.selection import Decision, effective_policy
-
 from agents.definitions import version_by_id
 from agents.limits import Limits
 from agents.models import AgentVersion
@@ -19,6 +17,7 @@ from sessions_app.lanes import Claim
 from sessions_app.statements import row
 from sessions_app.stopping import StopSign
 from tools_app.registry import Tool, registry
+from tools_app.selection import Decision, effective_policy
 
 LOAD = """
 SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.snapshot_seq, s.created_by_id,
@@ -87,9 +86,17 @@ class Turn:
     def seconds_left(self) -> float:
         return self.limits.max_seconds - (time.monotonic() - self.spent.started)
 
+    def check_time(self) -> None:
+        """Raise if the run was told to stop, or has taken as long as it may."""
+        self.sign.check()
+        if self.seconds_left <= 0:
+            raise LimitReached(
+                f"This run reached its limit of {self.limits.max_seconds:,} seconds."
+            )
+
     def check_bounds(self) -> None:
         """Raise the limit that this run has reached, if any."""
-        self.sign.check()
+        self.check_time()
         limits, spent = self.limits, self.spent
         tokens = spent.input_tokens + spent.output_tokens
         for name, used, bound in (
@@ -99,8 +106,6 @@ class Turn:
         ):
             if used >= bound:
                 raise LimitReached(f"This run reached its limit of {bound:,} {name}.")
-        if self.seconds_left <= 0:
-            raise LimitReached(f"This run reached its limit of {limits.max_seconds:,} seconds.")
 
     def policy_json(self) -> dict[str, Any]:
         return {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 
 import structlog
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
+from django.utils.functional import LazyObject
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -62,7 +64,12 @@ def principal_by_key(request: HttpRequest) -> Principal | None:
 def principal_of(request: HttpRequest | Request) -> Principal:
     """Who acts in this request. The one question that every HTTP door asks."""
     plain = request._request if isinstance(request, Request) else request
-    return getattr(plain, "principal", NOBODY)
+    found = getattr(plain, "principal", NOBODY)
+    if isinstance(found, LazyObject):
+        # The thing itself, as it may be kept, copied and used where nothing can be looked up.
+        found = copy(found) if bool(found) else NOBODY  # bool() looks it up
+        plain.principal = found  # type: ignore[union-attr]
+    return found
 
 
 class KeyAuthentication(BaseAuthentication):

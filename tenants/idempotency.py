@@ -31,6 +31,7 @@ from config.problems import is_program, problem_response
 from tenants.access import Principal
 from tenants.authentication import principal_by_key, principal_of
 from tenants.models import IdempotentAnswer
+from tenants.throttle import spend_as
 
 LIFE = timedelta(days=1)
 #: A first request that has not answered for so long has died.
@@ -82,6 +83,7 @@ class IdempotencyMiddleware:
                 return self.get_response(request)
             began = claim(ticket)
             if began is None:
+                charge(principal)
                 return replay(ticket)
         except Unauthenticated:
             return self.get_response(request)
@@ -138,6 +140,13 @@ def claim(ticket: Ticket) -> datetime | None:
         )
         row = cursor.fetchone()
     return row[0] if row else None
+
+
+def charge(principal: Principal) -> None:
+    """A repetition counts like any request, though no view sees it."""
+    allowance = spend_as(principal)
+    if allowance.wait:
+        raise TooManyRequests(retry_after=allowance.wait)
 
 
 def replay(ticket: Ticket) -> HttpResponse:

@@ -21,10 +21,10 @@ from tools_app.folder import SessionFolder, acting_gid, acting_uid
 MOUNTED_AT = "/workspace"
 DEEPEST = 64
 LONGEST_NAME = 255
-OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
-OPEN_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def split(path: str) -> tuple[str, ...]:
@@ -72,12 +72,15 @@ def open_file(folder: SessionFolder, path: str) -> Iterator[BufferedReader]:
     names = split(path)
     if not names:
         raise ToolFailed(f"{path or '.'} is a folder.")
-    with open_folder(folder, names[:-1]) as parent:
-        with _told(path, parent, names[-1]):
-            opened = os.fdopen(os.open(names[-1], OPEN_FILE, dir_fd=parent), "rb")
-        with opened:
-            _check_ordinary(path, os.fstat(opened.fileno()))
-            yield opened
+    with open_folder(folder, names[:-1]) as parent, _told(path, parent, names[-1]):
+        fd = os.open(names[-1], OPEN_FILE, dir_fd=parent)
+    try:
+        _check_ordinary(path, os.fstat(fd))
+    except ToolFailed:
+        os.close(fd)
+        raise
+    with os.fdopen(fd, "rb") as opened:
+        yield opened
 
 
 def write_file(

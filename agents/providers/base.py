@@ -89,7 +89,12 @@ class Usage:
     cached_tokens: int = 0
 
 
-Delta: TypeAlias = TextDelta | TextState | ToolCall | Usage
+@dataclass(frozen=True, kw_only=True)
+class Tick:
+    """Nothing came for a moment: a chance to stop waiting."""
+
+
+Delta: TypeAlias = TextDelta | TextState | ToolCall | Usage | Tick
 
 
 class Provider(Protocol):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import httpx2
 import openai
+from openai._response import APIResponse
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
 
@@ -17,6 +19,7 @@ from agents.providers.names import names_by_wire_name
 from agents.providers.openai_calls import CallAssembly
 from agents.providers.openai_failures import VENDOR, faults, refused_option
 from agents.providers.openai_messages import body_of
+from agents.providers.openai_stream import chunks_of
 from agents.providers.pool import CONNECT_SECONDS
 from config.faults import ProviderRejected
 
@@ -91,14 +94,21 @@ class OpenAIProvider:
                 for _ in chunks:
                     break
 
-    def _open(self, body: dict[str, Any]) -> openai.Stream[ChatCompletionChunk]:
-        """Start the stream, leaving out what the server refuses to know."""
+    @contextmanager
+    def _open(self, body: dict[str, Any]) -> Iterator[Iterator[ChatCompletionChunk]]:
+        """The chunks of an answer; leaving the block early hangs up."""
+        with ExitStack() as opened:
+            response = self._send(body, opened)
+            yield chunks_of(response.iter_bytes(), response.http_request)
+
+    def _send(self, body: dict[str, Any], opened: ExitStack) -> APIResponse[Any]:
+        """Send the request, leaving out what the server refuses to know."""
         for option in [one for one in OPTIONAL if (body["model"], one) in self._refused]:
             _leave_out(body, option)
+        completions = self._client.chat.completions.with_streaming_response
         while True:
             try:
-                stream = self._client.chat.completions.create(**body)
-                return cast(openai.Stream[ChatCompletionChunk], stream)
+                return opened.enter_context(completions.create(**body))
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 refused = refused_option(error, [one for one in OPTIONAL if one in body])
                 if refused is None:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from agents.providers.base import Provider
 from agents.providers.pool import shared_client
+from agents.providers.reading import ReadApart
 from config import env
 from config.faults import Invalid, ProviderNotConfigured
 
@@ -129,7 +130,8 @@ def build_provider(
     if not factory.needs_key:
         return factory.build(connection)
     # The pool is named in the key: a forked child has a new one, so it never gets its parent's.
-    return _kept(name, replace(connection, http_client=http_client or shared_client()))
+    kept = _kept(name, replace(connection, http_client=http_client or shared_client()))
+    return ReadApart(kept)
 
 
 def check_connection(

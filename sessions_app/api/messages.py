@@ -29,7 +29,7 @@ class MessagesView(SessionDoor):
         session = self.find(session_id)
         place = Place.in_request(request)
         said = read_history(session, after=place.after, limit=place.limit + 1)
-        return log_page(request, place, [MessageSerializer(one).data for one in said])
+        return log_page(request, place, list(MessageSerializer(said, many=True).data))
 
     @extend_schema(
         operation_id="sessions_messages_create",

@@ -10,6 +10,7 @@ from config.faults import Unauthenticated
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tenants.models import ApiKey, Membership
+from tenants.pages.curl import talk
 from tenants.pages.steps import todos
 
 
@@ -28,6 +29,6 @@ def home(request: HttpRequest) -> HttpResponse:
         "role": principal.role,
         "member_count": Membership.objects.for_workspace(workspace_id).count(),
         "key_count": ApiKey.objects.for_workspace(workspace_id).valid().count(),
-        "origin": request.build_absolute_uri("/").rstrip("/"),
+        "curl": talk(request, workspace_id),
     }
     return render(request, "pages/home.html", context)

@@ -16,6 +16,7 @@ from tenants.authentication import principal_of
 from tenants.ids import uuid7
 from tenants.keys import issue_key, revoke_key
 from tenants.models import ApiKey
+from tenants.pages.curl import look, talk
 from tenants.pages.forms import KeyForm
 
 #: Forms that already made a key, in the session. A reload must not make a second one.
@@ -60,8 +61,13 @@ def key_new(request: HttpRequest) -> HttpResponse:
         expires_at=form.expires_at(),
         created_by=principal.user,
     )
-    context = {"issued": issued, "origin": request.build_absolute_uri("/").rstrip("/")}
-    return render(request, "pages/key_made.html", context)
+    may_run = issued.key.scope != ApiKey.Scope.READ
+    curl = (
+        talk(request, workspace_id, secret=issued.secret)
+        if may_run
+        else look(request, secret=issued.secret)
+    )
+    return render(request, "pages/key_made.html", {"issued": issued, "curl": curl})
 
 
 def spend(request: HttpRequest, once: str) -> bool:

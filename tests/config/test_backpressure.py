@@ -38,18 +38,17 @@ class Server:
         client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
         return client
 
-    def report(self) -> tuple[int, str]:
+    def sent(self) -> int:
+        """How many pieces the application could send."""
         with self.request("/report", "Connection: close\r\n") as client:
-            body = read_all(client).rpartition(b"\r\n\r\n")[2].decode()
-        sent, _, ended = body.partition(" ")
-        return int(sent), ended
+            return int(read_all(client).rpartition(b"\r\n\r\n")[2])
 
     def settled(self) -> int:
         """How many pieces were sent, once no more are."""
         before, sent = -1, 0
         while sent != before or sent == 0:
             time.sleep(0.5)
-            before, (sent, _) = sent, self.report()
+            before, sent = sent, self.sent()
         return sent
 
 
@@ -94,7 +93,6 @@ def test_a_client_that_does_not_read_stops_the_sender_and_loses_nothing(headers)
 @pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
 def test_a_client_that_never_reads_is_cut_off(headers):
     with running(STUCK_SECONDS="0.5") as server, server.request("/flood", headers) as client:
-        while server.report()[0] < PIECES:
+        while server.sent() < PIECES:
             time.sleep(0.1)
-        with pytest.raises(OSError, match="reset"):
-            read_all(client)
+        assert len(read_all(client)) < MOST_BUFFERED

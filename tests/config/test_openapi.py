@@ -63,9 +63,7 @@ def test_every_post_may_carry_an_idempotency_key(schema):
 
 
 @pytest.mark.parametrize("accept", ["application/vnd.oai.openapi", "application/json"])
-def test_the_document_is_served_to_anybody_and_made_once(
-    client, accept, django_assert_num_queries
-):
+def test_the_document_is_served_to_anybody_and_made_once(client, accept, django_assert_num_queries):
     first = client.get("/api/schema/", headers={"Accept": accept})
 
     assert first.status_code == 200

@@ -22,7 +22,9 @@ def test_the_clients_own_id_is_kept(client):
     assert answer.json()["request_id"] == "trace-42/a.b"
 
 
-@pytest.mark.parametrize("odd", ["", "short", "x" * 129, "with space in it", '{"a":1}', "<script>x"])
+@pytest.mark.parametrize(
+    "odd", ["", "short", "x" * 129, "with space in it", '{"a":1}', "<script>x"]
+)
 def test_an_odd_id_is_replaced(client, odd):
     answer = client.get("/api/v1/me/", headers={"X-Request-ID": odd})
 

@@ -115,7 +115,7 @@ def test_a_form_without_its_token_is_refused_with_a_page(owner):
 
 @pytest.mark.parametrize(
     ("host", "insecure", "secure"),
-    [("127.0.0.1", None, "False"), ("0.0.0.0", None, "True"), ("0.0.0.0", "1", "False")],
+    [("127.0.0.1", None, "False"), ("192.0.2.1", None, "True"), ("192.0.2.1", "1", "False")],
 )
 def test_cookies_are_secure_beyond_localhost(tmp_path, host, insecure, secure):
     code = "from django.conf import settings as s; print(s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"

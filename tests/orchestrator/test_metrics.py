@@ -46,4 +46,6 @@ def test_the_bearer_of_the_token_may(client, settings):
 def test_an_unset_token_opens_nothing(client, settings):
     settings.METRICS_TOKEN = ""
 
-    assert client.get("/metrics", headers={"Authorization": "Bearer "}, **OUTSIDE).status_code == 403
+    assert (
+        client.get("/metrics", headers={"Authorization": "Bearer "}, **OUTSIDE).status_code == 403
+    )

@@ -16,6 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from tenants.buckets import LEAST_BURST, buckets
 from tenants.idempotency import LIFE, STALE, forget_old_answers
 from tenants.models import ApiKey, IdempotentAnswer
 from tests.conftest import key_client
@@ -166,6 +167,15 @@ def test_a_key_that_was_revoked_gets_no_old_answer(api):
     ApiKey.objects.update(revoked_at=timezone.now())
 
     assert post(api).status_code == 401
+
+
+def test_repetitions_are_throttled_like_any_request(api, settings):
+    settings.REQUESTS_PER_MINUTE = 1
+    buckets.empty()
+    statuses = [post(api).status_code for _ in range(LEAST_BURST + 2)]
+    buckets.empty()
+
+    assert (statuses[0], statuses[-1]) == (201, 429)
 
 
 @pytest.mark.parametrize("word", ["", "x" * 256])

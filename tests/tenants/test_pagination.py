@@ -22,7 +22,9 @@ def many(api, workspace):
     ApiKey.objects.update(created_at=moment)
     ApiKey.objects.filter(name="k0").update(created_at=moment - timedelta(days=1))
     ApiKey.objects.filter(name="k8").update(created_at=moment + timedelta(days=1))
-    return [str(pk) for pk in ApiKey.objects.order_by("-created_at", "-pk").values_list("pk", flat=True)]
+    return [
+        str(pk) for pk in ApiKey.objects.order_by("-created_at", "-pk").values_list("pk", flat=True)
+    ]
 
 
 def ids(page) -> list[str]:

@@ -66,7 +66,12 @@ def test_a_cookie_works_from_an_own_page(cookie, workspace, owner):
 
 @pytest.mark.parametrize(
     "origin",
-    ["https://evil.example", "https://yard.example.evil.example", "null", "https://yard.example:99"],
+    [
+        "https://evil.example",
+        "https://yard.example.evil.example",
+        "null",
+        "https://yard.example:99",
+    ],
 )
 def test_a_cookie_from_another_site_is_nobody(cookie, origin):
     assert principal_of_scope(scope(cookie=cookie, origin=origin)) == NOBODY

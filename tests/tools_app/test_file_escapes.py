@@ -12,6 +12,7 @@ import pytest
 
 from config.faults import ToolFailed
 from tenants.ids import uuid7
+from tools_app.files import split
 from tools_app.folder import SessionFolder, acting_gid, acting_uid
 
 SECRET = "the secret of somebody else"
@@ -63,6 +64,12 @@ def test_a_path_cannot_lead_out(call, files, path):
     refuses(call, path)
     with pytest.raises(ToolFailed):
         call("list_directory", path=path)
+
+
+@pytest.mark.parametrize("path", ["a\ud800", "a\0b"])
+def test_a_name_that_the_system_cannot_take_is_refused(path):
+    with pytest.raises(ToolFailed, match="not a path that can exist"):
+        split(path)
 
 
 def test_a_link_to_a_file_is_not_followed(call, files, outside):

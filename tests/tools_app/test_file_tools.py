@@ -180,7 +180,7 @@ def test_a_long_listing_says_that_there_is_more(call, files):
         ("list_directory", {"path": "file.txt"}, "file.txt: Not a directory"),
         ("read", {"path": "pipe"}, "pipe is not an ordinary file"),
         ("read", {"path": "a\0b"}, "not a path that can exist"),
-        ("read", {"path": "a\ud800"}, "not a path that can exist"),
+        ("read", {"path": "a\ud800"}, "path: Input should be a valid string"),
         ("read", {"path": "x" * 300}, "not a path that can exist"),
         ("write", {"path": "x/" * 100 + "y", "content": ""}, "not a path that can exist"),
     ],

@@ -52,6 +52,8 @@ class Answer:
     delay: float = 0.0
     #: Drop the connection after this many chunks.
     cut_after: int | None = None
+    #: Send everything, the vendor's last word included, and then drop the connection.
+    cut_at_end: bool = False
     #: Send this many chunks and an orderly end of the body, but no word that it is done.
     end_after: int | None = None
     #: After the first chunk, wait for this before going on.

@@ -47,6 +47,7 @@ class Exchange(BaseHTTPRequestHandler):
         super().setup()
         self.wire = cast("WireServer", self.server).wire
         self.wire.connections.add(self.connection)
+        self.wire.opened += 1
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def do_GET(self) -> None:
@@ -123,11 +124,14 @@ class Exchange(BaseHTTPRequestHandler):
                 self.wfile.write(b"0\r\n\r\n")
                 return
             self._pause(answer.delay)
-            self._write(f"data: {json.dumps(chunk)}\r\n\r\n")
+            self._write(f"data: {json.dumps(chunk, ensure_ascii=self.wire.ESCAPES)}\r\n\r\n")
             while number == 0 and answer.hold and not answer.hold.is_set():
                 self._pause(0.02)
         if end:
             self._write(end)
+        if answer.cut_at_end:
+            self._drop()
+            return
         self.wfile.write(b"0\r\n\r\n")
 
     def _write(self, text: str) -> None:

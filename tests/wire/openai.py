@@ -25,6 +25,7 @@ class OpenAIWire(Wire):
     """
 
     PREFIX: ClassVar[str] = "/v1"
+    ESCAPES: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
@@ -25,6 +26,8 @@ class Wire:
 
     #: Added to the address that clients are given.
     PREFIX: ClassVar[str] = ""
+    #: Whether the vendor sends characters beyond ASCII as escapes.
+    ESCAPES: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -41,6 +44,8 @@ class Wire:
         self._lock = Lock()
         self.closing = Event()
         self.connections: set[socket.socket] = set()
+        #: How many connections clients have opened so far.
+        self.opened = 0
 
     def say(self, *replies: Reply) -> None:
         """Add replies to the end of the script."""
@@ -96,3 +101,8 @@ class WireServer(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 1024
     wire: Wire
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients may leave at any time; anything else is a fault of the test."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]

@@ -199,6 +199,21 @@ def test_an_answer_may_take_longer_than_the_timeout_if_it_keeps_talking(vendor: 
         assert len(hear(vendor.provider(wire, timeout=0.6), vendor.request("hi")).pieces) == 12
 
 
+def test_one_connection_serves_one_request_after_the_other(vendor: Vendor):
+    with vendor.wire() as wire:
+        provider = vendor.provider(wire)
+        for _ in range(5):
+            hear(provider, vendor.request("hi"))
+
+    assert wire.opened == 1
+
+
+def test_an_answer_may_hold_characters_that_look_like_line_ends(vendor: Vendor):
+    text = "one\u2028two\x85three\r\nfour\x0b"
+    with vendor.wire([Answer(text=(text,))]) as wire:
+        assert hear(vendor.provider(wire), vendor.request("hi")).text == text
+
+
 def test_many_threads_share_one_provider(vendor: Vendor):
     with vendor.wire(otherwise=Answer(text=("a ", "b"), delay=0.05)) as wire:
         provider = vendor.provider(wire)

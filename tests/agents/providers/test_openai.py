@@ -127,6 +127,11 @@ def test_usage_is_sent_once_and_last():
     assert kinds == ["TextDelta", "TextDelta", "Usage"]
 
 
+def test_a_connection_that_breaks_after_the_last_word_does_not_spoil_the_answer():
+    with OpenAIWire([Answer(text=("whole",), cut_at_end=True)]) as wire:
+        assert hear(provider_for(wire), ask("hi")).text == "whole"
+
+
 def test_a_filtered_answer_without_content_is_refused():
     with OpenAIWire([Answer(finish="content_filter")]) as wire:
         provider = provider_for(wire)

@@ -1,0 +1,105 @@
+"""What can be typed after `manage.py agent`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import NoReturn
+from uuid import UUID
+
+from django.core.management.base import CommandError, CommandParser
+
+from sessions_app.cli import agents, logs, orchestrator, sessions
+from sessions_app.cli.desk import Act
+from sessions_app.models import Run
+
+
+class OneLineParser(CommandParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        if not self.called_from_command_line:
+            raise CommandError(f"Error: {message}")
+        self.exit(2, f"{self.prog}: {message}. Add --help to see what can be typed.\n")
+
+
+def session_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not the id of a session") from None
+
+
+def at_least_one(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+class Commands:
+    """Adds commands that all take --workspace and --json."""
+
+    def __init__(self, parser: ArgumentParser, name: str) -> None:
+        self._parsers = parser.add_subparsers(
+            dest=name, required=True, metavar="COMMAND", parser_class=OneLineParser
+        )
+
+    def group(self, name: str, about: str) -> Commands:
+        return Commands(self._parsers.add_parser(name, help=about, description=about), name)
+
+    def add(self, name: str, act: Act) -> ArgumentParser:
+        about = act.__doc__ or ""
+        parser = self._parsers.add_parser(name, help=about, description=about)
+        parser.set_defaults(act=act)
+        parser.add_argument("--workspace", help="its name or slug; default: the first one")
+        parser.add_argument("--json", action="store_true", help="write JSON, one object a line")
+        return parser
+
+
+def add_commands(parser: ArgumentParser) -> None:
+    commands = Commands(parser, "command")
+    commands.add("list", agents.list_agents)
+    spawn = commands.add("spawn", agents.spawn)
+    spawn.add_argument("--name", required=True)
+    spawn.add_argument("--provider")
+    spawn.add_argument("--model")
+    spawn.add_argument("--system-prompt")
+    _add_session_commands(commands.group("session", "Talk to one session."))
+    _about_session(commands.add("wake", sessions.wake))
+    loop = commands.add("orchestrator", orchestrator.orchestrate)
+    loop.add_argument("--agent", help="only sessions of this agent: its id or name")
+    loop.add_argument("--watch", action="store_true", help="go on and wait for more")
+    loop.add_argument("--stop-when-idle", action="store_true", help="end when nothing is due")
+    loop.add_argument("--max-cycles", type=at_least_one, help="look at most so often")
+
+
+def _add_session_commands(commands: Commands) -> None:
+    create = commands.add("create", sessions.create)
+    create.add_argument("--agent", required=True, help="its id or exact name")
+    create.add_argument("--key", help="the same agent and key give the same session")
+    create.add_argument("--environment", help="its id or name")
+    create.add_argument("--title", default="")
+    send = _about_session(commands.add("send", sessions.send))
+    send.add_argument("--message", required=True)
+    send.add_argument("--on-busy", choices=Run.OnBusy.values, default=Run.OnBusy.FOLLOWUP.value)
+    send.add_argument("--wait", action="store_true", help="write the answer")
+    send.add_argument("--timeout", type=float, help="wait at most so many seconds")
+    stop = _about_session(commands.add("interrupt", sessions.interrupt))
+    stop.add_argument("--note", default="")
+    _about_session(commands.add("status", sessions.status))
+    events = _about_session(commands.add("events", logs.events))
+    events.add_argument("--after", type=int, default=0, help="begin after this seq")
+    events.add_argument("--follow", action="store_true", help="go on until Ctrl-C")
+    _about_session(commands.add("export", logs.write_export))
+    confirm = _about_session(commands.add("confirm-tool", sessions.confirm_tool))
+    confirm.add_argument("--request", required=True, help="the id of the call")
+    confirm.add_argument("--decision", required=True, choices=["allow", "deny"])
+    confirm.add_argument("--note", default="")
+    result = _about_session(commands.add("custom-tool-result", sessions.custom_tool_result))
+    result.add_argument("--request", required=True, help="the id of the call")
+    result.add_argument("--output", required=True)
+    result.add_argument("--error", action="store_true", help="the output says what went wrong")
+
+
+def _about_session(parser: ArgumentParser) -> ArgumentParser:
+    parser.add_argument("--session", required=True, type=session_id)
+    return parser

@@ -1,0 +1,25 @@
+"""The runtime from the command line: agents, sessions, messages, logs, and a local orchestrator."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.faults import Fault
+from sessions_app.cli.desk import open_desk
+from sessions_app.cli.parser import add_commands
+
+
+class Command(BaseCommand):
+    help = "Make agents, talk to their sessions, and run what is due without workers."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_commands(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            options["act"](open_desk(options, self.stdout.write))
+        except Fault as fault:
+            raise CommandError(" ".join(fault.detail.split())) from fault

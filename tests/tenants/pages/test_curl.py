@@ -1,0 +1,53 @@
+"""The command that a newcomer pastes into a terminal."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+from django.db.models.functions import Now
+from django.test import RequestFactory
+from rest_framework.test import APIClient
+
+from agents.definitions import change_agent, find_agent
+from agents.models import Agent
+from tenants.pages.curl import look, talk
+
+
+@pytest.fixture
+def request_here(rf: RequestFactory):
+    return rf.get("/")
+
+
+def send(api: APIClient, words: list[str]) -> int:
+    """What the server answers to the words of a shell line."""
+    assert words[0] == "curl"
+    path = words[1].removeprefix("http://testserver")
+    if "-d" in words:
+        body = json.loads(words[words.index("-d") + 1])
+        return api.post(path, body, format="json").status_code
+    return api.get(path).status_code
+
+
+def test_the_command_reaches_an_agent_as_it_stands(api, workspace, request_here):
+    words = shlex.split(talk(request_here, workspace.pk))
+
+    assert send(api, words) == 202
+    assert "x-api-key: YOUR_KEY" in words
+
+
+def test_an_agent_with_quotes_in_its_name_breaks_no_shell(api, workspace, request_here):
+    change_agent(find_agent(workspace.pk, "Concierge"), {"name": """O'Neil "the" $HOME"""})
+    command = talk(request_here, workspace.pk)
+    assert "Neil" in command
+
+    assert send(api, shlex.split(command)) == 202
+
+
+def test_without_an_agent_the_command_lists_them(api, workspace, request_here):
+    Agent.objects.update(archived_at=Now())
+    command = talk(request_here, workspace.pk)
+
+    assert command == look(request_here)
+    assert send(api, shlex.split(command)) == 200

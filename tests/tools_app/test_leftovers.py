@@ -1,0 +1,111 @@
+"""What an older holder of a session left running is ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.tools_app.conftest import needs_bwrap
+from tools_app.folder import SessionFolder
+from tools_app.sandbox import kill_leftovers
+from tools_app.sandbox.watch import started_at
+
+pytestmark = needs_bwrap
+
+WORKER = """
+import os, sys
+from uuid import UUID
+import django
+django.setup()
+from tools_app.folder import SessionFolder
+from tools_app.sandbox import provision
+folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
+provision(None, folder).execute("touch running; sleep 600", seconds=600)
+"""
+
+
+def until(condition, seconds: float = 60):
+    """Wait for something that another process does."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("It did not happen.")
+
+
+@contextmanager
+def worker(folder: SessionFolder, data_dir: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A process with a command in its sandbox, and the pid of the sandbox's first process."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WORKER, str(folder.workspace_id), str(folder.session_id)],
+        env={**os.environ, "DATA_DIR": str(data_dir)},
+    )
+    try:
+        until((folder.files / "running").exists)
+        (marker,) = os.listdir(data_dir / "sandboxes")
+        yield process, int(marker.split(".")[1])
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_paused_workers_command_is_ended(folder, data_dir):
+    with worker(folder, data_dir) as (process, pid):
+        process.send_signal(signal.SIGSTOP)
+        assert started_at(pid)
+
+        assert kill_leftovers(folder.session_id) == 1
+
+        until(lambda: started_at(pid) is None)
+
+
+def test_a_killed_workers_command_ends_with_it(folder, data_dir):
+    with worker(folder, data_dir) as (process, pid):
+        process.kill()
+
+        until(lambda: started_at(pid) is None)
+        assert kill_leftovers(folder.session_id) == 0
+
+
+def test_other_sessions_and_other_processes_are_left_alone(folder, data_dir):
+    with worker(folder, data_dir) as (_, pid):
+        other = SessionFolder(workspace_id=folder.workspace_id, session_id=folder.workspace_id)
+        (marker,) = os.listdir(data_dir / "sandboxes")
+        # The same pid, but of a process that began at another time.
+        stale = marker.replace(str(folder.session_id), str(other.session_id))
+        begun = started_at(pid)
+        (data_dir / "sandboxes" / stale.replace(f".{begun}.", f".{begun - 1}.")).touch()
+
+        assert kill_leftovers(other.session_id) == 0
+        assert started_at(pid) == begun
+
+
+def test_a_finished_command_leaves_no_marker(sandbox, data_dir):
+    sandbox.execute("true", seconds=60)
+
+    assert os.listdir(data_dir / "sandboxes") == []
+    assert kill_leftovers(sandbox.folder.session_id) == 0
+
+
+def test_a_session_that_never_ran_a_command_costs_nothing(folder):
+    assert kill_leftovers(folder.session_id) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+def test_destroying_a_sandbox_ends_what_runs_in_it(folder, data_dir):
+    from tools_app.sandbox import provision
+
+    with worker(folder, data_dir) as (process, pid):
+        provision(None, folder).destroy()
+
+        until(lambda: started_at(pid) is None)
+        assert process.wait(60) == 0

@@ -1,0 +1,337 @@
+"""Commands run, are bounded, and leave nothing running."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from threading import Event, Timer
+
+import pytest
+
+from agents.models import Environment
+from config.faults import SandboxUnavailable, ToolFailed, ToolStopped
+from tests.tools_app.conftest import needs_bwrap
+from tools_app.folder import acting_uid
+from tools_app.registry import find
+from tools_app.sandbox import LazySandbox, Limits, host, provision, seccomp
+from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.output import KEPT, Output
+
+pytestmark = needs_bwrap
+#: Long enough that a command never ends by it, short enough that a broken test does.
+PATIENCE = 60
+
+
+def alive(marker: str) -> list[str]:
+    """Command lines on this machine that hold the marker."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if marker in line and str(os.getpid()) != entry.name:
+            found.append(line)
+    return found
+
+
+def limited(sandbox: LocalSandbox, **limits: int) -> LocalSandbox:
+    return LocalSandbox(folder=sandbox.folder, limits=Limits(**limits))
+
+
+def test_a_command_returns_its_output_and_exit_code(sandbox):
+    result = sandbox.execute("echo out; echo err >&2; exit 3", seconds=PATIENCE)
+
+    assert (result.exit_code, result.output) == (3, "out\nerr\n")
+    assert not result.timed_out
+
+
+def test_a_command_killed_by_a_signal_says_so(sandbox):
+    assert sandbox.execute("kill -SEGV $$", seconds=PATIENCE).exit_code == 128 + 11
+
+
+def test_files_stay_between_commands_and_are_shared_with_the_file_tools(sandbox, call, files):
+    call("write", path="in.txt", content="from a tool")
+
+    result = sandbox.execute("cat in.txt; pwd; echo from a command > out.txt", seconds=PATIENCE)
+
+    assert result.output == "from a tool/workspace\n"
+    assert call("read", path="out.txt") == "from a command\n"
+    assert call("edit", path="out.txt", old="a command", new="an edit")
+    assert sandbox.execute("cat out.txt", seconds=PATIENCE).output == "from an edit\n"
+    assert (files / "out.txt").stat().st_uid == acting_uid()
+
+
+def test_output_is_shown_while_the_command_still_runs(sandbox, files):
+    pieces: list[str] = []
+
+    def on_output(text: str) -> None:
+        pieces.append(text)
+        if "first" in text:
+            (files / "seen").touch()
+
+    result = sandbox.execute(
+        "echo first; while [ ! -e seen ]; do sleep 0.05; done; echo second",
+        seconds=PATIENCE,
+        on_output=on_output,
+    )
+
+    assert result.exit_code == 0
+    assert "".join(pieces) == result.output == "first\nsecond\n"
+
+
+def test_a_letter_cut_in_two_by_the_pipe_stays_whole(sandbox):
+    result = sandbox.execute(r"printf '\xc3'; sleep 0.2; printf '\xab\0\xff'", seconds=PATIENCE)
+
+    assert result.output == "ë\ufffd\ufffd"
+
+
+def test_a_flood_of_output_is_bounded(sandbox):
+    result = sandbox.execute("yes | head -c 20000000; echo the end", seconds=PATIENCE)
+
+    assert result.exit_code == 0
+    assert len(result.output) < 2 * KEPT + 200
+    assert "characters were not kept" in result.output
+    assert result.output.endswith("the end\n")
+
+
+def test_colours_are_taken_out_of_what_is_kept():
+    output = Output()
+    output.take(b"\x1b[31mred\x1b[0m \x1b]0;title\x07plain")
+
+    assert output.text() == "red plain"
+
+
+def test_the_whole_tree_ends_at_the_time_limit(sandbox, folder):
+    marker = f"sleep 86{folder.session_id.int % 10_000:04}"
+
+    result = sandbox.execute(f"echo started; setsid {marker} & ({marker} & ) ; {marker}", seconds=1)
+
+    assert (result.exit_code, result.timed_out, result.output) == (None, True, "started\n")
+    assert alive(marker) == []
+
+
+def test_what_a_command_leaves_in_the_background_ends_with_it(sandbox, folder):
+    marker = f"sleep 87{folder.session_id.int % 10_000:04}"
+
+    result = sandbox.execute(
+        f"setsid {marker} >/dev/null 2>&1 </dev/null & disown; echo done", seconds=PATIENCE
+    )
+
+    assert (result.exit_code, result.output) == (0, "done\n")
+    assert alive(marker) == []
+
+
+def test_a_command_that_closes_its_output_is_still_waited_for(sandbox, files):
+    result = sandbox.execute("exec >&- 2>&-; sleep 0.3; touch ended", seconds=PATIENCE)
+
+    assert (result.exit_code, result.output) == (0, "")
+    assert (files / "ended").exists()
+
+
+def test_a_stop_ends_the_command(sandbox):
+    stopped = Event()
+    Timer(0.2, stopped.set).start()
+
+    result = sandbox.execute("echo going; sleep 600", seconds=PATIENCE, stopped=stopped)
+
+    assert (result.exit_code, result.ended_by) == (None, "stop")
+
+
+def test_the_environments_time_limit_counts_before_the_calls(sandbox):
+    result = limited(sandbox, wall_seconds=1).execute("sleep 600", seconds=PATIENCE)
+
+    assert result.timed_out
+
+
+def test_a_fork_bomb_is_bounded(sandbox):
+    bomb = "bomb() { bomb | bomb & }; bomb 2>/dev/null; sleep 1; exec 2>/dev/null; "
+    count = "n=0; for p in /proc/[0-9]*; do n=$((n+1)); done; echo $n > count"
+
+    limited(sandbox, pids=20).execute(bomb + count, seconds=5)
+
+    assert 2 < int((sandbox.folder.files / "count").read_text()) <= 22
+
+
+def test_threads_count_as_processes(sandbox):
+    needs(sandbox, "python3")
+    many = "import threading, time; [threading.Thread(target=time.sleep, args=(5,), daemon=True)"
+    result = limited(sandbox, pids=20).execute(
+        f"python3 -c '{many}.start() for _ in range(100)]'", seconds=PATIENCE
+    )
+
+    assert "can't start new thread" in result.output
+
+
+def needs(sandbox: LocalSandbox, program: str) -> None:
+    if not shutil.which(program, path="/usr/bin:/usr/local/bin"):
+        pytest.skip(f"{program} is not installed under /usr: apt install {program}")
+
+
+def test_one_greedy_process_gets_no_more_memory(sandbox):
+    needs(sandbox, "python3")
+
+    result = limited(sandbox, memory_mb=128).execute(
+        "python3 -c 'bytearray(200_000_000)'", seconds=PATIENCE
+    )
+
+    assert result.exit_code == 1
+    assert "MemoryError" in result.output
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        # Many processes, each within its own limit.
+        "import os\nfor _ in range(8):\n  if not os.fork():\n    break\nb = bytearray(60_000_000)",
+        # Shared memory, which is nobody's own.
+        "import mmap\nb = mmap.mmap(-1, 2**30)\nfor i in range(0, 2**30, 4096): b[i] = 1",
+    ],
+)
+def test_a_memory_bomb_of_the_whole_tree_is_ended(sandbox, bomb):
+    needs(sandbox, "python3")
+    (sandbox.folder.make() / "bomb.py").write_text(f"{bomb}\nimport time; time.sleep(600)")
+
+    result = limited(sandbox, memory_mb=192).execute("python3 bomb.py", seconds=PATIENCE)
+
+    assert (result.exit_code, result.ended_by) == (None, "memory")
+
+
+def test_processor_time_is_counted_over_the_whole_tree(sandbox):
+    spin = "while :; do :; done"
+
+    result = limited(sandbox, cpu_seconds=1).execute(f"{spin} & {spin} & wait", seconds=PATIENCE)
+
+    # The kernel may be quicker with a single process than the watch is with all of them.
+    assert result.ended_by == "cpu" or result.exit_code == 0
+    assert not result.timed_out
+
+
+def test_a_file_cannot_grow_without_end(sandbox, files):
+    result = limited(sandbox, file_mb=2).execute(
+        "head -c 50000000 /dev/zero > big; ls / > small", seconds=PATIENCE
+    )
+
+    assert result.exit_code == 0
+    assert (files / "big").stat().st_size == 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
+def test_files_in_memory_are_bounded(sandbox, place):
+    result = limited(sandbox, memory_mb=64).execute(
+        f"head -c 900000000 /dev/zero > {place}/big; stat -c %s {place}/big", seconds=PATIENCE
+    )
+
+    assert int(result.output.splitlines()[-1]) <= 16 * 1024 * 1024
+
+
+def test_a_nearly_full_disk_ends_the_command(sandbox, monkeypatch):
+    monkeypatch.setattr("tools_app.sandbox.watch.DISK_RESERVE_MB", 10**12)
+
+    assert sandbox.execute("sleep 600", seconds=PATIENCE).ended_by == "disk"
+
+
+def test_the_tool_shows_output_and_exit_code(make_context):
+    shown: list[str] = []
+
+    answer = find("exec").call({"command": "echo -n hi; exit 4"}, make_context(emit=shown.append))
+
+    assert answer == "hi\n[exit code 4]"
+    assert shown == ["hi"]
+
+
+def test_the_tool_tells_a_time_out_with_what_came_before(call):
+    with pytest.raises(ToolFailed) as told:
+        call("exec", command="echo half; sleep 600", seconds=1)
+
+    assert told.value.detail == (
+        "The command was stopped after 1 s. Its output until then:\nhalf\n"
+    )
+
+
+def test_the_tool_raises_when_it_is_stopped(make_context):
+    context = make_context(deadline=time.monotonic() + PATIENCE)
+    Timer(0.2, context.stopped.set).start()
+
+    with pytest.raises(ToolStopped):
+        find("exec").call({"command": "sleep 600"}, context)
+
+
+def test_a_lazy_sandbox_is_made_once_and_only_when_used(sandbox):
+    made: list[LocalSandbox] = []
+    lazy = LazySandbox(lambda: made.append(sandbox) or sandbox)
+    lazy.destroy()
+    assert made == []
+
+    lazy.execute("true", seconds=PATIENCE)
+    lazy.execute("true", seconds=PATIENCE)
+    assert made == [sandbox]
+
+
+def test_an_environment_decides_on_limits_and_network(folder):
+    environment = Environment(name="tight", network="full", limits={"pids": 7, "other": 1})
+
+    made = provision(environment, folder)
+
+    assert made == LocalSandbox(folder=folder, limits=Limits(pids=7), share_network=True)
+    assert provision(None, folder) == LocalSandbox(folder=folder, limits=Limits())
+
+
+@pytest.mark.parametrize(
+    ("environment", "complaint"),
+    [
+        (Environment(kind="container"), "runs no container sandboxes"),
+        (Environment(network="allowlist"), "list of allowed hosts"),
+        (Environment(name="odd", limits={"pids": 1}), "limits of the environment odd .* pids"),
+    ],
+)
+def test_what_cannot_be_enforced_is_refused(folder, environment, complaint):
+    with pytest.raises(SandboxUnavailable, match=complaint):
+        provision(environment, folder)
+
+
+def test_a_missing_bubblewrap_is_told_with_how_to_install_it(folder, monkeypatch):
+    monkeypatch.setattr(host, "PLACES", "/nowhere")
+
+    with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
+        provision(None, folder)
+
+
+def test_an_old_bubblewrap_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(host, "OLDEST_BWRAP", (99, 1))
+
+    with pytest.raises(SandboxUnavailable, match=r"too old.* 99.1 or newer"):
+        provision(None, folder)
+
+
+def test_an_old_kernel_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(host.platform, "release", lambda: "5.4.0-generic")
+
+    with pytest.raises(SandboxUnavailable, match=r"needs Linux 5.14 or newer"):
+        provision(None, folder)
+
+
+def test_an_unknown_processor_is_refused():
+    with pytest.raises(SandboxUnavailable, match="not riscv64"):
+        seccomp.program("riscv64")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives commands to another user")
+def test_a_folder_that_the_commands_user_cannot_reach_is_told(sandbox, data_dir):
+    data_dir.chmod(0o700)
+
+    with pytest.raises(SandboxUnavailable, match=f"chmod o\\+x {data_dir}"):
+        sandbox.execute("true", seconds=PATIENCE)
+
+
+def test_a_limit_that_cannot_be_set_is_refused(sandbox, monkeypatch):
+    monkeypatch.setattr(
+        "tools_app.sandbox.confinement.SET_LIMITS",
+        "ulimit -t 5; " + __import__("tools_app.sandbox.confinement", fromlist=["x"]).SET_LIMITS,
+    )
+
+    with pytest.raises(SandboxUnavailable, match="cannot limit this here: cpu time"):
+        sandbox.execute("echo must not run > ran", seconds=PATIENCE)
+    assert not (sandbox.folder.files / "ran").exists()
