@@ -96,7 +96,7 @@ class Backpressure:
         self.inner = inner
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Send) -> None:
-        await self.inner(scope, receive, send)
+        await self.inner(scope, receive, patient(send))
 
 
 def patient(send: Send) -> Send:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from typing import Any, cast
 
 import structlog
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -64,12 +65,12 @@ def principal_by_key(request: HttpRequest) -> Principal | None:
 def principal_of(request: HttpRequest | Request) -> Principal:
     """Who acts in this request. The one question that every HTTP door asks."""
     plain = request._request if isinstance(request, Request) else request
-    found = getattr(plain, "principal", NOBODY)
+    found: Any = getattr(plain, "principal", NOBODY)
     if isinstance(found, LazyObject):
         # The thing itself, as it may be kept, copied and used where nothing can be looked up.
         found = copy(found) if bool(found) else NOBODY  # bool() looks it up
-        plain.principal = found  # type: ignore[union-attr]
-    return found
+        plain.principal = found  # type: ignore[attr-defined]
+    return cast(Principal, found)
 
 
 class KeyAuthentication(BaseAuthentication):

@@ -23,7 +23,7 @@ from orchestrator.up.plan import Plan, programs
 from orchestrator.up.prepare import collect_static_files, migrate
 from orchestrator.up.processes import adopt_orphans, bury_strangers
 from orchestrator.up.signals import Signals, StopAsked
-from orchestrator.up.watch import SILENT_AFTER, Watch, pulse_of
+from orchestrator.up.watch import SILENT_AFTER, Watch, answers_of, pulse_of
 from tenants.first_run import prepare
 
 TICK = 0.5
@@ -47,7 +47,13 @@ class Stack:
         self.postgres = None if plan.database_url else Postgres(plan.data_dir)
         self.programs = programs(plan, mark=self.mark)
         self.keepers: dict[str, Keeper] = {}
-        self.watch = Watch({"workers": pulse_of("worker"), "supervisor": pulse_of("supervisor")})
+        self.watch = Watch(
+            {
+                "web": answers_of(self._ask_health),
+                "workers": pulse_of("worker"),
+                "supervisor": pulse_of("supervisor"),
+            }
+        )
         self._logs_seen = 0.0
 
     def run(self) -> None:
@@ -88,13 +94,17 @@ class Stack:
         keeper.start(time.monotonic())
 
     def _wait_until_healthy(self) -> Health:
-        plan, health = self.plan, Health()
+        health = Health()
         deadline = time.monotonic() + HEALTHY_WITHIN
         while not health.ok and not self.signals.stop and time.monotonic() < deadline:
             self.signals.wait(TICK / 2)
             self._look()
-            health = ask_health(plan.host, plan.port, name=plan.host_name, seconds=2)
+            health = self._ask_health(seconds=2)
         return health
+
+    def _ask_health(self, *, seconds: float = 10) -> Health:
+        plan = self.plan
+        return ask_health(plan.host, plan.port, name=plan.host_name, seconds=seconds)
 
     def _welcome(self, health: Health, sign_in_path: str | None) -> None:
         if self.signals.stop:

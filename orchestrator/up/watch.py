@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from django.db import Error, connections
 
+from orchestrator.up.health import Health
 from tenants.pulse import freshest
 
 LOOK_EVERY = 5.0
@@ -60,5 +62,18 @@ def pulse_of(kind: str) -> Sign:
             return None
         finally:
             connections.close_all()
+
+    return read
+
+
+def answers_of(ask: Callable[[], Health]) -> Sign:
+    """Ask the web server, and tell how long ago it answered; what it says does not matter."""
+    last = time.monotonic()
+
+    def read() -> float:
+        nonlocal last
+        if ask().answered:
+            last = time.monotonic()
+        return time.monotonic() - last
 
     return read

@@ -36,7 +36,7 @@ class Desk:
         except NotFound:
             raise CommandError(f"There is no session {self.asked['session']} here.") from None
 
-    def say(self, text: str, **facts: Any) -> None:
+    def say(self, text: str, /, **facts: Any) -> None:
         """Write the text for a person, or the facts for a program."""
         self.write(orjson.dumps(facts, default=str).decode() if self.asked["json"] else text)
 

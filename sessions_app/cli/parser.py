@@ -44,7 +44,9 @@ class Commands:
         )
 
     def group(self, name: str, about: str) -> Commands:
-        return Commands(self._parsers.add_parser(name, help=about, description=about), name)
+        return Commands(
+            self._parsers.add_parser(name, help=about, description=about), f"{name}_command"
+        )
 
     def add(self, name: str, act: Act) -> ArgumentParser:
         about = act.__doc__ or ""

@@ -29,7 +29,7 @@ def ids(**labels: str) -> Make:
 
 
 def version(workspace: Workspace) -> Arguments:
-    made = make(AgentVersion, workspace)
+    made = AgentVersion.objects.get(pk=make(AgentVersion, workspace).pk)
     return {"agent_id": made.agent_id, "number": made.number}
 
 

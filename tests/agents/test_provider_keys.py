@@ -172,6 +172,19 @@ def test_a_refused_key_is_told_without_the_key(workspace, provider, wire, allow)
     assert ProviderKey.objects.get().check_error == found.error
 
 
+def test_a_fault_that_quotes_the_key_is_stored_without_it(workspace, monkeypatch):
+    def quote(*args: object, **kwargs: object) -> None:
+        raise ProviderUnavailable(f"Your key {SECRET} is odd.")
+
+    monkeypatch.setattr("agents.provider_keys.check_connection", quote)
+    save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
+
+    found = check(workspace_id=workspace.pk, provider="gemini")
+
+    assert found.error == "Your key [key] is odd."
+    assert ProviderKey.objects.get().check_error == found.error
+
+
 @pytest.mark.parametrize(("provider", "wire"), [("gemini", GeminiWire), ("openai", OpenAIWire)])
 def test_an_address_inside_the_operators_network_is_not_contacted(workspace, provider, wire):
     with wire(key=SECRET) as server:

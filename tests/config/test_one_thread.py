@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from io import BytesIO
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -125,8 +126,9 @@ async def test_the_middleware_and_the_view_share_a_thread():
     with override_settings(MIDDLEWARE=[f"{__name__}.watch"]):
         handler = OneThreadHandler()
     request = handler.request_class(
-        {"type": "http", "method": "GET", "path": "/api/plain/", "headers": []}, None
+        {"type": "http", "method": "GET", "path": "/api/plain/", "headers": []}, BytesIO()
     )
     answer = await handler.get_response_async(request)
 
+    assert isinstance(answer, HttpResponse)
     assert str(seen["middleware"]).encode() in answer.content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation, ValidationError
@@ -86,7 +87,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def browser() -> Client:
+def browser() -> Iterator[Client]:
     with override_settings(ROOT_URLCONF=__name__):
         yield Client(raise_request_exception=False)
 

@@ -104,7 +104,12 @@ async def test_a_stream_that_swallows_frames_is_seen(stack, monkeypatch):
 async def test_asking_often_examines_once(stack, monkeypatch):
     calls = []
     real = health.read_database
-    monkeypatch.setattr(health, "read_database", lambda: calls.append(1) or real())
+
+    def counted() -> tuple[str, str, str]:
+        calls.append(1)
+        return real()
+
+    monkeypatch.setattr(health, "read_database", counted)
     for _ in range(5):
         await ask()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.up.watch import LOOKS, SILENT_AFTER, Watch
+from orchestrator.up.health import Health
+from orchestrator.up.watch import LOOKS, SILENT_AFTER, Watch, answers_of
 
 
 def watch_with(*ages: float | None) -> Watch:
@@ -38,3 +39,16 @@ def test_a_part_that_was_started_again_is_counted_anew() -> None:
     watch.forgive("workers")
 
     assert not looks(watch, 1)
+
+
+def test_a_web_server_that_stops_answering_grows_silent() -> None:
+    answers = iter([Health(answered=True), Health(), Health(answered=True, unwell=["workers"])])
+    sign = answers_of(lambda: next(answers))
+
+    answered, silent, unwell = sign(), sign(), sign()
+
+    assert answered is not None
+    assert silent is not None
+    assert unwell is not None
+    assert silent > answered
+    assert silent > unwell

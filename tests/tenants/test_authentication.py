@@ -88,7 +88,7 @@ def test_the_last_use_is_written_at_most_once_a_minute(client, issued):
 
     ApiKey.objects.update(last_used_at=first - timedelta(minutes=2))
     client.get(ME, headers={"x-api-key": issued.secret})
-    assert ApiKey.objects.get().last_used_at >= first
+    assert ApiKey.objects.filter(last_used_at__gte=first).exists()
 
 
 def test_a_browser_session_is_an_identity(browser_client, owner, workspace):

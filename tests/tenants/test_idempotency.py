@@ -42,7 +42,7 @@ class Counting(APIView):
 
     def post(self, request: Request) -> Response:
         Counting.calls += 1
-        if request.data.get("name") == "slow":
+        if request.data == {"name": "slow"}:
             Counting.entered.set()
             Counting.hold.wait(20)
         return Response({"calls": Counting.calls}, status=Counting.status)
@@ -200,7 +200,7 @@ def test_a_first_request_that_died_is_taken_over_after_a_while(api):
 def test_answers_are_forgotten_after_a_day(api):
     post(api)
     post(api, "w-2", name="two")
-    old = IdempotentAnswer.objects.order_by("pk").first()
+    old = IdempotentAnswer.objects.earliest("pk")
     IdempotentAnswer.objects.filter(pk=old.pk).update(created_at=timezone.now() - LIFE * 1.01)
 
     assert forget_old_answers() == 1

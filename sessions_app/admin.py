@@ -1,0 +1,136 @@
+"""Staff's view of sessions: their logs, runs, calls of tools and what they were given."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.text import Truncator
+
+from config.faults import Conflict
+from sessions_app import lanes
+from sessions_app.models import (
+    Draft,
+    ResourceAttachment,
+    Run,
+    Session,
+    SessionEvent,
+    ToolExecution,
+)
+from sessions_app.sessions import retry_run
+from tenants.admin_base import ReadOnlyAdmin
+
+
+@admin.register(Session)
+class SessionAdmin(ReadOnlyAdmin):
+    list_display = [
+        "__str__",
+        "workspace",
+        "agent",
+        "status",
+        "last_seq",
+        "active_at",
+        "archived_at",
+    ]
+    list_filter = ["status", ("archived_at", admin.EmptyFieldListFilter), "active_at"]
+    list_select_related = ["workspace", "agent__current"]
+    search_fields = ["=id", "title", "session_key", "workspace__name", "agent__current__name"]
+    actions = ["stop"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        # The form names these too.
+        related = ["workspace", "agent__current", "agent_version", "environment", "parent"]
+        return super().get_queryset(request).select_related(*related, "created_by")
+
+    @admin.action(description="Stop what runs or waits for an answer", permissions=["act"])
+    def stop(self, request: HttpRequest, sessions: QuerySet[Session]) -> None:
+        ended = [
+            lanes.stop(session.pk, note="Stopped by staff.", author_id=request.user.pk).run_id
+            for session in sessions
+        ]
+        self.message_user(request, f"{len([run for run in ended if run])} runs stopped.")
+
+
+@admin.register(SessionEvent)
+class SessionEventAdmin(ReadOnlyAdmin):
+    list_display = ["seq", "type", "words", "session", "workspace", "created_at", "processed_at"]
+    list_filter = ["type", "created_at", ("processed_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["session", "workspace"]
+    search_fields = ["=id", "=session__id", "session__title", "payload__text"]
+    ordering = ["-created_at", "-seq"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SessionEvent]:
+        related = ["workspace", "session", "run", "processed_run", "created_by"]
+        return super().get_queryset(request).select_related(*related)
+
+    @admin.display
+    def words(self, event: SessionEvent) -> str:
+        return Truncator(str(event.payload.get("text") or event.payload)).chars(80)
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "session",
+        "status",
+        "stop_reason",
+        "attempts",
+        "created_at",
+        "started_at",
+        "finished_at",
+    ]
+    list_filter = ["status", "stop_reason", "on_busy", "created_at"]
+    list_select_related = ["session"]
+    search_fields = ["=id", "=session__id", "session__title", "workspace__name"]
+    actions = ["retry"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        return super().get_queryset(request).select_related("session", "workspace", "created_by")
+
+    @admin.action(description="Try dead and failed runs again", permissions=["act"])
+    def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+        queued = 0
+        for run in runs.filter(status__in=[Run.Status.DEAD, Run.Status.FAILED]):
+            try:
+                retry_run(run)
+            except Conflict:
+                continue
+            queued += 1
+        self.message_user(request, f"{queued} queued again.")
+
+
+@admin.register(ToolExecution)
+class ToolExecutionAdmin(ReadOnlyAdmin):
+    list_display = ["name", "state", "decision", "session", "attempts", "created_at", "finished_at"]
+    list_filter = ["state", "decision", "ownership", "created_at"]
+    list_select_related = ["session"]
+    search_fields = ["=id", "=session__id", "tool_use_id", "name", "error"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolExecution]:
+        related = ["session", "run", "workspace", "created_by"]
+        return super().get_queryset(request).select_related(*related)
+
+
+@admin.register(ResourceAttachment)
+class ResourceAttachmentAdmin(ReadOnlyAdmin):
+    list_display = ["mount_path", "kind", "source_ref", "access", "session", "created_at"]
+    list_filter = ["kind", "access", "created_at"]
+    list_select_related = ["session"]
+    search_fields = ["=id", "=session__id", "mount_path", "source_ref"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ResourceAttachment]:
+        related = ["session", "workspace", "created_by"]
+        return super().get_queryset(request).select_related(*related)
+
+
+@admin.register(Draft)
+class DraftAdmin(ReadOnlyAdmin):
+    list_display = ["session", "run_id", "epoch", "beginning"]
+    list_filter = ["session__status"]
+    list_select_related = ["session"]
+    search_fields = ["=session__id", "=run_id", "=event_id"]
+
+    @admin.display
+    def beginning(self, draft: Draft) -> str:
+        return Truncator(draft.text).chars(80)
