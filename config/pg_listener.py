@@ -17,7 +17,7 @@ from config.pg_payload import CHANNEL
 log = structlog.get_logger(__name__)
 
 FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
+LONGEST_PAUSE = 2.0
 #: A joiner waits this long for the connection; afterwards it is told when there is one.
 PATIENCE_SECONDS = 5.0
 #: After this much silence the connection is asked whether it lives.
@@ -71,7 +71,9 @@ class Listener:
             except (psycopg.Error, OSError) as error:
                 if self._listening.is_set():
                     pause = FIRST_PAUSE
-                log.warning("live_listener_lost", error=str(error).strip(), retry_in=pause)
+                # The first complaint says it; the others would only say it again.
+                report = log.warning if pause == FIRST_PAUSE else log.debug
+                report("live_listener_lost", error=str(error).strip(), retry_in=pause)
             finally:
                 self._listening.clear()
                 self._gap = True

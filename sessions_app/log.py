@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +17,7 @@ from sessions_app.statements import patiently, row
 from sessions_app.stream import ring
 from tenants.ids import uuid7
 
+NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 APPEND = "SELECT log_append(%s, %s, %s, %s, %s::jsonb)"
 
 
@@ -35,8 +37,12 @@ def encode(events: Sequence[NewEvent]) -> str:
         {"id": e.id, "type": e.type, "payload": e.payload, "dedupe_key": e.dedupe_key}
         for e in events
     ]
-    text = orjson.dumps(packed, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    return text.replace("\\u0000", "") if "\\u0000" in text else text
+    return without_nul(orjson.dumps(packed, default=str, option=orjson.OPT_NON_STR_KEYS).decode())
+
+
+def without_nul(text: str) -> str:
+    """JSON without escaped NULs. A backslash that is escaped itself begins no escape."""
+    return NUL.sub(r"\1", text) if "\\u0000" in text else text
 
 
 def append_events(
@@ -119,5 +125,5 @@ def import_events(
 ) -> None:
     """Fill a new session from an export. All of it counts as processed: an import runs nothing."""
     with connection.cursor() as cursor:
-        cursor.execute(IMPORT, [author_id, orjson.dumps(events).decode(), session_id])
+        cursor.execute(IMPORT, [author_id, without_nul(orjson.dumps(events).decode()), session_id])
     row(GROWN, [len(events), session_id])

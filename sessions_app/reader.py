@@ -20,6 +20,16 @@ from sessions_app.stream import group_name
 P = ParamSpec("P")
 T = TypeVar("T")
 
+#: What is read at once: so many rows, or fewer when they are large. The first always comes.
+PAGE_ROWS = 100
+PAGE_BYTES = 1_000_000
+READ_PAGE = """
+SELECT * FROM (
+  SELECT m.*, sum(pg_column_size(m.payload)) OVER (ORDER BY m.seq) AS size_so_far
+    FROM (SELECT * FROM session_messages WHERE session_id = %s AND seq > %s ORDER BY seq LIMIT %s) m
+) sized WHERE size_so_far - pg_column_size(payload) < %s ORDER BY seq
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -38,6 +48,14 @@ class State:
     answer: Answer | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Stored frames in order. The last one when nothing more was in the log."""
+
+    frames: list[Frame]
+    is_last: bool
+
+
 class Log(Protocol):
     """A log that viewers can follow: gap-free numbers, perhaps an answer in the making."""
 
@@ -46,7 +64,7 @@ class Log(Protocol):
 
     def state(self) -> State: ...
 
-    def page(self, after: int, limit: int) -> list[Frame]: ...
+    def page(self, after: int) -> Page: ...
 
     def delta(self, answer: Answer, offset: int) -> Frame: ...
 
@@ -81,9 +99,15 @@ class SessionLog:
             return None
         return Answer(event_id=draft.event_id, run_id=draft.run_id, text=draft.text)
 
-    def page(self, after: int, limit: int) -> list[Frame]:
-        events = SessionEvent.objects.filter(session_id=self.session_id).after(after)[:limit]
-        return [encoding.stored(event) for event in events]
+    def page(self, after: int) -> Page:
+        events = list(
+            SessionEvent.objects.raw(READ_PAGE, [self.session_id, after, PAGE_ROWS, PAGE_BYTES])
+        )
+        is_small = not events or events[-1].size_so_far < PAGE_BYTES
+        return Page(
+            frames=[encoding.stored(event) for event in events],
+            is_last=is_small and len(events) < PAGE_ROWS,
+        )
 
     def delta(self, answer: Answer, offset: int) -> Frame:
         """The answer's text from this offset on, as a frame."""

@@ -11,10 +11,10 @@ from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.db.models.fields.json import KT
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.models import Agent
 from config.faults import Invalid
+from sessions_app.imported import read_line
 from sessions_app.log import import_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
@@ -56,15 +56,6 @@ def export(session: Session) -> Iterator[bytes]:
         yield orjson.dumps(describe(event)) + b"\n"
 
 
-class ImportedEvent(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    type: E
-    payload: dict[str, Any]
-    created_at: str | None = None
-    processed_at: str | None = None
-
-
 @transaction.atomic
 def import_session(
     agent: Agent, lines: Iterator[bytes], *, title: str = "", created_by_id: UUID | None = None
@@ -74,10 +65,7 @@ def import_session(
     for number, line in enumerate(filter(None, (raw.strip() for raw in lines)), start=1):
         if number > MOST_EVENTS:
             raise Invalid(f"An import has at most {MOST_EVENTS:,} events.")
-        try:
-            events.append(ImportedEvent.model_validate_json(line).model_dump(mode="json"))
-        except ValidationError as error:
-            raise Invalid(f"Line {number} is not an event: {error.errors()[0]['msg']}.") from None
+        events.append(read_line(number, line))
     session, _ = get_or_create_session(
         agent=agent, title=title or "Imported session", created_by_id=created_by_id
     )

@@ -15,7 +15,7 @@ from django.db import Error
 from config.faults import Fault, StreamUnavailable
 from sessions_app.encoding import Frame
 from sessions_app.reader import read
-from sessions_app.watch import PAGE, Watch
+from sessions_app.watch import Watch
 from tenants.access import Principal
 
 #: What may wait for a viewer in memory.
@@ -96,22 +96,22 @@ class Viewer:
     async def _replay(self) -> list[Frame]:
         """Read the next page. The last one ends with the draft, and the viewer is live."""
         try:
-            page = await read(self.watch.log.page, self._cursor, PAGE)
-            if not page and self._cursor > self.watch.seen:
+            page = await read(self.watch.log.page, self._cursor)
+            if not page.frames and self._cursor > self.watch.seen:
                 await self._turn_back()
         except Error as error:
             raise StreamUnavailable from error
-        for frame in page:
+        for frame in page.frames:
             self._pass(frame)
-        self.watch.note(page)
+        self.watch.note(page.frames)
         # From here to the end nothing is awaited, so nothing can be handed out meanwhile.
-        if len(page) == PAGE or self._cursor < self.watch.seen:
-            return page
+        if not page.is_last or self._cursor < self.watch.seen:
+            return page.frames
         self._live = True
         answer = self.watch.answer
         if answer and answer.text and answer.event_id not in self._answered:
-            page = [*page, self.watch.log.delta(answer, 0)]
-        return page
+            return [*page.frames, self.watch.log.delta(answer, 0)]
+        return page.frames
 
     async def _turn_back(self) -> None:
         """A cursor beyond the end of the log would wait for ever: begin at the end instead."""

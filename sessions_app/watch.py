@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: Rows read at once.
-PAGE = 100
-
 
 class Watch:
     """Joins the log's group first and reads then: what is written in between rings."""
@@ -94,14 +91,13 @@ class Watch:
 
     async def _read_log(self) -> None:
         while True:
-            page = await read(self.log.page, self.seen, PAGE)
-            for frame in page:
+            page = await read(self.log.page, self.seen)
+            for frame in page.frames:
                 if frame.ends_answer:
                     self.answer = None
                 self._hand_out(frame)
-            if page:
-                self.seen = page[-1].seq or self.seen
-            if len(page) < PAGE:
+                self.seen = frame.seq or self.seen
+            if page.is_last:
                 return
 
     async def _take_delta(self, message: dict[str, Any]) -> None:
@@ -133,9 +129,9 @@ class Watch:
             start = len(known.text) if known and same and found.text.startswith(known.text) else 0
             self._hand_out(self.log.delta(found, start))
 
-    def note(self, page: list[Frame]) -> None:
+    def note(self, frames: list[Frame]) -> None:
         """Learn from what a viewer read by itself: a stored answer is no longer being written."""
-        if self.answer and any(frame.answer_id == self.answer.event_id for frame in page):
+        if self.answer and any(frame.answer_id == self.answer.event_id for frame in frames):
             self.answer = None
 
     def _hand_out(self, frame: Frame) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import openai
-from openai._response import APIResponse
+from openai import APIResponse
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
 

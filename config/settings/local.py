@@ -8,7 +8,7 @@ from pathlib import Path
 from config import env
 from config.faults import CannotStart
 from config.settings.base import *
-from config.settings.base import DATA_DIR, HOST, INSTALLED_APPS, MIDDLEWARE
+from config.settings.base import DATA_DIR, HOST
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
@@ -34,5 +34,3 @@ ALLOWED_HOSTS = env.words("ALLOWED_HOSTS") or sorted({*LOOPBACK, "[::1]", HOST})
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
 # Beyond this machine a cookie must not travel in the clear, unless somebody says so.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HOST not in LOOPBACK and not env.flag("INSECURE_HTTP")
-
-__all__ = ["INSTALLED_APPS", "MIDDLEWARE"]

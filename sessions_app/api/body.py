@@ -14,6 +14,7 @@ from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 
 from config.faults import Invalid
+from sessions_app.log import NUL
 
 
 class StrictJSONParser(JSONParser):
@@ -52,7 +53,7 @@ class ObjectField(serializers.DictField):
             packed = orjson.dumps(value)
         except TypeError:
             self.fail("unfit")
-        if rb"\u0000" in packed:
+        if NUL.search(packed.decode()):
             self.fail("unfit")
         if len(packed) > self.most:
             self.fail("too_large", most=f"{self.most:,}")

@@ -14,7 +14,6 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.inputs import is_storable
 from sessions_app import runtime
 from sessions_app.api.body import StrictJSONParser, body_of
 from sessions_app.api.inputs import SessionChange, SessionInput
@@ -57,7 +56,7 @@ class SessionFilter(filters.FilterSet):
         return found if self.form.cleaned_data["archived"] is not None else found.active()
 
     def mentions(self, rows: SessionQuerySet, name: str, words: str) -> SessionQuerySet:
-        return mentioning(rows, words) if is_storable(words) else rows.none()
+        return mentioning(rows, words)
 
 
 class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
@@ -65,6 +64,10 @@ class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     serializer_class = SessionSerializer
     filterset_class = SessionFilter
     parser_classes = [StrictJSONParser]
+
+    def filter_queryset(self, queryset: Any) -> Any:
+        """Only the list hides what was archived."""
+        return super().filter_queryset(queryset) if self.action == "list" else queryset
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Sessions of the workspace, the newest first."""

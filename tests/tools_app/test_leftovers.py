@@ -11,20 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.tools_app.conftest import needs_bwrap
 from tools_app.folder import SessionFolder
-from tools_app.sandbox import kill_leftovers
+from tools_app.sandbox import kill_leftovers, provision
 from tools_app.sandbox.watch import started_at
 
 pytestmark = needs_bwrap
 
 WORKER = """
-import os, sys
+import sys
+from pathlib import Path
 from uuid import UUID
-import django
-django.setup()
+from django.conf import settings
+settings.configure(DATA_DIR=Path(sys.argv[3]))
 from tools_app.folder import SessionFolder
 from tools_app.sandbox import provision
 folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
@@ -46,8 +45,10 @@ def until(condition, seconds: float = 60):
 def worker(folder: SessionFolder, data_dir: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A process with a command in its sandbox, and the pid of the sandbox's first process."""
     process = subprocess.Popen(
-        [sys.executable, "-c", WORKER, str(folder.workspace_id), str(folder.session_id)],
-        env={**os.environ, "DATA_DIR": str(data_dir)},
+        [
+            *(sys.executable, "-c", WORKER),
+            *(str(folder.workspace_id), str(folder.session_id), str(data_dir)),
+        ],
     )
     try:
         until((folder.files / "running").exists)
@@ -100,10 +101,7 @@ def test_a_session_that_never_ran_a_command_costs_nothing(folder):
     assert kill_leftovers(folder.session_id) == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 def test_destroying_a_sandbox_ends_what_runs_in_it(folder, data_dir):
-    from tools_app.sandbox import provision
-
     with worker(folder, data_dir) as (process, pid):
         provision(None, folder).destroy()
 

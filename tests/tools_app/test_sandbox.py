@@ -15,7 +15,7 @@ from config.faults import SandboxUnavailable, ToolFailed, ToolStopped
 from tests.tools_app.conftest import needs_bwrap
 from tools_app.folder import acting_uid
 from tools_app.registry import find
-from tools_app.sandbox import LazySandbox, Limits, host, provision, seccomp
+from tools_app.sandbox import LazySandbox, Limits, confinement, host, provision, seccomp
 from tools_app.sandbox.local import LocalSandbox
 from tools_app.sandbox.output import KEPT, Output
 
@@ -89,7 +89,7 @@ def test_a_letter_cut_in_two_by_the_pipe_stays_whole(sandbox):
 
 
 def test_a_flood_of_output_is_bounded(sandbox):
-    result = sandbox.execute("yes | head -c 20000000; echo the end", seconds=PATIENCE)
+    result = sandbox.execute("yes | head -c 5000000; echo the end", seconds=PATIENCE)
 
     assert result.exit_code == 0
     assert len(result.output) < 2 * KEPT + 200
@@ -200,13 +200,12 @@ def test_a_memory_bomb_of_the_whole_tree_is_ended(sandbox, bomb):
 
 
 def test_processor_time_is_counted_over_the_whole_tree(sandbox):
-    spin = "while :; do :; done"
+    spin = "while :; do :; done &"
 
-    result = limited(sandbox, cpu_seconds=1).execute(f"{spin} & {spin} & wait", seconds=PATIENCE)
+    # Each of them alone stays far below the limit that the kernel sets on single processes.
+    result = limited(sandbox, cpu_seconds=1).execute(f"{spin} " * 8 + "wait", seconds=PATIENCE)
 
-    # The kernel may be quicker with a single process than the watch is with all of them.
-    assert result.ended_by == "cpu" or result.exit_code == 0
-    assert not result.timed_out
+    assert (result.exit_code, result.ended_by) == (None, "cpu")
 
 
 def test_a_file_cannot_grow_without_end(sandbox, files):
@@ -218,7 +217,7 @@ def test_a_file_cannot_grow_without_end(sandbox, files):
     assert (files / "big").stat().st_size == 2 * 1024 * 1024
 
 
-@pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])  # noqa: S108
 def test_files_in_memory_are_bounded(sandbox, place):
     result = limited(sandbox, memory_mb=64).execute(
         f"head -c 900000000 /dev/zero > {place}/big; stat -c %s {place}/big", seconds=PATIENCE
@@ -327,10 +326,8 @@ def test_a_folder_that_the_commands_user_cannot_reach_is_told(sandbox, data_dir)
 
 
 def test_a_limit_that_cannot_be_set_is_refused(sandbox, monkeypatch):
-    monkeypatch.setattr(
-        "tools_app.sandbox.confinement.SET_LIMITS",
-        "ulimit -t 5; " + __import__("tools_app.sandbox.confinement", fromlist=["x"]).SET_LIMITS,
-    )
+    lower_before = f"ulimit -t 5; {confinement.SET_LIMITS}"
+    monkeypatch.setattr(confinement, "SET_LIMITS", lower_before)
 
     with pytest.raises(SandboxUnavailable, match="cannot limit this here: cpu time"):
         sandbox.execute("echo must not run > ran", seconds=PATIENCE)

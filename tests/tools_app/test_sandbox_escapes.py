@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from config.faults import ToolFailed
 from tenants.ids import uuid7
 from tests.tools_app.conftest import needs_bwrap
 from tools_app.folder import SessionFolder
+from tools_app.sandbox.seccomp import ARCHITECTURES, REFUSED
 
 pytestmark = needs_bwrap
+PROGRAMS = {"bin", "lib", "lib32", "lib64", "libx32", "sbin"}
 SECRET = "the secret of somebody else"
 
 
@@ -24,11 +29,8 @@ def run(sandbox, command: str) -> str:
 
 
 def test_the_hosts_files_are_not_there(sandbox):
-    assert run(sandbox, "ls -A /").split() == (
-        ["bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "tmp", "usr", "workspace"]
-        if Path("/lib64").exists()
-        else ["bin", "dev", "etc", "lib", "proc", "sbin", "tmp", "usr", "workspace"]
-    )
+    seen = set(run(sandbox, "ls -A /").split())
+    assert seen <= {*PROGRAMS, "dev", "etc", "proc", "tmp", "usr", "workspace"}
     assert "root:x:0:0::/:/bin/false" in run(sandbox, "cat /etc/passwd")
     for path in ("/etc/shadow", "/root", "/home", "/var", "/sys", "/run", str(Path.cwd())):
         assert "No such file" in run(sandbox, f"ls -d {path}")
@@ -85,8 +87,7 @@ def test_only_the_workspace_and_scratch_can_be_written(sandbox):
         "  touch $d/probe 2>/dev/null && echo $d; done; true",
     )
 
-    assert output.split() == ["/workspace", "/tmp", "/dev/shm"]
-    assert "Operation not permitted" in run(sandbox, "chmod u+s /usr/bin/env") or True
+    assert output.split() == ["/workspace", "/tmp", "/dev/shm"]  # noqa: S108
 
 
 def test_kernel_settings_cannot_be_written(sandbox):
@@ -96,7 +97,6 @@ def test_kernel_settings_cannot_be_written(sandbox):
         "  { : >> $f; } 2>/dev/null && echo $f; done; true",
     )
 
-    # Opening is not writing, yet not one of them can even be opened for it.
     assert output == ""
 
 
@@ -132,8 +132,6 @@ def test_sockets_of_the_host_cannot_be_reached(sandbox, data_dir, files):
 
 
 def test_the_full_network_is_the_hosts(sandbox):
-    from dataclasses import replace
-
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(30)
     heard: list[bytes] = []
@@ -151,6 +149,10 @@ def test_the_full_network_is_the_hosts(sandbox):
     server.close()
 
     assert heard == [b"hello"]
+
+
+def test_a_machine_out_of_memory_ends_sandboxes_first(sandbox):
+    assert run(sandbox, "cat /proc/self/oom_score_adj") == "1000\n"
 
 
 def test_the_command_has_no_rights_and_gets_none(sandbox):
@@ -189,12 +191,8 @@ def test_ways_out_are_closed(sandbox, attempt):
 
 
 @pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs python3 under /usr")
-@pytest.mark.parametrize("call", ["memfd_create", "shmget", "keyctl", "ptrace", "io_uring_setup"])
+@pytest.mark.parametrize("call", ["memfd_create", "shmget", "msgget", "keyctl", "ptrace"])
 def test_calls_that_lead_around_the_limits_do_not_exist(sandbox, files, call):
-    import platform
-
-    from tools_app.sandbox.seccomp import ARCHITECTURES, REFUSED
-
     number = REFUSED[call][ARCHITECTURES[platform.machine()][1]]
     (files / "try.py").write_text(
         "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
@@ -210,5 +208,5 @@ def test_a_link_made_inside_leads_nowhere_outside(sandbox, call, data_dir):
     run(sandbox, f"ln -s {data_dir}/secret.txt link; ln -s / root; mkfifo pipe")
 
     for path in ("link", "root/etc/passwd", "pipe"):
-        with pytest.raises(Exception, match=r"is a link|not an ordinary file"):
+        with pytest.raises(ToolFailed, match=r"is a link|not an ordinary file"):
             call("read", path=path)

@@ -42,8 +42,7 @@ PASSWD = "root:x:0:0::/:/bin/false\nagent:x:1000:1000:Agent:/workspace:/bin/bash
 GROUP = "root:x:0:\nagent:x:1000:\n"
 #: Exit code and first words with which the command's shell says that a limit could not be set.
 UNLIMITED_CODE, UNLIMITED_WORDS = 125, "sandbox: this limit cannot be set: "
-#: The limits are set inside, where the count of processes is the sandbox's own. A command that
-#: fills the machine's memory all the same is the first that the kernel ends.
+#: The limits are set inside, where the count of processes is the sandbox's own.
 SET_LIMITS = f"""
 limit() {{ ulimit "$1" "$2" || {{ echo "{UNLIMITED_WORDS}$3"; exit {UNLIMITED_CODE}; }}; }}
 limit -c 0 'core size' 2>/dev/null
@@ -52,7 +51,6 @@ limit -t "$2" 'cpu time' 2>/dev/null
 limit -d "$3" 'memory' 2>/dev/null
 limit -f "$4" 'file size' 2>/dev/null
 limit -u "$5" 'processes' 2>/dev/null
-echo 1000 2>/dev/null >/proc/self/oom_score_adj
 exec "$1" -c "$6"
 """
 
@@ -67,8 +65,9 @@ def options(*, files: Path, limits: Limits, share_network: bool) -> list[str]:
         *_scratch("/dev/shm", limits.scratch_mb // 4),  # noqa: S108
         *_scratch("/tmp", limits.scratch_mb - limits.scratch_mb // 4),  # noqa: S108
         *("--bind", str(files), HOME),
-        # The root and /dev are memory too: writable, they would be a way around the limit.
-        *("--remount-ro", "/dev", "--remount-ro", "/"),
+        # The root and /dev are memory, and writable they would be a way around the limit; in /proc
+        # lie settings of the kernel.
+        *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", HOME),
     ]
 

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 from config.faults import SandboxUnavailable
@@ -37,6 +38,9 @@ class Launched:
     status: IO[bytes]
 
     def release(self) -> None:
+        # Should the machine run out of memory all the same, this is what the kernel ends first.
+        with suppress(OSError):
+            Path(f"/proc/{self.first_pid}/oom_score_adj").write_text("1000")
         self.gate.write(b"\n")
         self.gate.close()
 

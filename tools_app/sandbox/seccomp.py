@@ -1,7 +1,7 @@
 """The system calls that commands in a sandbox do not get.
 
-Memory made by `memfd_create` and `shmget` belongs to no process, so no limit would see it. The
-others are doors into the kernel that programs in a sandbox have no use for. All of them answer
+What `memfd_create`, `shmget`, `msgget` and their kin hold in memory belongs to no process, so no
+limit would see it. The others are doors into the kernel that programs in a sandbox have no use for. All of them answer
 "not implemented", which programs know how to live with.
 """
 
@@ -25,6 +25,9 @@ REFUSED = {
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
+    "msgget": (68, 186),
+    "semget": (64, 190),
+    "mq_open": (240, 180),
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),

@@ -12,6 +12,7 @@ from agents.providers.base import (
     Provider,
     TextDelta,
     TextState,
+    Tick,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -107,3 +108,5 @@ def take(heard: Heard, delta: Delta) -> None:
             heard.text_state = delta.provider_state
         case Usage():
             heard.usage = delta
+        case Tick():
+            pass

@@ -8,6 +8,7 @@ import sys
 import httpx2
 import pytest
 
+from agents.providers.base import Provider
 from agents.providers.demo import DemoProvider
 from agents.providers.pool import CONCURRENT_STREAMS, shared_client
 from agents.providers.registry import (
@@ -26,6 +27,13 @@ from config.faults import (
 from tests.agents.providers.talk import hear
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.openai import OpenAIWire
+
+
+
+def client_of(provider: Provider) -> object:
+    """What a built provider reads from."""
+    return vars(provider)["_provider"]
+
 
 both = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 
@@ -55,11 +63,14 @@ def test_the_demo_needs_nothing():
 
 @both
 def test_the_same_key_and_address_share_a_client_and_others_do_not(vendor: Vendor):
-    one = build_provider(vendor.name, api_key="a", base_url="http://127.0.0.1:1")
+    def client(key: str, port: int) -> object:
+        return client_of(build_provider(vendor.name, api_key=key, base_url=f"http://[::1]:{port}"))
 
-    assert build_provider(vendor.name, api_key="a", base_url="http://127.0.0.1:1") is one
-    assert build_provider(vendor.name, api_key="b", base_url="http://127.0.0.1:1") is not one
-    assert build_provider(vendor.name, api_key="a", base_url="http://127.0.0.1:2") is not one
+    one = client("a", 1)
+
+    assert client("a", 1) is one
+    assert client("b", 1) is not one
+    assert client("a", 2) is not one
 
 
 @both
@@ -82,17 +93,24 @@ def test_the_pool_is_large_enough_for_a_whole_worker():
     assert not shared_client().follow_redirects
 
 
-def test_a_forked_child_gets_connections_of_its_own():
-    program = (
-        "import os, sys; from agents.providers.pool import shared_client; "
-        "from agents.providers.registry import build_provider; "
-        "pool, provider = shared_client(), build_provider('openai', api_key='k'); "
-        "child = os.fork(); "
-        "child or os._exit(shared_client() is pool or build_provider('openai', api_key='k') is provider); "
-        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))"
-    )
+FORK = """
+import os, sys
+from agents.providers.pool import shared_client
+from agents.providers.registry import build_provider
 
-    assert run_python(program) == 0
+def client():
+    return vars(build_provider("openai", api_key="k"))["_provider"]
+
+pool, kept = shared_client(), client()
+assert client() is kept
+if not (child := os.fork()):
+    os._exit(shared_client() is pool or client() is kept)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_gets_connections_of_its_own():
+    assert run_python(FORK) == 0
 
 
 def test_the_sdks_are_not_imported_before_they_are_needed():
@@ -181,4 +199,4 @@ def test_an_address_of_the_operator_never_receives_a_key_of_a_workspace(monkeypa
         keyed = build_provider("openai", api_key="workspace-key-1")
 
     assert operators.requests == []
-    assert "api.openai.com" in str(getattr(keyed, "_client").base_url)  # noqa: B009
+    assert "api.openai.com" in str(vars(client_of(keyed))["_client"].base_url)

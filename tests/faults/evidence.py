@@ -1,0 +1,85 @@
+"""Reads a stack's rows after a load and says what is wrong with them, if anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from config.embedded import socket_dir
+
+BUSY = """
+SELECT count(*) FROM agent_sessions s
+ WHERE s.status <> 'idle'
+    OR EXISTS (SELECT 1 FROM agent_run_queue q WHERE q.session_id = s.id
+                AND q.status IN ('queued', 'running'))
+"""
+GAPS = """
+SELECT s.id FROM agent_sessions s LEFT JOIN session_messages m ON m.session_id = s.id
+ GROUP BY s.id HAVING count(m.*) <> s.last_seq OR coalesce(max(m.seq), 0) <> s.last_seq
+"""
+UNANSWERED = """
+SELECT m.session_id, m.seq FROM session_messages m LEFT JOIN agent_run_queue q ON q.id = m.processed_run_id
+ WHERE m.type = 'user.message' AND (q.id IS NULL OR q.status <> 'completed' OR q.stop_reason <> 'end_turn')
+"""
+LIFE = """
+SELECT session_id, run_id, type, payload ->> 'to' FROM session_messages
+ WHERE run_id IS NOT NULL ORDER BY session_id, seq
+"""
+UNPAIRED = """
+SELECT t.tool_use_id FROM tool_executions t LEFT JOIN session_messages m ON m.session_id = t.session_id
+   AND m.type = 'agent.tool_result' AND m.payload ->> 'tool_use_id' = t.tool_use_id
+ GROUP BY t.tool_use_id, t.state
+HAVING count(m.*) <> 1 OR t.state IN ('requested', 'awaiting_approval', 'running')
+"""
+MESSAGES = """
+SELECT session_id::text, array_agg(payload ->> 'text' ORDER BY seq) FROM session_messages
+ WHERE type = 'user.message' GROUP BY session_id
+"""
+
+
+class Evidence:
+    """The rows of one stack, and the effects that its tools left."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+
+    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+        where = f"host={socket_dir(self._data_dir)} user=postgres dbname=switchyard"
+        with psycopg.connect(where) as database:
+            return database.execute(query.encode()).fetchall()
+
+    def is_quiet(self) -> bool:
+        """Whether every session is idle and nothing waits."""
+        return self._rows(BUSY) == [(0,)]
+
+    def messages(self) -> dict[str, list[str]]:
+        return {session: texts for session, texts in self._rows(MESSAGES) if texts}
+
+    def faults(self) -> list[str]:
+        """Everything that must not be."""
+        found = [f"gap in {row}" for row in self._rows(GAPS)]
+        found += [f"not answered: {row}" for row in self._rows(UNANSWERED)]
+        found += [f"call without its one result: {row}" for row in self._rows(UNPAIRED)]
+        return found + self._overlaps() + self._repeated_effects()
+
+    def _overlaps(self) -> list[str]:
+        """Runs of one session must not interleave: each begins after the one before it ended."""
+        found, holder = [], dict[Any, Any]()
+        for session, run, type, to in self._rows(LIFE):
+            if type == "session.status_changed" and to == "running":
+                if holder.get(session):
+                    found.append(f"overlap in {session}: {run} began during {holder[session]}")
+                holder[session] = run
+            elif type in {"session.status_idle", "session.status_changed"}:
+                holder[session] = None
+            elif holder.get(session) != run:
+                found.append(f"{type} of {run} in {session} while {holder.get(session)} held it")
+        return found
+
+    def _repeated_effects(self) -> list[str]:
+        file = self._data_dir / "effects"
+        lines = Counter(file.read_text().split()) if file.exists() else Counter[str]()
+        return [f"effect {name} happened {n} times" for name, n in lines.items() if n > 1]

@@ -1,0 +1,20 @@
+"""The tool `record`: not read-only, not idempotent, and every effect is a line of a file."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from pydantic import BaseModel
+
+from tools_app.registry import Category, ToolContext, tool
+
+
+class Record(BaseModel):
+    text: str
+
+
+@tool(category=Category.TIME)
+def record(arguments: Record, context: ToolContext) -> str:
+    """Leave a trace that cannot be taken back."""
+    with (settings.DATA_DIR / "effects").open("a") as file:
+        file.write(f"{arguments.text}\n")
+    return f"recorded {arguments.text}"

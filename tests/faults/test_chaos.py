@@ -1,0 +1,110 @@
+"""Messages sent while processes are killed at random: each is answered exactly once.
+
+The short version runs with every `make test`. The long one is
+`CHAOS_SESSIONS=200 CHAOS_MESSAGES=5 CHAOS_SECONDS=60 pytest tests/faults/test_chaos.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.faults.evidence import Evidence
+from tests.faults.load import Load
+from tests.stack.running import Running, wait_for
+
+SESSIONS = int(os.environ.get("CHAOS_SESSIONS", "12"))
+MESSAGES = int(os.environ.get("CHAOS_MESSAGES", "3"))
+SECONDS = float(os.environ.get("CHAOS_SECONDS", "12"))
+EVERY_SECONDS = 2.0
+MAKE_AGENT = """
+from agents.definitions import create_agent
+from tenants.workspaces import find_workspace
+create_agent(workspace_id=find_workspace("Chaos").pk,
+             fields={"name": "Chaos", "provider": "demo", "model": "demo"})
+"""
+
+
+@pytest.fixture
+def running():
+    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
+    folder = Path(tempfile.mkdtemp(prefix="switchyard-chaos-"))
+    folder.chmod(0o755)
+    made = Running(
+        folder / "data",
+        DJANGO_SETTINGS_MODULE="tests.faults.settings",
+        DEMO_DELAY_SECONDS="0.005",
+        RUN_MAX_ATTEMPTS="50",
+    )
+    made.start()
+    yield made
+    made.destroy()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def kill_something(running: Running, rng: random.Random) -> None:
+    """SIGKILL one process of web, workers or supervisor, whatever it is doing."""
+    part = rng.choice(["web", "workers", "workers", "workers", "supervisor"])
+    leader = running.pids().get(part)
+    if leader:
+        victims = [p.pid for p in running.group(leader)] if part == "workers" else [leader]
+        with suppress(psutil.Error):
+            psutil.Process(rng.choice(victims)).kill()
+
+
+def restart_postgres(running: Running, rng: random.Random) -> None:
+    with suppress(KeyError, ProcessLookupError):
+        running.kill("postgres")
+
+
+def under_fire(running: Running, fire: Callable[[Running, random.Random], None], every: float):
+    """Send the load while the fire goes on; then wait until everything is quiet."""
+    key = running.manage("issue_key", "--workspace", "Chaos", "--create", "--scope", "admin")
+    assert running.manage("shell", "-c", MAKE_AGENT).returncode == 0
+    load = Load(
+        base_url=running.base_url,
+        key=key.stdout.strip(),
+        sessions=SESSIONS,
+        messages=MESSAGES,
+        seconds=SECONDS,
+    )
+    sending = threading.Thread(target=load.run)
+    sending.start()
+    rng, end = random.Random(1), time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        time.sleep(every)
+        fire(running, rng)
+    sending.join()
+    assert load.failures == []
+    evidence = Evidence(running.data_dir)
+    wait_for(running.is_healthy, "health", seconds=120)
+    wait_for(evidence.is_quiet, "quiet", seconds=240)
+    return load, evidence
+
+
+def check(load: Load, evidence: Evidence) -> None:
+    assert evidence.faults() == []
+    sent = {session: sorted(texts) for session, texts in load.texts.items()}
+    assert {s: sorted(texts) for s, texts in evidence.messages().items()} == sent
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(900)
+def test_every_message_is_answered_once_while_processes_are_killed(running):
+    check(*under_fire(running, kill_something, EVERY_SECONDS))
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(900)
+def test_every_message_is_answered_once_while_postgresql_is_killed(running):
+    check(*under_fire(running, restart_postgres, SECONDS / 2.5))
