@@ -14,6 +14,7 @@ from django.db.models.functions import Now
 from agents.agent_input import AgentInput, choose_model
 from agents.environments import find_environment, recent_environment
 from agents.inputs import is_storable, merged, read_input, wrong_field
+from agents.limits import limits_of
 from agents.models import Agent, AgentVersion
 from config.faults import Conflict, NotFound
 from tenants.models import User
@@ -59,7 +60,7 @@ def change_agent(
         raise Conflict(f"Version {current.number} is newer than version {expected_version}.")
     fields = changes if replace else _merged(current, changes)
     columns = _columns(locked.workspace_id, fields)
-    if columns != {name: getattr(current, name) for name in COLUMNS}:
+    if columns != _columns_of(current):
         current = _write_version(locked, number=current.number + 1, columns=columns, by=by)
     agent.current = current
     return current
@@ -106,9 +107,15 @@ def version_by_id(version_id: UUID) -> AgentVersion:
 
 def fields_of(version: AgentVersion) -> dict[str, Any]:
     """The definition as it could be given again."""
-    fields = {name: getattr(version, name) for name in COLUMNS}
+    fields = _columns_of(version)
     fields["environment"] = fields.pop("environment_id")
     return fields
+
+
+def _columns_of(version: AgentVersion) -> dict[str, Any]:
+    """As they would be written today: limits may have come and gone since."""
+    columns = {name: getattr(version, name) for name in COLUMNS}
+    return columns | {"limits": limits_of(version).model_dump()}
 
 
 @lru_cache(maxsize=VERSIONS_KEPT)

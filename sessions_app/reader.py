@@ -100,9 +100,8 @@ class SessionLog:
         return Answer(event_id=draft.event_id, run_id=draft.run_id, text=draft.text)
 
     def page(self, after: int) -> Page:
-        events = list(
-            SessionEvent.objects.raw(READ_PAGE, [self.session_id, after, PAGE_ROWS, PAGE_BYTES])
-        )
+        params = [self.session_id, after, PAGE_ROWS, PAGE_BYTES]
+        events: list[Any] = list(SessionEvent.objects.raw(READ_PAGE, params))
         is_small = not events or events[-1].size_so_far < PAGE_BYTES
         return Page(
             frames=[encoding.stored(event) for event in events],

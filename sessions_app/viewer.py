@@ -97,8 +97,8 @@ class Viewer:
         """Read the next page. The last one ends with the draft, and the viewer is live."""
         try:
             page = await read(self.watch.log.page, self._cursor)
-            if not page.frames and self._cursor > self.watch.seen:
-                await self._turn_back()
+            if not page.frames and self._cursor != self.watch.seen:
+                await self._find_end()
         except Error as error:
             raise StreamUnavailable from error
         for frame in page.frames:
@@ -113,7 +113,7 @@ class Viewer:
             return [*page.frames, self.watch.log.delta(answer, 0)]
         return page.frames
 
-    async def _turn_back(self) -> None:
+    async def _find_end(self) -> None:
         """A cursor beyond the end of the log would wait for ever: begin at the end instead."""
         state = await read(self.watch.log.state)
         self._cursor = min(self._cursor, state.last_seq)

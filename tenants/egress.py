@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from math import inf
 from typing import Any, TypeAlias
 
@@ -31,6 +31,15 @@ READ_SECONDS = 20.0
 MOST_REDIRECTS = 5
 #: Addresses that carry an IPv4 address in their last 32 bits, for translation on the way.
 _TRANSLATED = IPv6Network("64:ff9b::/96")
+_PUBLIC_IPV6 = IPv6Network("2000::/3")
+_NOT_PUBLIC = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments; one cloud's metadata service is here
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv4Network("168.63.129.16/32"),  # the host's services of another cloud
+    IPv6Network("2001::/23"),  # protocol assignments
+    IPv6Network("2001:db8::/32"),  # documentation
+    IPv6Network("3fff::/20"),  # documentation
+)
 
 
 def guarded_client(
@@ -179,14 +188,16 @@ def is_public(text: str) -> bool:
 
 
 def _is_global(address: Address) -> bool:
+    """Python's own table differs from version to version, so what it may lack is added."""
     special = (
         address.is_multicast
         or address.is_reserved
         or address.is_link_local
         or address.is_loopback
-        or address.is_unspecified
-        or (isinstance(address, IPv6Address) and address.is_site_local)
+        or any(address in network for network in _NOT_PUBLIC)
     )
+    if isinstance(address, IPv6Address) and address not in _PUBLIC_IPV6:
+        return False
     return address.is_global and not special
 
 

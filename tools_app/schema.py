@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,8 +15,12 @@ KEPT = frozenset(
 )
 
 
+@cache
 def schema_of(model: type[BaseModel]) -> JSON:
-    """The model's schema without titles and with every reference replaced by what it names."""
+    """The model's schema without titles and with every reference replaced by what it names.
+
+    It is made once and shared by all callers, who leave it as it is.
+    """
     raw = model.model_json_schema()
     schema = _clean(raw, raw.get("$defs", {}), depth=0)
     return {"type": "object", "properties": {}, **schema}

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from django.apps import apps
 
 from agents.models import AgentVersion
+from sessions_app.models import ResourceAttachment, Run, Session
 from tenants.models import Workspace
 from tests.factories import make
 
@@ -33,6 +34,19 @@ def version(workspace: Workspace) -> Arguments:
     return {"agent_id": made.agent_id, "number": made.number}
 
 
+def queued(workspace: Workspace) -> Arguments:
+    session = make(Session, workspace)
+    run = Run.objects.create(workspace=workspace, session_id=session.pk)
+    return {"session_id": session.pk, "run_id": run.pk}
+
+
+def resource(workspace: Workspace) -> Arguments:
+    made = ResourceAttachment.objects.get(pk=make(ResourceAttachment, workspace).pk)
+    return {"session_id": made.session_id, "resource_id": made.pk}
+
+
+A_SESSION = ids(session_id="sessions_app.Session")
+
 OWNED: dict[str, Make] = {
     "/api/v1/keys/<pk>/": ids(pk="tenants.ApiKey"),
     "/api/v1/members/<pk>/": ids(pk="tenants.Membership"),
@@ -45,6 +59,23 @@ OWNED: dict[str, Make] = {
     "/api/v1/agents/<agent_id>/versions/": ids(agent_id="agents.Agent"),
     "/api/v1/agents/<agent_id>/versions/<number>/": version,
     "/api/v1/environments/<pk>/": ids(pk="agents.Environment"),
+    "/api/v1/sessions/<pk>/": ids(pk="sessions_app.Session"),
+    "/api/v1/sessions/<session_id>/events/": A_SESSION,
+    "/api/v1/sessions/<session_id>/messages/": A_SESSION,
+    "/api/v1/sessions/<session_id>/stream/": A_SESSION,
+    "/api/v1/sessions/<session_id>/wake/": A_SESSION,
+    "/api/v1/sessions/<session_id>/interrupt/": A_SESSION,
+    "/api/v1/sessions/<session_id>/fork/": A_SESSION,
+    "/api/v1/sessions/<session_id>/export/": A_SESSION,
+    "/api/v1/sessions/<session_id>/context/": A_SESSION,
+    "/api/v1/sessions/<session_id>/queue/": A_SESSION,
+    "/api/v1/sessions/<session_id>/resources/": A_SESSION,
+    "/api/v1/sessions/<session_id>/queue/<run_id>/": queued,
+    "/api/v1/sessions/<session_id>/resources/<resource_id>/": resource,
+    "/api/v1/runs/<pk>/": ids(pk="sessions_app.Run"),
+    "/api/v1/runs/<pk>/cancel/": ids(pk="sessions_app.Run"),
+    "/api/v1/runs/<pk>/retry/": ids(pk="sessions_app.Run"),
+    "/api/v1/tools/executions/<pk>/": ids(pk="sessions_app.ToolExecution"),
 }
 
 IN_WORKSPACE: dict[str, str] = {
@@ -55,6 +86,11 @@ IN_WORKSPACE: dict[str, str] = {
     "/api/v1/me/": "the caller",
     "/api/v1/agents/": "agents of the acting workspace",
     "/api/v1/environments/": "environments of the acting workspace",
+    "/api/v1/sessions/": "sessions of the acting workspace",
+    "/api/v1/sessions/import/": "makes a session in the acting workspace",
+    "/api/v1/runtime/": "the body names an agent, which must be of the acting workspace",
+    "/api/v1/runs/": "runs of the acting workspace",
+    "/api/v1/tools/executions/": "tool calls of the acting workspace",
     "/api/v1/models/": "the models that this installation knows",
     "/api/v1/providers/": "providers, with what the acting workspace has for them",
     "/api/v1/providers/<name>/": "the acting workspace's key; the path names a provider",
@@ -89,5 +125,5 @@ PUBLIC: dict[str, str] = {
 }
 
 SOCKETS: dict[str, Make] = {
-    "/ws/sessions/<session_id>/": ids(session_id="sessions_app.Session"),
+    "/ws/sessions/<session_id>/": A_SESSION,
 }

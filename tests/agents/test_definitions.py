@@ -107,6 +107,22 @@ def test_limits_are_changed_one_by_one_and_null_is_the_default(agent):
     assert (version.limits["max_seconds"], version.limits["max_model_calls"]) == (1800, 5)
 
 
+def test_a_version_of_an_earlier_release_can_be_built_on(agent):
+    older = agent.versions.create(
+        workspace=agent.workspace,
+        number=2,
+        name="Scout",
+        provider="demo",
+        model="demo",
+        limits={"max_seconds": 60, "max_rockets": 3},
+    )
+
+    assert change_agent(agent, {"limits": {"max_model_calls": 30}}) == older
+    version = change_agent(agent, {"description": "Newer"})
+    assert (version.number, version.limits["max_seconds"]) == (3, 60)
+    assert "max_rockets" not in version.limits
+
+
 def test_replacing_puts_back_what_is_not_named(agent):
     change_agent(agent, {"description": "A scout", "temperature": 1})
 

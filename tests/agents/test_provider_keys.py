@@ -19,7 +19,6 @@ from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
 
 SECRET = "AIza-0123456789-abcdefg"
-KEYED = {"provider": "gemini", "api_key": SECRET}
 
 
 def test_a_key_is_encrypted_at_rest(workspace):
@@ -118,9 +117,9 @@ def test_a_key_of_another_workspace_is_not_used(workspace, foreign_workspace):
 
 def test_a_provider_costs_one_query_and_then_none(workspace, django_assert_num_queries):
     # Importing the vendor's SDK may take longer than a key is remembered.
-    save_key(workspace_id=workspace.pk, **KEYED)
+    save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     provider_for(workspace.pk, "gemini")
-    save_key(workspace_id=workspace.pk, **KEYED)
+    save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
 
     with django_assert_num_queries(1):
         provider_for(workspace.pk, "gemini")
@@ -129,7 +128,7 @@ def test_a_provider_costs_one_query_and_then_none(workspace, django_assert_num_q
 
 
 def test_calls_with_different_times_left_share_a_client(workspace):
-    save_key(workspace_id=workspace.pk, **KEYED)
+    save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     provider_for(workspace.pk, "gemini", 1700.5)
     made = registry._kept.cache_info().misses
 

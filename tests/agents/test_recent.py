@@ -42,7 +42,7 @@ def test_a_value_is_read_once_until_it_is_too_old(clock):
 
 
 def test_what_was_read_before_the_commit_is_forgotten_after_it(
-    clock, db, django_capture_on_commit_callbacks
+    db, django_capture_on_commit_callbacks
 ):
     source = Source()
     kept = Recent(source.read)

@@ -14,10 +14,12 @@ from channels.routing import URLRouter
 from channels.testing import WebsocketCommunicator
 
 from agents.definitions import create_agent
+from sessions_app.hub import hub
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Draft, Session, SessionEvent
 from sessions_app.routing import websocket_urlpatterns
 from sessions_app.stream import send_delta
+from sessions_app.viewer import Viewer
 from tenants.ids import uuid7
 from tenants.keys import issue_key
 from tenants.models import User, Workspace
@@ -151,6 +153,17 @@ async def connected(*args: Any, **kwargs: Any) -> AsyncIterator[Socket]:
         yield socket
     finally:
         await socket.disconnect(timeout=SECONDS)
+
+
+async def joined(session: Session) -> Viewer:
+    """Wait until the only viewer of this session is live."""
+    async with asyncio.timeout(20):
+        while not (watch := hub().watches.get(f"session.{session.pk}")):
+            await asyncio.sleep(0.01)
+        (viewer,) = watch.viewers
+        while not viewer._live:
+            await asyncio.sleep(0.01)
+    return viewer
 
 
 def send_late(session: Session, event_id: UUID, text: str) -> None:

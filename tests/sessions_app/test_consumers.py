@@ -12,7 +12,7 @@ from sessions_app.reader import read
 from tenants.ids import uuid7
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership
-from tests.sessions_app.following import Socket, connected, in_thread, key_for, say
+from tests.sessions_app.following import Socket, connected, in_thread, joined, key_for, say
 
 
 async def test_a_viewer_gets_all_stored_events_in_order_and_then_those_that_come(
@@ -40,7 +40,7 @@ async def test_a_viewer_begins_after_its_cursor(async_db, session, secret):
 async def test_a_cursor_beyond_the_end_begins_at_the_end(async_db, session, secret):
     await in_thread(say)(session, "one", "two")
     async with connected(session, secret, after=900) as socket:
-        await asyncio.sleep(0.2)
+        await joined(session)
         await in_thread(say)(session, "three")
         await socket.until_seq(3)
 

@@ -12,6 +12,7 @@ from tests.sessions_app.following import (
     connected,
     finish_answer,
     in_thread,
+    joined,
     say,
     send_late,
     write_on,
@@ -88,7 +89,7 @@ async def test_a_late_delta_is_not_shown_to_who_joined_after_its_event(async_db,
     event_id = uuid7()
     await in_thread(finish_answer)(session, event_id, "done")
     async with connected(session, secret, after=1) as socket:
-        await asyncio.sleep(0.2)
+        await joined(session)
         await in_thread(send_late)(session, event_id, "done")
         await in_thread(say)(session, "end")
         await socket.until_seq(2)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from secrets import token_hex
 
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app import hub as hub_module
 from sessions_app import viewer as viewer_module
 from sessions_app.hub import hub
 from sessions_app.models import Session
-from sessions_app.reader import SessionLog
+from sessions_app.reader import PAGE_BYTES, Page, SessionLog, read
 from sessions_app.rights import revoked
 from tenants.ids import uuid7
 from tests.sessions_app.following import (
     Follower,
     connected,
     in_thread,
+    joined,
     new_session,
     say,
     sluggish,
@@ -47,7 +49,8 @@ async def test_a_lost_ring_is_made_up_by_the_slow_look(async_db, session, secret
     assert socket.follower.seqs == [1, 2]
 
 
-async def test_a_lost_listener_is_made_up_when_it_is_back(async_db, session, secret):
+async def test_a_lost_listener_is_made_up_when_it_is_back(async_db, session, secret, monkeypatch):
+    monkeypatch.setattr(hub_module, "LOOK_SECONDS", 600)
     async with connected(session, secret) as socket:
         await in_thread(say)(session, "heard")
         await socket.until_seq(1)
@@ -145,3 +148,36 @@ async def test_the_slow_look_costs_the_same_for_one_viewer_and_for_many(
             return len(captured)
 
         assert await in_thread(queries)() <= 3
+
+
+async def test_large_events_are_read_a_few_at_a_time(async_db, session, secret):
+    # PostgreSQL compresses what repeats, so this does not.
+    texts = [token_hex(60_000) for _ in range(40)]
+    await in_thread(say)(session, *texts)
+    log = SessionLog(session_id=session.pk)
+    first = await read(log.page, 0)
+    assert not first.is_last
+    assert sum(len(frame.text) for frame in first.frames) < 3 * PAGE_BYTES
+    assert (await read(log.page, 40)) == Page(frames=[], is_last=True)
+
+    async with connected(session, secret) as socket:
+        await socket.until_seq(40)
+    assert socket.follower.seqs == list(range(1, 41))
+
+
+async def test_a_session_that_is_gone_ends_its_viewers(async_db, session, secret):
+    await in_thread(say)(session, "one", "two")
+    async with connected(session, secret, after=2) as socket:
+        viewer = await joined(session)
+        viewer._cursor, viewer._live = 1, False
+        await in_thread(erase)(session)
+        viewer._news.set()
+        assert await socket.closed() == 4404
+
+
+def erase(session: Session) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('switchyard.erasing', %s, true)", [str(session.workspace_id)]
+        )
+        session.delete()

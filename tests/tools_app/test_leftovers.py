@@ -75,6 +75,7 @@ def test_a_killed_workers_command_ends_with_it(folder, data_dir):
 
         until(lambda: started_at(pid) is None)
         assert kill_leftovers(folder.session_id) == 0
+        assert os.listdir(data_dir / "sandboxes") == []
 
 
 def test_other_sessions_and_other_processes_are_left_alone(folder, data_dir):
@@ -83,7 +84,7 @@ def test_other_sessions_and_other_processes_are_left_alone(folder, data_dir):
         (marker,) = os.listdir(data_dir / "sandboxes")
         # The same pid, but of a process that began at another time.
         stale = marker.replace(str(folder.session_id), str(other.session_id))
-        begun = started_at(pid)
+        begun = started_at(pid) or 0
         (data_dir / "sandboxes" / stale.replace(f".{begun}.", f".{begun - 1}.")).touch()
 
         assert kill_leftovers(other.session_id) == 0

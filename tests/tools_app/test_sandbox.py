@@ -260,7 +260,12 @@ def test_the_tool_raises_when_it_is_stopped(make_context):
 
 def test_a_lazy_sandbox_is_made_once_and_only_when_used(sandbox):
     made: list[LocalSandbox] = []
-    lazy = LazySandbox(lambda: made.append(sandbox) or sandbox)
+
+    def make() -> LocalSandbox:
+        made.append(sandbox)
+        return sandbox
+
+    lazy = LazySandbox(make)
     lazy.destroy()
     assert made == []
 
@@ -306,10 +311,27 @@ def test_an_old_bubblewrap_is_refused(folder, monkeypatch):
 
 
 def test_an_old_kernel_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(host.platform, "release", lambda: "5.4.0-generic")
+    monkeypatch.setattr("platform.release", lambda: "5.4.0-generic")
 
     with pytest.raises(SandboxUnavailable, match=r"needs Linux 5.14 or newer"):
         provision(None, folder)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("bwrap: setting up uid map: Permission denied", "uid map.*On Ubuntu.*AppArmor"),
+        ("bwrap: something else", "The sandbox cannot be started: bwrap: something else$"),
+    ],
+)
+def test_what_bubblewrap_complains_of_is_told(sandbox, data_dir, monkeypatch, said, told):
+    complaining = data_dir / "bwrap"
+    complaining.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
+    complaining.chmod(0o755)
+    monkeypatch.setattr(host, "find_bwrap", lambda: str(complaining))
+
+    with pytest.raises(SandboxUnavailable, match=told):
+        sandbox.execute("true", seconds=PATIENCE)
 
 
 def test_an_unknown_processor_is_refused():

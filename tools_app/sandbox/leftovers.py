@@ -41,12 +41,14 @@ def kill_leftovers(session_id: UUID) -> int:
     killed = 0
     for marker in markers:
         owner, _, identity = marker.partition(".")
-        if owner == str(session_id):
+        # Another boot may be another machine on the same disk: its processes are out of reach.
+        if owner == str(session_id) and identity.endswith(_boot()):
             killed += kill(int(identity.partition(".")[0]), identity)
+            (_markers() / marker).unlink(missing_ok=True)
     return killed
 
 
-def kill(pid: int, identity: str = "") -> bool:
+def kill(pid: int, identity: str) -> bool:
     """End the first process of a pid namespace; the kernel then ends all others in it."""
     try:
         handle = os.pidfd_open(pid)
@@ -54,7 +56,7 @@ def kill(pid: int, identity: str = "") -> bool:
         return False
     try:
         # The handle holds on to one process, so its identity cannot change any more.
-        if identity and identity != _identity(pid):
+        if identity != _identity(pid):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except ProcessLookupError:
@@ -70,5 +72,8 @@ def _markers() -> Path:
 
 def _identity(pid: int) -> str:
     """Pids come round again: only together with start and boot do they name one process."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{pid}.{started_at(pid)}.{boot}"
+    return f"{pid}.{started_at(pid)}.{_boot()}"
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

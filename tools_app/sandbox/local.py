@@ -23,7 +23,7 @@ from tools_app.sandbox.confinement import (
     command_line,
     options,
 )
-from tools_app.sandbox.launch import MESSAGE_LENGTH, Launched, launch
+from tools_app.sandbox.launch import Launched, launch, refusal
 from tools_app.sandbox.leftovers import kill_leftovers, marked
 from tools_app.sandbox.output import Output
 from tools_app.sandbox.watch import Watch
@@ -121,7 +121,7 @@ def _result(
 ) -> ExecResult:
     if ended_by == "itself" and exit_code is None:
         if launcher_code is not None and launcher_code > 0:
-            raise SandboxUnavailable(f"The sandbox cannot be started: {output[:MESSAGE_LENGTH]}")
+            raise refusal(output)
         ended_by = "stop"  # somebody killed bubblewrap itself
     if exit_code == UNLIMITED_CODE and output.startswith(UNLIMITED_WORDS):
         limit = output.splitlines()[0].removeprefix(UNLIMITED_WORDS)

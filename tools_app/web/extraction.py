@@ -23,7 +23,7 @@ _SKIPPED = frozenset({"script", "style", "noscript", "template", "svg", "head", 
 _BLOCKS = (
     *("address", "article", "aside", "blockquote", "body", "br", "dd", "div", "dl", "dt"),
     *("fieldset", "figure", "footer", "form", "header", "hr", "main", "ol", "section"),
-    *("table", "tr", "ul"),
+    *("table", "ul"),
 )
 _OPENINGS = {
     **{f"h{level}": f"\n\n{'#' * level} " for level in range(1, 7)},
@@ -31,14 +31,17 @@ _OPENINGS = {
     "li": "\n- ",
     "p": "\n\n",
     "pre": "\n\n```\n",
-    "td": " | ",
-    "th": " | ",
+    "td": " ",
+    "th": " ",
+    "tr": "\n|",
 }
 _CLOSINGS = {
     **{f"h{level}": "\n\n" for level in range(1, 7)},
     **dict.fromkeys(_BLOCKS, "\n"),
     "p": "\n\n",
     "pre": "\n```\n\n",
+    "td": " |",
+    "th": " |",
 }
 _SPACE = re.compile(r"\s+")
 _GAP = re.compile(r"[ \t]*\n(?:[ \t]*\n)+")

@@ -29,7 +29,6 @@ from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.openai import OpenAIWire
 
 
-
 def client_of(provider: Provider) -> object:
     """What a built provider reads from."""
     return vars(provider)["_provider"]

@@ -1,0 +1,109 @@
+"""REST: what waits in a lane can be seen, reworded, moved and taken back."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.providers.base import TextDelta
+from sessions_app import lanes
+from sessions_app.models import Run
+from tenants.ids import uuid7
+from tests.sessions_app.conftest import OWNER, serve
+from tests.sessions_app.test_api_events import assert_problem
+from tests.sessions_app.test_api_messages import say, states
+from tests.sessions_app.test_api_sessions import at
+
+
+@pytest.fixture
+def queued(api, session) -> list[str]:
+    """Three messages that wait behind a run."""
+    say(api, session, "running")
+    lanes.claim(session.pk, OWNER)
+    return [say(api, session, text)["run_id"] for text in ("a", "b", "c")]
+
+
+def queue(api, session) -> list[dict]:
+    return api.get(at(session, "queue/")).json()["results"]
+
+
+def change(api, session, run_id, **body):
+    return api.patch(at(session, f"queue/{run_id}/"), body, format="json")
+
+
+def texts(api, session) -> list[str]:
+    return [place["text"] for place in queue(api, session)]
+
+
+def test_the_queue_tells_each_place(api, session, queued):
+    first = queue(api, session)[0]
+
+    assert first == {
+        "run_id": queued[0],
+        "position": 0,
+        "text": "a",
+        "on_busy": "followup",
+        "priority": 0,
+        "message_seqs": [3],
+        "created_at": first["created_at"],
+    }
+    assert [place["run_id"] for place in queue(api, session)] == queued
+    assert api.get(at(session)).json()["queue_length"] == 3
+
+
+def test_a_waiting_message_is_reworded_and_the_model_reads_the_new_words(
+    api, session, queued, script
+):
+    answer = change(api, session, queued[0], text="A!")
+
+    assert answer.status_code == 200
+    assert [place["text"] for place in answer.json()["results"]] == ["A!", "b", "c"]
+    post_stop = api.post(at(session, "interrupt/"), {}, format="json")
+    assert post_stop.status_code == 202
+    provider = script(*([TextDelta(text="ok")] for _ in range(3)))
+    serve(session.pk)
+    assert [request.messages[-1].text.split("\n")[-1] for request in provider.requests] == [
+        "A!",
+        "b",
+        "c",
+    ]
+
+
+def test_a_waiting_message_is_moved(api, session, queued):
+    change(api, session, queued[2], position=0)
+    assert texts(api, session) == ["c", "a", "b"]
+    change(api, session, queued[2], position=1)
+    assert texts(api, session) == ["a", "c", "b"]
+    change(api, session, queued[0], position=99, text="last")
+    assert texts(api, session) == ["c", "b", "last"]
+
+
+def test_a_waiting_message_is_taken_back_and_never_runs(api, session, queued):
+    assert api.delete(at(session, f"queue/{queued[1]}/")).status_code == 204
+
+    assert texts(api, session) == ["a", "c"]
+    assert Run.objects.get(pk=queued[1]).status == "cancelled"
+    assert states(api, session)["b"] == "withdrawn"
+    assert_problem(api.delete(at(session, f"queue/{queued[1]}/")), 409, "conflict")
+
+
+@pytest.mark.parametrize("body", [{"text": ""}, {"position": -1}, {"position": "first"}])
+def test_a_change_that_is_not_valid_is_refused_and_changes_nothing(api, session, queued, body):
+    assert_problem(change(api, session, queued[0], **body), 400, "invalid")
+    assert texts(api, session) == ["a", "b", "c"]
+
+
+def test_what_a_run_has_taken_can_no_longer_be_changed(api, session, queued):
+    running = str(Run.objects.get(status="running").pk)
+
+    assert_problem(change(api, session, running, text="other"), 409, "conflict")
+    assert_problem(api.delete(at(session, f"queue/{running}/")), 409, "conflict")
+
+
+def test_a_run_of_elsewhere_is_not_found(api, foreign_api, session, queued, agent):
+    other = api.post("/api/v1/sessions/", {"agent": "Tester"}, format="json").json()["id"]
+
+    assert_problem(change(api, other, queued[0], text="x"), 404, "not_found")
+    assert_problem(change(api, session, uuid7(), text="x"), 404, "not_found")
+    assert_problem(change(foreign_api, session, queued[0], text="x"), 404, "not_found")
+    assert_problem(foreign_api.get(at(session, "queue/")), 404, "not_found")
+    assert texts(api, session) == ["a", "b", "c"]

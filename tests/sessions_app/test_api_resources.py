@@ -1,0 +1,159 @@
+"""REST: what a session is given, the ledger of its calls, and what its model would see."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.definitions import change_agent
+from agents.providers.base import TextDelta
+from sessions_app.models import ToolExecution
+from tenants.ids import uuid7
+from tests.sessions_app.conftest import newest, serve, types
+from tests.sessions_app.parking import park
+from tests.sessions_app.test_api_events import assert_problem
+from tests.sessions_app.test_api_messages import say
+from tests.sessions_app.test_api_sessions import at, post
+
+NOTES = {"kind": "local_file", "source_ref": "notes.md", "mount_path": "/workspace/notes.md"}
+EXECUTIONS = "/api/v1/tools/executions/"
+
+
+def attach(api, session, **changes):
+    return post(api, at(session, "resources/"), {**NOTES, **changes})
+
+
+def test_a_resource_is_attached_listed_and_said_in_the_log(api, session, owner):
+    answer = attach(api, session, mount_path="/workspace//docs/./notes.md")
+
+    assert answer.status_code == 201
+    resource = answer.json()
+    assert resource == {
+        **NOTES,
+        "id": resource["id"],
+        "mount_path": "/workspace/docs/notes.md",
+        "access": "read_only",
+        "created_by": str(owner.pk),
+        "created_at": resource["created_at"],
+    }
+    assert api.get(at(session, "resources/")).json()["results"] == [resource]
+    assert api.get(at(session, f"resources/{resource['id']}/")).json() == resource
+    event = newest(session, "session.resource_attached")
+    assert event.payload["resource_id"] == resource["id"]
+    assert event.payload["attached"] is True
+
+
+def test_a_resource_is_taken_away(api, session):
+    resource_id = attach(api, session).json()["id"]
+
+    assert api.delete(at(session, f"resources/{resource_id}/")).status_code == 204
+    assert api.get(at(session, "resources/")).json()["results"] == []
+    assert newest(session, "session.resource_attached").payload["attached"] is False
+    assert_problem(api.delete(at(session, f"resources/{resource_id}/")), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "planet"},
+        {"mount_path": "notes.md"},
+        {"mount_path": "/workspace/../etc/passwd"},
+        {"mount_path": "/etc/passwd"},
+        {"mount_path": "/"},
+        {"mount_path": "/a\0b"},
+        {"mount_path": "/" + "x" * 200},
+        {"source_ref": "../../secrets"},
+        {"source_ref": "/etc/passwd"},
+        {"access": "execute"},
+        {"colour": "red"},
+    ],
+)
+def test_a_resource_that_is_not_valid_is_refused(api, session, changes):
+    assert_problem(attach(api, session, **changes), 400, "invalid")
+    assert types(session) == []
+
+
+def test_two_things_cannot_be_at_the_same_path(api, session):
+    attach(api, session)
+
+    assert_problem(attach(api, session, mount_path="/workspace/./notes.md"), 409, "conflict")
+    assert session.resources.count() == 1
+
+
+def test_an_archived_session_is_given_nothing(api, session):
+    api.delete(at(session))
+
+    assert_problem(attach(api, session), 409, "session_ended")
+
+
+def test_a_stranger_attaches_and_takes_nothing(api, foreign_api, session):
+    resource_id = attach(api, session).json()["id"]
+
+    assert_problem(attach(foreign_api, session), 404, "not_found")
+    assert_problem(foreign_api.delete(at(session, f"resources/{resource_id}/")), 404, "not_found")
+    assert session.resources.count() == 1
+
+
+def test_the_ledger_lists_calls_by_session_state_and_name(api, foreign_api, session):
+    park(session, "tu_1", "tu_2")
+    ToolExecution.objects.filter(tool_use_id="tu_2").update(state="unknown", name="sweep")
+
+    def found(**query) -> list[str]:
+        results = api.get(EXECUTIONS, query).json()["results"]
+        return [one["tool_use_id"] for one in results]
+
+    assert sorted(found()) == ["tu_1", "tu_2"]
+    assert found(state="unknown") == ["tu_2"]
+    assert found(name="clean") == ["tu_1"]
+    assert found(session=str(uuid7())) == []
+    assert found(session=str(session.pk), state="awaiting_approval") == ["tu_1"]
+    assert foreign_api.get(EXECUTIONS).json()["results"] == []
+    assert_problem(api.get(EXECUTIONS, {"state": "odd"}), 400, "invalid")
+
+
+def test_one_call_tells_what_was_asked_and_what_became_of_it(api, foreign_api, session):
+    park(session, "tu_1")
+    call = ToolExecution.objects.get()
+    one = api.get(f"{EXECUTIONS}{call.pk}/").json()
+
+    assert one["session_id"] == str(session.pk)
+    assert (one["name"], one["input"], one["state"]) == (
+        "clean",
+        {"place": "yard"},
+        "awaiting_approval",
+    )
+    assert_problem(foreign_api.get(f"{EXECUTIONS}{call.pk}/"), 404, "not_found")
+
+
+def test_the_context_is_told_by_part_with_tokens_and_window(api, session, script):
+    def context() -> dict:
+        return api.get(at(session, "context/")).json()
+
+    empty = context()
+    assert [part["name"] for part in empty["parts"]] == ["instructions", "tools", "messages"]
+    assert (empty["provider"], empty["model"], empty["window"]) == ("demo", "demo", 32_000)
+    assert empty["parts"][0]["content"] == "Test."
+    assert empty["parts"][2] == {"name": "messages", "tokens": 0, "content": []}
+
+    script([TextDelta(text="Hello you.")])
+    say(api, session, "Hello")
+    serve(session.pk)
+    now = context()
+    messages = now["parts"][2]["content"]
+    assert [(m["role"], m["text"]) for m in messages] == [
+        ("user", "Hello"),
+        ("assistant", "Hello you."),
+    ]
+    assert now["tokens"] == sum(part["tokens"] for part in now["parts"]) > empty["tokens"]
+
+
+def test_the_context_shows_what_the_model_was_really_given(api, session, agent, script):
+    change_agent(agent, {"system_prompt": "Be brief."})
+    api.patch(at(session), {"agent_version": 2}, format="json")
+    provider = script([TextDelta(text="Hi.")])
+    say(api, session, "Hello")
+    serve(session.pk)
+    asked, parts = provider.requests[0], api.get(at(session, "context/")).json()["parts"]
+
+    assert parts[0]["content"] == asked.instructions == "Be brief."
+    assert [tool["name"] for tool in parts[1]["content"]] == [tool.name for tool in asked.tools]
+    assert parts[1]["content"]

@@ -1,0 +1,244 @@
+"""Layers of rules, the strictest of which decides and is named."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents.models import AgentVersion, Environment
+from tools_app import filter_tools_by_policy, load_agent_tools
+from tools_app.policy import STRICTNESS, Decision, Layer, call_limit, decide, unknown_rules
+from tools_app.profiles import PROFILES
+from tools_app.registry import Arguments, Category, Permission, Tool
+from tools_app.selection import decide_call, effective_policy
+
+
+class Anything(Arguments):
+    command: str = ""
+
+
+def made(name: str, category: str, permission: Permission = "always_allow") -> Tool:
+    return Tool(
+        name=name,
+        title=name,
+        description=name,
+        arguments=Anything,
+        category=Category(category),
+        permission=permission,
+        seconds=1,
+        subject={"exec": "command", "web_fetch": "url"}.get(name, ""),
+        handler=lambda arguments, context: None,
+    )
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in [
+        made("read", "filesystem"),
+        made("write", "filesystem"),
+        made("exec", "exec", "always_ask"),
+        made("web_fetch", "web"),
+        made("memory_search", "memory"),
+        made("memory_store", "memory"),
+        made("sessions_spawn", "session"),
+        made("message", "messaging", "always_ask"),
+        made("email", "messaging", "always_ask"),
+        made("wait", "time"),
+        made("current_time", "time"),
+        made("mcp:github:search", "mcp", "always_ask"),
+        made("mcp:github:delete", "mcp", "always_ask"),
+    ]
+}
+
+
+COMMON = {
+    *("read", "web_fetch", "memory_search", "memory_store", "wait", "current_time"),
+    *("mcp:github:search", "mcp:github:delete"),
+}
+
+
+def verdict(name: str, *layers: Layer, **input: str) -> str:
+    return decide(name, layers, input or None, tools=TOOLS).decision
+
+
+def agent(**rules) -> Layer:
+    return Layer(name="agent", **rules)
+
+
+@pytest.mark.parametrize(
+    ("profile", "tools"),
+    [
+        ("minimal", {"read", "web_fetch", "memory_search", "current_time"}),
+        ("coding", COMMON | {"write", "exec"}),
+        ("messaging", COMMON | {"message", "email"}),
+        ("full", set(TOOLS)),
+        ("no such profile", set()),
+    ],
+)
+def test_a_profile_names_its_tools(profile, tools):
+    assert set(filter_tools_by_policy(TOOLS, agent(profile=profile))) == tools
+
+
+def test_a_new_agent_codes_and_asks_before_it_runs_commands():
+    version, session = AgentVersion(agent_id=UUID(int=1)), Environment()
+
+    policy = effective_policy(version, session)
+
+    assert policy["read"] == Decision(decision="allow", decided_by="agent: profile coding")
+    assert policy["exec"] == Decision(decision="ask", decided_by="default: exec asks first")
+    assert set(policy) == set(load_agent_tools(UUID(int=1)))
+    assert decide_call(version, session, "exec", {"command": "ls"}).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "decision", "decided_by"),
+    [
+        ({"denied": ("exec",)}, "exec", "deny", "agent: denied exec"),
+        ({"denied": ("group:web",)}, "web_fetch", "deny", "agent: denied group:web"),
+        ({"denied": ("mcp:github:*",)}, "mcp:github:search", "deny", "agent: denied mcp:github:*"),
+        ({"profile": "minimal"}, "write", "deny", "agent: not in profile minimal"),
+        ({"allowed": ("read",)}, "write", "deny", "agent: not among the allowed tools"),
+        ({"asked": ("read",)}, "read", "ask", "agent: asked read"),
+        ({"asked": ("read",), "allowed": ("read",)}, "read", "ask", "agent: asked read"),
+        ({"denied": ("read",), "asked": ("read",)}, "read", "deny", "agent: denied read"),
+        ({"allowed": ("exec",)}, "exec", "allow", "agent: allowed exec"),
+        (
+            {"allowed": ("mcp:github:s*",)},
+            "mcp:github:search",
+            "allow",
+            "agent: allowed mcp:github:s*",
+        ),
+        ({"profile": "full"}, "message", "ask", "default: message asks first"),
+        ({}, "read", "allow", "default: read is allowed"),
+        ({}, "nope", "deny", "no tool has this name"),
+    ],
+)
+def test_the_rule_that_decides_is_named(rules, name, decision, decided_by):
+    assert decide(name, [agent(**rules)], tools=TOOLS) == Decision(
+        decision=decision, decided_by=decided_by
+    )
+
+
+def test_the_strictest_layer_decides():
+    workspace = Layer(name="workspace", denied=("web_fetch",), asked=("write",))
+    generous = agent(profile="full", allowed=("*",))
+
+    assert verdict("web_fetch", workspace, generous) == "deny"
+    assert verdict("write", workspace, generous) == "ask"
+    assert verdict("exec", workspace, generous) == "allow"
+    assert verdict("read", workspace, generous, Layer(name="session", denied=("*",))) == "deny"
+
+
+@pytest.mark.parametrize("name", ["workspace", "environment", "session", "subagent"])
+def test_only_the_agents_own_rule_lifts_the_question(name):
+    assert verdict("exec", agent(profile="coding"), Layer(name=name, allowed=("exec",))) == "ask"
+
+
+def test_an_argument_pattern_lifts_the_question_for_matching_calls_only():
+    layer = agent(profile="coding", allowed=("exec(git status*)",))
+
+    assert verdict("exec", layer, command="git status --short") == "allow"
+    assert verdict("exec", layer, command="git push") == "ask"
+    assert verdict("exec", layer) == "ask"
+    assert verdict("read", layer) == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status; rm -rf .",
+        "git status && curl evil.example",
+        "git status | sh",
+        "git status $(rm x)",
+        "git status `rm x`",
+        "git status\nrm x",
+        "git status > /workspace/x",
+        "git status & rm x",
+    ],
+)
+def test_a_strung_command_is_not_what_was_allowed(command):
+    assert verdict("exec", agent(allowed=("exec(git status*)",)), command=command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command", ["rm -rf x", "true; rm -rf x", "a && (rm -rf x)", "$(rm -rf x)"]
+)
+def test_a_forbidden_command_is_found_in_a_string_of_them(command):
+    layer = agent(denied=("exec(rm *)",))
+
+    assert verdict("exec", layer, command=command) == "deny"
+    assert verdict("exec", layer) == "ask"
+
+
+def test_a_pattern_for_any_call_narrows_no_other_tool():
+    layer = agent(profile="coding", allowed=("exec(*)",))
+
+    assert verdict("exec", layer, command="a; b") == "allow"
+    assert verdict("exec", layer) == "allow"
+    assert verdict("read", layer) == "allow"
+
+
+def test_a_pattern_on_addresses_asks_for_others():
+    layer = agent(allowed=("web_fetch(https://docs.*)",))
+
+    assert verdict("web_fetch", layer, url="https://docs.python.org/3/") == "allow"
+    assert verdict("web_fetch", layer, url="https://evil.example/?docs.") == "ask"
+
+
+def test_the_smallest_number_of_calls_counts():
+    assert call_limit([agent(), agent(max_tool_calls_per_turn=9)]) == 9
+    assert call_limit([agent(max_tool_calls_per_turn=3), agent(max_tool_calls_per_turn=9)]) == 3
+    assert call_limit([agent()]) is None
+
+
+def test_a_rule_that_names_no_known_tool_is_told():
+    layer = agent(allowed=("read", "raed", "group:web"), denied=("mcp:gitlab:*", "bash(ls*)"))
+
+    assert unknown_rules(layer, TOOLS) == ["raed", "mcp:gitlab:*", "bash(ls*)"]
+
+
+RULES = st.lists(
+    st.sampled_from(
+        [*TOOLS, "*", "group:web", "group:exec", "mcp:*", "exec(git *)", "exec(*)", "nope", "mem*"]
+    ),
+    max_size=3,
+).map(tuple)
+NARROWING = st.builds(
+    Layer,
+    name=st.sampled_from(["workspace", "environment", "session", "subagent"]),
+    profile=st.sampled_from([None, *PROFILES]),
+    allowed=RULES,
+    denied=RULES,
+    asked=RULES,
+)
+AGENT = st.builds(
+    Layer,
+    name=st.just("agent"),
+    profile=st.sampled_from(list(PROFILES)),
+    allowed=RULES,
+    denied=RULES,
+    asked=RULES,
+)
+INPUTS = st.sampled_from([None, {"command": "git log"}, {"command": "rm x; git log"}])
+
+
+@given(st.lists(NARROWING, max_size=4), AGENT, st.sampled_from(sorted(TOOLS)), INPUTS)
+def test_no_layer_widens_what_the_others_leave(narrowing, own, name, input):
+    chains = [[own, *narrowing[:count]] for count in range(len(narrowing) + 1)]
+    strictness = [STRICTNESS[decide(name, chain, input, tools=TOOLS).decision] for chain in chains]
+
+    assert all(before <= after for before, after in pairwise(strictness))
+
+
+@given(st.lists(NARROWING, max_size=3), AGENT, st.sampled_from(sorted(TOOLS)), INPUTS)
+def test_a_deny_always_wins_and_names_its_layer(narrowing, own, name, input):
+    denying = Layer(name="session", denied=(name,))
+
+    decision = decide(name, [own, *narrowing, denying], input, tools=TOOLS)
+
+    assert decision.decision == "deny"
+    assert decision.decided_by.split(":")[0] in {layer.name for layer in [own, *narrowing, denying]}
