@@ -56,14 +56,15 @@ class Embedded:
     def start(self) -> None:
         """Make the cluster if there is none, start it if it does not run, and count as a user."""
         self.place.prepare()
-        if self._use is None:
-            use = self._lock_file("users")
-            fcntl.flock(use, fcntl.LOCK_SH)
-            self._use = use
-        with self._alone():
-            make_cluster(self.place, durable=self.durable)
-            self._run_server()
-            self._make_database()
+        self._join()
+        try:
+            with self._alone():
+                make_cluster(self.place, durable=self.durable)
+                self._run_server()
+                self._make_database()
+        except BaseException:
+            self._leave()
+            raise
 
     def stop(self, mode: StopMode = "fast", *, seconds: float = STOP_SECONDS) -> None:
         """Stop the server; at once, and with recovery at the next start, if it takes too long."""
@@ -166,6 +167,12 @@ class Embedded:
 
     def _lock_file(self, name: str) -> IO[str]:
         return os.fdopen(os.open(self.place.lock(name), os.O_RDWR | os.O_CREAT, 0o600), "r+")
+
+    def _join(self) -> None:
+        if self._use is None:
+            use = self._lock_file("users")
+            fcntl.flock(use, fcntl.LOCK_SH)  # waits while the last user stops the server
+            self._use = use
 
     def _leave(self) -> None:
         if self._use is not None:

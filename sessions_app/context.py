@@ -18,14 +18,17 @@ from sessions_app.turn import Turn
 from sessions_app.view import Line, build_messages, trim
 
 E = SessionEvent.Type
-NEWEST = 400  #: Events that are read at the most.
 WINDOW_SHARE = 0.7  #: Of the model's window, for the conversation; the rest is for the answer.
+#: Events that are read: as many as would fill the window if each had this many tokens.
+TOKENS_PER_EVENT, FEWEST, MOST = 100, 60, 2_000
 READ = """
-SELECT seq, type, payload, CASE WHEN type = 'user.message' THEN coalesce(processed_at, created_at) ELSE created_at END,
-       processed_at IS NOT NULL, run_id
-  FROM session_messages
- WHERE session_id = %s AND seq > %s AND type = ANY(%s)
- ORDER BY seq DESC LIMIT %s
+SELECT seq, type, payload, taken, run_id FROM (
+  SELECT seq, type, payload, processed_at IS NOT NULL AS taken, run_id,
+         CASE WHEN type = 'user.message' THEN coalesce(processed_at, created_at)
+              ELSE created_at END AS known_at
+    FROM session_messages WHERE session_id = %s AND seq > %s AND type = ANY(%s)
+   ORDER BY seq DESC LIMIT %s) newest
+ ORDER BY known_at, seq
 """
 SEEN = [
     E.USER_MESSAGE,
@@ -37,24 +40,23 @@ SEEN = [
 ]
 
 
-def read_lines(session_id: UUID, after: int, limit: int = NEWEST) -> list[Line]:
+def read_lines(session_id: UUID, after: int, limit: int = MOST) -> list[Line]:
     """The newest lines, in the order in which the agent came to know them.
 
     A message that waited stands where a run took it, not where it was written.
     """
-    found = rows(READ, [session_id, after, SEEN, limit])
-    lines = [
-        Line(seq=seq, type=type, payload=orjson.loads(payload), at=at, taken=taken, run_id=run_id)
-        for seq, type, payload, at, taken, run_id in found
+    return [
+        Line(seq=seq, type=type, payload=orjson.loads(payload), taken=taken, run_id=run_id)
+        for seq, type, payload, taken, run_id in rows(READ, [session_id, after, SEEN, limit])
     ]
-    return sorted(lines, key=lambda line: (line.at, line.seq))
 
 
 def build_request(turn: Turn, provider: str, model: str) -> ModelRequest:
     """Everything the model is given for its next answer."""
     version = turn.version
     budget = int(find_model(provider, model).window * WINDOW_SHARE)
-    lines = read_lines(turn.session_id, turn.snapshot_seq)
+    limit = max(FEWEST, min(budget // TOKENS_PER_EVENT, MOST))
+    lines = read_lines(turn.session_id, turn.snapshot_seq, limit)
     return ModelRequest(
         model=model,
         instructions=version.system_prompt,

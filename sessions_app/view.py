@@ -6,7 +6,6 @@ The log itself is never repaired; the view is built so, whatever the log holds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -28,7 +27,6 @@ class Line:
     seq: int
     type: str
     payload: dict[str, Any]
-    at: datetime
     taken: bool
     run_id: UUID | None
 

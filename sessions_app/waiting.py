@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
-from channels.db import database_sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from channels.layers import get_channel_layer
 
 from config.faults import NotFound
 from sessions_app.models import Run
+from sessions_app.statements import let_go
 from sessions_app.stream import group_name
 
 OVER = {Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.DEAD}
@@ -61,9 +61,10 @@ async def _forget(layer: Any, channel: str) -> None:
                 await layer.receive(channel)
 
 
-async def _read(run_id: UUID) -> Run:
-    # Gives its connection back after each look: nothing of the pool is held while waiting.
-    run: Run | None = await database_sync_to_async(Run.objects.filter(pk=run_id).first)()
+@sync_to_async
+def _read(run_id: UUID) -> Run:
+    run = Run.objects.filter(pk=run_id).first()
+    let_go()
     if run is None:
         raise NotFound
     return run

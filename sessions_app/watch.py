@@ -104,7 +104,7 @@ class Watch:
         event_id, offset, text = UUID(message["event_id"]), message["offset"], message["text"]
         if self._lacks(event_id, offset):
             # Unknown until now, or something is missing: the draft knows, and is never behind.
-            self.answer = self.answer or Answer(event_id=event_id, run_id=None, text="")
+            await self._read_answer()
         answer = self.answer
         if answer is None or answer.event_id != event_id or offset > len(answer.text):
             return  # its event is stored already, or a later delta will find the draft complete

@@ -65,6 +65,8 @@ def _wait_for_guardian(data_dir: Path) -> None:
 
 def require_free_port(host: str, port: int) -> None:
     """Refuse a port that cannot be listened on, before anything else is started."""
+    if not 1 <= port <= 65535:
+        raise CannotStart(f"PORT must be between 1 and 65535, not {port}. Try: PORT=8000 make run")
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -73,17 +75,14 @@ def require_free_port(host: str, port: int) -> None:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             probe.listen()  # two may bind with SO_REUSEADDR, only one may listen
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise CannotStart(_advice(host, port, error)) from None
 
 
-def _advice(host: str, port: int, error: Exception) -> str:
-    number = error.errno if isinstance(error, OSError) else None
-    if number == errno.EADDRINUSE:
+def _advice(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
         other = port + 1 if port < 65535 else 8000
         return f"Port {port} is taken by another program. Try: PORT={other} make run"
-    if number in (errno.EACCES, errno.EPERM):
+    if error.errno in (errno.EACCES, errno.EPERM):
         return f"Port {port} needs more rights than this user has. Try: PORT=8000 make run"
-    if isinstance(error, OverflowError):
-        return f"PORT must be between 1 and 65535, not {port}. Try: PORT=8000 make run"
     return f"HOST {host!r} is no address of this machine ({error}). Try: HOST=127.0.0.1 make run"

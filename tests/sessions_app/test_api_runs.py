@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Callable
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -19,7 +20,6 @@ from sessions_app.models import Run, Session
 from tenants.ids import uuid7
 from tests.conftest import key_client
 from tests.sessions_app.conftest import OWNER, serve, types
-from tests.sessions_app.following import key_for
 from tests.sessions_app.test_api_events import assert_problem
 from tests.sessions_app.test_api_messages import say
 from tests.sessions_app.test_api_sessions import at, post
@@ -100,8 +100,14 @@ async def wait_for(run: Run, secret: str, seconds: int = 60) -> dict:
     return json.loads(b"".join([part async for part in answer.streaming_content]))
 
 
+async def until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
 async def test_a_waiter_hears_of_the_end_when_it_comes_and_not_before(
-    async_db, session, principal, script, monkeypatch
+    async_db, session, principal, secret, script, monkeypatch
 ):
     """The slow look is far away, so only the ring of the finished run can wake the waiter."""
     monkeypatch.setattr(waiting, "LOOK_SECONDS", 50.0)
@@ -115,7 +121,6 @@ async def test_a_waiter_hears_of_the_end_when_it_comes_and_not_before(
 
     script([pause, TextDelta(text="Here.")])
     run = await sync_to_async(accept)(session, principal)
-    secret = await sync_to_async(key_for)(session.workspace)
 
     async def wait() -> dict:
         told = await wait_for(run, secret)
@@ -127,9 +132,7 @@ async def test_a_waiter_hears_of_the_end_when_it_comes_and_not_before(
     worker.start()
     await asyncio.to_thread(in_model.wait, 30)
     layer = get_channel_layer()
-    async with asyncio.timeout(30):
-        while not layer._room.groups:
-            await asyncio.sleep(0.01)
+    await until(lambda: layer._room.groups)
     go_on.set()
     async with asyncio.timeout(30):
         told = await waiter
@@ -150,10 +153,9 @@ def serve_in_thread(session: Session) -> None:
 
 
 async def test_a_waiter_is_told_how_the_run_stands_when_the_time_is_up(
-    async_db, session, principal
+    async_db, session, principal, secret
 ):
     run = await sync_to_async(accept)(session, principal)
-    secret = await sync_to_async(key_for)(session.workspace)
     told = await wait_for(run, secret, seconds=1)
 
     assert told["status"] == "queued"
@@ -161,13 +163,13 @@ async def test_a_waiter_is_told_how_the_run_stands_when_the_time_is_up(
 
 
 async def test_a_waiter_whose_rings_are_lost_still_learns_of_the_end(
-    async_db, session, principal, monkeypatch
+    async_db, session, principal, secret, monkeypatch
 ):
     monkeypatch.setattr(waiting, "LOOK_SECONDS", 0.1)
     monkeypatch.setattr(get_channel_layer(), "group_add", sync_to_async(lambda *_: None))
     run = await sync_to_async(accept)(session, principal)
-    secret = await sync_to_async(key_for)(session.workspace)
     waiter = asyncio.create_task(wait_for(run, secret))
+    await until(lambda: get_channel_layer()._room.mailboxes)
     await sync_to_async(Run.objects.filter(pk=run.pk).update)(status="failed")
 
     assert (await waiter)["status"] == "failed"

@@ -15,7 +15,7 @@ from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.transcript import export
 from tests.sessions_app.conftest import serve
-from tests.sessions_app.following import key_for, say
+from tests.sessions_app.following import say
 from tests.sessions_app.test_api_events import assert_problem
 from tests.sessions_app.test_api_messages import say as say_over_rest
 from tests.sessions_app.test_api_sessions import at
@@ -33,9 +33,8 @@ def send(api, raw: bytes, query: str = "?agent=Tester"):
     return api.post(f"{IMPORT}{query}", raw, content_type="application/x-ndjson")
 
 
-async def test_the_export_streams_every_event_as_a_line(async_db, session, monkeypatch):
+async def test_the_export_streams_every_event_as_a_line(async_db, session, secret, monkeypatch):
     monkeypatch.setattr(transfer, "PAGE", 3)
-    secret = await sync_to_async(key_for)(session.workspace)
     await sync_to_async(say)(session, *(f"Grüße {n} \u2028 \\u0000" for n in range(8)))
     path = at(session, "export/")
     answer = await AsyncClient().get(path, headers={"x-api-key": secret})

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from itertools import cycle
 
+from agents.providers.base import TextDelta
+from sessions_app.doors import accept_event
 from sessions_app.models import Draft, Session
+from sessions_app.reader import read
 from tenants.ids import uuid7
+from tests.sessions_app.conftest import serve
 from tests.sessions_app.following import (
     Follower,
     connected,
@@ -122,3 +126,37 @@ async def test_an_answer_that_begins_anew_replaces_what_was_shown(async_db, sess
         await socket.frame()
 
     assert socket.follower.texts == {str(event_id): "right"}
+
+
+async def test_a_real_run_is_seen_to_start_to_write_and_to_end(
+    async_db, session, secret, principal, script
+):
+    seen = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def until_seen() -> None:
+        """Let the model pause until the viewer has what it said so far."""
+        asyncio.run_coroutine_threadsafe(seen.wait(), loop).result(20)
+        loop.call_soon_threadsafe(seen.clear)
+
+    words = ["Grüße ", "🚂🚃", " e\u0301", " und 👩\u200d🔧."]
+    script([part for word in words for part in (TextDelta(text=word), until_seen)])
+    async with connected(session, secret) as socket:
+        await read(
+            accept_event, principal, session.pk, type="user.message", payload={"text": "Hello"}
+        )
+        running = asyncio.create_task(read(serve, session.pk))
+        for number in range(len(words)):
+            so_far = "".join(words[: number + 1])
+            await socket.until(lambda _, text=so_far: text in socket.follower.texts.values())
+            seen.set()
+        await socket.until(lambda frame: frame.get("phase") == "end")
+        await running
+
+    assert [frame.get("phase") for frame in socket.follower.frames if "phase" in frame] == [
+        "start",
+        "end",
+    ]
+    assert socket.follower.late_deltas == 0
+    assert list(socket.follower.texts.values()) == ["".join(words)]
+    assert socket.follower.seqs == list(range(1, len(socket.follower.seqs) + 1))

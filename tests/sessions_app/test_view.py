@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hypothesis import given
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from agents.providers.base import Message
 from sessions_app.view import Line, build_messages, trim
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-
 
 def lines(*events: tuple[str, dict[str, Any]]) -> list[Line]:
     return [
@@ -21,7 +18,6 @@ def lines(*events: tuple[str, dict[str, Any]]) -> list[Line]:
             seq=nth,
             type=type,
             payload=payload,
-            at=START + timedelta(seconds=nth),
             taken=not payload.get("waits"),
             run_id=None,
         )

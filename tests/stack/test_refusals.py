@@ -11,6 +11,9 @@ import psycopg
 import pytest
 
 from config.embedded import Embedded
+from config.external import require_usable
+from config.faults import CannotStart
+from orchestrator.up.doorway import require_free_port
 from tests.stack.running import Running
 
 pytestmark = pytest.mark.stack
@@ -41,26 +44,39 @@ def test_a_taken_port(make_stack: Make) -> None:
     assert f"PORT={port + 1} make run" in line
 
 
-def test_an_address_of_another_machine(make_stack: Make) -> None:
-    assert "HOST=127.0.0.1 make run" in refusal(make_stack(HOST="192.0.2.1"))
+def test_a_port_or_address_that_cannot_be_had() -> None:
+    with pytest.raises(CannotStart, match=r"HOST=127\.0\.0\.1 make run"):
+        require_free_port("192.0.2.1", 8000)
+    with pytest.raises(CannotStart, match="between 1 and 65535"):
+        require_free_port("127.0.0.1", 65536)
+
+
+def test_a_database_that_is_not_there(make_stack: Make) -> None:
+    line = refusal(make_stack(DATABASE_URL="postgresql://someone:secret@127.0.0.1:1/switchyard"))
+
+    assert "Check its host and port" in line
+    assert "secret" not in line
 
 
 @pytest.mark.parametrize(
     ("url", "advice"),
     [
         ("mysql://someone@localhost/switchyard", "postgresql://user:password@host:5432/name"),
-        ("postgresql://someone@127.0.0.1:1/switchyard", "Check its host and port"),
         ("postgresql://someone@nowhere.invalid/switchyard", "Check its host and port"),
+        ("postgresql://someone@127.0.0.1:1/switchyard?colour=red", "colour"),
     ],
 )
-def test_a_database_that_cannot_be_reached(make_stack: Make, url: str, advice: str) -> None:
-    assert advice in refusal(make_stack(DATABASE_URL=url))
+def test_an_address_that_leads_to_no_database(url: str, advice: str) -> None:
+    with pytest.raises(CannotStart, match=advice) as refused:
+        require_usable(url)
+
+    assert "\n" not in refused.value.detail
 
 
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[Embedded]:
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
     """A PostgreSQL that asks everyone but its owner for a password."""
-    server = Embedded(tmp_path / "guarded", durable=False)
+    server = Embedded(tmp_path_factory.mktemp("guarded") / "data", durable=False)
     server.start()
     try:
         with psycopg.connect(
@@ -75,23 +91,29 @@ def guarded(tmp_path: Path) -> Iterator[Embedded]:
         server.stop("immediate")
 
 
-def test_a_wrong_password_or_name_is_told_without_the_password(
-    make_stack: Make, guarded: Embedded
-) -> None:
-    host = guarded.place.socket_dir
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("someone:wrong@/switchyard", "Check the user and the password"),
+        ("someone:right@/nowhere", '"nowhere" does not exist'),
+    ],
+)
+def test_a_server_that_refuses_is_quoted(guarded: Embedded, address: str, complaint: str) -> None:
+    with pytest.raises(CannotStart, match=complaint) as refused:
+        require_usable(f"postgresql://{address}?host={guarded.place.socket_dir}")
 
-    wrong = refusal(make_stack(DATABASE_URL=f"postgresql://someone:wrong@/switchyard?host={host}"))
-    unknown = refusal(make_stack(DATABASE_URL=f"postgresql://someone:right@/nowhere?host={host}"))
-
-    assert "Check the user and the password" in wrong
-    assert "wrong" not in wrong
-    assert '"nowhere" does not exist' in unknown
+    assert "wrong" not in refused.value.detail
 
 
-def test_a_data_directory_that_is_a_file(make_stack: Make, tmp_path: Path) -> None:
+def test_a_server_that_accepts_is_used(guarded: Embedded) -> None:
+    require_usable(f"postgresql://someone:right@/switchyard?host={guarded.place.socket_dir}")
+
+
+def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a letter")
 
-    assert "DATA_DIR" in refusal(make_stack())
+    with pytest.raises(CannotStart, match="cannot be written"):
+        Embedded(tmp_path / "data").start()
 
 
 def test_a_data_directory_that_cannot_be_written(make_stack: Make) -> None:
@@ -111,7 +133,7 @@ def test_a_data_directory_of_another_postgres(make_stack: Make, tmp_path: Path) 
     assert "was made by PostgreSQL 16" in refusal(make_stack())
 
 
-def test_a_folder_that_holds_something_else(make_stack: Make, tmp_path: Path) -> None:
+def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
     server = Embedded(tmp_path / "data")
     server.place.prepare()
     server.place.pgdata.mkdir()
@@ -119,5 +141,6 @@ def test_a_folder_that_holds_something_else(make_stack: Make, tmp_path: Path) ->
     if owner := server.place.owner():
         os.chown(server.place.pgdata, owner.pw_uid, owner.pw_gid)
 
-    assert "holds no PostgreSQL data" in refusal(make_stack())
+    with pytest.raises(CannotStart, match="holds no PostgreSQL data"):
+        server.start()
     assert (server.place.pgdata / "letters.txt").exists()

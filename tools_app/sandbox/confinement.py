@@ -89,8 +89,8 @@ def _apart(*, share_network: bool) -> Iterator[str]:
     for namespace in NAMESPACES:
         yield f"--unshare-{namespace}"
     if not share_network:
-        pass
-    yield from ("--disable-userns", "--die-with-parent", "--new-session")
+        yield "--unshare-net"
+    yield from ("--disable-userns", "--new-session")
     yield from ("--uid", UID, "--gid", UID, "--hostname", "sandbox", "--clearenv")
     for name, value in ENVIRONMENT.items():
         yield from ("--setenv", name, value)

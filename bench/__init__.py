@@ -1,0 +1,1 @@
+"""Measurements: one file per question, peers beside us where there are any."""

@@ -1,0 +1,49 @@
+"""How soon does a run start, and how soon is it answered, however long the history?
+
+Times are of the database's own clock: accepted (the run's row), started (claimed), finished (the
+answer's commit). The model takes no time.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.yard import make_sessions, send, spread, wait_until_done, workers, yard  # noqa: E402
+
+RUNS = 300
+
+
+def measure(events: int, done: int) -> None:
+    from sessions_app.models import Run
+
+    sessions = make_sessions(20, events=events)
+    for session in sessions:  # the first run of a process and a connection plans its statements
+        send(session)
+    wait_until_done(done + len(sessions))
+    ids = []
+    for nth in range(RUNS):
+        ids.append(send(sessions[nth % len(sessions)]))
+        time.sleep(0.02)
+    wait_until_done(done + len(sessions) + RUNS)
+    runs = list(Run.objects.filter(pk__in=ids))
+    started = [(r.started_at - r.created_at).total_seconds() * 1000 for r in runs]
+    answered = [(r.finished_at - r.created_at).total_seconds() * 1000 for r in runs]
+    print(
+        f"{events:6d} events   accepted → started {spread(started)}   → answered {spread(answered)}"
+    )
+
+
+def main() -> None:
+    with yard(), workers(model_seconds=0):
+        done = 0
+        for events in (10, 1_000, 10_000):
+            measure(events, done)
+            done += 20 + RUNS
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""A real cluster of workers whose model answers after a given time, without a network.
+
+Run as `python -m bench.worker`; `MODEL_SECONDS` says how long the model takes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import django
+
+django.setup()
+
+from django_q.cluster import Cluster  # noqa: E402
+
+from agents.providers.base import Delta, ModelRequest, TextDelta, Usage  # noqa: E402
+from sessions_app import answer, cluster_guards  # noqa: E402
+
+SECONDS = float(os.environ["MODEL_SECONDS"])
+
+
+class TimedModel:
+    """Says three words, the last after its time is up."""
+
+    def stream(self, request: ModelRequest) -> Iterator[Delta]:
+        if SECONDS:
+            yield TextDelta(text="Thinking ")
+            time.sleep(SECONDS)
+        yield TextDelta(text="is done.")
+        yield Usage(input_tokens=len(request.messages), output_tokens=3)
+
+
+if __name__ == "__main__":
+    answer.provider_for = lambda *_: TimedModel()
+    cluster_guards.install()
+    Cluster().start()

@@ -1,0 +1,132 @@
+"""A throw-away installation to measure: durable PostgreSQL, workers, a supervisor, sessions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(tempfile.mkdtemp(prefix="switchyard-bench-"))
+FOLDER.chmod(0o755)
+os.environ |= {
+    "DATA_DIR": str(FOLDER),
+    "DJANGO_SETTINGS_MODULE": "config.settings.local",
+    "LOG_LEVEL": "WARNING",
+}
+os.environ.pop("DATABASE_URL", None)
+
+import django  # noqa: E402
+
+from config.embedded import Embedded  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@contextmanager
+def yard() -> Iterator[None]:
+    """PostgreSQL with its tables, gone afterwards."""
+    server = Embedded(FOLDER)
+    server.start()
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    try:
+        yield
+    finally:
+        from django.db import connection
+
+        connection.close_pool()
+        server.stop("immediate")
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+@contextmanager
+def workers(*, model_seconds: float, processes: int = 2) -> Iterator[None]:
+    """A cluster, and a supervisor that looks every second."""
+    from sessions_app.recovery import look, ping_workers
+    from tenants.pulse import freshest
+
+    env = {**os.environ, "MODEL_SECONDS": str(model_seconds), "WORKERS": str(processes)}
+    cluster = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "bench.worker"], cwd=ROOT, env=env, start_new_session=True
+    )
+    began = time.monotonic()
+    while (freshest("worker") or 99) > time.monotonic() - began:
+        ping_workers()
+        time.sleep(0.1)
+    stop = threading.Event()
+
+    def supervise() -> None:
+        while not stop.wait(1):
+            look()
+
+    thread = threading.Thread(target=supervise)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        os.killpg(cluster.pid, signal.SIGKILL)
+        cluster.wait()
+
+
+def make_sessions(count: int, *, events: int = 0) -> list[Any]:
+    """Sessions of one agent, with this much history."""
+    from agents.definitions import create_agent
+    from sessions_app.log import import_events
+    from sessions_app.sessions import get_or_create_session
+    from tenants.workspaces import create_workspace
+
+    workspace = create_workspace(name="Bench", owner=None)
+    fields = {"name": "Bench", "provider": "demo", "model": "demo"}
+    agent = create_agent(workspace_id=workspace.pk, fields=fields)
+    history = [
+        {
+            "type": "user.message" if nth % 2 == 0 else "agent.message",
+            "payload": {"text": f"message {nth} with some words in it", "model": "demo"},
+        }
+        for nth in range(events)
+    ]
+    made = [get_or_create_session(agent=agent)[0] for _ in range(count)]
+    if history:
+        for session in made:
+            import_events(session.pk, history, None)
+    return made
+
+
+def send(session: Any, text: str = "hello") -> Any:
+    from sessions_app import lanes
+    from sessions_app.log import NewEvent
+    from sessions_app.models import SessionEvent
+
+    event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
+    return lanes.accept(session.pk, event).run_id
+
+
+def wait_until_done(count: int, seconds: float = 600) -> None:
+    """Until this many runs are over."""
+    from sessions_app.models import Run
+
+    end = time.monotonic() + seconds
+    while Run.objects.filter(status="completed").count() < count:
+        if time.monotonic() > end:
+            raise TimeoutError(f"{count} runs were not over after {seconds:g} s")
+        time.sleep(0.2)
+
+
+def spread(millis: list[float]) -> str:
+    """Median and 95th percentile."""
+    ordered = sorted(millis)
+    return f"p50 {statistics.median(ordered):6.1f} ms   p95 {ordered[int(len(ordered) * 0.95)]:6.1f} ms"
