@@ -3,12 +3,14 @@
 It closes with 4000 + the status that HTTP would answer: 4400 a bad cursor, 4401 no identity or one
 that was revoked, 4403 no right to read, 4404 no such session, 4408 the client is too slow, 4429 too
 many sockets, 4503 the log cannot be read just now. After 4408 and 4503 connect again with `after`.
+The web server pings clients that are silent for 20 s, and cuts those that do not answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
 
@@ -48,17 +50,21 @@ class SessionConsumer(AsyncWebsocketConsumer):
     def session_id(self) -> UUID:
         return self.scope["url_route"]["kwargs"]["session_id"]
 
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Live as long as the connection, and leave nothing behind however it ends."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self.pumping:
+                self.pumping.cancel()
+                with suppress(asyncio.CancelledError):
+                    await self.pumping
+
     async def connect(self) -> None:
         # A close code that is sent before accepting reaches a browser only as 1006.
         offered = self.scope.get("subprotocols", [])
         await self.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
         self.pumping = asyncio.create_task(self._pump(), name=f"pump {self.session_id}")
-
-    async def disconnect(self, code: int) -> None:
-        if self.pumping:
-            self.pumping.cancel()
-            with suppress(asyncio.CancelledError):
-                await self.pumping
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from config.faults import Unauthenticated
-from tenants.access import Principal, principal_of_key, principal_of_user
+from tenants.access import ROLE_VERBS, Principal, principal_of_key
 from tenants.models import ApiKey, Membership
 
 
@@ -17,12 +18,12 @@ def renewed(principal: Principal) -> Principal:
         if key is None:
             raise Unauthenticated
         return principal_of_key(key)
-    if principal.user is None:
+    membership = Membership.objects.filter(
+        user=principal.user, user__is_active=True, workspace_id=principal.workspace_id
+    ).first()
+    if membership is None:
         raise Unauthenticated
-    now = principal_of_user(principal.user, principal.workspace_id)
-    if now.workspace_id != principal.workspace_id:
-        raise Unauthenticated
-    return now
+    return replace(principal, verbs=ROLE_VERBS[membership.role], role=membership.role)
 
 
 def revoked(principals: Collection[Principal]) -> set[Principal]:

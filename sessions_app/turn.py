@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from agents.definitions import version_by_id
-from agents.limits import Limits
+from agents.limits import Limits, limits_of
 from agents.models import AgentVersion
 from agents.providers.base import Usage
 from config.faults import LimitReached
@@ -131,6 +131,6 @@ def load_turn(claim: Claim, owner: UUID, sign: StopSign) -> Turn:
         snapshot_seq=snapshot,
         recovering=attempts > 1 or resumes,
         version=version,
-        limits=Limits.model_validate(version.limits or {}),
+        limits=limits_of(version),
         policy=effective_policy(version, claim.session_id),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from secrets import token_hex
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils.text import slugify
 
 from config.faults import Invalid
@@ -38,3 +38,12 @@ def find_workspace(name: str) -> Workspace | None:
     """By slug, else by exact name, the oldest first."""
     by_slug = Workspace.objects.filter(slug=name).first()
     return by_slug or Workspace.objects.filter(name=name).order_by("created_at").first()
+
+
+@transaction.atomic
+def erase_workspace(workspace: Workspace) -> None:
+    """Remove a workspace with all that is in it, logs included. There is no way back."""
+    with connection.cursor() as cursor:
+        # The log refuses DELETE but for the workspace that this transaction says it erases.
+        cursor.execute("SELECT set_config('switchyard.erasing', %s, true)", [str(workspace.pk)])
+    workspace.delete()

@@ -31,6 +31,14 @@ def django_db_modify_db_settings() -> Iterator[None]:
     server.release()
 
 
+@pytest.fixture(autouse=True)
+def no_keys_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model key in the developer's environment must not change what new agents use."""
+    for vendor in ("GEMINI", "GOOGLE", "OPENAI"):
+        monkeypatch.delenv(f"{vendor}_API_KEY", raising=False)
+        monkeypatch.delenv(f"{vendor}_BASE_URL", raising=False)
+
+
 @pytest_asyncio.fixture
 async def async_db(transactional_db: None) -> AsyncIterator[None]:
     """A real database for async tests, closing the connection their worker thread opened."""

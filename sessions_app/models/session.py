@@ -31,13 +31,13 @@ class Session(OwnedModel):
         TERMINATED = "terminated"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="sessions")
-    agent_version = models.ForeignKey(AgentVersion, on_delete=models.PROTECT, related_name="+")
+    agent = models.ForeignKey(Agent, on_delete=models.RESTRICT, related_name="sessions")
+    agent_version = models.ForeignKey(AgentVersion, on_delete=models.RESTRICT, related_name="+")
     environment = models.ForeignKey(
-        Environment, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+        Environment, null=True, blank=True, on_delete=models.RESTRICT, related_name="+"
     )
     parent = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
+        "self", null=True, blank=True, on_delete=models.RESTRICT, related_name="children"
     )
     session_key = models.CharField(max_length=200, null=True, blank=True)
     title = models.CharField(max_length=200, blank=True)

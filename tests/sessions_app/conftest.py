@@ -10,12 +10,16 @@ import pytest
 from agents.definitions import create_agent
 from agents.models import Agent
 from sessions_app import lanes
+from sessions_app.harness import run
 from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
 from sessions_app.stopping import StopSign
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
 from tests.fakes import ScriptedProvider, Step
+from tests.sessions_app.stage import effects, stage_tools
+
+__all__ = ["effects", "stage_tools"]
 from tests.sessions_app.following import key_for
 
 OWNER = uuid4()
@@ -52,8 +56,6 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedProvider]:
 
 def serve(session_id: UUID, owner: UUID = OWNER) -> None:
     """Run everything that is due in this lane, as a worker would."""
-    from sessions_app.harness import run
-
     claim = lanes.claim(session_id, owner)
     while claim:
         claim = run(claim, owner, StopSign())

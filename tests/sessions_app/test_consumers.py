@@ -8,11 +8,20 @@ import pytest
 from django.test import Client
 
 from sessions_app import hub as hub_module
+from sessions_app.hub import hub
 from sessions_app.reader import read
 from tenants.ids import uuid7
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership
-from tests.sessions_app.following import Socket, connected, in_thread, joined, key_for, say
+from tests.sessions_app.following import (
+    Socket,
+    connected,
+    in_thread,
+    joined,
+    key_for,
+    new_session,
+    say,
+)
 
 
 async def test_a_viewer_gets_all_stored_events_in_order_and_then_those_that_come(
@@ -120,6 +129,30 @@ async def test_a_person_who_left_the_workspace_is_closed(
     await in_thread(Membership.objects.filter(user=owner).delete)()
     assert await socket.closed() == 4401
     await socket.disconnect()
+
+
+async def test_one_workspace_cannot_take_all_sockets(
+    async_db, session, secret, foreign_workspace, monkeypatch
+):
+    monkeypatch.setattr(hub_module, "MOST_VIEWERS", 1)
+    other = await in_thread(new_session)(foreign_workspace)
+    others_key = await in_thread(key_for)(foreign_workspace)
+    async with connected(session, secret):
+        await joined(session)
+        async with connected(session, secret) as second:
+            assert await second.closed() == 4429
+        async with connected(other, others_key):
+            await joined(other)
+
+
+async def test_a_consumer_that_is_killed_leaves_no_viewer(async_db, session, secret):
+    socket = Socket(session, secret)
+    await socket.connect()
+    await joined(session)
+    socket.future.cancel()
+    await asyncio.gather(socket.future, return_exceptions=True)
+
+    assert not hub().watches
 
 
 async def test_only_the_servers_own_subprotocol_is_echoed(async_db, session, secret):

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from config.faults import Forbidden, Unauthenticated
+from sessions_app.doors import accept_event
+from sessions_app.reader import read
+from sessions_app.rights import renewed
 from sessions_app.socket_commands import LONGEST
 from tenants.buckets import buckets
 from tenants.keys import find_key, revoke_key
+from tenants.models import Membership, User
 from tests.sessions_app.following import connected, in_thread, key_for
 
-HELLO = {"type": "user.message", "payload": {"text": "Hello"}, "id": "c1"}
+MESSAGE: dict[str, Any] = {"type": "user.message", "payload": {"text": "Hello"}}
+HELLO = MESSAGE | {"id": "c1"}
 
 
 async def ask(socket, command) -> dict:
@@ -141,6 +148,19 @@ async def test_a_revoked_key_cannot_send_from_the_moment_it_is_revoked(
         assert await socket.closed() == 4401
 
     assert await session.events.acount() == 1
+
+
+async def test_a_person_sends_with_the_rights_they_have_now(
+    async_db, workspace, session, owner, principal
+):
+    membership = Membership.objects.filter(user=owner)
+    await in_thread(membership.update)(role="viewer")
+    with pytest.raises(Forbidden):
+        await read(accept_event, await read(renewed, principal), session.pk, **MESSAGE)
+
+    await in_thread(User.objects.filter(pk=owner.pk).update)(is_active=False)
+    with pytest.raises(Unauthenticated):
+        await read(renewed, principal)
 
 
 async def test_a_flood_is_throttled_and_the_socket_stays_usable(

@@ -15,6 +15,7 @@ from config.faults import Unauthenticated
 from sessions_app.hub import hub
 from sessions_app.models import Session
 from tenants.ids import uuid7
+from tenants.models import Membership
 from tests.sessions_app.following import (
     SECONDS,
     Follower,
@@ -154,6 +155,22 @@ async def test_a_dropped_viewer_sees_the_end(async_db, session, secret):
         viewer.drop(Unauthenticated())
         with pytest.raises(StopAsyncIteration):
             await source.frame()
+
+
+async def test_a_person_follows_with_their_browser_until_they_leave_the_workspace(
+    async_db, session, owner, monkeypatch
+):
+    monkeypatch.setattr("sessions_app.hub.LOOK_SECONDS", 0.1)
+    client = AsyncClient()
+    await client.aforce_login(owner)
+    response: Any = await client.get(address(session))
+    source = EventSource(aiter(response.streaming_content))
+    await in_thread(say)(session, "hello")
+    await source.until_seq(1)
+    await in_thread(Membership.objects.filter(user=owner).delete)()
+
+    with pytest.raises(StopAsyncIteration):
+        await source.frame()
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,14 @@ def test_a_signal_while_starting_leaves_no_process(make_stack: Make, number: int
     starting.wait_until_gone()
 
 
+def database_programs(stack: Running) -> set[str]:
+    return {process.name() for process in stack.everything()} & {"initdb", "pg_ctl", "postgres"}
+
+
 def test_up_killed_while_postgres_starts_leaves_no_process(make_stack: Make) -> None:
     starting = make_stack()
     starting.launch()
-    wait_for(lambda: "guardian" in starting.pids(), "the guardian")
+    wait_for(lambda: database_programs(starting), "the first program of PostgreSQL")
 
     starting.kill("up")
 

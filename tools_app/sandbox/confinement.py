@@ -90,7 +90,7 @@ def _apart(*, share_network: bool) -> Iterator[str]:
         yield f"--unshare-{namespace}"
     if not share_network:
         yield "--unshare-net"
-    yield from ("--disable-userns", "--new-session")
+    yield from ("--disable-userns", "--die-with-parent", "--new-session")
     yield from ("--uid", UID, "--gid", UID, "--hostname", "sandbox", "--clearenv")
     for name, value in ENVIRONMENT.items():
         yield from ("--setenv", name, value)

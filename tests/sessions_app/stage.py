@@ -1,0 +1,76 @@
+"""A session with four test tools, and the words to script it: shared by the tests of the harness."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel
+
+from agents.providers.base import TextDelta, ToolCall, Usage
+from config.faults import (
+    ToolFailed,
+)
+from sessions_app import answer
+from sessions_app.doors import accept_event
+from sessions_app.models import Session, SessionEvent
+from tools_app.registry import Category, registry, tool
+from tools_app.selection import Decision
+
+E = SessionEvent.Type
+
+
+class Note(BaseModel):
+    text: str = ""
+
+
+@pytest.fixture
+def effects() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def stage_tools(monkeypatch, effects):
+    """Four tools beside the real ones: one that reads, one that acts, one that asks, one that fails."""
+    known = dict(registry)
+
+    @tool(category=Category.TIME, read_only=True)
+    def look(arguments: Note, context) -> str:
+        """Look at something."""
+        return f"saw {arguments.text}"
+
+    @tool(category=Category.TIME)
+    def act(arguments: Note, context) -> str:
+        """Do something once."""
+        effects.append(arguments.text)
+        return f"did {arguments.text}"
+
+    @tool(category=Category.TIME)
+    def ask_first(arguments: Note, context) -> str:
+        """Do something that a person must allow."""
+        effects.append(arguments.text)
+        return f"did {arguments.text}"
+
+    @tool(category=Category.TIME)
+    def fail(arguments: Note, context) -> str:
+        """Fail."""
+        raise ToolFailed("It does not work.")
+
+    allow = Decision(decision="allow", decided_by="test")
+    policy = dict.fromkeys(("look", "act", "fail"), allow)
+    policy["ask_first"] = Decision(decision="ask", decided_by="test asks")
+    policy["wait"] = allow
+    monkeypatch.setattr("sessions_app.turn.effective_policy", lambda *_: policy)
+    monkeypatch.setattr(answer, "PAUSES", (0.0, 0.0))
+    yield
+    registry.clear()
+    registry.update(known)
+
+
+def say(session: Session, principal, text: str = "go", **words):
+    return accept_event(principal, session.pk, type=E.USER_MESSAGE, payload={"text": text}, **words)
+
+
+def call(name: str, text: str = "", id: str = "c1") -> ToolCall:
+    return ToolCall(call_id=id, name=name, arguments={"text": text})
+
+
+WORDS = [TextDelta(text="All "), TextDelta(text="done."), Usage(input_tokens=7, output_tokens=2)]

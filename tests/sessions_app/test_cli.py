@@ -1,0 +1,418 @@
+"""The command line: each command once as a person types it, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from io import StringIO
+from uuid import UUID
+
+import pytest
+from django.conf import settings as django_settings
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from agents.definitions import create_agent
+from agents.models import Agent
+from agents.providers.base import TextDelta
+from config.faults import ProviderRejected
+from sessions_app import lanes
+from sessions_app.broker import listen
+from sessions_app.models import Run, Session, ToolExecution
+from sessions_app.transcript import describe, export
+from sessions_app.wake import CHANNEL
+from tenants.ids import uuid7
+from tenants.models import Workspace
+from tests.sessions_app.conftest import OWNER, serve, types
+from tests.sessions_app.following import say
+from tests.sessions_app.parking import park
+
+HELLO = [TextDelta(text="Hello "), TextDelta(text="you.")]
+
+
+def agent_command(*words: object, out: StringIO | None = None) -> str:
+    written = out or StringIO()
+    call_command("agent", *map(str, words), stdout=written)
+    return written.getvalue().rstrip("\n")
+
+
+def as_json(*words: object) -> list[dict]:
+    return [json.loads(line) for line in agent_command(*words, "--json").splitlines()]
+
+
+def complaint(*words: object) -> str:
+    with pytest.raises(CommandError) as caught:
+        agent_command(*words)
+    said = str(caught.value)
+    assert "\n" not in said
+    return said
+
+
+# ── Agents ───────────────────────────────────────────────────────────────────
+
+
+def test_agents_are_listed_one_a_line(agent):
+    (line,) = [line for line in agent_command("list").splitlines() if "Tester" in line]
+
+    assert line == f"{agent.pk}  Tester  demo/demo  v1"
+    assert {"id": str(agent.pk), "name": "Tester", "provider": "demo", "model": "demo"}.items() <= {
+        one["name"]: one for one in as_json("list")
+    }["Tester"].items()
+
+
+def test_an_agent_is_spawned(workspace, owner):
+    spawned = agent_command("spawn", "--name", "Scout", "--provider", "demo", "--model", "demo")
+    made = Agent.objects.get(pk=spawned)
+
+    assert (made.current.name, made.current.provider) == ("Scout", "demo")
+    assert made.created_by == owner
+    assert "name" in complaint("spawn", "--name", " ")
+    assert complaint("spawn") == "Error: the following arguments are required: --name"
+
+
+def test_another_workspace_is_reached_by_its_name_only(agent, foreign_workspace, session):
+    there = ("--workspace", "elsewhere")
+
+    assert "Tester" not in agent_command("list", *there)
+    assert str(session.pk) in complaint("session", "status", "--session", session.pk, *there)
+    assert complaint("list", "--workspace", "nowhere") == "There is no workspace 'nowhere'."
+
+
+def test_a_workspace_without_people_can_be_used_too(db):
+    Workspace.objects.create(name="Robots", slug="robots")
+    spawned = agent_command("spawn", "--name", "R1", "--provider", "demo")
+    session_id = agent_command("session", "create", "--agent", "R1")
+    run_id = agent_command("session", "send", "--session", session_id, "--message", "hi")
+
+    assert Agent.objects.get(pk=spawned).created_by is None
+    assert str(Run.objects.get().pk) == run_id
+
+
+def test_without_any_workspace_it_says_what_to_do(db):
+    assert complaint("list").startswith("There is no workspace yet.")
+
+
+# ── Sessions ─────────────────────────────────────────────────────────────────
+
+
+def test_a_session_is_made_once_per_key(agent):
+    words = ("session", "create", "--agent", "Tester", "--key", "k")
+    first = agent_command(*words)
+
+    assert agent_command(*words) == first
+    assert as_json(*words) == [{"id": first, "created": False}]
+    assert Session.objects.get().pk == UUID(first)
+    assert "Nobody" in complaint("session", "create", "--agent", "Nobody")
+    assert "Nowhere" in complaint(*words, "--environment", "Nowhere")
+
+
+def send(session: Session, text: str = "Hi", *more: object) -> tuple[object, ...]:
+    return ("session", "send", "--session", session.pk, "--message", text, *more)
+
+
+def test_a_message_is_sent_and_its_run_is_named(session):
+    (sent,) = as_json(*send(session))
+
+    assert sent == {"seq": 1, "run_id": str(Run.objects.get().pk)}
+    assert types(session) == ["user.message"]
+    assert complaint(*send(session, "  ")).startswith("The payload of user.message is not valid")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_send_waits_for_the_answer_and_writes_it(session, script):
+    script(HELLO)
+    with worker(session):
+        assert agent_command(*send(session, "Hi", "--wait")) == "Hello you."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_send_says_why_there_is_no_answer(session, script):
+    script([ProviderRejected("no such model")])
+    with worker(session):
+        said = complaint(*send(session, "Hi", "--wait"))
+    assert said == "The run is failed: no such model"
+    said = complaint(*send(session, "Hi", "--wait", "--timeout", "0.1"))
+    assert said.endswith("is still queued.")
+
+
+def test_send_names_the_call_that_waits(session, monkeypatch):
+    park(session, "tu_7")
+    parked = Run.objects.get()
+    monkeypatch.setattr("sessions_app.cli.sessions.wait_for_run", lambda *_: parked)
+    with pytest.raises(CommandError) as caught:
+        agent_command(*send(session, "Hi", "--wait"))
+
+    assert str(caught.value) == "The run waits for an answer to tu_7 (clean)."
+    assert caught.value.returncode == 2
+
+
+class worker:  # noqa: N801 (reads as a statement)
+    """Serves a lane beside the test whenever it is woken."""
+
+    def __init__(self, session: Session) -> None:
+        self._session_id, self._done = session.pk, threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+        assert self._ready.wait(30)
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join(30)
+
+    def _work(self) -> None:
+        try:
+            with listen(CHANNEL) as listener:
+                self._ready.set()
+                while not self._done.is_set():
+                    for _ in listener.notifies(timeout=0.1, stop_after=1):
+                        serve(self._session_id)
+        finally:
+            connection.close()
+
+
+def test_an_interrupt_names_what_it_stopped(session):
+    assert agent_command("session", "interrupt", "--session", session.pk) == "Nothing was running."
+    run_id = lanes_claim(session)
+    words = ("session", "interrupt", "--session", session.pk, "--note", "enough")
+
+    assert agent_command(*words) == run_id
+    assert session.events.filter(type="user.interrupt").last().payload == {"note": "enough"}
+
+
+def lanes_claim(session: Session) -> str:
+    agent_command(*send(session))
+    claim = lanes.claim(session.pk, OWNER)
+    assert claim
+    return str(claim.run_id)
+
+
+def test_status_tells_where_the_session_stands_and_what_it_waits_for(session):
+    park(session, "tu_7")
+    agent_command(*send(session, "one more"))
+    (told,) = as_json("session", "status", "--session", session.pk)
+
+    assert (told["status"], told["queued"], told["last_seq"]) == ("requires_action", 1, 5)
+    assert told["waits_for"] == [{"request": "tu_7", "tool": "clean"}]
+    assert "status: requires_action" in agent_command("session", "status", "--session", session.pk)
+
+
+def test_a_waiting_call_is_confirmed_once(session):
+    park(session, "tu_1", "tu_2")
+    words = ("session", "confirm-tool", "--session", session.pk, "--decision", "deny", "--request")
+
+    assert agent_command(*words, "tu_1", "--note", "no").startswith("Taken.")
+    run_id = agent_command(*words, "tu_2")
+    assert Run.objects.get(pk=run_id).resumes
+    assert complaint(*words, "tu_2") == "The call tu_2 is denied and waits for no answer."
+    assert ToolExecution.objects.get(tool_use_id="tu_1").error == "A person refused: no"
+    assert "invalid choice" in complaint(*words, "tu_1", "--decision", "maybe")
+
+
+def test_the_result_of_a_custom_tool_is_given(session):
+    park(session, "tu_1", custom=True)
+    words = ("session", "custom-tool-result", "--session", session.pk, "--request", "tu_1")
+    run_id = agent_command(*words, "--output", "swept")
+
+    call = ToolExecution.objects.get()
+    assert (call.state, call.output) == ("completed", "swept")
+    assert Run.objects.get(pk=run_id).resumes
+    assert "waits for no answer" in complaint(*words, "--output", "again")
+
+
+def test_waking_names_the_run_that_is_next(session):
+    assert agent_command("wake", "--session", session.pk) == "Nothing is due."
+    run_id = agent_command(*send(session))
+
+    assert agent_command("wake", "--session", session.pk) == run_id
+
+
+def test_a_session_that_is_not_there_is_said_in_one_line(agent):
+    nobody = uuid7()
+
+    assert complaint("wake", "--session", nobody) == f"There is no session {nobody} here."
+    assert "is not the id of a session" in complaint("wake", "--session", "x")
+
+
+# ── The log ──────────────────────────────────────────────────────────────────
+
+
+def test_events_are_written_after_a_seq(session):
+    say(session, "one", "two\nlines", "x" * 200)
+    lines = agent_command("session", "events", "--session", session.pk, "--after", 1).splitlines()
+
+    assert lines[0].split(maxsplit=2) == ["2", "user.message", "two lines"]
+    assert lines[1].endswith("x…")
+    told = as_json("session", "events", "--session", session.pk)
+    assert told == [describe(event) for event in session.events.order_by("seq")]
+
+
+def test_an_export_is_what_the_import_takes(session):
+    say(session, "Grüße", "two")
+    written = agent_command("session", "export", "--session", session.pk)
+
+    assert f"{written}\n".encode() == b"".join(export(session))
+
+
+class UntilLine(StringIO):
+    """Presses Ctrl-C when a line has this in it, and tells of each line."""
+
+    def __init__(self, last: str) -> None:
+        super().__init__()
+        self.last, self.began = last, threading.Event()
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        self.began.set()
+        if self.last in text:
+            raise KeyboardInterrupt
+        return written
+
+
+@pytest.mark.django_db(transaction=True)
+def test_following_shows_what_comes_until_it_is_broken_off(session):
+    say(session, "old")
+    out = UntilLine("the end")
+
+    def write_more() -> None:
+        try:
+            assert out.began.wait(30)
+            say(session, "new")
+            say(session, "the end")
+        finally:
+            connection.close()
+
+    writer = threading.Thread(target=write_more)
+    writer.start()
+    agent_command("session", "events", "--session", session.pk, "--follow", out=out)
+    writer.join(30)
+
+    shown = [line.split(maxsplit=2)[2] for line in out.getvalue().splitlines()]
+    assert shown == ["old", "new", "the end"]
+
+
+# ── The orchestrator ─────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def other_agent(workspace) -> Agent:
+    fields = {"name": "Other", "provider": "demo", "model": "demo"}
+    return create_agent(workspace_id=workspace.pk, fields=fields)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_orchestrator_runs_what_is_due_and_ends(session, script):
+    script(HELLO, HELLO)
+    first = agent_command(*send(session, "one"))
+    second = agent_command(*send(session, "two"))
+    told = as_json("orchestrator")
+
+    assert [one.get("run_id") for one in told] == [first, second, None]
+    assert {one["status"] for one in told[:2]} == {"completed"}
+    assert told[-1] == {"runs": 2, "cycles": 1}
+    assert agent_command("orchestrator") == "0 runs in 1 cycles."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_orchestrator_keeps_to_one_agent(session, other_agent, script):
+    script(HELLO)
+    agent_command(*send(session))
+    theirs = agent_command("session", "create", "--agent", "Other")
+    waits = agent_command("session", "send", "--session", theirs, "--message", "hi")
+    agent_command("orchestrator", "--agent", "Tester", "--stop-when-idle")
+
+    assert Run.objects.get(pk=waits).status == "queued"
+    assert Run.objects.exclude(pk=waits).get().status == "completed"
+    assert "Nobody" in complaint("orchestrator", "--agent", "Nobody")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_orchestrator_stops_when_idle_or_when_its_cycles_are_used_up(session, script):
+    def send_more() -> None:
+        elsewhere = agent_command("session", "create", "--agent", "Tester")
+        agent_command("session", "send", "--session", elsewhere, "--message", "more")
+
+    script([send_more, *HELLO], HELLO)
+    agent_command(*send(session))
+    assert as_json("orchestrator", "--max-cycles", 1)[-1] == {"runs": 1, "cycles": 1}
+    assert as_json("orchestrator", "--stop-when-idle")[-1] == {"runs": 1, "cycles": 2}
+    assert "is not a number from 1 on" in complaint("orchestrator", "--max-cycles", 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_watching_orchestrator_serves_what_comes_until_it_is_broken_off(session, script):
+    script(HELLO, HELLO)
+    agent_command(*send(session, "first"))
+    last: list[str] = []
+
+    def write_more() -> None:
+        try:
+            assert out.began.wait(30)
+            last.append(agent_command(*send(session, "second")))
+        finally:
+            connection.close()
+
+    out = UntilLine("cycles")
+    writer = threading.Thread(target=write_more)
+    writer.start()
+    agent_command("orchestrator", "--watch", "--max-cycles", 100, out=BreakAfter(2, out))
+    writer.join(30)
+
+    assert last[0] in out.getvalue()
+    assert not Run.objects.exclude(status="completed").exists()
+
+
+class BreakAfter:
+    """Passes lines on, and presses Ctrl-C after the nth."""
+
+    def __init__(self, number: int, out: UntilLine) -> None:
+        self._left, self._out = number, out
+
+    def isatty(self) -> bool:
+        return False
+
+    def write(self, text: str) -> None:
+        self._left -= 1
+        StringIO.write(self._out, text)
+        self._out.began.set()
+        if self._left == 0:
+            raise KeyboardInterrupt
+
+    def getvalue(self) -> str:
+        return self._out.getvalue()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_orchestrator_takes_back_what_a_lost_worker_left(session, script, settings):
+    settings.LEASE_SECONDS = -1.0
+    run_id = lanes_claim(session)
+    settings.LEASE_SECONDS = 30.0
+    script(HELLO)
+    agent_command("orchestrator", "--stop-when-idle")
+
+    assert Run.objects.get(pk=run_id).status == "completed"
+
+
+# ── As a process ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["session", "status", "--session", "x"], 2), (["wake", "--session", str(uuid7())], 1)],
+)
+def test_a_process_says_its_error_in_one_line_and_by_its_code(words, code):
+    command = [sys.executable, str(django_settings.ROOT / "manage.py"), "agent", *words]
+    ended = subprocess.run(
+        [*command, "--settings", "config.settings.test"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == code, ended.stderr
+    assert len(ended.stderr.strip().splitlines()) == 1, ended.stderr
+    assert ended.stdout == ""
