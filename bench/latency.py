@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.yard import make_sessions, send, spread, wait_until_done, workers, yard  # noqa: E402
+from bench.yard import make_sessions, send, spread, wait_until_done, workers, yard
 
 RUNS = 300
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.yard import make_sessions, send, wait_until_done, workers, yard  # noqa: E402
+from bench.yard import make_sessions, send, wait_until_done, workers, yard
 
 
 def measure(sessions: int, model_seconds: float, rounds: int) -> None:

@@ -13,10 +13,10 @@ import django
 
 django.setup()
 
-from django_q.cluster import Cluster  # noqa: E402
+from django_q.cluster import Cluster
 
-from agents.providers.base import Delta, ModelRequest, TextDelta, Usage  # noqa: E402
-from sessions_app import answer, cluster_guards  # noqa: E402
+from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
+from sessions_app import answer, cluster_guards
 
 SECONDS = float(os.environ["MODEL_SECONDS"])
 
@@ -33,6 +33,6 @@ class TimedModel:
 
 
 if __name__ == "__main__":
-    answer.provider_for = lambda *_: TimedModel()
+    answer.provider_for = lambda *_: TimedModel()  # type: ignore[attr-defined]
     cluster_guards.install()
     Cluster().start()

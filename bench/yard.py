@@ -25,9 +25,9 @@ os.environ |= {
 }
 os.environ.pop("DATABASE_URL", None)
 
-import django  # noqa: E402
+import django
 
-from config.embedded import Embedded  # noqa: E402
+from config.embedded import Embedded
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -46,7 +46,7 @@ def yard() -> Iterator[None]:
     finally:
         from django.db import connection
 
-        connection.close_pool()
+        connection.close_pool()  # type: ignore[attr-defined]
         server.stop("immediate")
         shutil.rmtree(FOLDER, ignore_errors=True)
 
@@ -58,7 +58,7 @@ def workers(*, model_seconds: float, processes: int = 2) -> Iterator[None]:
     from tenants.pulse import freshest
 
     env = {**os.environ, "MODEL_SECONDS": str(model_seconds), "WORKERS": str(processes)}
-    cluster = subprocess.Popen(  # noqa: S603
+    cluster = subprocess.Popen(
         [sys.executable, "-m", "bench.worker"], cwd=ROOT, env=env, start_new_session=True
     )
     began = time.monotonic()

@@ -11,7 +11,7 @@ import ctypes
 import multiprocessing
 import os
 import signal
-from multiprocessing import queues as stock
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import psycopg
@@ -42,7 +42,7 @@ class SafeQueue(Queue):
             self._sem.release()
             self.holder.value = 0
         self.size.increment(-1)
-        return stock._ForkingPickler.loads(data)
+        return ForkingPickler.loads(data)
 
     def release_of(self, pid: int) -> None:
         """Release the lock if this process died with it."""
@@ -82,7 +82,7 @@ def _in_every_child() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for inherited in connections.all(initialized_only=True):
-        inherited._connection_pools.clear()
+        inherited._connection_pools.clear()  # type: ignore[attr-defined]
         inherited.connection = None
 
 

@@ -179,7 +179,7 @@ def stop(
 
 def heartbeat(owner: UUID, session_ids: Sequence[UUID]) -> dict[UUID, int]:
     """Renew this owner's leases in one statement. Answers which it still holds, at which epoch."""
-    return dict(rows(BEAT, [settings.LEASE_SECONDS, list(session_ids), owner]))  # type: ignore[arg-type]
+    return dict(rows(BEAT, [settings.LEASE_SECONDS, list(session_ids), owner]))
 
 
 def reap() -> list[UUID]:

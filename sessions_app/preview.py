@@ -46,7 +46,7 @@ def preview(session: Session) -> Preview:
     window = find_model(version.provider, version.model).window
     budget = int(window * WINDOW_SHARE)
     messages = build_messages(read_lines(session.pk, session.snapshot_seq))
-    policy = effective_policy(version, session)
+    policy = effective_policy(version, session.pk)
     offered = [registry[name].spec() for name, d in policy.items() if d.decision != "deny"]
     prompt = version.system_prompt
     return Preview(

@@ -18,9 +18,8 @@ def renewed(principal: Principal) -> Principal:
         if key is None:
             raise Unauthenticated
         return principal_of_key(key)
-    membership = Membership.objects.filter(
-        user=principal.user, user__is_active=True, workspace_id=principal.workspace_id
-    ).first()
+    memberships = Membership.objects.for_workspace(principal.workspace_id)
+    membership = memberships.filter(user=principal.user, user__is_active=True).first()
     if membership is None:
         raise Unauthenticated
     return replace(principal, verbs=ROLE_VERBS[membership.role], role=membership.role)

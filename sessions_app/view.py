@@ -98,6 +98,8 @@ def build_messages(lines: list[Line]) -> list[Message]:
                 view.assistant("", _call(line.payload), None)
             case E.AGENT_TOOL_RESULT:
                 view.close_calls()
+            case _:
+                pass  # an edit, or a message that still waits
     view.close_calls()
     return view.messages
 

@@ -11,8 +11,6 @@ from tools_app.profiles import DEFAULT_PROFILE
 from tools_app.registry import Tool, registry
 
 if TYPE_CHECKING:
-    from django.db.models import Model
-
     from agents.models import AgentVersion
 
 __all__ = [
@@ -40,21 +38,21 @@ def filter_tools_by_policy(tools: Mapping[str, Tool], policy: Layer) -> dict[str
     }
 
 
-def layers_of(agent_version: AgentVersion, session: Model) -> tuple[Layer, ...]:
+def layers_of(agent_version: AgentVersion, session_id: UUID) -> tuple[Layer, ...]:
     """What each party says, from the workspace down. Without stored rules: the default profile."""
     return (Layer(name="agent", profile=DEFAULT_PROFILE),)
 
 
-def effective_policy(agent_version: AgentVersion, session: Model) -> dict[str, Decision]:
+def effective_policy(agent_version: AgentVersion, session_id: UUID) -> dict[str, Decision]:
     """What happens on a call of each tool, unless the call's own arguments change it."""
     tools = load_agent_tools(agent_version.agent_id)
-    layers = layers_of(agent_version, session)
+    layers = layers_of(agent_version, session_id)
     return {name: decide(name, layers, tools=tools) for name in tools}
 
 
 def decide_call(
-    agent_version: AgentVersion, session: Model, name: str, input: Mapping[str, Any]
+    agent_version: AgentVersion, session_id: UUID, name: str, input: Mapping[str, Any]
 ) -> Decision:
     """What happens on this very call, argument patterns included."""
     tools = load_agent_tools(agent_version.agent_id)
-    return decide(name, layers_of(agent_version, session), input, tools=tools)
+    return decide(name, layers_of(agent_version, session_id), input, tools=tools)

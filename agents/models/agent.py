@@ -26,7 +26,7 @@ class Agent(OwnedModel):
     )
     archived_at = models.DateTimeField(null=True, blank=True)
 
-    objects = AgentQuerySet.as_manager()
+    objects = AgentQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         ordering = ["-created_at"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
+from functools import partial
 from typing import NoReturn
 from uuid import UUID
 
@@ -13,13 +14,16 @@ from sessions_app.cli.desk import Act
 from sessions_app.models import Run
 
 
-class OneLineParser(CommandParser):
-    """Says what is wrong in one line."""
+def complain(parser: CommandParser, message: str) -> NoReturn:
+    """Say what is wrong in one line."""
+    if not parser.called_from_command_line:
+        raise CommandError(f"Error: {message}")
+    parser.exit(2, f"{parser.prog}: {message}. Add --help to see what can be typed.\n")
 
+
+class OneLineParser(CommandParser):
     def error(self, message: str) -> NoReturn:
-        if not self.called_from_command_line:
-            raise CommandError(f"Error: {message}")
-        self.exit(2, f"{self.prog}: {message}. Add --help to see what can be typed.\n")
+        complain(self, message)
 
 
 def session_id(text: str) -> UUID:
@@ -57,7 +61,9 @@ class Commands:
         return parser
 
 
-def add_commands(parser: ArgumentParser) -> None:
+def add_commands(parser: CommandParser) -> None:
+    # Django makes this parser itself; it tells of what none of the commands below knows.
+    parser.error = partial(complain, parser)  # type: ignore[method-assign]
     commands = Commands(parser, "command")
     commands.add("list", agents.list_agents)
     spawn = commands.add("spawn", agents.spawn)

@@ -52,7 +52,7 @@ class ToolExecution(OwnedModel):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
-    objects = ToolExecutionQuerySet.as_manager()
+    objects = ToolExecutionQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         db_table = "tool_executions"

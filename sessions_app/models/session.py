@@ -58,7 +58,7 @@ class Session(OwnedModel):
     active_at = models.DateTimeField(db_default=Now(), editable=False)
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
 
-    objects = SessionQuerySet.as_manager()
+    objects = SessionQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         db_table = "agent_sessions"

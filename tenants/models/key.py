@@ -33,7 +33,7 @@ class ApiKey(OwnedModel):
     last_used_at = models.DateTimeField(null=True, editable=False)
     revoked_at = models.DateTimeField(null=True, editable=False)
 
-    objects = ApiKeyQuerySet.as_manager()
+    objects = ApiKeyQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         ordering = ["-created_at"]

@@ -22,11 +22,11 @@ PRODUCTION = {
 }
 
 
-def manage(*words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
-    """Run a command under the production settings, with these changes to a good environment."""
+def run(*words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    """Run Python under the production settings, with these changes to a good environment."""
     env = {name: value for name, value in (PRODUCTION | changes).items() if value is not None}
     return subprocess.run(
-        [sys.executable, "manage.py", *words],
+        [sys.executable, *words],
         cwd=ROOT,
         env=env,
         capture_output=True,
@@ -37,7 +37,7 @@ def manage(*words: str, **changes: str | None) -> subprocess.CompletedProcess[st
 
 
 def test_the_deployment_check_is_clean(tmp_path):
-    done = manage("check", "--deploy", "--fail-level", "WARNING", DATA_DIR=str(tmp_path))
+    done = run("manage.py", "check", "--deploy", "--fail-level", "WARNING", DATA_DIR=str(tmp_path))
 
     assert done.returncode == 0, done.stderr
     assert "no issues" in done.stdout
@@ -55,7 +55,7 @@ def test_the_deployment_check_is_clean(tmp_path):
     ],
 )
 def test_production_refuses_to_start_half_open(tmp_path, name, value):
-    done = manage("check", DATA_DIR=str(tmp_path), **{name: value})
+    done = run("manage.py", "check", DATA_DIR=str(tmp_path), **{name: value})
 
     assert done.returncode != 0
     assert f"Set {name}" in done.stdout + done.stderr
@@ -119,11 +119,7 @@ def test_a_form_without_its_token_is_refused_with_a_page(owner):
 )
 def test_cookies_are_secure_beyond_localhost(tmp_path, host, insecure, secure):
     code = "from django.conf import settings as s; print(s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"
-    done = manage(
-        "shell",
-        "--verbosity",
-        "0",
-        "--no-imports",
+    done = run(
         "-c",
         code,
         DJANGO_SETTINGS_MODULE="config.settings.local",

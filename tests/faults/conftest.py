@@ -99,7 +99,11 @@ class Workers:
         return sorted(self.sentinel().children(), key=lambda process: process.pid)
 
     def wait_ready(self) -> None:
-        eventually(lambda: ping_workers() or ((freshest("worker") or 99) < 2))
+        def gives_a_sign() -> bool:
+            ping_workers()
+            return (freshest("worker") or 99) < 2
+
+        eventually(gives_a_sign)
 
     def stop(self) -> None:
         if self.process and self.process.poll() is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from config.settings.local import *
 from config.settings.base import INSTALLED_APPS
+from config.settings.local import *
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.faults.recording"]
 LEASE_SECONDS = 5

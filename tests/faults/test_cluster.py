@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 
 import psutil
 
@@ -24,6 +25,10 @@ def is_answered(run_id) -> bool:
     return Run.objects.get(pk=run_id).status == "completed"
 
 
+def is_running(run_id) -> bool:
+    return Run.objects.get(pk=run_id).status == "running"
+
+
 def test_the_cluster_goes_on_after_a_kill_of_each_of_its_processes(
     workers, supervisor, demo_session, demo_agent
 ):
@@ -35,17 +40,17 @@ def test_the_cluster_goes_on_after_a_kill_of_each_of_its_processes(
         victim.kill()
         victim.wait()
         run_id = send(demo_session)
-        eventually(lambda run_id=run_id: is_answered(run_id))
+        eventually(partial(is_answered, run_id))
         eventually(lambda: len(workers.parts()) == 4)
 
     # Busy: a run is under way in the process that dies.
     for _ in range(2):
         session, _ = get_or_create_session(agent=demo_agent)
         run_id = send(session, "wait for 1 seconds")
-        eventually(lambda run_id=run_id: Run.objects.get(pk=run_id).status == "running")
+        eventually(partial(is_running, run_id))
         for process in workers.parts()[:2]:
             process.kill()
-        eventually(lambda run_id=run_id: is_answered(run_id))
+        eventually(partial(is_answered, run_id))
         eventually(lambda: len(workers.parts()) == 4)
 
 

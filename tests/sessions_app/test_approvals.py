@@ -111,7 +111,7 @@ def test_an_answer_that_comes_before_the_run_has_parked_is_not_lost(
 ):
     script([call("ask_first", "quick")], WORDS)
     say(session, principal)
-    answered = []
+    answered: list[object] = []
 
     def answer_now(name: str) -> None:
         if name == "before_completion" and not answered:

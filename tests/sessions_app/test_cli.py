@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from io import StringIO
 from uuid import UUID
 
 import pytest
-from django.conf import settings as django_settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -20,6 +17,7 @@ from agents.providers.base import TextDelta
 from config.faults import ProviderRejected
 from sessions_app import lanes
 from sessions_app.broker import listen
+from sessions_app.management.commands.agent import Command
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.transcript import describe, export
 from sessions_app.wake import CHANNEL
@@ -123,14 +121,14 @@ def test_a_message_is_sent_and_its_run_is_named(session):
 @pytest.mark.django_db(transaction=True)
 def test_send_waits_for_the_answer_and_writes_it(session, script):
     script(HELLO)
-    with worker(session):
+    with Worker(session):
         assert agent_command(*send(session, "Hi", "--wait")) == "Hello you."
 
 
 @pytest.mark.django_db(transaction=True)
 def test_send_says_why_there_is_no_answer(session, script):
     script([ProviderRejected("no such model")])
-    with worker(session):
+    with Worker(session):
         said = complaint(*send(session, "Hi", "--wait"))
     assert said == "The run is failed: no such model"
     said = complaint(*send(session, "Hi", "--wait", "--timeout", "0.1"))
@@ -148,7 +146,7 @@ def test_send_names_the_call_that_waits(session, monkeypatch):
     assert caught.value.returncode == 2
 
 
-class worker:  # noqa: N801 (reads as a statement)
+class Worker:
     """Serves a lane beside the test whenever it is woken."""
 
     def __init__(self, session: Session) -> None:
@@ -258,17 +256,18 @@ def test_an_export_is_what_the_import_takes(session):
     assert f"{written}\n".encode() == b"".join(export(session))
 
 
-class UntilLine(StringIO):
-    """Presses Ctrl-C when a line has this in it, and tells of each line."""
+class Breaking(StringIO):
+    """Presses Ctrl-C after the nth line, and says when the first was written."""
 
-    def __init__(self, last: str) -> None:
+    def __init__(self, number: int) -> None:
         super().__init__()
-        self.last, self.began = last, threading.Event()
+        self.began, self._left = threading.Event(), number
 
     def write(self, text: str) -> int:
         written = super().write(text)
         self.began.set()
-        if self.last in text:
+        self._left -= 1
+        if self._left == 0:
             raise KeyboardInterrupt
         return written
 
@@ -276,7 +275,7 @@ class UntilLine(StringIO):
 @pytest.mark.django_db(transaction=True)
 def test_following_shows_what_comes_until_it_is_broken_off(session):
     say(session, "old")
-    out = UntilLine("the end")
+    out = Breaking(3)
 
     def write_more() -> None:
         try:
@@ -356,34 +355,14 @@ def test_a_watching_orchestrator_serves_what_comes_until_it_is_broken_off(sessio
         finally:
             connection.close()
 
-    out = UntilLine("cycles")
+    out = Breaking(2)
     writer = threading.Thread(target=write_more)
     writer.start()
-    agent_command("orchestrator", "--watch", "--max-cycles", 100, out=BreakAfter(2, out))
+    agent_command("orchestrator", "--watch", "--max-cycles", 100, out=out)
     writer.join(30)
 
     assert last[0] in out.getvalue()
     assert not Run.objects.exclude(status="completed").exists()
-
-
-class BreakAfter:
-    """Passes lines on, and presses Ctrl-C after the nth."""
-
-    def __init__(self, number: int, out: UntilLine) -> None:
-        self._left, self._out = number, out
-
-    def isatty(self) -> bool:
-        return False
-
-    def write(self, text: str) -> None:
-        self._left -= 1
-        StringIO.write(self._out, text)
-        self._out.began.set()
-        if self._left == 0:
-            raise KeyboardInterrupt
-
-    def getvalue(self) -> str:
-        return self._out.getvalue()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -400,19 +379,22 @@ def test_the_orchestrator_takes_back_what_a_lost_worker_left(session, script, se
 # ── As a process ─────────────────────────────────────────────────────────────
 
 
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("words", "code"),
-    [(["session", "status", "--session", "x"], 2), (["wake", "--session", str(uuid7())], 1)],
+    [
+        (["list", "--odd"], 2),
+        (["session"], 2),
+        (["session", "status", "--session", "x"], 2),
+        (["wake", "--session", str(uuid7())], 1),
+        (["spawn", "--name", ""], 1),
+    ],
 )
-def test_a_process_says_its_error_in_one_line_and_by_its_code(words, code):
-    command = [sys.executable, str(django_settings.ROOT / "manage.py"), "agent", *words]
-    ended = subprocess.run(
-        [*command, "--settings", "config.settings.test"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_a_process_says_its_error_in_one_line_and_by_its_code(workspace, capsys, words, code):
+    with pytest.raises(SystemExit) as ended:
+        Command().run_from_argv(["manage.py", "agent", *words])
+    out, err = capsys.readouterr()
 
-    assert ended.returncode == code, ended.stderr
-    assert len(ended.stderr.strip().splitlines()) == 1, ended.stderr
-    assert ended.stdout == ""
+    assert ended.value.code == code
+    assert len(err.strip().splitlines()) == 1, err
+    assert out == ""

@@ -43,7 +43,10 @@ def result(id: str, state: str = "completed", output: str = "done") -> tuple[str
 
 
 def shape(messages: list[Message]) -> list[str]:
-    return [m.role + "".join(f" {c.call_id}" for c in (*m.calls, *m.results)) for m in messages]
+    return [
+        " ".join([m.role, *(c.call_id for c in m.calls), *(r.call_id for r in m.results)])
+        for m in messages
+    ]
 
 
 def test_words_and_calls_of_one_answer_are_one_message():

@@ -96,7 +96,7 @@ def launch(bwrap: str, options: Sequence[str], command: Sequence[str]) -> Iterat
             gate=gate,
             status=status,
         )
-
+        stack.callback(launched.kill)
         yield launched
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from config.faults import Fault
 from sessions_app.cli.desk import open_desk
@@ -15,7 +14,7 @@ from sessions_app.cli.parser import add_commands
 class Command(BaseCommand):
     help = "Make agents, talk to their sessions, and run what is due without workers."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         add_commands(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
