@@ -44,7 +44,7 @@ def free_port() -> int:
         return port
 
 
-def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 60) -> Found:
+def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 120) -> Found:
     """Look again and again until something is found."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -76,7 +76,7 @@ class Running:
     def start(self) -> None:
         """Start it and wait until it says that it is well."""
         self.launch()
-        wait_for(lambda: LAST_WORDS in self.said() or self._ended(), "the welcome", seconds=120)
+        wait_for(lambda: LAST_WORDS in self.said() or self._ended(), "the welcome")
         wait_for(lambda: self.is_healthy() or self._ended(), "health")
         assert not self._ended(), self.said()
 
@@ -167,7 +167,7 @@ class Running:
     def wait_until_gone(self) -> None:
         if self.process is not None:
             self.process.wait(timeout=60)
-        wait_for(lambda: not self.everything(), "the end of every process", seconds=30)
+        wait_for(lambda: not self.everything(), "the end of every process", seconds=60)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Stop it in good order and give its exit code."""
