@@ -21,7 +21,7 @@ from django.db import DatabaseError
 from sessions_app.lanes import Claim
 from sessions_app.models import Draft, Session
 from sessions_app.statements import let_go, rows
-from sessions_app.stream import send_delta
+from sessions_app.stream import Delta, send_deltas
 
 log = structlog.get_logger(__name__)
 
@@ -53,8 +53,9 @@ class DraftWriter:
         self._pending.append(text)
 
     def take(self) -> str:
+        """What was added since the last time. NUL cannot be stored as text and is dropped."""
         taken, self._pending = self._pending, []
-        return "".join(taken)
+        return "".join(taken).replace("\0", "")
 
     def row(self, text: str) -> dict[str, Any]:
         return {
@@ -62,8 +63,17 @@ class DraftWriter:
             "epoch": self.claim.epoch,
             "run_id": self.claim.run_id,
             "event_id": self.event_id,
-            "text": text.replace("\0", ""),
+            "text": text,
         }
+
+    def delta(self, text: str) -> Delta:
+        return Delta(
+            session_id=self.claim.session_id,
+            event_id=self.event_id,
+            run_id=self.claim.run_id,
+            offset=self.offset,
+            text=text,
+        )
 
 
 class DraftPump:
@@ -110,15 +120,8 @@ class DraftPump:
             return
         batch = orjson.dumps([w.row(text) for w, text in taken.items()], default=str).decode()
         stored = {session_id for (session_id,) in rows(STORE, [batch])}
+        send_deltas([w.delta(t) for w, t in taken.items() if w.claim.session_id in stored])
         for writer, text in taken.items():
-            if writer.claim.session_id in stored:
-                send_delta(
-                    session_id=writer.claim.session_id,
-                    event_id=writer.event_id,
-                    run_id=writer.claim.run_id,
-                    offset=writer.offset,
-                    text=text,
-                )
             writer.offset += len(text)
 
 

@@ -14,6 +14,14 @@ from sessions_app.management.commands.agent import Command
 from sessions_app.models import Run, Session, ToolExecution
 from tenants.ids import uuid7
 from tenants.models import Workspace
+from tests.sessions_app.commands import (
+    Worker,
+    agent_command,
+    as_json,
+    complaint,
+    lanes_claim,
+    send,
+)
 from tests.sessions_app.conftest import types
 from tests.sessions_app.parking import park
 
