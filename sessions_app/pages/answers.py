@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from config.faults import Conflict, Invalid, NotFound
+from config.faults import Conflict, Invalid, NotFound, NothingToAnswer, SessionEnded
 from sessions_app.doors import accept_event, find_session
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.pages.forms import AnswerForm
@@ -25,7 +25,7 @@ def _back(request: HttpRequest, session_id: UUID, act: Callable[[], object]) -> 
     """Do it and show the conversation, with what is in the way if something is."""
     try:
         act()
-    except (Conflict, Invalid, NotFound) as fault:
+    except (Conflict, Invalid, NotFound, NothingToAnswer, SessionEnded) as fault:
         messages.error(request, fault.detail)
     return redirect("chat_session", session_id)
 

@@ -66,26 +66,28 @@ def chosen_agent(request: HttpRequest) -> UUID | None:
 
 def begin(principal: Principal, form: FirstMessageForm) -> HttpResponse:
     """Make the session and send the message. The same form again finds the same session."""
-    typed = form.cleaned_data
     session, _ = runtime.get_or_create_session(
-        typed["agent"], f"chat:{typed['once']}", principal=principal
+        form.cleaned_data["agent"], f"chat:{mark_of(principal, form)}", principal=principal
     )
     send(principal, session.pk, form)
     return redirect("chat_session", session.pk)
 
 
 def send(principal: Principal, session_id: UUID, form: MessageForm) -> None:
-    typed = form.cleaned_data
-    sender = principal.user and principal.user.pk
-    digest = sha256(f"{sender}:{typed['once']}".encode()).hexdigest()[:48]
     accept_event(
         principal,
         session_id,
         type=SessionEvent.Type.USER_MESSAGE,
-        payload={"text": typed["text"]},
-        on_busy=typed["on_busy"],
-        dedupe_key=f"page:{digest}",
+        payload={"text": form.cleaned_data["text"]},
+        on_busy=form.cleaned_data["on_busy"],
+        dedupe_key=f"page:{mark_of(principal, form)}",
     )
+
+
+def mark_of(principal: Principal, form: MessageForm) -> str:
+    """The same for a form that is sent twice, and for nothing else."""
+    sender, typed = principal.user and principal.user.pk, form.cleaned_data
+    return sha256(f"{sender}:{typed['once']}:{typed['text']}".encode()).hexdigest()[:48]
 
 
 def first_error(form: MessageForm) -> str:

@@ -42,7 +42,7 @@ class MessageForm(forms.Form):
 
 
 class FirstMessageForm(MessageForm):
-    """Says to whom, too. Without a text one of the agent's own suggestions is sent."""
+    """Says to whom, too."""
 
     agent = forms.UUIDField()
 
