@@ -10,6 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 
 from config.faults import Conflict, NotFound
 from sessions_app.log import NewEvent, append_events
@@ -88,9 +89,10 @@ def withdraw_message(session: Session, seq: int, author_id: UUID | None) -> tupl
     event = NewEvent(type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": seq})
     written = append_events(session.pk, [event], author_id=author_id)
     run.message_seqs = [other for other in run.message_seqs if other != seq]
-    if not run.message_seqs:
+    if not run.message_seqs and run.status == Run.Status.QUEUED:
         run.status, run.stop_reason = Run.Status.CANCELLED, "withdrawn"
-    run.save(update_fields=["message_seqs", "status", "stop_reason"])
+        run.finished_at = timezone.now()
+    run.save(update_fields=["message_seqs", "status", "stop_reason", "finished_at"])
     return written, run.pk
 
 

@@ -151,9 +151,12 @@ def test_the_loop_keeps_its_lease_and_hears_a_stop(agent, script, settings, thre
         """Called in the middle of the answer: wait for a renewal, then stop the session."""
         session = Session.objects.get(session_key="k")
         first = session.lease_expires
-        while session.lease_expires == first:
+        for _ in range(200):
             session.refresh_from_db()
-        renewed.set()
+            if session.lease_expires != first:
+                renewed.set()
+                break
+            stopped.wait(0.05)
         connection.close()
         threads(lanes.stop, session.pk)
         stopped.wait(30)
@@ -170,8 +173,10 @@ def test_the_loop_keeps_its_lease_and_hears_a_stop(agent, script, settings, thre
 
 
 def _when_cancelled(stopped: threading.Event) -> None:
-    while not Run.objects.filter(status="cancelled").exists():
-        stopped.wait(0.01)
+    for _ in range(1000):
+        if Run.objects.filter(status="cancelled").exists():
+            break
+        stopped.wait(0.02)
     stopped.set()
 
 
