@@ -34,6 +34,7 @@ async def await_run(run_id: UUID, seconds: float) -> Run:
         while True:
             # Each time anew, as a layer forgets whoever stopped receiving; and before the look,
             # as the run may end in between.
+            await layer.group_add(group, channel)
             run = await _read(run_id)
             left = end - time.monotonic()
             if run.status in OVER or left <= 0:

@@ -145,7 +145,10 @@ FACTORIES: dict[str, Factory] = {
         workspace=workspace, name=f"Place {next(numbers)}", created_by=user()
     ),
     "agents.ProviderKey": lambda workspace: ProviderKey.objects.create(
-        workspace=workspace, provider=f"p{next(numbers)}", secret="never-shown-to-anyone", created_by=user()
+        workspace=workspace,
+        provider=f"p{next(numbers)}",
+        secret="never-shown-to-anyone",
+        created_by=user(),
     ),
     "sessions_app.Session": session,
     "sessions_app.Run": run,

@@ -50,7 +50,7 @@ class Stack:
         self.watch = Watch(
             {
                 "web": answers_of(self._ask_health),
-                "workers": pulse_of("worker"),
+                "workers": pulse_of("worker", rung_by="supervisor"),
                 "supervisor": pulse_of("supervisor"),
             }
         )
