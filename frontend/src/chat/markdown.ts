@@ -11,6 +11,9 @@ const TAGS = [
   ...["a", "b", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "i", "li"],
   ...["ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"],
 ];
+/** What blocks of one text share: the links that it defines. */
+export type Env = Record<string, unknown>;
+
 const LINK = /^(?:https?:\/\/|mailto:)/i;
 const ALIGNED = /text-align:(left|center|right)/;
 
@@ -21,7 +24,7 @@ markdown.validateLink = (url) => LINK.test(url.trim());
 
 const { rules } = markdown.renderer;
 // An image would tell its server that somebody reads this; a link tells the reader.
-rules.image = (tokens, at) => {
+rules["image"] = (tokens, at) => {
   const { escapeHtml } = markdown.utils;
   const token = tokens[at]!;
   const url = String(token.attrGet("src") ?? "");
@@ -29,11 +32,11 @@ rules.image = (tokens, at) => {
   return LINK.test(url) ? `<a href="${escapeHtml(url)}">${words}</a>` : words;
 };
 // The page has headings of its own above these.
-rules.heading_open = (tokens, at) => `<${deeper(tokens[at]!)}>`;
-rules.heading_close = (tokens, at) => `</${deeper(tokens[at]!)}>\n`;
+rules["heading_open"] = (tokens, at) => `<${deeper(tokens[at]!)}>`;
+rules["heading_close"] = (tokens, at) => `</${deeper(tokens[at]!)}>\n`;
 // An inline style would break the content security policy.
-rules.th_open = (tokens, at) => cell(tokens[at]!);
-rules.td_open = (tokens, at) => cell(tokens[at]!);
+rules["th_open"] = (tokens, at) => cell(tokens[at]!);
+rules["td_open"] = (tokens, at) => cell(tokens[at]!);
 
 function deeper(token: Token): string {
   return `h${Math.min(6, Number(token.tag.slice(1)) + 2)}`;
@@ -64,7 +67,7 @@ export function purify(html: string): DocumentFragment {
 }
 
 /** Elements of some tokens. */
-export function render(tokens: Token[], env: object): DocumentFragment {
+export function render(tokens: Token[], env: Env): DocumentFragment {
   const fragment = purify(markdown.renderer.render(tokens, markdown.options, env));
   for (const pre of fragment.querySelectorAll("pre")) frame(pre);
   for (const table of fragment.querySelectorAll("table")) scroll(table);

@@ -4,7 +4,7 @@
  * Rendering all of it at every delta would cost more than all else on the page together.
  */
 import type { Token } from "markdown-it";
-import { markdown, render } from "./markdown.ts";
+import { markdown, render, type Env } from "./markdown.ts";
 
 export class StreamingText {
   private text = "";
@@ -12,7 +12,7 @@ export class StreamingText {
   private done = 0;
   private tail: ChildNode[] = [];
   /** Link definitions of earlier blocks hold for later ones. */
-  private env = {};
+  private env: Env = {};
 
   private readonly root: HTMLElement;
 
