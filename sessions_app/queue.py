@@ -118,15 +118,16 @@ def move_run(session: Session, run_id: UUID, position: int) -> None:
     moved = _queued(session, run_id)
     others = [run for run in _waiting(session) if run.pk != moved.pk]
     position = max(0, min(position, len(others)))
-    before = others[position - 1].rank if position else None
-    after = others[position].rank if position < len(others) else None
-    if before is not None and after is not None:
-        moved.rank = (before + after) / 2
-    elif after is not None:
-        moved.rank = after - 1
-    elif before is not None:
-        moved.rank = before + 1
-    moved.save(update_fields=["rank"])
+    before = others[position - 1] if position else None
+    after = others[position] if position < len(others) else None
+    if before:
+        # Behind its neighbour, and of the same priority: else the place would not hold.
+        between = after is not None and after.priority == before.priority
+        moved.priority = before.priority
+        moved.rank = (before.rank + after.rank) / 2 if after and between else before.rank + 1
+    elif after:
+        moved.priority, moved.rank = after.priority, after.rank - 1
+    moved.save(update_fields=["rank", "priority"])
 
 
 def _lock(session: Session) -> None:

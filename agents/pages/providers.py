@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
@@ -48,8 +48,11 @@ class KeyForm(forms.Form):
         help_text="Empty for OpenAI itself. Key and address are replaced together.",
     )
 
-    def __init__(self, name: str, *args: object, **words: object) -> None:
-        super().__init__(*args, auto_id=f"{name}_%s", **words)  # type: ignore[arg-type]
+    def __init__(
+        self, name: str, data: QueryDict | None = None, initial: dict[str, str] | None = None
+    ) -> None:
+        # Several of these stand on one page.
+        super().__init__(data, initial=initial, auto_id=f"{name}_%s")
         if name not in OWN_SERVERS:
             del self.fields["base_url"]
             self.fields["api_key"].required = True

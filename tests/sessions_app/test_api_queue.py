@@ -6,7 +6,9 @@ import pytest
 
 from agents.providers.base import TextDelta
 from sessions_app import lanes
+from sessions_app.doors import accept_event
 from sessions_app.models import Run
+from sessions_app.queue import list_queue, move_run
 from tenants.ids import uuid7
 from tests.sessions_app.conftest import OWNER, serve
 from tests.sessions_app.parking import park
@@ -125,3 +127,19 @@ def test_a_run_of_elsewhere_is_not_found(api, foreign_api, session, queued, agen
     assert_problem(change(foreign_api, session, queued[0], text="x"), 404, "not_found")
     assert_problem(foreign_api.get(at(session, "queue/")), 404, "not_found")
     assert texts(api, session) == ["a", "b", "c"]
+
+
+def test_a_message_is_moved_across_priorities(principal, session):
+    for text, priority in (("urgent", 5), ("plain", 0), ("late", 0)):
+        accept_event(
+            principal,
+            session.pk,
+            type="user.message",
+            payload={"text": text},
+            priority=priority,
+        )
+    late = list_queue(session)[-1]
+
+    for position in (0, 1, 2, 1, 0):
+        move_run(session, late.run_id, position)
+        assert [q.text for q in list_queue(session)].index("late") == position

@@ -44,7 +44,7 @@ export function approval(first: CallItem, desk: Desk): Line {
       h("span", { class: "state is-waiting", text: "Needs you" }),
     ),
     h("p", { class: "approval-words", text: wordsOf(first, desk) }),
-    h("label", { class: "approval-label", for: input.id, text: "Exactly this; change it if you like" }),
+    h("label", { class: "approval-label", for: input.id, text: "Exactly these arguments; you can change them" }),
     input,
     wrong,
     h(

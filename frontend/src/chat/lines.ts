@@ -74,10 +74,10 @@ function userLine(first: UserItem, desk: Desk): Line {
 }
 
 function agentLine(first: AgentItem, desk: Desk): Line {
-  const prose = h("div", { class: "prose" });
+  const said = h("div", { class: "said" });
   const meta = h("p", { class: "line-meta" });
-  const node = h("li", { class: "line is-agent" }, prose, meta);
-  const text = new StreamingText(prose);
+  const node = h("li", { class: "line is-agent" }, said, meta);
+  const text = new StreamingText(said);
   let drawn: AgentItem | undefined;
 
   function update(item: Item): void {
