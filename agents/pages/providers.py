@@ -89,14 +89,15 @@ def page(request: HttpRequest, *, wrong: KeyForm | None = None, about: str = "")
 
 
 def panel(status: Status, wrong: KeyForm | None) -> Panel:
-    known = [model.name for model in known_models() if model.provider == status.provider]
+    # The newest have the highest numbers.
+    named = [model.name for model in known_models() if model.provider == status.provider][::-1]
     state, lamp = state_of(status)
     address = status.key.base_url if status.key else ""
     return Panel(
         status=status,
         words=WORDS.get(status.provider, ""),
-        models=known[:SHOWN_MODELS],
-        more_models=max(0, len(known) - SHOWN_MODELS),
+        models=named[:SHOWN_MODELS],
+        more_models=max(0, len(named) - SHOWN_MODELS),
         form=wrong or KeyForm(status.provider, initial={"base_url": address}),
         state=state,
         lamp=lamp,
