@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from uuid import UUID
 
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -108,7 +109,8 @@ def chat_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
         form = MessageForm(request.POST)
         try:
             if form.is_valid():
-                send(principal, session.pk, form)
+                with transaction.atomic():  # The page is written after a refusal, too.
+                    send(principal, session.pk, form)
                 return redirect("chat_session", session.pk)
             error, status = first_error(form), 400
         except TYPED_WRONG as fault:

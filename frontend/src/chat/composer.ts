@@ -15,7 +15,7 @@ export interface ComposerOptions {
 
 export interface Composer {
   /** Show what can be done while the agent works, or while it does not. */
-  setBusy(busy: boolean, running: boolean): void;
+  setBusy(busy: boolean): void;
   setLink(words: string): void;
   setText(text: string): void;
   isEmpty(): boolean;
@@ -90,9 +90,9 @@ export function composer(options: ComposerOptions): Composer {
   area.addEventListener("keydown", onKey);
   area.addEventListener("input", changed);
   return {
-    setBusy(busy, running) {
+    setBusy(busy) {
       isBusy = busy;
-      stop.hidden = !running;
+      stop.hidden = !busy;
       manner.hidden = !busy || !area.value.trim();
     },
     setLink(words) {

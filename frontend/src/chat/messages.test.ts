@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { Frame } from "./frames.ts";
 import { placesOf, type Letter, type QueueEntry } from "./messages.ts";
 import { answer, end, event, message, start } from "./samples/frames.ts";
-import { begin, reduce, shown, waits, type State } from "./transcript.ts";
+import { shown, waits } from "./shown.ts";
+import { begin, reduce, type State } from "./transcript.ts";
 
 function after(frames: Frame[], state: State = begin()): State {
   return frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);

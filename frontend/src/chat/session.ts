@@ -9,9 +9,9 @@ import { openingOf } from "./opening.ts";
 import { QueueView } from "./queue.ts";
 import { restWith } from "./rest.ts";
 import { Scroll } from "./scroll.ts";
+import { isBusy, shown, waits } from "./shown.ts";
 import { Signs } from "./signs.ts";
 import { Talk } from "./talk.ts";
-import { isBusy, shown, waits } from "./transcript.ts";
 
 /** A page that nobody sees is drawn less often. */
 const HIDDEN_MS = 250;
@@ -96,8 +96,9 @@ export const session: Island = (root) => {
       placesOf(state),
       letters.filter((letter) => waits(state, letter)),
     );
-    writing.setBusy(isBusy(state.status), state.status !== "idle" && isBusy(state.status));
+    writing.setBusy(isBusy(state.status));
     signs?.draw(state);
+    if (!opening.title) signs?.name(items);
     scroll.follow();
   }
 
@@ -143,9 +144,11 @@ export const session: Island = (root) => {
 
   function onKey(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
-    if (event.key === "Escape" && isBusy(talk.state.status)) {
+    if (event.key === "Escape") {
       event.preventDefault();
-      void attempt(() => talk.stop());
+      if (isBusy(talk.state.status)) void attempt(() => talk.stop());
+      // Out of the text, so that single keys are shortcuts again.
+      else (document.activeElement as HTMLElement | null)?.blur();
     } else if (isCommand(event, "enter")) {
       press("[data-approve]", event);
     } else if (isCommand(event, "backspace")) {
@@ -169,6 +172,7 @@ export const session: Island = (root) => {
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   draw();
   scroll.toEnd();
+  if (matchMedia("(hover: hover)").matches) writing.focus();
   return () => {
     listening.abort();
     talk.close();

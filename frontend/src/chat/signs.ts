@@ -1,8 +1,9 @@
 /** What the page says of the session as a whole: its status, its cost, the connection. */
 import { need, say } from "./dom.ts";
-import type { Status } from "./items.ts";
+import { isUser, type Item, type Status } from "./items.ts";
 import type { LinkState } from "./link.ts";
-import { thousands, type State } from "./transcript.ts";
+import { thousands } from "./notes.ts";
+import type { State } from "./transcript.ts";
 
 const STATUSES: Record<Status, [lamp: string, word: string]> = {
   idle: ["", "Idle"],
@@ -13,6 +14,7 @@ const STATUSES: Record<Status, [lamp: string, word: string]> = {
 };
 /** A connection that comes back by itself at once is not worth a word. */
 const QUIET_MS = 1_500;
+const TITLE = 80;
 
 export class Signs {
   private status: Status;
@@ -39,6 +41,13 @@ export class Signs {
     for (const node of document.querySelectorAll("[data-chat-events]")) say(node, String(state.seq));
     if (state.status !== this.status) this.announce(this.status, state.status);
     this.status = state.status;
+  }
+
+  /** A session without a title is called by its first message, as the server will call it. */
+  name(items: readonly Item[]): void {
+    const first = items.find(isUser)?.text.split("\n", 1)[0]?.trim();
+    const title = document.querySelector("[data-chat-title]");
+    if (first && title) say(title, first.length <= TITLE ? first : `${first.slice(0, TITLE)}…`);
   }
 
   /** For those who do not see the lamp. The text itself is never announced word by word. */

@@ -13,7 +13,9 @@ import {
   start,
   use,
 } from "./samples/frames.ts";
-import { begin, reduce, shown, thousands, type State } from "./transcript.ts";
+import { thousands } from "./notes.ts";
+import { shown } from "./shown.ts";
+import { begin, reduce, type State } from "./transcript.ts";
 
 function after(frames: Frame[], state: State = begin()): State {
   return frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);

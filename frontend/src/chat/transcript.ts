@@ -15,7 +15,6 @@ import {
   type AgentItem,
   type CallItem,
   type Item,
-  type NoteItem,
   type Status,
   type UserItem,
 } from "./items.ts";
@@ -31,6 +30,7 @@ import {
   type Letter,
   type QueueEntry,
 } from "./messages.ts";
+import { compaction, noteOf, numberOf, stopWords } from "./notes.ts";
 
 export interface State {
   /** The last stored frame that was taken. */
@@ -135,7 +135,7 @@ function apply(state: State, frame: Frame, seq: number): State {
       return takeError(state, frame, seq);
     case "lifecycle":
       if (frame.phase === "start") return takeStart(state, frame, seq);
-      if (frame.phase === "end") return takeEnd(state, frame, seq);
+      if (frame.phase === "end") return takeEnd(state, frame);
       return frame.metadata.event ? takeEvent(state, frame, frame.metadata.event) : state;
   }
 }
@@ -205,7 +205,7 @@ function takeStart(state: State, frame: Frame, seq: number): State {
   return runId ? takeRun(next, runId, seq, textOf(frame.metadata["reason"])) : next;
 }
 
-function takeEnd(state: State, frame: Frame, seq: number): State {
+function takeEnd(state: State, frame: Frame): State {
   const reason = textOf(frame.metadata["stop_reason"]);
   const ended = finishRun(state, frame.metadata.run_id ?? null);
   const next: State = {
@@ -216,12 +216,12 @@ function takeEnd(state: State, frame: Frame, seq: number): State {
     stopNote: "",
   };
   if (reason !== "interrupted") return next;
-  return withNote(next, frame, seq, state.stopNote || "Stopped");
+  return withNote(next, frame, state.stopNote || "Stopped");
 }
 
 /** Events without a frame of their own. */
 function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
-  const { payload, seq } = event;
+  const { payload } = event;
   switch (event.type) {
     case "user.message":
       return takeMessage(state, event, textOf(frame.metadata.author));
@@ -234,99 +234,16 @@ function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
     case "session.status_changed":
       return { ...state, status: payload["to"] as Status, runId: null, draft: null };
     case "session.context_compacted":
-      return withNote(state, frame, seq, compaction(payload));
+      return withNote(state, frame, compaction(payload));
     case "session.child_created":
-      return withNote(
-        state,
-        frame,
-        seq,
-        "Started a sub-agent",
-        textOf(payload["child_session_id"]) || null,
-      );
+      return withNote(state, frame, "Started a sub-agent", textOf(payload["child_session_id"]));
     case "session.resource_attached":
-      return withNote(state, frame, seq, `Attached ${textOf(payload["mount_path"]) || "a resource"}`);
+      return withNote(state, frame, `Attached ${textOf(payload["mount_path"]) || "a resource"}`);
     default:
       return state;
   }
 }
 
-function withNote(
-  state: State,
-  frame: Frame,
-  seq: number,
-  text: string,
-  link: string | null = null,
-): State {
-  const at = textOf(frame.metadata.created_at) || textOf(frame.metadata.event?.created_at);
-  const note: NoteItem = { kind: "note", key: `note-${seq}`, order: seq, seq, at, text, link };
-  return { ...state, items: insert(state.items, note) };
-}
-
-function stopWords(author: string, note: unknown): string {
-  const said = author ? `Stopped by ${author}` : "Stopped";
-  return textOf(note) ? `${said}: ${textOf(note)}` : said;
-}
-
-function compaction(payload: Record<string, unknown>): string {
-  const [before, after] = [payload["tokens_before"], payload["tokens_after"]].map(numberOf);
-  if (!before || !after) return "Context compacted";
-  return `Context compacted ${thousands(before)} → ${thousands(after)} tokens`;
-}
-
-export function thousands(count: number): string {
-  return count < 1000 ? String(count) : `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`;
-}
-
-function numberOf(value: unknown): number {
-  return typeof value === "number" ? value : 0;
-}
-
-export function isBusy(status: Status): boolean {
-  return status === "running" || status === "rescheduling" || status === "requires_action";
-}
-
-/** Everything in the order in which it is shown: what is stored, the draft, what is on its way. */
-export function shown(state: State): Item[] {
-  const items = [...state.items];
-  if (state.draft?.text) items.push(draftItem(state.draft));
-  for (const letter of state.outbox) {
-    if (!letter.found && !(letter.state === "sending" && waits(state, letter))) {
-      items.push(letterItem(letter));
-    }
-  }
-  return items;
-}
-
-/** Whether a message on its way will stand in the queue, not in the conversation. */
-export function waits(state: State, letter: Letter): boolean {
-  return letter.onBusy === "followup" && (isBusy(state.status) || state.waiting.length > 0);
-}
-
-function draftItem(draft: Draft): AgentItem {
-  return {
-    kind: "agent",
-    key: draft.eventId,
-    order: Infinity,
-    seq: null,
-    at: "",
-    text: draft.text,
-    model: "",
-    streaming: true,
-  };
-}
-
-function letterItem(letter: Letter): UserItem {
-  return {
-    kind: "user",
-    key: `letter-${letter.id}`,
-    order: Infinity,
-    seq: null,
-    at: letter.at,
-    text: letter.text,
-    author: "",
-    edited: false,
-    receipt: letter.state,
-    runId: null,
-    reason: letter.reason,
-  };
+function withNote(state: State, frame: Frame, text: string, link: string | null = null): State {
+  return { ...state, items: insert(state.items, noteOf(frame, state.seq, text, link)) };
 }

@@ -6,7 +6,8 @@ import type { Frame } from "./frames.ts";
 import type { OnBusy } from "./messages.ts";
 import { QueueView } from "./queue.ts";
 import { answer, confirmation, delta, end, failure, message, result, start, use } from "./samples/frames.ts";
-import { begin, reduce, shown, type State } from "./transcript.ts";
+import { shown } from "./shown.ts";
+import { begin, reduce, type State } from "./transcript.ts";
 
 const WORDS = { exec: { title: "Run a command", subject: "command", effects: "It runs." } };
 let desk: Desk;
@@ -227,7 +228,7 @@ test("a draft survives a reload and ends with the sending", () => {
 test("while the agent works one may choose when to send, and stop", () => {
   const { writing, sent, area, stops } = write();
   const manner = $<HTMLSelectElement>("[data-manner]");
-  writing.setBusy(true, true);
+  writing.setBusy(true);
   expect(manner.hidden).toBe(true);
   type(area, "now");
   expect(manner.hidden).toBe(false);
@@ -237,7 +238,7 @@ test("while the agent works one may choose when to send, and stop", () => {
   expect(manner.value).toBe("followup");
   $("[data-stop]").click();
   expect(stops()).toBe(1);
-  writing.setBusy(false, false);
+  writing.setBusy(false);
 
   expect($("[data-stop]").hidden).toBe(true);
 });

@@ -1,0 +1,127 @@
+"""The log told as a conversation."""
+
+from __future__ import annotations
+
+from sessions_app import lanes
+from sessions_app.doors import accept_event
+from sessions_app.log import NewEvent, append_events
+from sessions_app.models import Session, SessionEvent
+from sessions_app.pages.lines import Call, FromAgent, FromPerson, Line, Note, Trouble
+from sessions_app.pages.telling import tell
+from sessions_app.pages.window import newest
+from tests.sessions_app.conftest import OWNER, serve
+
+E = SessionEvent.Type
+
+
+def told(session: Session) -> list[str]:
+    session.refresh_from_db()
+    return [words_of(line) for line in tell(newest(session))]
+
+
+def words_of(line: Line) -> str:
+    match line:
+        case FromPerson():
+            return f"> {line.text}{' (steered)' if line.steered else ''}"
+        case FromAgent():
+            return line.text
+        case Call():
+            return f"[{line.words.title} {line.state}]"
+        case Trouble():
+            return f"! {line.message}{' (retry)' if line.retryable else ''}"
+        case Note():
+            return f"- {line.text}"
+        case _:
+            raise AssertionError(line)
+
+
+def say(principal, session: Session, text: str, on_busy: str = "followup") -> int:
+    return accept_event(
+        principal, session.pk, type=E.USER_MESSAGE, payload={"text": text}, on_busy=on_busy
+    ).seq
+
+
+def test_a_queued_message_stands_where_it_is_answered(session, principal):
+    say(principal, session, "say one")
+    claim = lanes.claim(session.pk, OWNER)
+    assert claim
+    say(principal, session, "say two")
+    lanes.release(claim, reason="test")
+    serve(session.pk)
+
+    assert told(session) == ["> say one", "one", "> say two", "two"]
+
+
+def test_a_steered_message_stands_where_it_came(session, principal):
+    say(principal, session, "say one")
+    claim = lanes.claim(session.pk, OWNER)
+    assert claim
+    say(principal, session, "say two", on_busy="steer")
+    lanes.step(claim, [NewEvent(type=E.AGENT_MESSAGE, payload={"text": "both"})])
+
+    assert told(session) == ["> say one", "> say two (steered)", "both"]
+
+
+def test_an_edited_message_is_told_in_its_newest_wording_and_a_withdrawn_one_not(
+    session, principal
+):
+    say(principal, session, "say one")
+    claim = lanes.claim(session.pk, OWNER)
+    assert claim
+    second = say(principal, session, "say two")
+    third = say(principal, session, "say three")
+    edit = {"seq": second, "text": "say deux"}
+    accept_event(principal, session.pk, type=E.USER_MESSAGE_EDITED, payload=edit)
+    accept_event(principal, session.pk, type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": third})
+    assert told(session) == ["> say one"]
+    lanes.release(claim, reason="test")
+    serve(session.pk)
+
+    assert told(session) == ["> say one", "one", "> say deux", "deux"]
+
+
+def test_an_approval_waits_and_then_tells_who_answered(session, principal, owner):
+    say(principal, session, "run echo hello")
+    serve(session.pk)
+    assert told(session)[-1] == "[Run a command awaiting_approval]"
+    call = tell(newest(session))[-1]
+    assert isinstance(call, Call)
+    answer = {"tool_use_id": call.tool_use_id, "decision": "deny", "note": "no"}
+    accept_event(principal, session.pk, type=E.USER_TOOL_CONFIRMATION, payload=answer)
+
+    session.refresh_from_db()
+    answered = next(line for line in tell(newest(session)) if isinstance(line, Call))
+    assert (answered.state, answered.rule) == ("denied", f"Denied by {owner.display_name}")
+    assert answered.ending == "Denied"
+
+
+def test_a_stop_is_a_note_with_its_author(session, principal, owner):
+    say(principal, session, "say one")
+    assert lanes.claim(session.pk, OWNER)
+    accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={"note": "enough"})
+
+    assert told(session) == ["> say one", f"- Stopped by {owner.display_name}: enough"]
+
+
+def test_an_error_can_be_tried_again_until_something_newer_runs(session, principal):
+    say(principal, session, "fail with rejection")
+    serve(session.pk)
+    assert told(session)[-1] == "! The demo provider was asked to refuse. (retry)"
+    say(principal, session, "hello")
+    assert lanes.claim(session.pk, OWNER)
+
+    assert "! The demo provider was asked to refuse." in told(session)
+
+
+def test_a_call_without_a_result_in_a_session_at_rest_is_unknown(session):
+    payload = {"tool_use_id": "tu_1", "name": "exec", "input": {}, "decision": "allow"}
+    append_events(session.pk, [NewEvent(type=E.AGENT_TOOL_USE, payload=payload)])
+
+    assert told(session) == ["[Run a command unknown]"]
+
+
+def test_a_result_whose_call_lies_before_the_window_is_a_line_of_its_own(session):
+    result = {"tool_use_id": "tu_1", "name": "no_such_tool", "state": "error", "error": "Broken"}
+    append_events(session.pk, [NewEvent(type=E.AGENT_TOOL_RESULT, payload=result)])
+
+    assert told(session) == ["[No such tool error]"]
