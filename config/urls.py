@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 
 from config.error_views import staff_sign_in
 from config.openapi import DocsView, SchemaView
@@ -37,6 +39,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/login/", staff_sign_in),
     path("admin/", admin.site.urls),
     path("metrics", metrics, name="metrics"),
+    # Asked for by browsers on pages that name no icon, such as the staff pages.
+    path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}favicon.svg")),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     path("api/v1/health/", HealthView.as_view(), name="health"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 
 from sessions_app import recovery
 from tenants.idempotency import forget_old_answers
@@ -54,7 +54,7 @@ def supervise(stop: threading.Event) -> None:
             duty.due = time.monotonic() + duty.every
             try:
                 duty.work()
-            except DatabaseError:
+            except Error:
                 log.warning("duty_failed", exc_info=True)
                 connection.close()
         stop.wait(min(settings.SUPERVISOR_SECONDS, 1.0))

@@ -80,8 +80,7 @@ def _admit(
         case UserMessage():
             return _send(session, parsed, author_id, on_busy, dedupe_key, priority)
         case Interrupt(note=note):
-            stopped = lanes.stop(session.pk, note=note, author_id=author_id)
-            return _at(session, stopped.seq, stopped.run_id)
+            return _interrupt(session, note, author_id, dedupe_key)
         case MessageEdited(seq=seq, text=text):
             return _at(session, *queue.edit_message(session, seq, text, author_id))
         case MessageWithdrawn(seq=seq):
@@ -92,6 +91,16 @@ def _admit(
             return _at(session, *confirmations.answer_custom(session, parsed, author_id))
         case _:
             assert_never(parsed)  # type: ignore[arg-type]
+
+
+def _interrupt(
+    session: Session, note: str, author_id: UUID | None, dedupe_key: str | None
+) -> Admitted:
+    """Stop what runs. The same request sent again must not stop what runs by then."""
+    if dedupe_key and (first := session.events.filter(dedupe_key=dedupe_key).first()):
+        return Admitted(seq=first.seq, event_id=first.pk, run_id=None)
+    stopped = lanes.stop(session.pk, note=note, author_id=author_id, dedupe_key=dedupe_key)
+    return _at(session, stopped.seq, stopped.run_id)
 
 
 def _at(session: Session, seq: int, run_id: UUID | None) -> Admitted:

@@ -16,12 +16,13 @@ from uuid import UUID
 
 import orjson
 import structlog
-from django.db import DatabaseError
+from django.db import Error
 
 from sessions_app.lanes import Claim
 from sessions_app.models import Draft, Session
 from sessions_app.statements import let_go, rows
-from sessions_app.stream import send_delta
+from sessions_app.stream import Delta, send_deltas
+from tools_app.clip import storable
 
 log = structlog.get_logger(__name__)
 
@@ -29,14 +30,21 @@ BUNDLE_SECONDS = 0.03
 STORE = """
 WITH held AS (
   SELECT d.* FROM jsonb_to_recordset(%s::jsonb)
-      AS d(session_id uuid, epoch bigint, run_id uuid, event_id uuid, text text)
-    JOIN agent_sessions s ON s.id = d.session_id AND s.lane_epoch = d.epoch AND s.status = 'running')
-INSERT INTO session_drafts AS t (session_id, event_id, run_id, epoch, text)
-SELECT session_id, event_id, run_id, epoch, text FROM held
-ON CONFLICT (session_id) DO UPDATE SET
-  text = CASE WHEN t.event_id = excluded.event_id THEN t.text || excluded.text ELSE excluded.text END,
-  event_id = excluded.event_id, run_id = excluded.run_id, epoch = excluded.epoch
-RETURNING session_id
+      AS d(session_id uuid, epoch bigint, run_id uuid, event_id uuid, start int, text text)
+    JOIN agent_sessions s ON s.id = d.session_id AND s.lane_epoch = d.epoch AND s.status = 'running'),
+grown AS (
+  UPDATE session_drafts t SET text = left(t.text, h.start) || h.text
+    FROM held h WHERE t.session_id = h.session_id AND t.event_id = h.event_id AND t.epoch = h.epoch
+     AND length(t.text) >= h.start
+  RETURNING t.session_id),
+begun AS (
+  INSERT INTO session_drafts AS t (session_id, event_id, run_id, epoch, text)
+  SELECT session_id, event_id, run_id, epoch, text FROM held WHERE start = 0
+     AND session_id NOT IN (SELECT session_id FROM grown)
+  ON CONFLICT (session_id) DO UPDATE SET event_id = excluded.event_id, run_id = excluded.run_id,
+     epoch = excluded.epoch, text = excluded.text
+  RETURNING t.session_id)
+SELECT session_id FROM grown UNION ALL SELECT session_id FROM begun
 """
 
 
@@ -46,24 +54,35 @@ class DraftWriter:
     def __init__(self, claim: Claim, event_id: UUID) -> None:
         self.claim = claim
         self.event_id = event_id
-        self.offset = 0
-        self._pending: list[str] = []
+        self.stored = 0  #: Code points that are known to be in the draft.
+        self._pieces: list[str] = []
 
     def add(self, text: str) -> None:
-        self._pending.append(text)
+        self._pieces.append(storable(text))
 
-    def take(self) -> str:
-        taken, self._pending = self._pending, []
-        return "".join(taken)
+    def news(self) -> str:
+        """What the draft lacks."""
+        self._pieces = ["".join(self._pieces)]
+        return self._pieces[0][self.stored :]
 
-    def row(self, text: str) -> dict[str, Any]:
+    def row(self, news: str) -> dict[str, Any]:
         return {
             "session_id": self.claim.session_id,
             "epoch": self.claim.epoch,
             "run_id": self.claim.run_id,
             "event_id": self.event_id,
-            "text": text.replace("\0", ""),
+            "start": self.stored,
+            "text": news,
         }
+
+    def delta(self, news: str) -> Delta:
+        return Delta(
+            session_id=self.claim.session_id,
+            event_id=self.event_id,
+            run_id=self.claim.run_id,
+            offset=self.stored,
+            text=news,
+        )
 
 
 class DraftPump:
@@ -98,28 +117,26 @@ class DraftPump:
             try:
                 with self._lock:
                     self.flush()
-            except DatabaseError:
+            except Error:
                 log.warning("drafts_not_stored")
             finally:
                 let_go()
 
     def flush(self) -> None:
-        """Store what was added since the last time, then send it."""
-        taken = {w: text for w in self._writers if (text := w.take())}
-        if not taken:
+        """Store what was added since the last time, then send it.
+
+        Nothing is forgotten before it is known to be stored; storing twice changes nothing. A draft
+        that is gone, as after a crash of the database, is written from its beginning again.
+        """
+        news = {writer: text for writer in self._writers if (text := writer.news())}
+        if not news:
             return
-        batch = orjson.dumps([w.row(text) for w, text in taken.items()], default=str).decode()
+        batch = orjson.dumps([w.row(text) for w, text in news.items()], default=str).decode()
         stored = {session_id for (session_id,) in rows(STORE, [batch])}
-        for writer, text in taken.items():
-            if writer.claim.session_id in stored:
-                send_delta(
-                    session_id=writer.claim.session_id,
-                    event_id=writer.event_id,
-                    run_id=writer.claim.run_id,
-                    offset=writer.offset,
-                    text=text,
-                )
-            writer.offset += len(text)
+        send_deltas([w.delta(text) for w, text in news.items() if w.claim.session_id in stored])
+        for writer, text in news.items():
+            known = writer.claim.session_id in stored
+            writer.stored = writer.stored + len(text) if known else 0
 
 
 @cache

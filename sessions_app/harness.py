@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import DatabaseError
+from django.db import Error
 
 from config.faults import Fault, LimitReached, ProviderFault, RunStopped, StaleEpoch
 from sessions_app import lanes, ledger
@@ -37,7 +37,7 @@ def run(claim: Claim, owner: UUID, sign: StopSign) -> Claim | None:
         return _guarded(turn)
     except (StaleEpoch, RunStopped):
         return None
-    except (Fault, DatabaseError):
+    except (Fault, Error):
         raise
     except Exception as error:
         log.exception("run_crashed", run_id=str(claim.run_id))

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 import psycopg
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 
 from config.faults import Fault, StaleEpoch
 from sessions_app import lanes
@@ -83,7 +83,7 @@ class LaneHost:
                 self._serve(session_id)
             except StaleEpoch:
                 log.info("lane_lost", session_id=str(session_id))
-            except (Fault, DatabaseError):
+            except (Fault, Error):
                 log.exception("lane_failed", session_id=str(session_id))
             finally:
                 let_go()
@@ -112,7 +112,7 @@ class LaneHost:
                 continue
             try:
                 ours = lanes.heartbeat(self.owner, sorted(held))
-            except DatabaseError:
+            except Error:
                 log.warning("heartbeat_failed", lanes=len(held))
                 continue
             finally:
@@ -151,6 +151,6 @@ class LaneHost:
             sign.give("shutdown")
             try:
                 lanes.release(claim, reason="shutdown")
-            except (Fault, DatabaseError):
+            except (Fault, Error):
                 log.warning("lane_not_handed_back", session_id=str(claim.session_id))
         connection.close()

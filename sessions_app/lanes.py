@@ -165,12 +165,15 @@ def stop(
     *,
     note: str = "",
     author_id: UUID | None = None,
+    dedupe_key: str | None = None,
     stop_reason: str = "interrupted",
     outcome: str = Run.Status.CANCELLED,
     error: dict[str, Any] | None = None,
 ) -> Stopped:
     """Stop what runs or waits in this session, at once. The worker is fenced and told."""
-    interrupt = NewEvent(type=SessionEvent.Type.USER_INTERRUPT, payload={"note": note})
+    interrupt = NewEvent(
+        type=SessionEvent.Type.USER_INTERRUPT, payload={"note": note}, dedupe_key=dedupe_key
+    )
     event = encode([interrupt])[1:-1] if error is None else None
     seq, run_id = row(STOP, [session_id, author_id, event, stop_reason, outcome, _json(error)])
     transaction.on_commit(partial(ring, session_id))

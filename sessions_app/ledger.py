@@ -17,6 +17,7 @@ from sessions_app.models import SessionEvent, ToolExecution
 from sessions_app.statements import patiently, row
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
+from tools_app.clip import storable, storable_json
 from tools_app.registry import registry
 
 E, State = SessionEvent.Type, ToolExecution.State
@@ -91,7 +92,7 @@ def _execution(turn: Turn, call: ToolCall) -> ToolExecution:
         run_id=turn.claim.run_id,
         tool_use_id=f"tu_{uuid7().hex}",
         name=call.name[:160],
-        input=call.arguments,
+        input=storable_json(call.arguments),
         ownership=tool.ownership if tool else "managed",
         decision=decided.decision if decided else "deny",
         decided_by=decided.decided_by if decided else "no tool has this name",
@@ -155,8 +156,8 @@ def record(turn: Turn, outcomes: list[Outcome]) -> None:
 def _close(outcome: Outcome) -> None:
     ToolExecution.objects.filter(pk=outcome.execution.pk).update(
         state=outcome.state,
-        output=outcome.output,
-        error=outcome.error,
+        output=storable_json(outcome.output),
+        error=storable(outcome.error),
         finished_at=timezone.now(),
     )
 

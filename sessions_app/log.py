@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,8 +15,8 @@ from sessions_app.models import SessionEvent
 from sessions_app.statements import patiently, row
 from sessions_app.stream import ring
 from tenants.ids import uuid7
+from tools_app.clip import storable_json
 
-NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 APPEND = "SELECT log_append(%s, %s, %s, %s, %s::jsonb)"
 
 
@@ -32,17 +31,17 @@ class NewEvent:
 
 
 def encode(events: Sequence[NewEvent]) -> str:
-    """Events as the SQL functions take them. NUL cannot be stored as text and is dropped."""
+    """Events as the SQL functions take them. What PostgreSQL cannot store as text is replaced."""
     packed = [
-        {"id": e.id, "type": e.type, "payload": e.payload, "dedupe_key": e.dedupe_key}
+        {
+            "id": e.id,
+            "type": e.type,
+            "payload": storable_json(e.payload),
+            "dedupe_key": e.dedupe_key,
+        }
         for e in events
     ]
-    return without_nul(orjson.dumps(packed, default=str, option=orjson.OPT_NON_STR_KEYS).decode())
-
-
-def without_nul(text: str) -> str:
-    """JSON without escaped NULs. A backslash that is escaped itself begins no escape."""
-    return NUL.sub(r"\1", text) if "\\u0000" in text else text
+    return orjson.dumps(packed, default=str).decode()
 
 
 def append_events(
@@ -125,5 +124,7 @@ def import_events(
 ) -> None:
     """Fill a new session from an export. All of it counts as processed: an import runs nothing."""
     with connection.cursor() as cursor:
-        cursor.execute(IMPORT, [author_id, without_nul(orjson.dumps(events).decode()), session_id])
+        cursor.execute(
+            IMPORT, [author_id, orjson.dumps(storable_json(events)).decode(), session_id]
+        )
     row(GROWN, [len(events), session_id])

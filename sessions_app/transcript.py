@@ -14,6 +14,7 @@ from django.db.models.fields.json import KT
 
 from agents.models import Agent
 from config.faults import Invalid
+from sessions_app.frames import event_body
 from sessions_app.imported import read_line
 from sessions_app.log import import_events
 from sessions_app.models import Session, SessionEvent
@@ -27,18 +28,9 @@ MOST_EVENTS = 100_000
 
 
 def describe(event: SessionEvent) -> dict[str, Any]:
-    """An event as every door shows it."""
-    return {
-        "id": str(event.pk),
-        "session_id": str(event.session_id),
-        "seq": event.seq,
-        "type": event.type,
-        "payload": event.payload,
-        "run_id": str(event.run_id) if event.run_id else None,
-        "created_at": event.created_at.isoformat(),
-        "processed_at": event.processed_at.isoformat() if event.processed_at else None,
-        "processed_run_id": str(event.processed_run_id) if event.processed_run_id else None,
-    }
+    """An event as every door shows it, with the run that took it."""
+    taker = event.processed_run_id
+    return {**event_body(event), "processed_run_id": str(taker) if taker else None}
 
 
 def mentioning(sessions: SessionQuerySet, words: str) -> SessionQuerySet:

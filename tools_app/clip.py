@@ -34,3 +34,14 @@ def text_for_model(value: Any, limit: int = MODEL_LIMIT) -> str:
 def storable(text: str) -> str:
     """The text with NUL and lone surrogates, which PostgreSQL refuses, shown as U+FFFD."""
     return _UNFIT.sub("\ufffd", text)
+
+
+def storable_json(value: Any) -> Any:
+    """The same for every text in a JSON value, its keys included."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, dict):
+        return {storable(str(key)): storable_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_json(item) for item in value]
+    return value

@@ -110,6 +110,7 @@ IN_WORKSPACE: dict[str, str] = {
 PUBLIC: dict[str, str] = {
     "/admin/": "for staff; tests/test_admin.py looks at it",
     "/metrics": "for operators; tests/orchestrator/test_metrics.py looks at it",
+    "/favicon.ico": "leads to a picture",
     "/api/schema/": "describes the API, holds nobody's data",
     "/api/docs/": "describes the API, holds nobody's data",
     "/api/v1/health/": "says how the stack is, holds nobody's data",

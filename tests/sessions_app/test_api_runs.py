@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -94,7 +95,7 @@ def accept(session: Session, principal) -> Run:
 
 async def wait_for(run: Run, secret: str, seconds: int = 60) -> dict:
     headers = {"x-api-key": secret}
-    answer = await AsyncClient().get(f"{RUNS}{run.pk}/?wait={seconds}", headers=headers)
+    answer: Any = await AsyncClient().get(f"{RUNS}{run.pk}/?wait={seconds}", headers=headers)
     assert answer.status_code == 200
     assert answer["Content-Type"] == "application/json"
     return json.loads(b"".join([part async for part in answer.streaming_content]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -37,7 +38,7 @@ async def test_the_export_streams_every_event_as_a_line(async_db, session, secre
     monkeypatch.setattr(transfer, "PAGE", 3)
     await sync_to_async(say)(session, *(f"Grüße {n} \u2028 \\u0000" for n in range(8)))
     path = at(session, "export/")
-    answer = await AsyncClient().get(path, headers={"x-api-key": secret})
+    answer: Any = await AsyncClient().get(path, headers={"x-api-key": secret})
 
     assert answer.status_code == 200
     assert answer["Content-Type"] == "application/x-ndjson"

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from io import StringIO
 from uuid import UUID
 
 import pytest
-from django.core.management import CommandError, call_command
-from django.db import connection
+from django.core.management import CommandError
 
-from agents.definitions import create_agent
 from agents.models import Agent
 from agents.providers.base import TextDelta
 from config.faults import ProviderRejected
-from sessions_app import lanes
-from sessions_app.broker import listen
 from sessions_app.management.commands.agent import Command
 from sessions_app.models import Run, Session, ToolExecution
-from sessions_app.transcript import describe, export
-from sessions_app.wake import CHANNEL
 from tenants.ids import uuid7
 from tenants.models import Workspace
-from tests.sessions_app.conftest import OWNER, serve, types
-from tests.sessions_app.following import say
+from tests.sessions_app.commands import (
+    Worker,
+    agent_command,
+    as_json,
+    complaint,
+    lanes_claim,
+    send,
+)
+from tests.sessions_app.conftest import types
 from tests.sessions_app.parking import park
 
 HELLO = [TextDelta(text="Hello "), TextDelta(text="you.")]
-
-
-def agent_command(*words: object, out: StringIO | None = None) -> str:
-    written = out or StringIO()
-    call_command("agent", *map(str, words), stdout=written)
-    return written.getvalue().rstrip("\n")
-
-
-def as_json(*words: object) -> list[dict]:
-    return [json.loads(line) for line in agent_command(*words, "--json").splitlines()]
-
-
-def complaint(*words: object) -> str:
-    with pytest.raises(CommandError) as caught:
-        agent_command(*words)
-    said = str(caught.value)
-    assert "\n" not in said
-    return said
 
 
 # ── Agents ───────────────────────────────────────────────────────────────────
@@ -106,10 +86,6 @@ def test_a_session_is_made_once_per_key(agent):
     assert "Nowhere" in complaint(*words, "--environment", "Nowhere")
 
 
-def send(session: Session, text: str = "Hi", *more: object) -> tuple[object, ...]:
-    return ("session", "send", "--session", session.pk, "--message", text, *more)
-
-
 def test_a_message_is_sent_and_its_run_is_named(session):
     (sent,) = as_json(*send(session))
 
@@ -146,33 +122,6 @@ def test_send_names_the_call_that_waits(session, monkeypatch):
     assert caught.value.returncode == 2
 
 
-class Worker:
-    """Serves a lane beside the test whenever it is woken."""
-
-    def __init__(self, session: Session) -> None:
-        self._session_id, self._done = session.pk, threading.Event()
-        self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._work)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-        assert self._ready.wait(30)
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join(30)
-
-    def _work(self) -> None:
-        try:
-            with listen(CHANNEL) as listener:
-                self._ready.set()
-                while not self._done.is_set():
-                    for _ in listener.notifies(timeout=0.1, stop_after=1):
-                        serve(self._session_id)
-        finally:
-            connection.close()
-
-
 def test_an_interrupt_names_what_it_stopped(session):
     assert agent_command("session", "interrupt", "--session", session.pk) == "Nothing was running."
     run_id = lanes_claim(session)
@@ -180,13 +129,6 @@ def test_an_interrupt_names_what_it_stopped(session):
 
     assert agent_command(*words) == run_id
     assert session.events.filter(type="user.interrupt").last().payload == {"note": "enough"}
-
-
-def lanes_claim(session: Session) -> str:
-    agent_command(*send(session))
-    claim = lanes.claim(session.pk, OWNER)
-    assert claim
-    return str(claim.run_id)
 
 
 def test_status_tells_where_the_session_stands_and_what_it_waits_for(session):
@@ -234,146 +176,6 @@ def test_a_session_that_is_not_there_is_said_in_one_line(agent):
 
     assert complaint("wake", "--session", nobody) == f"There is no session {nobody} here."
     assert "is not the id of a session" in complaint("wake", "--session", "x")
-
-
-# ── The log ──────────────────────────────────────────────────────────────────
-
-
-def test_events_are_written_after_a_seq(session):
-    say(session, "one", "two\nlines", "x" * 200)
-    lines = agent_command("session", "events", "--session", session.pk, "--after", 1).splitlines()
-
-    assert lines[0].split(maxsplit=2) == ["2", "user.message", "two lines"]
-    assert lines[1].endswith("x…")
-    told = as_json("session", "events", "--session", session.pk)
-    assert told == [describe(event) for event in session.events.order_by("seq")]
-
-
-def test_an_export_is_what_the_import_takes(session):
-    say(session, "Grüße", "two")
-    written = agent_command("session", "export", "--session", session.pk)
-
-    assert f"{written}\n".encode() == b"".join(export(session))
-
-
-class Breaking(StringIO):
-    """Presses Ctrl-C after the nth line, and says when the first was written."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.began, self._left = threading.Event(), number
-
-    def write(self, text: str) -> int:
-        written = super().write(text)
-        self.began.set()
-        self._left -= 1
-        if self._left == 0:
-            raise KeyboardInterrupt
-        return written
-
-
-@pytest.mark.django_db(transaction=True)
-def test_following_shows_what_comes_until_it_is_broken_off(session):
-    say(session, "old")
-    out = Breaking(3)
-
-    def write_more() -> None:
-        try:
-            assert out.began.wait(30)
-            say(session, "new")
-            say(session, "the end")
-        finally:
-            connection.close()
-
-    writer = threading.Thread(target=write_more)
-    writer.start()
-    agent_command("session", "events", "--session", session.pk, "--follow", out=out)
-    writer.join(30)
-
-    shown = [line.split(maxsplit=2)[2] for line in out.getvalue().splitlines()]
-    assert shown == ["old", "new", "the end"]
-
-
-# ── The orchestrator ─────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def other_agent(workspace) -> Agent:
-    fields = {"name": "Other", "provider": "demo", "model": "demo"}
-    return create_agent(workspace_id=workspace.pk, fields=fields)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_runs_what_is_due_and_ends(session, script):
-    script(HELLO, HELLO)
-    first = agent_command(*send(session, "one"))
-    second = agent_command(*send(session, "two"))
-    told = as_json("orchestrator")
-
-    assert [one.get("run_id") for one in told] == [first, second, None]
-    assert {one["status"] for one in told[:2]} == {"completed"}
-    assert told[-1] == {"runs": 2, "cycles": 1}
-    assert agent_command("orchestrator") == "0 runs in 1 cycles."
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_keeps_to_one_agent(session, other_agent, script):
-    script(HELLO)
-    agent_command(*send(session))
-    theirs = agent_command("session", "create", "--agent", "Other")
-    waits = agent_command("session", "send", "--session", theirs, "--message", "hi")
-    agent_command("orchestrator", "--agent", "Tester", "--stop-when-idle")
-
-    assert Run.objects.get(pk=waits).status == "queued"
-    assert Run.objects.exclude(pk=waits).get().status == "completed"
-    assert "Nobody" in complaint("orchestrator", "--agent", "Nobody")
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_stops_when_idle_or_when_its_cycles_are_used_up(session, script):
-    def send_more() -> None:
-        elsewhere = agent_command("session", "create", "--agent", "Tester")
-        agent_command("session", "send", "--session", elsewhere, "--message", "more")
-
-    script([send_more, *HELLO], HELLO)
-    agent_command(*send(session))
-    assert as_json("orchestrator", "--max-cycles", 1)[-1] == {"runs": 1, "cycles": 1}
-    assert as_json("orchestrator", "--stop-when-idle")[-1] == {"runs": 1, "cycles": 2}
-    assert "is not a number from 1 on" in complaint("orchestrator", "--max-cycles", 0)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_watching_orchestrator_serves_what_comes_until_it_is_broken_off(session, script):
-    script(HELLO, HELLO)
-    agent_command(*send(session, "first"))
-    last: list[str] = []
-
-    def write_more() -> None:
-        try:
-            assert out.began.wait(30)
-            last.append(agent_command(*send(session, "second")))
-        finally:
-            connection.close()
-
-    out = Breaking(2)
-    writer = threading.Thread(target=write_more)
-    writer.start()
-    agent_command("orchestrator", "--watch", "--max-cycles", 100, out=out)
-    writer.join(30)
-
-    assert last[0] in out.getvalue()
-    assert not Run.objects.exclude(status="completed").exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_takes_back_what_a_lost_worker_left(session, script, settings):
-    settings.LEASE_SECONDS = -1.0
-    run_id = lanes_claim(session)
-    settings.LEASE_SECONDS = 30.0
-    script(HELLO)
-    agent_command("orchestrator", "--stop-when-idle")
-
-    assert Run.objects.get(pk=run_id).status == "completed"
 
 
 # ── As a process ─────────────────────────────────────────────────────────────

@@ -87,7 +87,7 @@ def test_a_stale_epoch_cannot_write(session):
     assert session.events.count() == 1
 
 
-def test_text_with_nul_is_stored_without_it(session):
-    append_events(session.pk, [note("a\0b")])
+def test_what_postgresql_cannot_store_as_text_is_replaced(session):
+    append_events(session.pk, [note("a\0b\ud800c 🚂 \\u0000")])
 
-    assert session.events.get().payload["text"] == "ab"
+    assert session.events.get().payload["text"] == "a\ufffdb\ufffdc 🚂 \\u0000"

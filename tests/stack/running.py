@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -38,13 +39,15 @@ Found = TypeVar("Found")
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Find a port below those that the kernel gives to outgoing connections at any moment."""
+    while True:
+        port = secrets.choice(range(10_000, 30_000))
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
-def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 60) -> Found:
+def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 120) -> Found:
     """Look again and again until something is found."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -76,8 +79,12 @@ class Running:
     def start(self) -> None:
         """Start it and wait until it says that it is well."""
         self.launch()
-        wait_for(lambda: LAST_WORDS in self.said() or self._ended(), "the welcome", seconds=120)
-        wait_for(lambda: self.is_healthy() or self._ended(), "health")
+        self.wait_while_starting(lambda: LAST_WORDS in self.said(), "the welcome")
+        self.wait_while_starting(self.is_healthy, "health")
+
+    def wait_while_starting(self, look: Callable[[], object], what: str) -> None:
+        """Look until something is found, but not for a start that has failed."""
+        wait_for(lambda: look() or self._ended(), what)
         assert not self._ended(), self.said()
 
     def launch(self) -> None:
@@ -167,7 +174,7 @@ class Running:
     def wait_until_gone(self) -> None:
         if self.process is not None:
             self.process.wait(timeout=60)
-        wait_for(lambda: not self.everything(), "the end of every process", seconds=30)
+        wait_for(lambda: not self.everything(), "the end of every process", seconds=60)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Stop it in good order and give its exit code."""

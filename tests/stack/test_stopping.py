@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 
+import psutil
 import pytest
 
-from tests.stack.running import Running, wait_for
+from tests.stack.running import Running
 
 pytestmark = pytest.mark.stack
 
@@ -37,20 +39,24 @@ def test_a_killed_up_leaves_no_process_and_the_next_start_has_all_data(make_stac
 def test_a_signal_while_starting_leaves_no_process(make_stack: Make, number: int) -> None:
     starting = make_stack()
     starting.launch()
-    wait_for(lambda: "postgres" in starting.pids(), "PostgreSQL")
+    starting.wait_while_starting(lambda: "postgres" in starting.pids(), "PostgreSQL")
 
     assert starting.stop(number) == 0
     starting.wait_until_gone()
 
 
 def database_programs(stack: Running) -> set[str]:
-    return {process.name() for process in stack.everything()} & {"initdb", "pg_ctl", "postgres"}
+    names = set()
+    for process in stack.everything():
+        with suppress(psutil.NoSuchProcess):
+            names.add(process.name())
+    return names & {"initdb", "pg_ctl", "postgres"}
 
 
 def test_up_killed_while_postgres_starts_leaves_no_process(make_stack: Make) -> None:
     starting = make_stack()
     starting.launch()
-    wait_for(lambda: database_programs(starting), "the first program of PostgreSQL")
+    starting.wait_while_starting(lambda: database_programs(starting), "PostgreSQL's programs")
 
     starting.kill("up")
 

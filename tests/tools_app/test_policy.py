@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.models import AgentVersion, Environment
+from agents.models import AgentVersion
 from tools_app import filter_tools_by_policy, load_agent_tools
 from tools_app.policy import STRICTNESS, Decision, Layer, call_limit, decide, unknown_rules
 from tools_app.profiles import PROFILES
@@ -84,14 +84,14 @@ def test_a_profile_names_its_tools(profile, tools):
 
 
 def test_a_new_agent_codes_and_asks_before_it_runs_commands():
-    version, session = AgentVersion(agent_id=UUID(int=1)), Environment()
+    version, session_id = AgentVersion(agent_id=UUID(int=1)), UUID(int=2)
 
-    policy = effective_policy(version, session)
+    policy = effective_policy(version, session_id)
 
     assert policy["read"] == Decision(decision="allow", decided_by="agent: profile coding")
     assert policy["exec"] == Decision(decision="ask", decided_by="default: exec asks first")
     assert set(policy) == set(load_agent_tools(UUID(int=1)))
-    assert decide_call(version, session, "exec", {"command": "ls"}).decision == "ask"
+    assert decide_call(version, session_id, "exec", {"command": "ls"}).decision == "ask"
 
 
 @pytest.mark.parametrize(

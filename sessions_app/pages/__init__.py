@@ -1,0 +1,1 @@
+"""Pages for people: chat and the list of sessions."""

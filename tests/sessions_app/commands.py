@@ -1,0 +1,89 @@
+"""Types commands as a person does, breaks them off, and serves a lane beside them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from sessions_app import lanes
+from sessions_app.broker import listen
+from sessions_app.models import Session
+from sessions_app.wake import CHANNEL
+from tests.sessions_app.conftest import OWNER, serve
+
+
+def agent_command(*words: object, out: StringIO | None = None) -> str:
+    written = out or StringIO()
+    call_command("agent", *map(str, words), stdout=written)
+    return written.getvalue().rstrip("\n")
+
+
+def as_json(*words: object) -> list[dict]:
+    return [json.loads(line) for line in agent_command(*words, "--json").splitlines()]
+
+
+def complaint(*words: object) -> str:
+    with pytest.raises(CommandError) as caught:
+        agent_command(*words)
+    said = str(caught.value)
+    assert "\n" not in said
+    return said
+
+
+def send(session: Session, text: str = "Hi", *more: object) -> tuple[object, ...]:
+    return ("session", "send", "--session", session.pk, "--message", text, *more)
+
+
+def lanes_claim(session: Session) -> str:
+    agent_command(*send(session))
+    claim = lanes.claim(session.pk, OWNER)
+    assert claim
+    return str(claim.run_id)
+
+
+class Breaking(StringIO):
+    """Presses Ctrl-C after the nth line, and says when the first was written."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.began, self._left = threading.Event(), number
+
+    def write(self, text: str) -> int:
+        written = super().write(text)
+        self.began.set()
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+        return written
+
+
+class Worker:
+    """Serves a lane beside the test whenever it is woken."""
+
+    def __init__(self, session: Session) -> None:
+        self._session_id, self._done = session.pk, threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+        assert self._ready.wait(30)
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join(30)
+
+    def _work(self) -> None:
+        try:
+            with listen(CHANNEL) as listener:
+                self._ready.set()
+                while not self._done.is_set():
+                    for _ in listener.notifies(timeout=0.1, stop_after=1):
+                        serve(self._session_id)
+        finally:
+            connection.close()
