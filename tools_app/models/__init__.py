@@ -1,0 +1,5 @@
+"""The tables of tools, one noun per module."""
+
+from tools_app.models.policy import PolicyRevision, ToolPolicy
+
+__all__ = ["PolicyRevision", "ToolPolicy"]
