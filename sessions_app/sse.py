@@ -18,6 +18,7 @@ from sessions_app.doors import find_session
 from sessions_app.encoding import Frame
 from sessions_app.hub import watching
 from sessions_app.reader import SessionLog, cursor_in
+from sessions_app.statements import let_go
 from tenants.access import Principal
 from tenants.authentication import principal_of
 
@@ -64,6 +65,8 @@ class SessionStream(APIView):
         after = cursor_in(resumed)
         principal = principal_of(request)
         find_session(principal, session_id)
+        # The answer lasts; its thread's connection is for those who come meanwhile.
+        let_go()
         return StreamingHttpResponse(
             events(SessionLog(session_id=session_id), after=after, principal=principal),
             content_type="text/event-stream",

@@ -14,7 +14,7 @@ from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 
 from config.faults import Invalid
-from sessions_app.log import NUL
+from tools_app.clip import storable_json
 
 
 class StrictJSONParser(JSONParser):
@@ -53,7 +53,7 @@ class ObjectField(serializers.DictField):
             packed = orjson.dumps(value)
         except TypeError:
             self.fail("unfit")
-        if NUL.search(packed.decode()):
+        if storable_json(value) != value:
             self.fail("unfit")
         if len(packed) > self.most:
             self.fail("too_large", most=f"{self.most:,}")
