@@ -36,6 +36,7 @@ from tenants.models import (
     Workspace,
 )
 from tenants.tokens import digest
+from tools_app.models import PolicyRevision, ToolPolicy
 
 Factory = Callable[[Workspace], Model]
 
@@ -146,6 +147,15 @@ FACTORIES: dict[str, Factory] = {
     ),
     "agents.ProviderKey": lambda workspace: ProviderKey.objects.create(
         workspace=workspace, provider=f"p{next(numbers)}", secret="never-shown-to-anyone", created_by=user()
+    ),
+    "tools_app.ToolPolicy": lambda workspace: ToolPolicy.objects.create(
+        workspace=workspace, layer="agent", subject_id=agent(workspace).pk, created_by=user()
+    ),
+    "tools_app.PolicyRevision": lambda workspace: PolicyRevision.objects.create(
+        workspace=workspace,
+        policy=ToolPolicy.objects.create(workspace=workspace, layer="agent", subject_id=uuid7()),
+        revision=1,
+        created_by=user(),
     ),
     "sessions_app.Session": session,
     "sessions_app.Run": run,
