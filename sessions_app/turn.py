@@ -134,9 +134,17 @@ def load_turn(claim: Claim, owner: UUID, sign: StopSign) -> Turn:
     A run that goes on after an answer belongs to the turn that waited for it, and so do the calls
     which that turn has made.
     """
-    workspace_id, agent_id, version_id, environment_id, snapshot, user_id, attempts, resumes, made = (
-        row(LOAD, [claim.run_id, claim.session_id])
-    )
+    (
+        workspace_id,
+        agent_id,
+        version_id,
+        environment_id,
+        snapshot,
+        user_id,
+        attempts,
+        resumes,
+        made,
+    ) = row(LOAD, [claim.run_id, claim.session_id])
     version = version_by_id(version_id)
     policy = effective_policy(version, claim.session_id)
     return Turn(

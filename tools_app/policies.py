@@ -6,7 +6,7 @@ A layer's policy is one row with the newest words, and one immutable revision pe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django.db import transaction
@@ -22,16 +22,20 @@ from tools_app.policy import Layer
 from tools_app.policy_input import FIELDS, PolicyInput, check_known, columns_of, input_of, layer_of
 from tools_app.workspace_tools import tools_of_workspace
 
+
 def stored_policy(place: Place) -> ToolPolicy:
     """The policy's row, or one that was never saved and says what counts without it."""
     found = _rows(place).first()
-    return found or ToolPolicy(
+    if found:
+        return cast(ToolPolicy, found)
+    unsaid = ToolPolicy(
         workspace_id=place.workspace_id,
         layer=place.layer,
         subject_id=place.subject_id,
-        created_at=None,
         **columns_of(PolicyInput(), place.layer),
     )
+    unsaid.created_at = None  # type: ignore[assignment]
+    return unsaid
 
 
 def load_tool_policy(agent_id: UUID) -> Layer:
@@ -55,13 +59,13 @@ def change_policy(
     expected_revision: int | None = None,
 ) -> ToolPolicy:
     """Replace a policy in the name of somebody, who must have the right to this very change."""
-    authorise(principal, place.changing, place)
+    _authorise(principal, place)
     return save_policy(place, fields, principal=principal, expected_revision=expected_revision)
 
 
 def revert_policy(principal: Principal, place: Place, revision: int) -> ToolPolicy:
     """Say again what revision N said; 0 is what counted before anything was said."""
-    authorise(principal, place.changing, place)
+    _authorise(principal, place)
     fields: dict[str, Any] = {}
     if revision:
         old = history_of(place).filter(revision=revision).first()
@@ -117,6 +121,11 @@ def save_policy(
         **columns,
     )
     return policy
+
+
+def _authorise(principal: Principal, place: Place) -> None:
+    if authorise(principal, place.changing) != place.workspace_id:
+        raise NotFound
 
 
 def _authorise_loosening(principal: Principal, place: Place, risky: list[str]) -> None:

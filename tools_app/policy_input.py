@@ -32,16 +32,14 @@ def _each_once(rules: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rules))
 
 
-Rules = Annotated[
-    tuple[RuleText, ...], Field(default=(), max_length=MOST_RULES), AfterValidator(_each_once)
-]
+Rules = Annotated[tuple[RuleText, ...], Field(max_length=MOST_RULES), AfterValidator(_each_once)]
 
 
 class PolicyInput(Input):
     profile: str | None = None
-    allowed_tools: Rules
-    denied_tools: Rules
-    ask_tools: Rules
+    allowed_tools: Rules = ()
+    denied_tools: Rules = ()
+    ask_tools: Rules = ()
     max_tool_calls_per_turn: int | None = Field(default=None, ge=0, le=MOST_CALLS, strict=True)
 
     @model_validator(mode="after")
