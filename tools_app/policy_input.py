@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from agents.inputs import STORABLE, Input, wrong_field
 from config.faults import InvalidFields
@@ -42,11 +42,12 @@ class PolicyInput(Input):
     ask_tools: Rules = ()
     max_tool_calls_per_turn: int | None = Field(default=None, ge=0, le=MOST_CALLS, strict=True)
 
-    @model_validator(mode="after")
-    def known_profile(self) -> Self:
-        if self.profile is not None and self.profile not in PROFILES:
+    @field_validator("profile")
+    @classmethod
+    def known_profile(cls, profile: str | None) -> str | None:
+        if profile is not None and profile not in PROFILES:
             raise ValueError(f"The profile is one of {', '.join(PROFILES)}.")
-        return self
+        return profile
 
 
 def columns_of(given: PolicyInput, layer: str) -> dict[str, Any]:
