@@ -92,6 +92,9 @@ def execute(turn: Turn, executions: list[ToolExecution]) -> None:
         ledger.record(turn, refused)
     closed = {o.execution.pk for o in refused}
     ready = [e for e in executions if e.state == State.REQUESTED and e.pk not in closed]
+    outgoing = [e for e in ready if e.ownership == "custom"]
+    _send_out(turn, outgoing)
+    ready = [e for e in ready if e not in outgoing]
     if all(e.read_only for e in ready):
         _execute_together(turn, ready)
     else:
@@ -114,6 +117,28 @@ def _refusal(turn: Turn, execution: ToolExecution) -> Outcome | None:
     if turn.tool_calls > turn.limits.max_tool_calls:
         error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
         return Outcome(execution=execution, state=State.CANCELLED, error=error)
+    return None
+
+
+def _send_out(turn: Turn, executions: list[ToolExecution]) -> None:
+    """Leave calls to the client that runs them: started here, they end by an answer or in time.
+
+    A client learns of a call by its event, and is spared those whose arguments do not fit.
+    """
+    wrong = [o for e in executions if (o := _misfit(turn, e))]
+    if wrong:
+        ledger.record(turn, wrong)
+        turn.traces += [_trace(outcome) for outcome in wrong]
+    misfits = {o.execution.pk for o in wrong}
+    if fit := [e for e in executions if e.pk not in misfits]:
+        ledger.begin(turn, fit)
+
+
+def _misfit(turn: Turn, execution: ToolExecution) -> Outcome | None:
+    try:
+        turn.policy.tools[execution.name].parse(execution.input)
+    except ToolFailed as fault:
+        return Outcome(execution=execution, state=State.ERROR, error=fault.detail)
     return None
 
 

@@ -36,7 +36,7 @@ from tenants.models import (
     Workspace,
 )
 from tenants.tokens import digest
-from tools_app.models import PolicyRevision, ToolPolicy
+from tools_app.models import CustomTool, PolicyRevision, ToolPolicy
 
 Factory = Callable[[Workspace], Model]
 
@@ -156,6 +156,9 @@ FACTORIES: dict[str, Factory] = {
         policy=ToolPolicy.objects.create(workspace=workspace, layer="agent", subject_id=uuid7()),
         revision=1,
         created_by=user(),
+    ),
+    "tools_app.CustomTool": lambda workspace: CustomTool.objects.create(
+        workspace=workspace, name=f"own_{next(numbers)}", description="x", created_by=user()
     ),
     "sessions_app.Session": session,
     "sessions_app.Run": run,

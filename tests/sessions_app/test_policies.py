@@ -94,7 +94,8 @@ def test_an_approval_does_not_reach_past_a_deny(session, principal, script, chan
     serve(session.pk)
     if changed == "policy":
         save_policy(find_place(session.workspace_id, "workspace"), {"denied_tools": ["exec"]})
-    answer = {"tool_use_id": ToolExecution.objects.get().tool_use_id, "decision": "allow"}
+    answer: dict[str, object] = {"decision": "allow"}
+    answer["tool_use_id"] = ToolExecution.objects.get().tool_use_id
     if changed == "arguments":
         answer["input"] = {"command": "rm -rf ."}
 

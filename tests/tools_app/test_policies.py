@@ -18,7 +18,7 @@ from tenants.ids import uuid7
 from tenants.models import User, Workspace
 from tests.conftest import add_member
 from tools_app import filter_tools_by_policy, load_agent_tools, load_tool_policy, save_tool_policy
-from tools_app.layers import layers_of_session
+from tools_app.layers import ORDER, layers_of_session
 from tools_app.models import PolicyRevision, ToolPolicy
 from tools_app.places import Place, find_place, place_of_agent
 from tools_app.policies import change_policy, history_of, revert_policy, save_policy
@@ -234,13 +234,8 @@ def test_nobody_changes_a_policy_of_another_workspace(place, stranger, foreign_w
 
 def test_all_layers_of_a_run_are_read_in_one_query(session, workspace, django_assert_num_queries):
     environment = default_environment(workspace.pk)
-    for layer, subject in [
-        ("workspace", workspace.pk),
-        ("agent", session.agent_id),
-        ("environment", environment.pk),
-        ("session", session.pk),
-        ("subagent", session.pk),
-    ]:
+    subjects = [workspace.pk, session.agent_id, environment.pk, session.pk, session.pk]
+    for layer, subject in zip(ORDER, subjects, strict=True):
         place = find_place(workspace.pk, layer, subject)
         save_policy(place, {"ask_tools": ["read"], "profile": "full"})
     save_policy(place_of_agent(uuid_of_other_agent(workspace)), {"denied_tools": ["read"]})
@@ -248,9 +243,7 @@ def test_all_layers_of_a_run_are_read_in_one_query(session, workspace, django_as
     with django_assert_num_queries(1):
         layers = layers_of_session(session.pk)
 
-    assert [one.name for one in layers] == [
-        *("workspace", "agent", "environment", "session", "subagent")
-    ]
+    assert tuple(one.name for one in layers) == ORDER
     assert all(one.asked == ("read",) for one in layers)
 
 

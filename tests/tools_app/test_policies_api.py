@@ -18,7 +18,7 @@ from tools_app.api.serializers import PolicyWordsSerializer
 from tools_app.policy_input import PolicyInput
 from tools_app.registry import registry
 
-WORDS = {
+WORDS: dict[str, Any] = {
     "profile": None,
     "allowed_tools": [],
     "denied_tools": [],

@@ -41,7 +41,7 @@ def chains(draw: st.DrawFn, *, parent: tuple[Layer, ...] = ()) -> tuple[Layer, .
     return tuple(layers)
 
 
-def strictness(name: str, layers: tuple[Layer, ...], input: object) -> int:
+def strictness(name: str, layers: tuple[Layer, ...], input: dict[str, str] | None) -> int:
     return STRICTNESS[decide(name, layers, input, tools=TOOLS).decision]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern, include, path
+from rest_framework.routers import SimpleRouter
 
 from tenants.access import Verb
+from tools_app.api.custom import CustomToolViewSet
 from tools_app.api.policies import doors_of
 from tools_app.api.tools import (
     AgentExplainView,
@@ -29,7 +31,11 @@ def _policy(under: str, layer: LayerName, verb: Verb) -> list[URLPattern]:
 
 AGENT, SESSION = "agents/<uuid:agent_id>/", "sessions/<uuid:session_id>/"
 
+router = SimpleRouter()
+router.register("tools/custom", CustomToolViewSet, basename="custom-tool")
+
 urlpatterns = [
+    path("", include(router.urls)),
     path("tools/", ToolListView.as_view(), name="tool-list"),
     path(f"{AGENT}tools/", AgentToolsView.as_view(), name="agent-tools"),
     path(f"{AGENT}policy/explain/", AgentExplainView.as_view(), name="agent-policy-explain"),
