@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from config import env
 from config.faults import CannotStart
 
 WITHOUT_DATABASE = {
@@ -37,17 +36,19 @@ def needs_database(arguments: list[str]) -> bool:
 @contextmanager
 def database(arguments: list[str]) -> Iterator[None]:
     """Have PostgreSQL there for a command that needs it."""
+    from django.conf import settings
+
     if not needs_database(arguments):
         yield
-    elif url := env.text("DATABASE_URL"):
+    elif settings.DATABASE_URL:
         from config.external import require_usable
 
-        require_usable(url)
+        require_usable(settings.DATABASE_URL)
         yield
     else:
         from config.embedded import Embedded
 
-        embedded = Embedded(env.data_dir())
+        embedded = Embedded(settings.DATA_DIR)
         embedded.start()
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         try:

@@ -32,7 +32,7 @@ def duties() -> list[Duty]:
     return [
         Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_lanes),
         Duty(every=2.0, work=lambda: beat("supervisor")),
-        Duty(every=3.0, work=recovery.ping_workers),
+        Duty(every=1.0, work=recovery.ping_workers),
         Duty(every=600.0, work=forget_old_answers),
         Duty(every=600.0, work=forget_old),
     ]

@@ -10,6 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 
 from config.faults import Conflict, NotFound
 from sessions_app.log import NewEvent, append_events
@@ -88,9 +89,10 @@ def withdraw_message(session: Session, seq: int, author_id: UUID | None) -> tupl
     event = NewEvent(type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": seq})
     written = append_events(session.pk, [event], author_id=author_id)
     run.message_seqs = [other for other in run.message_seqs if other != seq]
-    if not run.message_seqs:
+    if not run.message_seqs and run.status == Run.Status.QUEUED:
         run.status, run.stop_reason = Run.Status.CANCELLED, "withdrawn"
-    run.save(update_fields=["message_seqs", "status", "stop_reason"])
+        run.finished_at = timezone.now()
+    run.save(update_fields=["message_seqs", "status", "stop_reason", "finished_at"])
     return written, run.pk
 
 
@@ -116,15 +118,16 @@ def move_run(session: Session, run_id: UUID, position: int) -> None:
     moved = _queued(session, run_id)
     others = [run for run in _waiting(session) if run.pk != moved.pk]
     position = max(0, min(position, len(others)))
-    before = others[position - 1].rank if position else None
-    after = others[position].rank if position < len(others) else None
-    if before is not None and after is not None:
-        moved.rank = (before + after) / 2
-    elif after is not None:
-        moved.rank = after - 1
-    elif before is not None:
-        moved.rank = before + 1
-    moved.save(update_fields=["rank"])
+    before = others[position - 1] if position else None
+    after = others[position] if position < len(others) else None
+    if before:
+        # Behind its neighbour, and of the same priority: else the place would not hold.
+        between = after is not None and after.priority == before.priority
+        moved.priority = before.priority
+        moved.rank = (before.rank + after.rank) / 2 if after and between else before.rank + 1
+    elif after:
+        moved.priority, moved.rank = after.priority, after.rank - 1
+    moved.save(update_fields=["rank", "priority"])
 
 
 def _lock(session: Session) -> None:

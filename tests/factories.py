@@ -146,7 +146,10 @@ FACTORIES: dict[str, Factory] = {
         workspace=workspace, name=f"Place {next(numbers)}", created_by=user()
     ),
     "agents.ProviderKey": lambda workspace: ProviderKey.objects.create(
-        workspace=workspace, provider=f"p{next(numbers)}", secret="never-shown-to-anyone", created_by=user()
+        workspace=workspace,
+        provider=f"p{next(numbers)}",
+        secret="never-shown-to-anyone",
+        created_by=user(),
     ),
     "tools_app.ToolPolicy": lambda workspace: ToolPolicy.objects.create(
         workspace=workspace, layer="agent", subject_id=agent(workspace).pk, created_by=user()

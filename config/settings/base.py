@@ -19,7 +19,6 @@ PORT = env.number("PORT", 8000)
 PUBLIC_URL = env.text("PUBLIC_URL", f"http://{HOST}:{PORT}")
 
 INSTALLED_APPS = [
-    "daphne",
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from config import env
@@ -18,8 +20,13 @@ def kept_secret(path: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_urlsafe(48))
+            # Whole or not at all, and the first of two processes wins.
+            fresh = path.with_name(f"{path.name}.{os.getpid()}")
+            fresh.touch(mode=0o600)
+            fresh.write_text(secrets.token_urlsafe(48))
+            with suppress(FileExistsError):
+                os.link(fresh, path)
+            fresh.unlink()
         return path.read_text()
     except OSError as error:
         raise CannotStart(

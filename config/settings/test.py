@@ -18,7 +18,9 @@ DEBUG = False
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 # Several test runs may share the cluster: each has a database of its own.
-DATABASES["default"]["TEST"] = {"NAME": f"test_{env.text('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}"}
+DATABASES["default"]["TEST"] = {
+    "NAME": f"test_{env.text('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}"
+}
 # Test cases roll back on one connection; a pool would only hide who holds it.
 DATABASES["default"]["OPTIONS"].pop("pool")
 DATABASES["default"]["CONN_MAX_AGE"] = 0

@@ -9,9 +9,11 @@ import { shortcuts } from "./islands/shortcuts.ts";
 import { submit } from "./islands/submit.ts";
 import { themeChoice, themeFlip } from "./islands/theme.ts";
 import { mountIslands } from "./lib/islands.ts";
+import { lazy } from "./lib/lazy.ts";
 import "./styles/main.css";
 
 mountIslands(document, {
+  chat: lazy(() => import("./chat/chat.ts")),
   copy,
   dialog,
   inspector,

@@ -69,7 +69,8 @@ class Program:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         kill_marked(self.mark)
-        self.process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=5)
 
 
 class Guardian:
@@ -90,6 +91,7 @@ class Guardian:
             self.process = subprocess.Popen(  # noqa: S603 (all parts are ours)
                 self.command,
                 cwd=ROOT,
+                env={name: value for name, value in os.environ.items() if name != MARK},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -13,6 +13,7 @@ from orchestrator.up.parts import Program
 
 #: Seconds between pings that keep idle sockets open through proxies, and what a dead one is given.
 PING_EVERY, PING_WITHIN = 20, 30
+EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 (only compared)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +46,8 @@ def read_plan() -> Plan:
 
 def shown_address(public_url: str, host: str) -> str:
     """Give an address that works in a browser, even when the server listens everywhere."""
-    for everywhere in ("0.0.0.0", "[::]", "::"):  # noqa: S104 (only compared)
-        public_url = public_url.replace(f"//{everywhere}:", "//localhost:")
-    return public_url.replace(f"//{host}:", f"//[{host}]:" if ":" in host else f"//{host}:").rstrip(
-        "/"
-    )
+    shown = "localhost" if host in EVERYWHERE else f"[{host}]" if ":" in host else host
+    return public_url.replace(f"//{host}:", f"//{shown}:", 1).rstrip("/")
 
 
 def willing_name(allowed_hosts: list[str]) -> str:

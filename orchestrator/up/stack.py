@@ -29,9 +29,8 @@ from tenants.first_run import prepare
 TICK = 0.5
 HEALTHY_WITHIN = 60.0
 STOP_PROGRAMS_WITHIN = 8.0
-STOP_ALL_WITHIN = (
-    9.0  #: After that the database is stopped at once, and recovers at its next start.
-)
+#: After that the database is stopped at once, and recovers at its next start.
+STOP_ALL_WITHIN = 9.0
 LOGS_EVERY = 60.0
 
 
@@ -50,7 +49,7 @@ class Stack:
         self.watch = Watch(
             {
                 "web": answers_of(self._ask_health),
-                "workers": pulse_of("worker"),
+                "workers": pulse_of("worker", rung_by="supervisor"),
                 "supervisor": pulse_of("supervisor"),
             }
         )
@@ -74,7 +73,7 @@ class Stack:
         keep_small(self.plan.logs)
         adopt_orphans()
         self._start(self.guardian)
-        os.environ[MARK] = self.mark  # after the guardian, which must not find itself
+        os.environ[MARK] = self.mark  # for the programs of PostgreSQL
         if self.postgres is None:
             require_usable(self.plan.database_url)
         else:
@@ -145,6 +144,8 @@ class Stack:
     def _close(self) -> None:
         """Stop the programs, then the database, then the guardian; nothing may raise before it."""
         self.watch.stop()
+        if self.signals.stop:
+            self.say("Stopping …")
         asked = time.monotonic()
         for program in self.programs:
             program.ask_to_stop()

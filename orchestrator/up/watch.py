@@ -13,6 +13,7 @@ from tenants.pulse import freshest
 
 LOOK_EVERY = 5.0
 SILENT_AFTER = 45.0  #: Seconds without a sign of life after which a part counts as hanging.
+RINGS_WITHIN = 10.0  #: A process whose pulse is younger has rung the others lately.
 #: Looks in a row that must agree: the first after a laptop woke up proves nothing.
 LOOKS = 3
 
@@ -50,18 +51,19 @@ class Watch:
     def _run(self) -> None:
         while not self._ended.wait(LOOK_EVERY):
             self.look()
+            connections.close_all()  # a restarted database needs new ones
 
 
-def pulse_of(kind: str) -> Sign:
-    """Read the youngest pulse of a kind of process from the database."""
+def pulse_of(kind: str, *, rung_by: str | None = None) -> Sign:
+    """Read the youngest pulse of a kind of process, which perhaps beats only when rung."""
 
     def read() -> float | None:
         try:
+            if rung_by and (freshest(rung_by) or SILENT_AFTER) > RINGS_WITHIN:
+                return None  # nobody rang, so silence proves nothing
             return freshest(kind)
         except Error:  # the database is away, which says nothing about the process
             return None
-        finally:
-            connections.close_all()
 
     return read
 

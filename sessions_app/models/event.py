@@ -45,8 +45,13 @@ class SessionEvent(models.Model):
         RESOURCE_ATTACHED = "session.resource_attached"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="events")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
+    # The unique (session, seq) serves as its index.
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, db_index=False, related_name="events"
+    )
     seq = models.BigIntegerField()
     type = models.CharField(max_length=32, choices=Type)
     payload = models.JSONField()

@@ -30,7 +30,9 @@ class Run(OwnedModel):
         REJECT = "reject"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="runs")
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, db_index=False, related_name="runs"
+    )
     status = models.CharField(
         max_length=9, choices=Status, default=Status.QUEUED, db_default=Status.QUEUED
     )

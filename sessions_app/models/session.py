@@ -21,7 +21,10 @@ class SessionQuerySet(OwnedQuerySet):
 
 
 class Session(OwnedModel):
-    """The columns from `last_seq` to `lease_expires` belong to the lane: its SQL writes them."""
+    """The columns from `last_seq` to `lease_expires` belong to the lane: its SQL writes them.
+
+    No index holds a column that the lane writes, so that its updates stay on their page.
+    """
 
     class Status(models.TextChoices):
         IDLE = "idle"
@@ -64,12 +67,6 @@ class Session(OwnedModel):
         db_table = "agent_sessions"
         ordering = ["-created_at"]
         indexes = [
-            models.Index(fields=["workspace", "-active_at"], name="session_by_activity"),
-            models.Index(
-                fields=["lease_expires"],
-                condition=Q(status="running"),
-                name="session_by_lease",
-            ),
             GinIndex(fields=["metadata"], name="session_by_metadata"),
         ]
         constraints = [

@@ -17,14 +17,17 @@ from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.cards import card_of, cards, recent_sessions
 from sessions_app.pages.forms import MANNERS, FirstMessageForm, MessageForm
 from sessions_app.pages.opening import opening
-from sessions_app.pages.telling import tell
+from sessions_app.pages.telling import BUSY, tell
 from sessions_app.pages.window import newest
+from sessions_app.pages.words import thousands
 from sessions_app.queue import list_queue
 from sessions_app.reader import SessionLog, cursor_in
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 from tenants.ids import uuid7
 
+#: What the island draws with.
+ICONS = ["arrow-down", "chevron-right", "copy", "corner-down-left", "pencil", "shield-check", "x"]
 #: Faults that say what is wrong with what was typed, so the page comes back with it.
 TYPED_WRONG = (Invalid, Conflict, SessionEnded)
 
@@ -126,12 +129,14 @@ def conversation(request: HttpRequest, principal: Principal, session: Session) -
         "version": session.agent_version,
         "lines": tell(window, draft),
         "window": window,
-        "queue": queue,
+        "queue": queue if session.status in BUSY else [],
         "opening": opening(window, draft, queue, principal),
         "is_live": before is None,
         "may_run": principal.may("run") and session.archived_at is None,
-        "is_busy": session.status in {"running", "rescheduling", "requires_action"},
+        "is_busy": session.status in BUSY,
         "manners": MANNERS,
+        "icons": ICONS,
+        "tokens": thousands(session.input_tokens + session.output_tokens),
         "once": uuid7(),
         "typed": request.POST.get("text", ""),
     }

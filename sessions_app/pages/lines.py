@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from sessions_app.pages.tool_words import Words, duration, subject_of, words_of
+from sessions_app.pages.words import Words, duration, subject_of, words_of
 
 #: Which lamp stands for which state of a call, and the word beside it.
 LAMPS = {
@@ -34,6 +34,10 @@ class Line:
     seq: int
     at: datetime
     place: int = 0
+
+    @property
+    def template(self) -> str:
+        return f"pages/chat/line_{self.kind}.html"
 
     @property
     def order(self) -> tuple[int, int]:
@@ -107,8 +111,19 @@ class Call(Line):
         return subject_of(self.name, self.input)
 
     @property
-    def took(self) -> str:
-        return duration(self.duration_ms)
+    def ending(self) -> str:
+        """A word when something is unusual, and how long it took."""
+        is_usual = self.state in {"completed", "running"}
+        parts = ["" if is_usual else self.state_word, duration(self.duration_ms)]
+        return " · ".join(filter(None, parts))
+
+    @property
+    def rule(self) -> str:
+        """Who let it run, or did not."""
+        if self.answered:
+            verb = "Allowed once" if self.answered == "allow" else "Denied"
+            return f"{verb} by {self.answered_by}" if self.answered_by else verb
+        return f"Decided by {self.decided_by}" if self.decided_by else ""
 
     @property
     def arguments(self) -> str:

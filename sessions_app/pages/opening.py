@@ -11,8 +11,8 @@ from django.urls import reverse
 from sessions_app.frames import Body, delta_frame, frame_of
 from sessions_app.models import SessionEvent
 from sessions_app.pages.lines import SHOWN
-from sessions_app.pages.tool_words import all_words
 from sessions_app.pages.window import Window
+from sessions_app.pages.words import all_words
 from sessions_app.queue import Queued
 from sessions_app.reader import Answer
 from tenants.access import Principal
@@ -36,6 +36,7 @@ def opening(
         )
     return {
         "session_id": str(session.pk),
+        "agent": session.agent_version.name,
         "status": session.status,
         "title": session.title,
         "first_seq": window.first_seq,

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_safe
 from agents.models import Agent
 from sessions_app.models import Session
 from sessions_app.models.session import SessionQuerySet
+from sessions_app.pages.words import thousands
 from sessions_app.transcript import mentioning
 from tenants.access import authorise
 from tenants.authentication import principal_of
@@ -71,28 +72,33 @@ class Chip:
     lamp: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One session, as the table shows it."""
+
+    session: Session
+    lamp: str
+    status: str
+    tokens: str
+
+
+def row_of(session: Session) -> Row:
+    lamp, word = STATUSES.get(session.status, ("", session.get_status_display()))
+    tokens = thousands(session.input_tokens + session.output_tokens)
+    return Row(session=session, lamp=lamp, status=word, tokens=tokens)
+
+
 @require_safe
 def sessions(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "read")
     wanted = Wanted.in_request(request)
     start = max(0, wanted.page - 1) * PAGE
-    rows = list(found(workspace_id, wanted)[start : start + PAGE + 1])
-    for row in rows:
-        lamp, word = STATUSES.get(row.status, ("", row.get_status_display()))
-        row.lamp, row.status_word = lamp, word  # type: ignore[attr-defined]
+    rows = [row_of(one) for one in found(workspace_id, wanted)[start : start + PAGE + 1]]
     context = {
         "rows": rows[:PAGE],
         "wanted": wanted,
-        "statuses": [
-            Chip(
-                name=word,
-                lamp=lamp,
-                is_on=wanted.status == value,
-                url=wanted.url(status="" if wanted.status == value else value),
-            )
-            for value, (lamp, word) in STATUSES.items()
-        ],
+        "statuses": status_chips(wanted),
         "agents": agent_chips(workspace_id, wanted),
         "is_narrowed": bool(wanted.words or wanted.status or wanted.agent),
         "older": wanted.url(page=wanted.page + 1) if len(rows) > PAGE else "",
@@ -111,6 +117,19 @@ def found(workspace_id: UUID, wanted: Wanted) -> SessionQuerySet:
     if wanted.agent:
         rows = rows.filter(agent_id=wanted.agent)
     return rows.select_related("agent__current").order_by("-active_at", "-pk")
+
+
+def status_chips(wanted: Wanted) -> list[Chip]:
+    """A chip that is on takes its choice back."""
+    return [
+        Chip(
+            name=word,
+            lamp=lamp,
+            is_on=wanted.status == value,
+            url=wanted.url(status="" if wanted.status == value else value),
+        )
+        for value, (lamp, word) in STATUSES.items()
+    ]
 
 
 def agent_chips(workspace_id: UUID, wanted: Wanted) -> list[Chip]:

@@ -16,13 +16,19 @@ from sessions_app.pages.window import Window
 from sessions_app.reader import Answer
 
 E = SessionEvent.Type
+#: What a message has to wait behind; the page then lists it in the queue.
+BUSY = frozenset({"running", "rescheduling", "requires_action"})
 
 
 def tell(window: Window, draft: Answer | None = None) -> list[Line]:
     """The lines of a window, each at its place. Three queries, however many there are."""
     most = max(1, len(window.events))
     history = read_history(window.session, after=window.first_seq - 1, limit=most)
-    story = Story({one.seq: one for one in history}, window.session.status)
+    story = Story(
+        {one.seq: one for one in history},
+        status=window.session.status,
+        withdrawn={e.payload["seq"] for e in window.events if e.type == E.USER_MESSAGE_WITHDRAWN},
+    )
     for event in window.events:
         story.take(event)
     lines = sorted(story.lines, key=lambda line: line.order)
@@ -35,10 +41,11 @@ def tell(window: Window, draft: Answer | None = None) -> list[Line]:
 class Story:
     """Lines under construction."""
 
-    def __init__(self, said: Mapping[int, Said], status: str) -> None:
+    def __init__(self, said: Mapping[int, Said], *, status: str, withdrawn: set[int]) -> None:
         self.lines: list[Line] = []
         self._said = said
         self._status = status
+        self._withdrawn = withdrawn
         self._calls: dict[str, Call] = {}
         self._started: set[UUID] = set()
         #: Messages by the run that took them.
@@ -78,11 +85,14 @@ class Story:
                 self._note(event, "Started a sub-agent", child_of(event))
             case E.RESOURCE_ATTACHED:
                 self._note(event, f"Attached {payload.get('mount_path', 'a resource')}")
+            case _:
+                pass  # Edits are in the history; other changes of status show in the page's head.
 
     def _person(self, event: SessionEvent) -> None:
         said = self._said.get(event.seq)
         state = said.receipt.state if said and said.receipt else "answered"
-        if state in {"queued", "withdrawn"}:
+        waits = state == "queued" and self._status in BUSY
+        if waits or event.seq in self._withdrawn:
             return
         run_id = event.processed_run_id
         line = FromPerson(

@@ -154,6 +154,7 @@ BEGIN
    ORDER BY w.resumes DESC, w.priority DESC, w.rank, w.id LIMIT 1;
   IF NOT FOUND OR owner IS NULL THEN
     UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = s.lane_epoch, status = rest,
+      input_tokens = s.input_tokens, output_tokens = s.output_tokens, cost = s.cost,
       lease_owner = NULL, lease_expires = NULL, active_at = clock_timestamp() WHERE id = s.id;
     RETURN;
   END IF;
@@ -170,6 +171,7 @@ BEGIN
     CASE WHEN q.attempts > 0 THEN 'recovered' WHEN q.resumes THEN 'resumed' ELSE 'message' END)),
     run, NULL);
   UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = lane_next.epoch, status = 'running',
+    input_tokens = s.input_tokens, output_tokens = s.output_tokens, cost = s.cost,
     lease_owner = owner, lease_expires = clock_timestamp() + make_interval(secs => lease),
     active_at = clock_timestamp() WHERE id = s.id;
 END $$;
@@ -250,10 +252,9 @@ BEGIN
     finished_at = clock_timestamp()
    WHERE q.id = rid;
   PERFORM lane_requeue_steered(s, rid);
-  UPDATE agent_sessions SET input_tokens = s.input_tokens + coalesce((usage ->> 'input_tokens')::bigint, 0),
-    output_tokens = s.output_tokens + coalesce((usage ->> 'output_tokens')::bigint, 0),
-    cost = s.cost + coalesce((usage ->> 'cost')::numeric, 0)
-   WHERE id = sid AND usage <> '{}';
+  s.input_tokens := s.input_tokens + coalesce((usage ->> 'input_tokens')::bigint, 0);
+  s.output_tokens := s.output_tokens + coalesce((usage ->> 'output_tokens')::bigint, 0);
+  s.cost := s.cost + coalesce((usage ->> 'cost')::numeric, 0);
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, rest, owner, lease, deadline) n;
 END $$;
 
@@ -316,8 +317,8 @@ END $$;
 CREATE FUNCTION lane_reap(max_losses int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 DECLARE r record; s agent_sessions;
 BEGIN
-  FOR r IN SELECT a.id FROM agent_sessions a
-            WHERE a.status = 'running' AND a.lease_expires < clock_timestamp() ORDER BY a.id LOOP
+  FOR r IN SELECT a.id FROM agent_run_queue q JOIN agent_sessions a ON a.id = q.session_id
+            WHERE q.status = 'running' AND a.lease_expires < clock_timestamp() ORDER BY a.id LOOP
     SELECT * INTO s FROM agent_sessions a WHERE a.id = r.id AND a.status = 'running'
        AND a.lease_expires < clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;

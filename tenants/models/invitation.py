@@ -12,9 +12,7 @@ from tenants.models.owned import OwnedModel
 class Invitation(OwnedModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField()
-    role = models.CharField(
-        max_length=8, choices=Membership.Role, default=Membership.Role.BUILDER
-    )
+    role = models.CharField(max_length=8, choices=Membership.Role, default=Membership.Role.BUILDER)
     digest = models.CharField(max_length=64, unique=True, editable=False)
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True, editable=False)

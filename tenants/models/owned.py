@@ -27,6 +27,8 @@ class OwnedModel(models.Model):
         null=True,
         blank=True,
         editable=False,
+        # Only the deletion of a person looks for it, and every write would pay for the index.
+        db_index=False,
         on_delete=models.SET_NULL,
         related_name="+",
     )

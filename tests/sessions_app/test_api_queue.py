@@ -6,12 +6,15 @@ import pytest
 
 from agents.providers.base import TextDelta
 from sessions_app import lanes
+from sessions_app.doors import accept_event
 from sessions_app.models import Run
+from sessions_app.queue import list_queue, move_run
 from tenants.ids import uuid7
 from tests.sessions_app.conftest import OWNER, serve
+from tests.sessions_app.parking import park
 from tests.sessions_app.test_api_events import assert_problem
 from tests.sessions_app.test_api_messages import say, states
-from tests.sessions_app.test_api_sessions import at
+from tests.sessions_app.test_api_sessions import at, post
 
 
 @pytest.fixture
@@ -81,9 +84,26 @@ def test_a_waiting_message_is_taken_back_and_never_runs(api, session, queued):
     assert api.delete(at(session, f"queue/{queued[1]}/")).status_code == 204
 
     assert texts(api, session) == ["a", "c"]
-    assert Run.objects.get(pk=queued[1]).status == "cancelled"
+    gone = Run.objects.get(pk=queued[1])
+    assert (gone.status, gone.stop_reason) == ("cancelled", "withdrawn")
+    assert gone.finished_at
     assert states(api, session)["b"] == "withdrawn"
     assert_problem(api.delete(at(session, f"queue/{queued[1]}/")), 409, "conflict")
+
+
+def test_a_message_taken_back_from_a_running_turn_does_not_end_it(api, session):
+    park(session, "tu_1")
+    answer = {"tool_use_id": "tu_1", "decision": "deny"}
+    post(api, at(session, "events/"), {"type": "user.tool_confirmation", "payload": answer})
+    claim = lanes.claim(session.pk, OWNER)
+    steered = say(api, session, "also", on_busy="steer")
+    seq = steered["event"]["seq"]
+    assert steered["run_id"] == str(claim.run_id)
+    withdrawal = {"type": "user.message_withdrawn", "payload": {"seq": seq}}
+
+    assert post(api, at(session, "events/"), withdrawal).status_code == 202
+    assert Run.objects.get(pk=claim.run_id).status == "running"
+    assert lanes.step(claim) == 0
 
 
 @pytest.mark.parametrize("body", [{"text": ""}, {"position": -1}, {"position": "first"}])
@@ -107,3 +127,19 @@ def test_a_run_of_elsewhere_is_not_found(api, foreign_api, session, queued, agen
     assert_problem(change(foreign_api, session, queued[0], text="x"), 404, "not_found")
     assert_problem(foreign_api.get(at(session, "queue/")), 404, "not_found")
     assert texts(api, session) == ["a", "b", "c"]
+
+
+def test_a_message_is_moved_across_priorities(principal, session):
+    for text, priority in (("urgent", 5), ("plain", 0), ("late", 0)):
+        accept_event(
+            principal,
+            session.pk,
+            type="user.message",
+            payload={"text": text},
+            priority=priority,
+        )
+    late = list_queue(session)[-1]
+
+    for position in (0, 1, 2, 1, 0):
+        move_run(session, late.run_id, position)
+        assert [q.text for q in list_queue(session)].index("late") == position

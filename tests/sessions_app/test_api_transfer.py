@@ -117,11 +117,11 @@ def test_a_line_that_is_no_event_is_named_and_nothing_is_made(api, agent, raw):
     assert not Session.objects.exists()
 
 
-def test_nul_in_an_import_is_dropped_as_everywhere(api, agent):
+def test_nul_in_an_import_is_replaced_as_everywhere(api, agent):
     line = b'{"type": "user.message", "payload": {"text": "a\\u0000b \\\\u0000"}}\n'
     made = send(api, line).json()["id"]
 
-    assert SessionEvent.objects.get(session=made).payload["text"] == "ab \\u0000"
+    assert SessionEvent.objects.get(session=made).payload["text"] == "a\ufffdb \\u0000"
 
 
 def test_an_import_needs_an_agent_of_its_own_workspace(api, foreign_api, agent):

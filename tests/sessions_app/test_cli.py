@@ -178,6 +178,16 @@ def test_a_session_that_is_not_there_is_said_in_one_line(agent):
     assert "is not the id of a session" in complaint("wake", "--session", "x")
 
 
+def test_a_wait_that_is_broken_off_says_so_and_leaves_the_message_queued(session, monkeypatch):
+    def break_off(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sessions_app.cli.sessions.wait_for_run", break_off)
+
+    assert complaint(*send(session, "Hi", "--wait")) == "Broken off."
+    assert Run.objects.get().status == "queued"
+
+
 # ── As a process ─────────────────────────────────────────────────────────────
 
 

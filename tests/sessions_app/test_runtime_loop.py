@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from agents.providers.base import TextDelta
 from sessions_app import lanes, runtime
 from sessions_app.frames import frame_of
 from sessions_app.models import Run, Session
+from sessions_app.stopping import StopSign
 from tests.sessions_app.conftest import serve, types
 
 WORDS = [TextDelta(text="Hello "), TextDelta(text="you.")]
@@ -142,37 +144,58 @@ def test_the_loop_waits_for_whoever_holds_the_lane(agent, script, threads):
     assert done[0].result["text"] == "Second."
 
 
+def in_time(holds: Callable[[], object]) -> bool:
+    """Whether this comes to hold within some seconds."""
+    for _ in range(400):
+        if holds():
+            return True
+        time.sleep(0.05)
+    return False
+
+
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_keeps_its_lease_and_hears_a_stop(agent, script, settings, threads):
+def test_the_loop_keeps_its_lease(agent, script, settings):
     settings.LEASE_SECONDS, settings.HEARTBEAT_SECONDS = 1.0, 0.1
-    renewed = threading.Event()
+
+    def leases() -> list[Any]:
+        return [Session.objects.get(session_key="k").lease_expires]
 
     def watch() -> None:
-        """Called in the middle of the answer: wait for a renewal, then stop the session."""
-        session = Session.objects.get(session_key="k")
-        first = session.lease_expires
-        while session.lease_expires == first:
-            session.refresh_from_db()
-        renewed.set()
-        connection.close()
-        threads(lanes.stop, session.pk)
-        stopped.wait(30)
+        first = leases()
+        assert in_time(lambda: leases() != first)
 
-    stopped = threading.Event()
-    script([watch, TextDelta(text="never said")])
-    monitor = threads(lambda: _when_cancelled(stopped))
+    script([watch, *WORDS])
+
+    assert runtime.run_agent_loop(agent, "k", "Hi").status == "completed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_loop_hears_a_stop_at_once(agent, script, settings, monkeypatch):
+    settings.HEARTBEAT_SECONDS = 1000.0  # so that no later heartbeat can tell of it
+    beat, given = threading.Event(), threading.Event()
+    renew, give = lanes.heartbeat, StopSign.give
+
+    def renew_and_tell(*args: Any) -> dict[UUID, int]:
+        renewed = renew(*args)
+        beat.set()
+        return renewed
+
+    def give_and_tell(sign: StopSign, reason: str) -> None:
+        give(sign, reason)
+        given.set()
+
+    def stop() -> None:
+        assert beat.wait(30)
+        lanes.stop(Session.objects.get(session_key="k").pk)
+        assert given.wait(30)
+
+    monkeypatch.setattr(lanes, "heartbeat", renew_and_tell)
+    monkeypatch.setattr(StopSign, "give", give_and_tell)
+    script([stop, TextDelta(text="never said")])
     run = runtime.run_agent_loop(agent, "k", "Hi")
-    monitor.join(30)
 
-    assert renewed.is_set()
     assert (run.status, run.stop_reason) == ("cancelled", "interrupted")
     assert "agent.message" not in types(run.session)
-
-
-def _when_cancelled(stopped: threading.Event) -> None:
-    while not Run.objects.filter(status="cancelled").exists():
-        stopped.wait(0.01)
-    stopped.set()
 
 
 @pytest.mark.django_db(transaction=True)

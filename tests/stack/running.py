@@ -26,6 +26,7 @@ MARK = "SWITCHYARD_TEST"  #: Everything that one stack starts inherits this vari
 #: What the test's own environment must not pass on.
 FOREIGN = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "HOST", "PUBLIC_URL", "SWITCHYARD_STACK"}
 LAST_WORDS = "Ctrl-C stops everything."  #: The end of the welcome.
+HEALTH = "/api/v1/health/"
 PARTS = {
     "up": "manage.py up",
     "guardian": "-m config.guardian",
@@ -118,15 +119,15 @@ class Running:
 
     def health(self) -> dict[str, object]:
         """Give the answer of the health page, empty when there is none."""
-        request = urllib.request.Request(f"{self.base_url}/api/v1/health/")  # noqa: S310
-        with suppress(OSError, ValueError):
-            try:
-                with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310
-                    found: dict[str, object] = json.load(answer)
-            except urllib.error.HTTPError as error:
-                found = json.load(error)
-            return found
-        return {}
+        try:
+            with urllib.request.urlopen(f"{self.base_url}{HEALTH}", timeout=5) as answer:  # noqa: S310
+                body = answer.read()
+        except urllib.error.HTTPError as error:
+            body = error.read()
+        except OSError:
+            return {}
+        found: dict[str, object] = json.loads(body)
+        return found
 
     def is_healthy(self) -> bool:
         return self.health().get("status") == "ok"

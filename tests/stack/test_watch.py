@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
 from orchestrator.up.health import Health
-from orchestrator.up.watch import LOOKS, SILENT_AFTER, Watch, answers_of
+from orchestrator.up.watch import LOOKS, SILENT_AFTER, Watch, answers_of, pulse_of
+from tenants.models import Pulse
 
 
 def watch_with(*ages: float | None) -> Watch:
@@ -52,3 +58,23 @@ def test_a_web_server_that_stops_answering_grows_silent() -> None:
     assert unwell is not None
     assert silent > answered
     assert silent > unwell
+
+
+def set_pulse(kind: str, *, age: float) -> None:
+    at = timezone.now() - timedelta(seconds=age)
+    Pulse.objects.update_or_create(kind=kind, host="here", pid=1, defaults={"at": at})
+
+
+@pytest.mark.django_db
+def test_workers_are_not_blamed_while_nobody_rings_them() -> None:
+    sign = pulse_of("worker", rung_by="supervisor")
+    set_pulse("worker", age=300)
+
+    set_pulse("supervisor", age=60)
+    unheard = sign()
+    set_pulse("supervisor", age=1)
+    silent = sign()
+
+    assert unheard is None
+    assert silent is not None
+    assert silent > SILENT_AFTER

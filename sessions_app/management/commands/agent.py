@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
 from config.faults import Fault
 from sessions_app.cli.desk import open_desk
 from sessions_app.cli.parser import add_commands
+
+BROKEN_OFF = 130  #: What shells say of a command that Ctrl-C ended.
 
 
 class Command(BaseCommand):
@@ -22,3 +25,8 @@ class Command(BaseCommand):
             options["act"](open_desk(options, self.stdout.write))
         except Fault as fault:
             raise CommandError(" ".join(fault.detail.split())) from fault
+        except DatabaseError as error:
+            said = str(error).strip().split("\n")[0]
+            raise CommandError(f"{said}. Has Switchyard been started here once?") from error
+        except KeyboardInterrupt:
+            raise CommandError("Broken off.", returncode=BROKEN_OFF) from None

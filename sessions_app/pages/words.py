@@ -1,4 +1,4 @@
-"""Tools in plain words: what a line of the chat calls them, and what an approval warns of."""
+"""Tools and numbers in plain words, as lines, approvals and tables say them."""
 
 from __future__ import annotations
 
@@ -66,3 +66,10 @@ def duration(milliseconds: int | None) -> str:
     if seconds < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+
+
+def thousands(count: int) -> str:
+    """A count as one reads it: `812`, `9.4k`, `61k`."""
+    if count < 1000:
+        return str(count)
+    return f"{count / 1000:.1f}k" if count < 10_000 else f"{count / 1000:.0f}k"

@@ -1,0 +1,116 @@
+/** Where one writes: grows with the text, keeps it until it is sent, sends on Enter. */
+import { need, say } from "./dom.ts";
+import type { OnBusy } from "./messages.ts";
+
+export interface ComposerOptions {
+  form: HTMLFormElement;
+  /** Where the draft of this session is kept. */
+  store: Storage;
+  name: string;
+  onSend: (text: string, onBusy: OnBusy) => void;
+  onStop: () => void;
+  /** The arrow up in an empty composer. */
+  onUp: () => void;
+}
+
+export interface Composer {
+  /** Show what can be done while the agent works, or while it does not. */
+  setBusy(busy: boolean, running: boolean): void;
+  setLink(words: string): void;
+  setText(text: string): void;
+  isEmpty(): boolean;
+  focus(): void;
+  close(): void;
+}
+
+export function composer(options: ComposerOptions): Composer {
+  const { form, store, name } = options;
+  const area = need<HTMLTextAreaElement>(form, "textarea");
+  const manner = need<HTMLSelectElement>(form, "[data-manner]");
+  const stop = need<HTMLButtonElement>(form, "[data-stop]");
+  const send = need<HTMLButtonElement>(form, "[data-send]");
+  const link = need<HTMLElement>(form, "[data-link]");
+  // A finger has no Shift key at hand, so there Enter begins a line.
+  const byTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
+  const growsAlone = typeof CSS !== "undefined" && CSS.supports?.("field-sizing", "content");
+  let isBusy = false;
+
+  if (!area.value) area.value = store.getItem(name) ?? "";
+  changed();
+
+  function changed(): void {
+    if (!growsAlone) {
+      area.style.height = "auto";
+      area.style.height = `${area.scrollHeight}px`;
+    }
+    send.disabled = !area.value.trim();
+    manner.hidden = !isBusy || !area.value.trim();
+    keep(area.value);
+  }
+
+  function keep(text: string): void {
+    try {
+      if (text) store.setItem(name, text);
+      else store.removeItem(name);
+    } catch {
+      // A full or forbidden store costs only the draft.
+    }
+  }
+
+  function submit(): void {
+    const text = area.value;
+    if (!text.trim()) return;
+    options.onSend(text, isBusy ? (manner.value as OnBusy) : "followup");
+    area.value = "";
+    manner.value = "followup";
+    changed();
+    area.focus();
+  }
+
+  const onSubmit = (event: Event): void => {
+    event.preventDefault();
+    submit();
+  };
+  const onStop = (event: Event): void => {
+    event.preventDefault();
+    options.onStop();
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.isComposing) return;
+    if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey && !byTouch) {
+      event.preventDefault();
+      submit();
+    } else if (event.key === "ArrowUp" && !area.value) {
+      options.onUp();
+    }
+  };
+
+  form.addEventListener("submit", onSubmit);
+  stop.addEventListener("click", onStop);
+  area.addEventListener("keydown", onKey);
+  area.addEventListener("input", changed);
+  return {
+    setBusy(busy, running) {
+      isBusy = busy;
+      stop.hidden = !running;
+      manner.hidden = !busy || !area.value.trim();
+    },
+    setLink(words) {
+      say(link, words);
+      link.hidden = !words;
+    },
+    setText(text) {
+      area.value = text;
+      changed();
+      area.focus();
+    },
+    isEmpty: () => !area.value,
+    focus: () => area.focus(),
+    close() {
+      form.removeEventListener("submit", onSubmit);
+      stop.removeEventListener("click", onStop);
+      area.removeEventListener("keydown", onKey);
+      area.removeEventListener("input", changed);
+    },
+  };
+}

@@ -1,0 +1,78 @@
+/** What the page was written with, and the state that follows from it. */
+import type { ToolWords } from "./calls.ts";
+import { frameOf, type Frame, type StoredEvent } from "./frames.ts";
+import type { Status } from "./items.ts";
+import type { QueueEntry } from "./messages.ts";
+import { begin, reduce, type State } from "./transcript.ts";
+
+export interface Opening {
+  session_id: string;
+  agent: string;
+  status: Status;
+  title: string;
+  first_seq: number;
+  last_seq: number;
+  tokens: number;
+  frames: Frame[];
+  queue: QueueEntry[];
+  tools: Record<string, ToolWords>;
+  may_run: boolean;
+  /** Where REST knows this session, and runs. */
+  api: string;
+  runs: string;
+}
+
+/** Events that REST is asked for at once. */
+const PAGE = 200;
+
+export function openingOf(root: ParentNode): Opening {
+  const found = root.querySelector("#chat-opening");
+  if (!found) throw new Error("The chat page lacks #chat-opening.");
+  return JSON.parse(found.textContent ?? "") as Opening;
+}
+
+/** The state when the page was written. */
+export function stateOf(opening: Opening): State {
+  const frames = opening.frames;
+  let state = replay(frames, opening.first_seq);
+  // Before the first change of status in the window, only the server knows it.
+  if (!frames.some(tellsStatus)) state = { ...state, status: opening.status };
+  state = reduce(state, { type: "queue", entries: opening.queue, asOf: opening.last_seq });
+  return { ...state, seq: Math.max(state.seq, opening.last_seq), tokens: opening.tokens };
+}
+
+function tellsStatus(frame: Frame): boolean {
+  const type = frame.metadata.event_type;
+  return type === "session.status_changed" || type === "session.status_idle";
+}
+
+function replay(frames: readonly Frame[], firstSeq: number): State {
+  return frames.reduce((state, frame) => reduce(state, { type: "frame", frame }), begin(firstSeq));
+}
+
+/** The same state with a longer past. What is not in the log is carried over. */
+export function withPast(state: State, frames: readonly Frame[], firstSeq: number): State {
+  const longer = reduce(replay(frames, firstSeq), {
+    type: "queue",
+    entries: state.queue,
+    asOf: state.seq,
+  });
+  return {
+    ...longer,
+    status: state.status,
+    runId: state.runId,
+    draft: state.draft,
+    outbox: state.outbox,
+    tokens: state.tokens,
+  };
+}
+
+/** Where the page of events before this seq is, and where it begins. */
+export function pageBefore(api: string, seq: number): { path: string; firstSeq: number } {
+  const after = Math.max(0, seq - 1 - PAGE);
+  return { path: `${api}events/?after=${after}&limit=${seq - 1 - after}`, firstSeq: after + 1 };
+}
+
+export function framesOf(events: readonly StoredEvent[]): Frame[] {
+  return events.map(frameOf);
+}

@@ -1,0 +1,73 @@
+/** What the page says of the session as a whole: its status, its cost, the connection. */
+import { need, say } from "./dom.ts";
+import type { Status } from "./items.ts";
+import type { LinkState } from "./link.ts";
+import { thousands, type State } from "./transcript.ts";
+
+const STATUSES: Record<Status, [lamp: string, word: string]> = {
+  idle: ["", "Idle"],
+  running: ["is-running", "Working"],
+  rescheduling: ["is-waiting", "Trying again"],
+  requires_action: ["is-waiting", "Needs you"],
+  terminated: ["", "Archived"],
+};
+/** A connection that comes back by itself at once is not worth a word. */
+const QUIET_MS = 1_500;
+
+export class Signs {
+  private status: Status;
+  private timer: number | undefined;
+  private readonly lamp: HTMLElement;
+  private readonly live: HTMLElement;
+  private readonly setLink: (words: string) => void;
+
+  constructor(root: ParentNode, first: State, setLink: (words: string) => void) {
+    this.lamp = need(document, "[data-chat-status]");
+    this.live = need(root, "[data-announce]");
+    this.setLink = setLink;
+    this.status = first.status;
+    this.draw(first);
+  }
+
+  draw(state: State): void {
+    const [look, word] = STATUSES[state.status];
+    this.lamp.className = `state ${look}`;
+    say(this.lamp, word);
+    for (const node of document.querySelectorAll("[data-chat-tokens]")) {
+      say(node, thousands(state.tokens));
+    }
+    for (const node of document.querySelectorAll("[data-chat-events]")) say(node, String(state.seq));
+    if (state.status !== this.status) this.announce(this.status, state.status);
+    this.status = state.status;
+  }
+
+  /** For those who do not see the lamp. The text itself is never announced word by word. */
+  private announce(before: Status, now: Status): void {
+    if (now === "running") say(this.live, "Answering");
+    else if (now === "requires_action") say(this.live, "A call needs your approval");
+    else if (now === "rescheduling") say(this.live, "Trying again");
+    else if (before === "running") say(this.live, "Answer finished");
+    else say(this.live, "");
+  }
+
+  link(state: LinkState, code: number): void {
+    if (state === "open") {
+      window.clearTimeout(this.timer);
+      this.timer = undefined;
+      this.setLink("");
+    } else if (state === "ended") {
+      window.clearTimeout(this.timer);
+      this.setLink(code === 4401 ? "Signed out. Reload to sign in again." : "This session is gone.");
+    } else if (this.timer === undefined) {
+      this.timer = window.setTimeout(() => this.setLink(words()), QUIET_MS);
+    }
+  }
+
+  close(): void {
+    window.clearTimeout(this.timer);
+  }
+}
+
+function words(): string {
+  return navigator.onLine ? "Reconnecting…" : "Offline. It goes on when you are back.";
+}

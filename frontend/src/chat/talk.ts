@@ -1,0 +1,187 @@
+/** One session as this page follows it: its state, its socket, and everything one can ask of it. */
+import { outputText } from "./calls.ts";
+import { Commands } from "./commands.ts";
+import { read, type Frame, type Json, type StoredEvent } from "./frames.ts";
+import { connect, type Link, type LinkState } from "./link.ts";
+import type { OnBusy, QueueEntry } from "./messages.ts";
+import { framesOf, pageBefore, stateOf, withPast, type Opening } from "./opening.ts";
+import { Outbox } from "./outbox.ts";
+import type { Rest } from "./rest.ts";
+import { reduce, type Action, type State } from "./transcript.ts";
+
+/** The queue is asked for a moment after something changed it, once for all changes. */
+const QUEUE_MS = 100;
+
+export interface TalkOptions {
+  opening: Opening;
+  rest: Rest;
+  store: Storage;
+  onChange: () => void;
+  onLink: (state: LinkState, code: number) => void;
+}
+
+export class Talk {
+  state: State;
+  /** The first event that is known here. */
+  firstSeq: number;
+  private frames: Frame[];
+  private asking: number | undefined;
+  private readonly link: Link;
+  private readonly outbox: Outbox;
+  private readonly commands: Commands;
+  private readonly options: TalkOptions;
+
+  constructor(options: TalkOptions) {
+    const { opening, rest, store } = options;
+    this.options = options;
+    this.state = stateOf(opening);
+    this.firstSeq = opening.first_seq;
+    this.frames = opening.frames.filter((frame) => frame.seq !== null);
+    const send = (message: object): boolean => this.link?.send(message) ?? false;
+    this.outbox = new Outbox({
+      store,
+      name: `chat-outbox:${opening.session_id}`,
+      rest,
+      path: `${opening.api}messages/`,
+      send,
+      dispatch: (action) => this.dispatch(action),
+    });
+    this.commands = new Commands(send, rest, `${opening.api}events/`);
+    this.link = connect({
+      url: () => socketUrl(opening.session_id, this.state.seq),
+      onMessage: (text) => this.hear(text),
+      onState: (state, code) => this.linked(state, code),
+    });
+  }
+
+  send(text: string, onBusy: OnBusy): void {
+    this.outbox.send(text, onBusy);
+  }
+
+  resend(id: string): void {
+    this.outbox.again(id);
+  }
+
+  forget(id: string): void {
+    this.outbox.forget(id);
+  }
+
+  stop(): Promise<void> {
+    return this.commands.give("user.interrupt", {});
+  }
+
+  answer(callId: string, decision: "allow" | "deny", note: string, input?: Json): Promise<void> {
+    const payload: Json = { tool_use_id: callId, decision, note };
+    if (input) payload["input"] = input;
+    return this.commands.give("user.tool_confirmation", payload);
+  }
+
+  async retry(runId: string): Promise<void> {
+    await this.options.rest.post(`${this.options.opening.runs}${runId}/retry/`, {});
+  }
+
+  async editQueued(runId: string, text: string): Promise<void> {
+    await this.options.rest.patch(this.queued(runId), { text });
+    this.askQueue();
+  }
+
+  async removeQueued(runId: string): Promise<void> {
+    await this.options.rest.remove(this.queued(runId));
+    this.askQueue();
+  }
+
+  /** Take a message out of the queue and let it join the running answer. */
+  async sendNow(runId: string, text: string): Promise<void> {
+    await this.options.rest.remove(this.queued(runId));
+    this.outbox.send(text, "steer");
+  }
+
+  async wholeOutput(seq: number): Promise<string> {
+    const path = `${this.options.opening.api}events/?after=${seq - 1}&limit=1`;
+    const page = await this.options.rest.get<{ results: StoredEvent[] }>(path);
+    return outputText(page.results[0]?.payload["output"]);
+  }
+
+  /** Add the events before the first one that is known. */
+  async loadEarlier(): Promise<void> {
+    const { path, firstSeq } = pageBefore(this.options.opening.api, this.firstSeq);
+    const page = await this.options.rest.get<{ results: StoredEvent[] }>(path);
+    this.frames = [...framesOf(page.results), ...this.frames];
+    this.firstSeq = firstSeq;
+    this.state = withPast(this.state, this.frames, firstSeq);
+  }
+
+  close(): void {
+    window.clearTimeout(this.asking);
+    this.outbox.close();
+    this.link.close();
+  }
+
+  private hear(text: string): void {
+    const said = read(text);
+    switch (said?.kind) {
+      case "frame":
+        this.dispatch({ type: "frame", frame: said.frame });
+        break;
+      case "ack":
+        this.outbox.acknowledge(said.id, said.seq, said.runId);
+        this.commands.acknowledge(said.id);
+        break;
+      case "refusal":
+        if (said.id && !this.outbox.refuse(said.id, said.reason)) {
+          this.commands.refuse(said.id, said.reason);
+        }
+        break;
+    }
+  }
+
+  private linked(state: LinkState, code: number): void {
+    if (state === "open") {
+      // Nothing is lacking any more once the replay is through; it begins now.
+      this.dispatch({ type: "replaying" });
+      this.outbox.flush();
+      this.askQueue();
+    }
+    this.options.onLink(state, code);
+  }
+
+  private dispatch(action: Action): void {
+    const before = this.state;
+    this.state = reduce(before, action);
+    if (this.state === before) return;
+    if (action.type === "frame" && action.frame.seq === this.state.seq) {
+      this.frames.push(action.frame);
+    }
+    if (this.state.waiting.length && this.state.waiting !== before.waiting) this.askQueue();
+    if (this.state.status !== before.status && this.state.waiting.length) this.askQueue();
+    if (this.state.lacks && !before.lacks) this.link.resync();
+    this.options.onChange();
+  }
+
+  /** Ask whose turn it is among the messages that wait. */
+  private askQueue(): void {
+    window.clearTimeout(this.asking);
+    this.asking = window.setTimeout(() => void this.readQueue(), QUEUE_MS);
+  }
+
+  private async readQueue(): Promise<void> {
+    if (!this.state.waiting.length) return;
+    const asOf = this.state.seq;
+    try {
+      const path = `${this.options.opening.api}queue/`;
+      const { results } = await this.options.rest.get<{ results: QueueEntry[] }>(path);
+      this.dispatch({ type: "queue", entries: results, asOf });
+    } catch {
+      // The next change asks again; meanwhile the messages stay where they are.
+    }
+  }
+
+  private queued(runId: string): string {
+    return `${this.options.opening.api}queue/${runId}/`;
+  }
+}
+
+function socketUrl(sessionId: string, after: number): string {
+  const scheme = location.protocol === "https:" ? "wss" : "ws";
+  return `${scheme}://${location.host}/ws/sessions/${sessionId}/?after=${after}`;
+}

@@ -1,0 +1,332 @@
+/**
+ * The conversation as a pure function of what arrived: frames in, things to show out.
+ *
+ * Stored frames count once and in order. Deltas only ever touch the draft, which the stored event
+ * replaces. `sessions_app/pages/telling.py` tells the same for the first paint.
+ */
+import { advance, resolve } from "./calls.ts";
+import { addDelta, type Draft } from "./draft.ts";
+import { objectOf, textOf, type Frame, type StoredEvent } from "./frames.ts";
+import {
+  change,
+  insert,
+  isCall,
+  isError,
+  type AgentItem,
+  type CallItem,
+  type Item,
+  type NoteItem,
+  type Status,
+  type UserItem,
+} from "./items.ts";
+import {
+  acknowledge,
+  applyQueue,
+  editMessage,
+  finishRun,
+  refuse,
+  takeMessage,
+  takeRun,
+  withdrawMessage,
+  type Letter,
+  type QueueEntry,
+} from "./messages.ts";
+
+export interface State {
+  /** The last stored frame that was taken. */
+  seq: number;
+  status: Status;
+  runId: string | null;
+  items: readonly Item[];
+  /** Messages of people that no run has taken yet. */
+  waiting: readonly UserItem[];
+  /** The queue when the server was last asked. */
+  queue: readonly QueueEntry[];
+  /** What this page has sent and not yet found in the log. */
+  outbox: readonly Letter[];
+  draft: Draft | null;
+  /** Runs that were seen to start. */
+  started: ReadonlySet<string>;
+  stopNote: string;
+  /** Frames are missing: connect again and replay. */
+  lacks: boolean;
+  tokens: number;
+}
+
+export type Action =
+  | { type: "frame"; frame: Frame }
+  | { type: "queue"; entries: readonly QueueEntry[]; asOf: number }
+  | { type: "sending"; letter: Letter }
+  | { type: "acked"; id: string; seq: number; runId: string | null }
+  | { type: "refused"; id: string; reason: string }
+  | { type: "dropped"; id: string }
+  | { type: "replaying" };
+
+/** Nothing yet, before the event with this seq. */
+export function begin(firstSeq = 1, tokens = 0): State {
+  return {
+    seq: firstSeq - 1,
+    status: "idle",
+    runId: null,
+    items: [],
+    waiting: [],
+    queue: [],
+    outbox: [],
+    draft: null,
+    started: new Set(),
+    stopNote: "",
+    lacks: false,
+    tokens,
+  };
+}
+
+export function reduce(state: State, action: Action): State {
+  switch (action.type) {
+    case "frame":
+      return action.frame.seq === null
+        ? takeDelta(state, action.frame)
+        : takeStored(state, action.frame, action.frame.seq);
+    case "queue":
+      return applyQueue(state, action.entries, action.asOf);
+    case "sending":
+      return { ...state, outbox: [...without(state.outbox, action.letter.id), action.letter] };
+    case "acked":
+      return acknowledge(state, action.id, action.seq, action.runId);
+    case "refused":
+      return refuse(state, action.id, action.reason);
+    case "dropped":
+      return { ...state, outbox: without(state.outbox, action.id) };
+    case "replaying":
+      return { ...state, lacks: false };
+  }
+}
+
+function without(outbox: readonly Letter[], id: string): Letter[] {
+  return outbox.filter((letter) => letter.id !== id);
+}
+
+function takeDelta(state: State, frame: Frame): State {
+  const eventId = textOf(frame.metadata.event_id);
+  const offset = frame.metadata["offset"];
+  if (!eventId || typeof offset !== "number") return state;
+  if (state.items.some((item) => item.kind === "agent" && item.key === eventId)) return state;
+  const draft = addDelta(state.draft, {
+    eventId,
+    runId: frame.metadata.run_id ?? null,
+    offset,
+    content: frame.content ?? "",
+  });
+  return { ...state, draft, lacks: state.lacks || draft.gap };
+}
+
+function takeStored(state: State, frame: Frame, seq: number): State {
+  if (seq <= state.seq) return state;
+  if (seq > state.seq + 1) return { ...state, lacks: true };
+  return settle(apply({ ...state, seq }, frame, seq));
+}
+
+function apply(state: State, frame: Frame, seq: number): State {
+  switch (frame.type) {
+    case "assistant":
+      return takeAnswer(state, frame, seq);
+    case "tool":
+      return takeCall(state, frame);
+    case "error":
+      return takeError(state, frame, seq);
+    case "lifecycle":
+      if (frame.phase === "start") return takeStart(state, frame, seq);
+      if (frame.phase === "end") return takeEnd(state, frame, seq);
+      return frame.metadata.event ? takeEvent(state, frame, frame.metadata.event) : state;
+  }
+}
+
+/** Open calls mean something else when the session does something else. */
+function settle(state: State): State {
+  const items = change(state.items, isCall, (call) => {
+    const now = resolve(call, state.status);
+    return now === call.state ? call : { ...call, state: now };
+  });
+  return items === state.items ? state : { ...state, items };
+}
+
+function takeAnswer(state: State, frame: Frame, seq: number): State {
+  const usage = objectOf(frame.metadata["usage"]);
+  const item: AgentItem = {
+    kind: "agent",
+    key: textOf(frame.metadata.event_id),
+    order: seq,
+    seq,
+    at: textOf(frame.metadata.created_at),
+    text: frame.content ?? "",
+    model: textOf(frame.metadata["model"]),
+    streaming: false,
+  };
+  return {
+    ...state,
+    items: insert(state.items, item),
+    draft: null,
+    tokens: state.tokens + numberOf(usage["input_tokens"]) + numberOf(usage["output_tokens"]),
+  };
+}
+
+function takeCall(state: State, frame: Frame): State {
+  const key = textOf(frame.metadata["tool_use_id"]);
+  const known = state.items.find((item): item is CallItem => isCall(item) && item.key === key);
+  const call = advance(known, frame);
+  const items = known
+    ? state.items.map((item) => (item === known ? call : item))
+    : insert(state.items, call);
+  return { ...state, items };
+}
+
+function takeError(state: State, frame: Frame, seq: number): State {
+  const runId = frame.metadata.run_id ?? null;
+  const item: Item = {
+    kind: "error",
+    key: textOf(frame.metadata.event_id),
+    order: seq,
+    seq,
+    at: textOf(frame.metadata.created_at),
+    message: frame.error ?? "",
+    code: textOf(frame.metadata["code"]),
+    runId,
+    retryable: frame.metadata["retryable"] === true && runId !== null,
+  };
+  return { ...state, items: insert(state.items, item), draft: null };
+}
+
+function takeStart(state: State, frame: Frame, seq: number): State {
+  const runId = frame.metadata.run_id ?? null;
+  // Something newer runs, so what failed before need not be tried again.
+  const items = change(state.items, isError, (item) =>
+    item.retryable ? { ...item, retryable: false } : item,
+  );
+  const next: State = { ...state, items, status: "running", runId, draft: null };
+  return runId ? takeRun(next, runId, seq, textOf(frame.metadata["reason"])) : next;
+}
+
+function takeEnd(state: State, frame: Frame, seq: number): State {
+  const reason = textOf(frame.metadata["stop_reason"]);
+  const ended = finishRun(state, frame.metadata.run_id ?? null);
+  const next: State = {
+    ...ended,
+    status: reason === "requires_action" ? "requires_action" : "idle",
+    runId: null,
+    draft: null,
+    stopNote: "",
+  };
+  if (reason !== "interrupted") return next;
+  return withNote(next, frame, seq, state.stopNote || "Stopped");
+}
+
+/** Events without a frame of their own. */
+function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
+  const { payload, seq } = event;
+  switch (event.type) {
+    case "user.message":
+      return takeMessage(state, event, textOf(frame.metadata.author));
+    case "user.message_edited":
+      return editMessage(state, numberOf(payload["seq"]), textOf(payload["text"]));
+    case "user.message_withdrawn":
+      return withdrawMessage(state, numberOf(payload["seq"]));
+    case "user.interrupt":
+      return { ...state, stopNote: stopWords(textOf(frame.metadata.author), payload["note"]) };
+    case "session.status_changed":
+      return { ...state, status: payload["to"] as Status, runId: null, draft: null };
+    case "session.context_compacted":
+      return withNote(state, frame, seq, compaction(payload));
+    case "session.child_created":
+      return withNote(
+        state,
+        frame,
+        seq,
+        "Started a sub-agent",
+        textOf(payload["child_session_id"]) || null,
+      );
+    case "session.resource_attached":
+      return withNote(state, frame, seq, `Attached ${textOf(payload["mount_path"]) || "a resource"}`);
+    default:
+      return state;
+  }
+}
+
+function withNote(
+  state: State,
+  frame: Frame,
+  seq: number,
+  text: string,
+  link: string | null = null,
+): State {
+  const at = textOf(frame.metadata.created_at) || textOf(frame.metadata.event?.created_at);
+  const note: NoteItem = { kind: "note", key: `note-${seq}`, order: seq, seq, at, text, link };
+  return { ...state, items: insert(state.items, note) };
+}
+
+function stopWords(author: string, note: unknown): string {
+  const said = author ? `Stopped by ${author}` : "Stopped";
+  return textOf(note) ? `${said}: ${textOf(note)}` : said;
+}
+
+function compaction(payload: Record<string, unknown>): string {
+  const [before, after] = [payload["tokens_before"], payload["tokens_after"]].map(numberOf);
+  if (!before || !after) return "Context compacted";
+  return `Context compacted ${thousands(before)} → ${thousands(after)} tokens`;
+}
+
+export function thousands(count: number): string {
+  return count < 1000 ? String(count) : `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`;
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === "number" ? value : 0;
+}
+
+export function isBusy(status: Status): boolean {
+  return status === "running" || status === "rescheduling" || status === "requires_action";
+}
+
+/** Everything in the order in which it is shown: what is stored, the draft, what is on its way. */
+export function shown(state: State): Item[] {
+  const items = [...state.items];
+  if (state.draft?.text) items.push(draftItem(state.draft));
+  for (const letter of state.outbox) {
+    if (!letter.found && !(letter.state === "sending" && waits(state, letter))) {
+      items.push(letterItem(letter));
+    }
+  }
+  return items;
+}
+
+/** Whether a message on its way will stand in the queue, not in the conversation. */
+export function waits(state: State, letter: Letter): boolean {
+  return letter.onBusy === "followup" && (isBusy(state.status) || state.waiting.length > 0);
+}
+
+function draftItem(draft: Draft): AgentItem {
+  return {
+    kind: "agent",
+    key: draft.eventId,
+    order: Infinity,
+    seq: null,
+    at: "",
+    text: draft.text,
+    model: "",
+    streaming: true,
+  };
+}
+
+function letterItem(letter: Letter): UserItem {
+  return {
+    kind: "user",
+    key: `letter-${letter.id}`,
+    order: Infinity,
+    seq: null,
+    at: letter.at,
+    text: letter.text,
+    author: "",
+    edited: false,
+    receipt: letter.state,
+    runId: null,
+    reason: letter.reason,
+  };
+}

@@ -1,0 +1,35 @@
+"""With DATABASE_URL the same programs run on a server that is not theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from config.embedded import Embedded
+from tests.stack.running import Running
+
+pytestmark = pytest.mark.stack
+
+
+def test_up_runs_on_a_foreign_server_and_never_touches_it(
+    make_stack: Callable[..., Running], tmp_path: Path
+) -> None:
+    foreign = Embedded(tmp_path / "foreign", durable=False)
+    foreign.start()
+    try:
+        server = foreign.pid()
+        stack = make_stack(
+            DATABASE_URL=f"postgresql://postgres@/switchyard?host={foreign.place.socket_dir}"
+        )
+        stack.start()
+        assert "postgres" not in stack.pids()
+        assert not (stack.data_dir / "postgres").exists()
+
+        stack.kill("up")
+
+        stack.wait_until_gone()
+        assert foreign.pid() == server
+    finally:
+        foreign.stop("immediate")

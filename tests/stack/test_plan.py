@@ -1,0 +1,55 @@
+"""What `up` shows and asks for, however it is configured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.up.health import read_health
+from orchestrator.up.logs import LARGEST, keep_small
+from orchestrator.up.plan import shown_address, willing_name
+
+
+@pytest.mark.parametrize(
+    ("public_url", "host", "shown"),
+    [
+        ("http://127.0.0.1:8000", "127.0.0.1", "http://127.0.0.1:8000"),
+        ("http://0.0.0.0:8000", "0.0.0.0", "http://localhost:8000"),  # noqa: S104
+        ("http://::1:8000", "::1", "http://[::1]:8000"),
+        ("https://yard.example/", "0.0.0.0", "https://yard.example"),  # noqa: S104
+    ],
+)
+def test_the_address_shown_works_in_a_browser(public_url: str, host: str, shown: str) -> None:
+    assert shown_address(public_url, host) == shown
+
+
+@pytest.mark.parametrize(
+    ("allowed", "name"),
+    [(["*"], "localhost"), ([".yard.example"], "yard.example"), ([], "localhost")],
+)
+def test_the_health_page_is_asked_by_a_name_it_answers_to(allowed: list[str], name: str) -> None:
+    assert willing_name(allowed) == name
+
+
+def test_an_answer_that_is_no_health_report_is_still_an_answer() -> None:
+    health = read_health(502, b"<h1>Bad gateway</h1>")
+
+    assert (health.answered, health.ok, health.unwell) == (True, False, [])
+
+
+def test_a_report_names_what_is_unwell() -> None:
+    health = read_health(503, b'{"checks": {"database": "ok", "workers": "no sign of life"}}')
+
+    assert health.unwell == ["workers"]
+
+
+def test_a_large_log_makes_room_under_its_writer(tmp_path: Path) -> None:
+    log = tmp_path / "web.log"
+    with log.open("ab", buffering=0) as writer:
+        writer.write(b"x" * (LARGEST + 1))
+        keep_small(tmp_path)
+        writer.write(b"after")
+
+    assert log.read_bytes() == b"after"
+    assert (tmp_path / "web.log.1").stat().st_size == LARGEST + 1
