@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 ('layer', models.CharField(choices=[('workspace', 'Workspace'), ('agent', 'Agent'), ('environment', 'Environment'), ('session', 'Session'), ('subagent', 'Subagent')], max_length=11)),
                 ('subject_id', models.UUIDField()),
                 ('revision', models.PositiveIntegerField(default=0)),
-                ('created_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('created_by', models.ForeignKey(blank=True, db_index=False, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.workspace')),
             ],
             options={
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ('revision', models.PositiveIntegerField()),
                 ('author', models.CharField(blank=True, max_length=254)),
                 ('reverts_to', models.PositiveIntegerField(blank=True, null=True)),
-                ('created_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('created_by', models.ForeignKey(blank=True, db_index=False, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.workspace')),
                 ('policy', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='tools_app.toolpolicy')),
             ],

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ('input_schema', models.JSONField(default=dict)),
                 ('permission', models.CharField(choices=[('always_allow', 'Always Allow'), ('always_ask', 'Always Ask')], default='always_ask', max_length=12)),
                 ('timeout_seconds', models.PositiveIntegerField(default=300)),
-                ('created_by', models.ForeignKey(blank=True, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('created_by', models.ForeignKey(blank=True, db_index=False, editable=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.workspace')),
             ],
             options={
