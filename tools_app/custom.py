@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any
 from uuid import UUID
 
+import orjson
 from django.db import IntegrityError, transaction
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
@@ -93,7 +95,7 @@ class Anything(BaseModel):
 class ClientTool(Tool):
     """A tool whose arguments are described by a schema and not by a model."""
 
-    schema: JSON
+    schema: JSON = field(hash=False)
 
     def spec(self) -> ToolSpec:
         return ToolSpec(
@@ -111,6 +113,13 @@ def custom_tools(workspace_id: UUID) -> dict[str, Tool]:
     return {row.name: _as_tool(row) for row in rows}
 
 
+@lru_cache(maxsize=200)
+def custom_tools_in(packed: str) -> dict[str, Tool]:
+    """The tools in a JSON list of rows. Shared by all who read the same: not to be changed."""
+    rows = [CustomTool(**columns) for columns in orjson.loads(packed)]
+    return {row.name: _as_tool(row) for row in rows}
+
+
 def _as_tool(row: CustomTool) -> ClientTool:
     schema: JSON = row.input_schema
     return ClientTool(
@@ -122,7 +131,8 @@ def _as_tool(row: CustomTool) -> ClientTool:
         ownership="custom",
         permission="always_allow" if row.permission == "always_allow" else "always_ask",
         seconds=row.timeout_seconds,
-        subject=next(iter(schema.get("properties", {})), ""),
+        # The database keeps the order of what is required, but not that of properties.
+        subject=next(iter([*schema.get("required", []), *schema.get("properties", {})]), ""),
         handler=_run_outside,
         schema=schema,
     )

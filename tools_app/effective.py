@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tools_app.explanation import Explanation, explain
 from tools_app.policy import Decision, Layer, call_limit, decide
 from tools_app.registry import Tool, registry
+
+
+@lru_cache(maxsize=1_000)
+def _decisions(layers: tuple[Layer, ...], tools: tuple[Tool, ...]) -> dict[str, Decision]:
+    """Most runs are bound by the same layers as another one before."""
+    named = {tool.name: tool for tool in tools}
+    return {name: decide(name, layers, tools=named) for name in named}
 
 
 class EffectivePolicy(dict[str, Decision]):
@@ -27,8 +35,7 @@ class EffectivePolicy(dict[str, Decision]):
 
     @classmethod
     def of(cls, layers: Sequence[Layer], tools: Mapping[str, Tool]) -> EffectivePolicy:
-        decisions = {name: decide(name, layers, tools=tools) for name in tools}
-        return cls(decisions, layers=layers, tools=tools)
+        return cls(_decisions(tuple(layers), tuple(tools.values())), layers=layers, tools=tools)
 
     @property
     def max_tool_calls(self) -> int | None:

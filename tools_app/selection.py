@@ -8,10 +8,10 @@ from uuid import UUID
 
 from agents.models import Agent, AgentVersion
 from tools_app.effective import EffectivePolicy
-from tools_app.layers import layers_of_agent, layers_of_session
+from tools_app.layers import binding_of_session, layers_of_agent
 from tools_app.policy import Decision, Layer, decide
 from tools_app.registry import Tool
-from tools_app.workspace_tools import tools_of_workspace
+from tools_app.workspace_tools import tools_among, tools_of_workspace
 
 __all__ = [
     "Decision",
@@ -40,18 +40,20 @@ def filter_tools_by_policy(tools: Mapping[str, Tool], policy: Layer) -> dict[str
     }
 
 
-def layers_of(agent_version: AgentVersion, session_id: UUID | None = None) -> tuple[Layer, ...]:
-    """What each party says, from the workspace down. An agent without rules has a profile."""
-    found = layers_of_session(session_id) if session_id else ()
-    return found or layers_of_agent(agent_version)
-
-
 def effective_policy(
     agent_version: AgentVersion, session_id: UUID | None = None
 ) -> EffectivePolicy:
     """What binds a run of this session, or without one a new session of this version."""
-    layers = layers_of(agent_version, session_id)
+    bound = binding_of_session(session_id) if session_id else None
+    if bound:
+        return EffectivePolicy.of(bound.layers, tools_among(bound.custom_tools))
+    layers = layers_of_agent(agent_version)
     return EffectivePolicy.of(layers, tools_of_workspace(agent_version.workspace_id))
+
+
+def layers_of(agent_version: AgentVersion, session_id: UUID | None = None) -> tuple[Layer, ...]:
+    """What each party says, from the workspace down. An agent without rules has a profile."""
+    return effective_policy(agent_version, session_id).layers
 
 
 def decide_call(
