@@ -107,17 +107,29 @@ def save_policy(
     check_known(after, tools)
     if principal and (risky := loosened(before, after, tools.values())):
         _authorise_loosening(principal, place, risky)
+    name = principal.name if principal else (by.email if by else "")
+    return _write(policy, columns, author=name, created_by=author, reverts_to=reverts_to)
+
+
+@transaction.atomic
+def copy_policy(source: Place, target: Place) -> None:
+    """Bind another object by the same words, as they are: what is copied must not be freer."""
+    found = _rows(source).filter(revision__gt=0).first()
+    if found:
+        columns = {name: getattr(found, name) for name in FIELDS}
+        _write(_locked(target, None), columns, author=f"copied from {source.subject_id}")
+
+
+def _write(policy: ToolPolicy, columns: Mapping[str, Any], **authorship: Any) -> ToolPolicy:
     for name, value in columns.items():
         setattr(policy, name, value)
     policy.revision += 1
     policy.save()
     PolicyRevision.objects.create(
-        workspace_id=place.workspace_id,
+        workspace_id=policy.workspace_id,
         policy=policy,
         revision=policy.revision,
-        created_by=author,
-        author=principal.name if principal else (by.email if by else ""),
-        reverts_to=reverts_to,
+        **authorship,
         **columns,
     )
     return policy

@@ -7,11 +7,13 @@ import pytest
 from agents.providers.base import ToolCall
 from sessions_app.doors import accept_event
 from sessions_app.models import Run, SessionEvent, ToolExecution
+from sessions_app.sessions import fork
 from tests.sessions_app.conftest import newest, serve
 from tests.sessions_app.stage import WORDS, say
 from tools_app import save_tool_policy
 from tools_app.places import find_place
-from tools_app.policies import save_policy
+from tools_app.policies import history_of, save_policy
+from tools_app.selection import effective_policy
 
 E = SessionEvent.Type
 
@@ -156,3 +158,22 @@ def test_a_turn_that_waited_for_a_person_goes_on_counting(session, principal, sc
 
     assert Run.objects.latest("created_at").stop_reason == "step_limit"
     assert ToolExecution.objects.count() == 2
+
+
+def test_a_fork_is_as_narrow_as_its_session(session):
+    place = find_place(session.workspace_id, "session", session.pk)
+    save_policy(place, {"denied_tools": ["write"], "max_tool_calls_per_turn": 5})
+    save_policy(place, {"denied_tools": ["write", "edit"]})
+
+    forked = fork(session, 0, None)
+
+    copied = history_of(find_place(session.workspace_id, "session", forked.pk)).get()
+    assert (copied.revision, copied.denied_tools) == (1, ["write", "edit"])
+    assert copied.author == f"copied from {session.pk}"
+    assert effective_policy(session.agent_version, forked.pk)["edit"].decision == "deny"
+
+
+def test_a_fork_of_a_session_without_a_policy_has_none(session):
+    forked = fork(session, 0, None)
+
+    assert not history_of(find_place(session.workspace_id, "session", forked.pk)).exists()
