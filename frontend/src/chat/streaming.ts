@@ -11,8 +11,8 @@ export class StreamingText {
   /** Where the part begins that is not rendered for good. */
   private done = 0;
   private tail: ChildNode[] = [];
-  /** Link definitions of earlier blocks hold for later ones. */
-  private env: Env = {};
+  /** Links that finished blocks define hold for later ones. */
+  private known: Env = {};
 
   private readonly root: HTMLElement;
 
@@ -28,19 +28,25 @@ export class StreamingText {
     if (!text.startsWith(this.text)) this.clear();
     this.text = text;
     const rest = text.slice(this.done);
-    const blocks = blocksOf(markdown.parse(rest, this.env));
-    const lines = lineStarts(rest);
+    const env = copyOf(this.known);
+    const blocks = blocksOf(markdown.parse(rest, env));
+    const starts = lineStarts(rest);
+    const startOf = (block: Token[]): number => starts[block[0]!.map?.[0] ?? 0] ?? 0;
+
     for (const node of this.tail) node.remove();
-    const last = blocks.pop();
-    for (const block of blocks) this.root.append(render(block, this.env));
-    if (!last) {
-      this.tail = [];
-      return;
-    }
-    this.done += lines[last[0]!.map?.[0] ?? 0] ?? 0;
-    const fragment = render(last, this.env);
+    const open = blocks.splice(-openBlocks(blocks, startOf, rest));
+    for (const block of blocks) this.root.append(render(block, env));
+    if (open[0]) this.finish(rest.slice(0, startOf(open[0])));
+    const fragment = render(open.flat(), env);
     this.tail = [...fragment.childNodes];
     this.root.append(fragment);
+  }
+
+  /** What lies before the open blocks will not change any more. */
+  private finish(part: string): void {
+    if (!part) return;
+    markdown.parse(part, this.known);
+    this.done += part.length;
   }
 
   private clear(): void {
@@ -48,8 +54,25 @@ export class StreamingText {
     this.text = "";
     this.done = 0;
     this.tail = [];
-    this.env = {};
+    this.known = {};
   }
+}
+
+/**
+ * How many of the last blocks may still change.
+ *
+ * The last one may. So may the one before it while the last is an unfinished line: "3" after a list
+ * is a paragraph, and "3. more" is its third point.
+ */
+function openBlocks(blocks: Token[][], startOf: (block: Token[]) => number, text: string): number {
+  const last = blocks.at(-1);
+  return last && text.indexOf("\n", startOf(last)) < 0 ? 2 : 1;
+}
+
+/** Parsing writes into what it is given; an unfinished definition must not stay there. */
+function copyOf(env: Env): Env {
+  const references = env["references"];
+  return references ? { references: { ...(references as Env) } } : {};
 }
 
 /** The tokens of each block at the top level. */

@@ -1,0 +1,150 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Outbox } from "./outbox.ts";
+import { Refused, type Rest } from "./rest.ts";
+import type { Action } from "./transcript.ts";
+
+let actions: Action[];
+let sent: Record<string, unknown>[];
+let posts: [body: Record<string, unknown>, key: string | undefined][];
+let isOpen: boolean;
+let fault: Error | null;
+let box: Outbox;
+
+const rest = {
+  post: async (_path: string, body: Record<string, unknown>, key?: string) => {
+    posts.push([body, key]);
+    if (fault) throw fault;
+    return { event: { seq: 12 }, run_id: "run-1" };
+  },
+} as unknown as Rest;
+
+function open(): Outbox {
+  return new Outbox({
+    store: localStorage,
+    name: "outbox",
+    rest,
+    path: "/messages/",
+    send: (message) => {
+      if (isOpen) sent.push(message as Record<string, unknown>);
+      return isOpen;
+    },
+    dispatch: (action) => actions.push(action),
+  });
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  localStorage.clear();
+  actions = [];
+  sent = [];
+  posts = [];
+  isOpen = true;
+  fault = null;
+  box = open();
+});
+afterEach(() => {
+  box.close();
+  vi.useRealTimers();
+});
+
+const kept = (): { id: string; text: string }[] =>
+  JSON.parse(localStorage.getItem("outbox") ?? "[]") as { id: string; text: string }[];
+const idOf = (nth = 0): string => String(sent[nth]?.["id"]);
+
+test("a message goes over the socket with an id, and is kept until it is acknowledged", () => {
+  box.send("hello", "steer");
+
+  expect(sent).toEqual([
+    { type: "user.message", payload: { text: "hello" }, id: idOf(), on_busy: "steer" },
+  ]);
+  expect(kept()).toMatchObject([{ id: idOf(), text: "hello" }]);
+  box.acknowledge(idOf(), 5, "run-1");
+  expect(kept()).toEqual([]);
+  expect(actions.map((action) => action.type)).toEqual(["sending", "acked"]);
+});
+
+test("without an acknowledgement the same id goes over the next socket", () => {
+  box.send("hello", "followup");
+  isOpen = false;
+  box.flush();
+  isOpen = true;
+  box.flush();
+
+  expect(sent).toHaveLength(2);
+  expect(idOf(1)).toBe(idOf(0));
+  expect(posts).toEqual([]);
+});
+
+test("a reload sends what was not acknowledged, once more under its id", () => {
+  box.send("hello", "followup");
+  const again = open();
+  again.flush();
+
+  expect(idOf(1)).toBe(idOf(0));
+  expect(actions.filter((action) => action.type === "sending")).toHaveLength(2);
+});
+
+test("without a socket REST takes it, with the id as its key", async () => {
+  isOpen = false;
+  box.send("hello", "interrupt");
+  await vi.runAllTimersAsync();
+
+  const [[body, key]] = posts as [[Record<string, unknown>, string]];
+  expect(body).toEqual({ text: "hello", on_busy: "interrupt" });
+  expect(key).toBeTruthy();
+  expect(actions.at(-1)).toEqual({ type: "acked", id: key, seq: 12, runId: "run-1" });
+  expect(kept()).toEqual([]);
+});
+
+test("what began over REST stays with REST, where its key is known", async () => {
+  isOpen = false;
+  fault = new TypeError("Failed to fetch");
+  box.send("hello", "followup");
+  await vi.advanceTimersByTimeAsync(1);
+  isOpen = true;
+  fault = null;
+  box.flush();
+  await vi.advanceTimersByTimeAsync(1);
+
+  expect(sent).toEqual([]);
+  expect(posts.map(([, key]) => key)).toEqual([posts[0]![1], posts[0]![1]]);
+  expect(kept()).toEqual([]);
+});
+
+test("an unreachable server is asked again and again, never given up", async () => {
+  isOpen = false;
+  fault = new TypeError("Failed to fetch");
+  box.send("hello", "followup");
+  await vi.advanceTimersByTimeAsync(30_000);
+
+  expect(posts.length).toBeGreaterThan(3);
+  expect(kept()).toHaveLength(1);
+  expect(actions.map((action) => action.type)).toEqual(["sending"]);
+});
+
+test.each([
+  ["a refusal", new Refused("The session has ended.", 409, "session_ended"), true],
+  ["a wrong text", new Refused("Too long.", 400), true],
+  ["a first request that still runs", new Refused("", 409, "idempotency_in_flight"), false],
+  ["too many requests", new Refused("", 429), false],
+  ["a broken server", new Refused("", 503), false],
+])("%s", async (_name, refusal, isFinal) => {
+  isOpen = false;
+  fault = refusal;
+  box.send("hello", "followup");
+  await vi.advanceTimersByTimeAsync(1);
+
+  expect(actions.some((action) => action.type === "refused")).toBe(isFinal);
+  expect(kept()).toHaveLength(isFinal ? 0 : 1);
+});
+
+test("a refused message can be sent again as a new one, or dropped", () => {
+  box.send("hello", "followup");
+  expect(box.refuse(idOf(), "No.")).toBe(true);
+  box.again(idOf());
+
+  expect(sent).toHaveLength(2);
+  expect(idOf(1)).not.toBe(idOf(0));
+  expect(actions.map((action) => action.type)).toEqual(["sending", "refused", "dropped", "sending"]);
+  expect(box.refuse("unknown", "No.")).toBe(false);
+});

@@ -1,0 +1,265 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { composer, type Composer } from "./composer.ts";
+import type { Desk } from "./desk.ts";
+import { Flow } from "./flow.ts";
+import type { Frame } from "./frames.ts";
+import type { OnBusy } from "./messages.ts";
+import { QueueView } from "./queue.ts";
+import { answer, confirmation, delta, end, failure, message, result, start, use } from "./samples/frames.ts";
+import { begin, reduce, shown, type State } from "./transcript.ts";
+
+const WORDS = { exec: { title: "Run a command", subject: "command", effects: "It runs." } };
+let desk: Desk;
+
+beforeEach(() => {
+  vi.stubGlobal("matchMedia", () => ({ matches: false }));
+  localStorage.clear();
+  document.body.innerHTML = `<ol></ol><div id="queue"></div><form><textarea></textarea>
+    <select data-manner><option value="followup">After</option><option value="steer">Into</option></select>
+    <span data-link hidden></span><button data-stop type="button">Stop</button>
+    <button data-send>Send</button></form>`;
+  desk = {
+    agent: "Coder",
+    mayRun: true,
+    tools: WORDS,
+    retry: vi.fn(async () => undefined),
+    answer: vi.fn(async () => undefined),
+    resend: vi.fn(),
+    reword: vi.fn(),
+    wholeOutput: vi.fn(async () => "all of it"),
+  };
+});
+afterEach(() => vi.unstubAllGlobals());
+
+const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
+
+function flowOf(...frames: Frame[]): { flow: Flow; next: (...more: Frame[]) => void } {
+  let state: State = begin();
+  const flow = new Flow($("ol"), desk);
+  const next = (...more: Frame[]): void => {
+    state = more.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);
+    flow.draw(shown(state));
+  };
+  next(...frames);
+  return { flow, next };
+}
+
+test("a person's text is text, whatever it looks like", () => {
+  flowOf(message(1, "<img src=x onerror=alert(1)> **not bold**"));
+
+  expect($("ol").querySelector("img, strong")).toBeNull();
+  expect($(".bubble").textContent).toBe("<img src=x onerror=alert(1)> **not bold**");
+});
+
+test("the element of a draft becomes that of the stored answer", () => {
+  const { next } = flowOf(message(1, "hi"), start(2), delta("e3", 0, "Hel"));
+  const line = $(".is-agent");
+  expect(line.hasAttribute("data-streaming")).toBe(true);
+  next(answer(3, "Hello"));
+
+  expect($(".is-agent")).toBe(line);
+  expect(line.hasAttribute("data-streaming")).toBe(false);
+  expect(document.querySelectorAll(".is-agent")).toHaveLength(1);
+});
+
+/** Opens a call and waits until what is inside is drawn. */
+async function unfold(): Promise<HTMLDetailsElement> {
+  const call = $<HTMLDetailsElement>(".call");
+  call.open = true;
+  await vi.waitFor(() => expect(call.querySelector("pre")).not.toBeNull());
+  return call;
+}
+
+test("a call opens to its arguments and result, drawn only then", async () => {
+  flowOf(message(1, "hi"), start(2), use(3, "c1", "allow", { command: "ls" }), result(4, "c1"));
+  const call = $<HTMLDetailsElement>(".call");
+  expect(call.textContent).toContain("Run a command");
+  expect(call.querySelector(".call-end")?.textContent).toBe("340 ms");
+  expect(call.querySelector("pre")).toBeNull();
+  await unfold();
+
+  expect([...call.querySelectorAll("pre")].map((pre) => pre.textContent)).toEqual([
+    '{\n  "command": "ls"\n}',
+    "hello\n",
+  ]);
+});
+
+test("a clipped result is fetched when all of it is asked for", async () => {
+  const clipped = result(4, "c1", { metadata: { clipped: true } });
+  flowOf(message(1, "hi"), start(2), use(3, "c1"), clipped);
+  const call = await unfold();
+  [...call.querySelectorAll("button")].find((one) => one.textContent === "Show all")!.click();
+  await vi.waitFor(() => expect(call.textContent).toContain("all of it"));
+
+  expect(desk.wholeOutput).toHaveBeenCalledWith(4);
+});
+
+function approvalOf(): ReturnType<typeof flowOf> {
+  return flowOf(
+    message(1, "run ls"),
+    start(2),
+    use(3, "c1", "ask", { command: "ls" }),
+    end(4, "run-1", "requires_action"),
+  );
+}
+
+test("an approval says what happens, sends the arguments untouched, and shrinks when answered", () => {
+  const { next } = approvalOf();
+  expect($(".approval h3").textContent).toBe("Run a command?");
+  expect($(".approval-words").textContent).toContain("It runs.");
+  $("[data-approve]").click();
+  expect(desk.answer).toHaveBeenCalledWith("c1", "allow", "", undefined);
+  next(confirmation(5, "c1", "allow"));
+
+  expect(document.querySelector(".approval")).toBeNull();
+  expect($(".call").dataset["state"]).toBe("pending");
+});
+
+test("edited arguments are sent, and what is no JSON is not", () => {
+  approvalOf();
+  const input = $<HTMLTextAreaElement>(".approval-input");
+  input.value = '{"command": ';
+  $("[data-approve]").click();
+  expect(desk.answer).not.toHaveBeenCalled();
+  expect($(".field-error").hidden).toBe(false);
+  input.value = '["ls"]';
+  $("[data-approve]").click();
+  expect($(".field-error").textContent).toContain("JSON object");
+  input.value = '{"command": "ls -la"}';
+  $("[data-approve]").click();
+
+  expect(desk.answer).toHaveBeenCalledWith("c1", "allow", "", { command: "ls -la" });
+});
+
+test("a denial carries its reason, and a failed answer can be given again", async () => {
+  desk.answer = vi.fn(async () => {
+    throw new Error("Somebody was quicker.");
+  });
+  approvalOf();
+  $<HTMLInputElement>(".approval-end input").value = "Not today";
+  $("[data-deny]").click();
+  await vi.waitFor(() => expect($(".field-error").textContent).toBe("Somebody was quicker."));
+
+  expect(desk.answer).toHaveBeenCalledWith("c1", "deny", "Not today", undefined);
+  expect($<HTMLButtonElement>("[data-deny]").disabled).toBe(false);
+});
+
+test("who may only read sees the call, not the buttons", () => {
+  desk.mayRun = false;
+  approvalOf();
+
+  expect(document.querySelector(".approval")).toBeNull();
+  expect($(".call-end").textContent).toBe("Needs approval");
+});
+
+test("an error has the button that tries again", () => {
+  flowOf(message(1, "hi"), start(2), failure(3));
+  [...document.querySelectorAll("button")].find((one) => one.textContent === "Retry")!.click();
+
+  expect(desk.retry).toHaveBeenCalledWith("run-1");
+});
+
+test("lines that move in keep the elements of those around them", () => {
+  const { next } = flowOf(message(1, "a"), start(2), message(3, "b"), answer(4, "One"));
+  const nodes = [...$("ol").children];
+  next(end(5), start(6, "run-2"));
+
+  expect([...$("ol").children].slice(0, 2)).toEqual(nodes);
+  expect($("ol").lastElementChild?.textContent).toContain("b");
+});
+
+interface Written {
+  writing: Composer;
+  sent: [string, OnBusy][];
+  area: HTMLTextAreaElement;
+  stops: () => number;
+}
+
+function write(): Written {
+  const sent: [string, OnBusy][] = [];
+  let stopped = 0;
+  const writing = composer({
+    form: $<HTMLFormElement>("form"),
+    store: localStorage,
+    name: "draft",
+    onSend: (text, onBusy) => sent.push([text, onBusy]),
+    onStop: () => (stopped += 1),
+    onUp: () => undefined,
+  });
+  return { writing, sent, area: $<HTMLTextAreaElement>("textarea"), stops: () => stopped };
+}
+
+function type(area: HTMLTextAreaElement, text: string): void {
+  area.value = text;
+  area.dispatchEvent(new Event("input"));
+}
+
+function press(area: HTMLElement, key: string, init: KeyboardEventInit = {}): KeyboardEvent {
+  const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...init });
+  area.dispatchEvent(event);
+  return event;
+}
+
+test("Enter sends, Shift-Enter and an unfinished composition do not, and nothing is not sent", () => {
+  const { sent, area } = write();
+  press(area, "Enter");
+  type(area, "hello");
+  press(area, "Enter", { shiftKey: true });
+  press(area, "Enter", { isComposing: true });
+  expect(sent).toEqual([]);
+  press(area, "Enter");
+
+  expect(sent).toEqual([["hello", "followup"]]);
+  expect(area.value).toBe("");
+});
+
+test("a draft survives a reload and ends with the sending", () => {
+  const { area } = write();
+  type(area, "half a thou");
+  area.value = "";
+  const again = write();
+  expect(again.area.value).toBe("half a thou");
+  press(again.area, "Enter");
+
+  expect(localStorage.getItem("draft")).toBeNull();
+});
+
+test("while the agent works one may choose when to send, and stop", () => {
+  const { writing, sent, area, stops } = write();
+  const manner = $<HTMLSelectElement>("[data-manner]");
+  writing.setBusy(true, true);
+  expect(manner.hidden).toBe(true);
+  type(area, "now");
+  expect(manner.hidden).toBe(false);
+  manner.value = "steer";
+  press(area, "Enter");
+  expect(sent).toEqual([["now", "steer"]]);
+  expect(manner.value).toBe("followup");
+  $("[data-stop]").click();
+  expect(stops()).toBe(1);
+  writing.setBusy(false, false);
+
+  expect($("[data-stop]").hidden).toBe(true);
+});
+
+test("a waiting message is edited in place, and a redraw meanwhile does not disturb it", async () => {
+  const edits: [string, string][] = [];
+  const queue = new QueueView({
+    root: $("#queue"),
+    onEdit: async (runId, text) => void edits.push([runId, text]),
+    onRemove: async () => undefined,
+    onNow: async () => undefined,
+  });
+  const place = { key: "r1", runId: "r1", text: "later", seqs: [3] };
+  queue.draw([place], []);
+  queue.editLast();
+  const area = $<HTMLTextAreaElement>("#queue textarea");
+  area.value = "much later";
+  queue.draw([place, { key: "r2", runId: "r2", text: "another", seqs: [4] }], []);
+  expect($("#queue textarea")).toBe(area);
+  press(area, "Enter");
+  await vi.waitFor(() => expect(edits).toEqual([["r1", "much later"]]));
+
+  queue.draw([], []);
+  expect($("#queue").hidden).toBe(true);
+});
