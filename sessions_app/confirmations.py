@@ -58,6 +58,20 @@ def answer_custom(
     return _write_and_resume(session, [event, _result(call)], author_id)
 
 
+@transaction.atomic
+def give_up_custom(session: Session, tool_use_id: str) -> bool:
+    """End a call whose client did not answer in time. False: it was answered after all."""
+    try:
+        call = _waiting(session, tool_use_id, State.RUNNING)
+    except NothingToAnswer:
+        return False
+    call.state, call.finished_at = State.ERROR, timezone.now()
+    call.error = "The client that runs this tool did not answer in time."
+    call.save(update_fields=["state", "error", "finished_at"])
+    _write_and_resume(session, [_result(call)], None)
+    return True
+
+
 def _waiting(session: Session, tool_use_id: str, state: str) -> ToolExecution:
     """The call, under the lane's lock, if it still waits for this kind of answer."""
     row("SELECT (lane_lock(%s, NULL)).lane_epoch", [session.pk])

@@ -20,7 +20,7 @@ from sessions_app.points import reached
 from sessions_app.statements import let_go
 from sessions_app.toolbox import tool_context
 from sessions_app.turn import Turn
-from tools_app.registry import Tool, registry
+from tools_app.registry import Tool
 
 log = structlog.get_logger(__name__)
 
@@ -92,6 +92,9 @@ def execute(turn: Turn, executions: list[ToolExecution]) -> None:
         ledger.record(turn, refused)
     closed = {o.execution.pk for o in refused}
     ready = [e for e in executions if e.state == State.REQUESTED and e.pk not in closed]
+    outgoing = [e for e in ready if e.ownership == "custom"]
+    _send_out(turn, outgoing)
+    ready = [e for e in ready if e not in outgoing]
     if all(e.read_only for e in ready):
         _execute_together(turn, ready)
     else:
@@ -102,16 +105,40 @@ def execute(turn: Turn, executions: list[ToolExecution]) -> None:
 
 def _refusal(turn: Turn, execution: ToolExecution) -> Outcome | None:
     """Why a call does not run at all, if so."""
-    if execution.name not in registry:
+    if execution.name not in turn.policy.tools:
         error = f"There is no tool named {execution.name!r}."
         return Outcome(execution=execution, state=State.ERROR, error=error)
-    if execution.decision == "deny":
-        error = f"Not allowed: {execution.decided_by}."
+    # Again, for a call that waited: its arguments or the policy may have been changed since.
+    decided = turn.policy.decide_call(execution.name, execution.input)
+    if decided.decision == "deny":
+        error = f"Not allowed: {decided.decided_by}."
         return Outcome(execution=execution, state=State.DENIED, error=error)
     turn.spent.tool_calls += 1
-    if turn.spent.tool_calls > turn.limits.max_tool_calls:
+    if turn.tool_calls > turn.limits.max_tool_calls:
         error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
         return Outcome(execution=execution, state=State.CANCELLED, error=error)
+    return None
+
+
+def _send_out(turn: Turn, executions: list[ToolExecution]) -> None:
+    """Leave calls to the client that runs them: started here, they end by an answer or in time.
+
+    A client learns of a call by its event, and is spared those whose arguments do not fit.
+    """
+    wrong = [o for e in executions if (o := _misfit(turn, e))]
+    if wrong:
+        ledger.record(turn, wrong)
+        turn.traces += [_trace(outcome) for outcome in wrong]
+    misfits = {o.execution.pk for o in wrong}
+    if fit := [e for e in executions if e.pk not in misfits]:
+        ledger.begin(turn, fit)
+
+
+def _misfit(turn: Turn, execution: ToolExecution) -> Outcome | None:
+    try:
+        turn.policy.tools[execution.name].parse(execution.input)
+    except ToolFailed as fault:
+        return Outcome(execution=execution, state=State.ERROR, error=fault.detail)
     return None
 
 
@@ -122,7 +149,7 @@ def _execute_together(turn: Turn, executions: list[ToolExecution]) -> None:
     ledger.begin(turn, executions)
     let_go()
     reached("inside_tool")
-    jobs = [Job(turn, e, registry[e.name]) for e in executions]
+    jobs = [Job(turn, e, turn.policy.tools[e.name]) for e in executions]
     outcomes = [job.wait() for job in jobs]
     turn.sign.check()
     reached("before_tool_result")

@@ -18,7 +18,6 @@ from sessions_app.statements import patiently, row
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
 from tools_app.clip import storable, storable_json
-from tools_app.registry import registry
 
 E, State = SessionEvent.Type, ToolExecution.State
 LOCK = "SELECT (lane_lock(%s, %s)).lane_epoch"
@@ -84,21 +83,22 @@ def request_calls(turn: Turn, answer: Answer) -> list[ToolExecution]:
 
 
 def _execution(turn: Turn, call: ToolCall) -> ToolExecution:
-    tool, decided = registry.get(call.name), turn.policy.get(call.name)
-    asks = decided is not None and decided.decision == "ask"
+    # Decided per call: a rule may look at the arguments.
+    input = storable_json(call.arguments)
+    tool, decided = turn.policy.tools.get(call.name), turn.policy.decide_call(call.name, input)
     return ToolExecution(
         workspace_id=turn.workspace_id,
         session_id=turn.session_id,
         run_id=turn.claim.run_id,
         tool_use_id=f"tu_{uuid7().hex}",
         name=call.name[:160],
-        input=storable_json(call.arguments),
+        input=input,
         ownership=tool.ownership if tool else "managed",
-        decision=decided.decision if decided else "deny",
-        decided_by=decided.decided_by if decided else "no tool has this name",
+        decision=decided.decision,
+        decided_by=decided.decided_by[:200],
         read_only=bool(tool and tool.read_only),
         idempotent=bool(tool and tool.idempotent),
-        state=State.AWAITING_APPROVAL if asks else State.REQUESTED,
+        state=State.AWAITING_APPROVAL if decided.decision == "ask" else State.REQUESTED,
     )
 
 

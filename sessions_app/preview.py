@@ -14,7 +14,6 @@ from agents.providers.estimate import estimate_tokens
 from sessions_app.context import WINDOW_SHARE, read_lines
 from sessions_app.models import Session
 from sessions_app.view import build_messages, tokens_of, trim
-from tools_app.registry import registry
 from tools_app.selection import effective_policy
 
 
@@ -47,7 +46,7 @@ def preview(session: Session) -> Preview:
     budget = int(window * WINDOW_SHARE)
     messages = build_messages(read_lines(session.pk, session.snapshot_seq))
     policy = effective_policy(version, session.pk)
-    offered = [registry[name].spec() for name, d in policy.items() if d.decision != "deny"]
+    offered = [tool.spec() for tool in policy.offered().values()]
     prompt = version.system_prompt
     return Preview(
         provider=version.provider,

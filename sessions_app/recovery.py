@@ -5,11 +5,12 @@ Everything is decided by rows and the database's clock, never by a flag that a d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from sessions_app import lanes
-from sessions_app.models import Run
+from sessions_app.confirmations import give_up_custom
+from sessions_app.models import Run, Session
 from sessions_app.statements import rows
 from sessions_app.wake import CHANNEL, wake_many
 
@@ -28,6 +29,15 @@ OVERDUE = """
 SELECT session_id FROM agent_run_queue
  WHERE status = 'running' AND deadline < clock_timestamp() LIMIT %s
 """
+#: Calls that went out to a client, and were not answered within the time of their tool. A tool
+#: that was deleted since leaves its calls the usual time.
+UNANSWERED = """
+SELECT t.session_id, t.tool_use_id FROM tool_executions t
+  LEFT JOIN agent_custom_tools c ON c.workspace_id = t.workspace_id AND c.name = t.name
+ WHERE t.state = 'running' AND t.ownership = 'custom'
+   AND t.started_at + make_interval(secs => coalesce(c.timeout_seconds, 300)) < clock_timestamp()
+ LIMIT %s
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +47,8 @@ class Seen:
     reaped: list[UUID]
     overdue: list[UUID]
     woken: list[UUID]
+    #: Sessions with a call that no client answered in time.
+    unanswered: list[UUID] = field(default_factory=list)
 
 
 def look() -> Seen:
@@ -45,10 +57,19 @@ def look() -> Seen:
     overdue = [session_id for (session_id,) in rows(OVERDUE, [AT_ONCE])]
     for session_id in overdue:
         _end_overdue(session_id)
+    unanswered = _give_up_calls()
     due = [session_id for (session_id,) in rows(DUE, [LOST_WAKE_SECONDS, AT_ONCE])]
     if due:
         wake_many(due)
-    return Seen(reaped=reaped, overdue=overdue, woken=due)
+    return Seen(reaped=reaped, overdue=overdue, woken=due, unanswered=unanswered)
+
+
+def _give_up_calls() -> list[UUID]:
+    return [
+        session_id
+        for session_id, tool_use_id in rows(UNANSWERED, [AT_ONCE])
+        if give_up_custom(Session.objects.get(pk=session_id), tool_use_id)
+    ]
 
 
 def _end_overdue(session_id: UUID) -> None:

@@ -15,6 +15,8 @@ from sessions_app.log import copy_events
 from sessions_app.models import Run, Session
 from sessions_app.queue import remove_run
 from sessions_app.wake import wake
+from tools_app.places import Place
+from tools_app.policies import copy_policy
 
 
 def get_or_create_session(
@@ -82,6 +84,11 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
         created_by_id=created_by_id,
     )
     copy_events(session.pk, forked.pk, at_seq)
+    # Otherwise a fork would be the way around what narrows its session.
+    copy_policy(
+        Place(workspace_id=session.workspace_id, layer="session", subject_id=session.pk),
+        Place(workspace_id=session.workspace_id, layer="session", subject_id=forked.pk),
+    )
     forked.refresh_from_db()
     return forked
 

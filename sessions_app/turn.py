@@ -16,12 +16,18 @@ from config.faults import LimitReached
 from sessions_app.lanes import Claim
 from sessions_app.statements import row
 from sessions_app.stopping import StopSign
-from tools_app.registry import Tool, registry
-from tools_app.selection import Decision, effective_policy
+from tools_app.effective import EffectivePolicy
+from tools_app.registry import Tool
+from tools_app.selection import effective_policy
 
 LOAD = """
 SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.snapshot_seq, s.created_by_id,
-       q.attempts, q.resumes
+       q.attempts, q.resumes,
+       CASE WHEN q.resumes THEN (
+         SELECT count(*) FROM tool_executions t
+          WHERE t.session_id = s.id AND t.finished_at IS NOT NULL AND t.decision <> 'deny'
+            AND t.created_at >= (SELECT max(b.started_at) FROM agent_run_queue b
+                                  WHERE b.session_id = s.id AND NOT b.resumes)) ELSE 0 END
   FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s WHERE s.id = %s
 """
 
@@ -68,7 +74,9 @@ class Turn:
     recovering: bool
     version: AgentVersion
     limits: Limits
-    policy: dict[str, Decision]
+    policy: EffectivePolicy
+    #: Made in this turn by runs that parked before this one.
+    earlier_tool_calls: int = 0
     spent: Spent = field(default_factory=Spent)
     #: Digests of (tool, arguments, result) of this run, newest last.
     traces: list[str] = field(default_factory=list)
@@ -80,7 +88,12 @@ class Turn:
     @property
     def tools(self) -> dict[str, Tool]:
         """What the model is offered: everything that is not denied."""
-        return {name: registry[name] for name, d in self.policy.items() if d.decision != "deny"}
+        return self.policy.offered()
+
+    @property
+    def tool_calls(self) -> int:
+        """All calls of the turn so far."""
+        return self.earlier_tool_calls + self.spent.tool_calls
 
     @property
     def seconds_left(self) -> float:
@@ -101,10 +114,11 @@ class Turn:
         tokens = spent.input_tokens + spent.output_tokens
         for name, used, bound in (
             ("model calls", spent.model_calls, limits.max_model_calls),
-            ("tool calls", spent.tool_calls, limits.max_tool_calls),
+            ("tool calls", self.tool_calls, limits.max_tool_calls),
             ("tokens", tokens, limits.max_tokens_total),
         ):
-            if used >= bound:
+            # A bound of no tool calls lets the model answer; the first call then meets it.
+            if used >= max(bound, 1):
                 raise LimitReached(f"This run reached its limit of {bound:,} {name}.")
 
     def policy_json(self) -> dict[str, Any]:
@@ -115,11 +129,24 @@ class Turn:
 
 
 def load_turn(claim: Claim, owner: UUID, sign: StopSign) -> Turn:
-    """Read what a claimed run needs: one row, and a version that never changes."""
-    workspace_id, agent_id, version_id, environment_id, snapshot, user_id, attempts, resumes = row(
-        LOAD, [claim.run_id, claim.session_id]
-    )
+    """Read what a claimed run needs: one row, its policy, and a version that never changes.
+
+    A run that goes on after an answer belongs to the turn that waited for it, and so do the calls
+    which that turn has made.
+    """
+    (
+        workspace_id,
+        agent_id,
+        version_id,
+        environment_id,
+        snapshot,
+        user_id,
+        attempts,
+        resumes,
+        made,
+    ) = row(LOAD, [claim.run_id, claim.session_id])
     version = version_by_id(version_id)
+    policy = effective_policy(version, claim.session_id)
     return Turn(
         claim=claim,
         owner=owner,
@@ -131,6 +158,14 @@ def load_turn(claim: Claim, owner: UUID, sign: StopSign) -> Turn:
         snapshot_seq=snapshot,
         recovering=attempts > 1 or resumes,
         version=version,
-        limits=limits_of(version),
-        policy=effective_policy(version, claim.session_id),
+        limits=_narrowed(limits_of(version), policy.max_tool_calls),
+        policy=policy,
+        earlier_tool_calls=made,
     )
+
+
+def _narrowed(limits: Limits, max_tool_calls: int | None) -> Limits:
+    """The agent's limits, with the smaller of its own and the policies' number of tool calls."""
+    if max_tool_calls is None or max_tool_calls >= limits.max_tool_calls:
+        return limits
+    return limits.model_copy(update={"max_tool_calls": max_tool_calls})

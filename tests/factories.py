@@ -36,6 +36,7 @@ from tenants.models import (
     Workspace,
 )
 from tenants.tokens import digest
+from tools_app.models import CustomTool, PolicyRevision, ToolPolicy
 
 Factory = Callable[[Workspace], Model]
 
@@ -149,6 +150,18 @@ FACTORIES: dict[str, Factory] = {
         provider=f"p{next(numbers)}",
         secret="never-shown-to-anyone",
         created_by=user(),
+    ),
+    "tools_app.ToolPolicy": lambda workspace: ToolPolicy.objects.create(
+        workspace=workspace, layer="agent", subject_id=agent(workspace).pk, created_by=user()
+    ),
+    "tools_app.PolicyRevision": lambda workspace: PolicyRevision.objects.create(
+        workspace=workspace,
+        policy=ToolPolicy.objects.create(workspace=workspace, layer="agent", subject_id=uuid7()),
+        revision=1,
+        created_by=user(),
+    ),
+    "tools_app.CustomTool": lambda workspace: CustomTool.objects.create(
+        workspace=workspace, name=f"own_{next(numbers)}", description="x", created_by=user()
     ),
     "sessions_app.Session": session,
     "sessions_app.Run": run,

@@ -11,6 +11,8 @@ In a layer:
 - `allowed` without an argument pattern narrows the profile to what it names. A rule with a pattern,
   such as `exec(git status*)`, narrows no other tool: calls that match it are allowed, other calls
   of the same tool ask.
+- `parent` holds the layers of the session that started this one: what asks or is denied there
+  does so here.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ class Layer:
     denied: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     max_tool_calls_per_turn: int | None = None
+    #: Of a sub-agent: everything that binds the session which started it.
+    parent: tuple[Layer, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +54,9 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Judgement:
+class Judgement:
+    """What one layer says by itself."""
+
     verdict: Verdict
     reason: str
     #: An allow rule named this tool or call, as against a profile that merely holds it.
@@ -68,7 +74,11 @@ def decide(
     tool = (registry if tools is None else tools).get(tool_name)
     if tool is None:
         return Decision(decision="deny", decided_by="no tool has this name")
-    judged = [(layer, _judge(tool, layer, input)) for layer in layers]
+    return _decide(tool, layers, input)
+
+
+def _decide(tool: Tool, layers: Sequence[Layer], input: Mapping[str, Any] | None) -> Decision:
+    judged = [(layer, judge(tool, layer, input)) for layer in layers]
     strictest = max(
         judged, key=lambda pair: STRICTNESS[pair[1].verdict], default=(None, _NOTHING_SAID)
     )
@@ -89,8 +99,13 @@ def decide(
 
 def call_limit(layers: Iterable[Layer]) -> int | None:
     """The smallest number of tool calls per turn that any layer sets."""
-    limits = [layer.max_tool_calls_per_turn for layer in layers]
-    return min((limit for limit in limits if limit is not None), default=None)
+    limits = [
+        limit
+        for layer in layers
+        for limit in (layer.max_tool_calls_per_turn, call_limit(layer.parent))
+        if limit is not None
+    ]
+    return min(limits, default=None)
 
 
 def unknown_rules(layer: Layer, tools: Mapping[str, Tool]) -> list[str]:
@@ -102,36 +117,44 @@ def unknown_rules(layer: Layer, tools: Mapping[str, Tool]) -> list[str]:
     ]
 
 
-_NOTHING_SAID = _Judgement(verdict="allow", reason="nothing said")
+_NOTHING_SAID = Judgement(verdict="allow", reason="nothing said")
 
 
-def _judge(tool: Tool, layer: Layer, input: Mapping[str, Any] | None) -> _Judgement:
+def judge(tool: Tool, layer: Layer, input: Mapping[str, Any] | None) -> Judgement:
     """What one layer alone says, the strictest of its rules first."""
+    inherited = _decide(tool, layer.parent, input) if layer.parent else None
+    own = _judge_own(tool, layer, input)
+    if inherited and STRICTNESS[inherited.decision] > STRICTNESS[own.verdict]:
+        return Judgement(verdict=inherited.decision, reason=f"parent, {inherited.decided_by}")
+    return own
+
+
+def _judge_own(tool: Tool, layer: Layer, input: Mapping[str, Any] | None) -> Judgement:
     for rule in layer.denied:
         if calls_match(parse_rule(rule), tool, input, strictly=False):
-            return _Judgement(verdict="deny", reason=f"denied {rule}")
+            return Judgement(verdict="deny", reason=f"denied {rule}")
     if layer.profile is not None and not _in_profile(tool, layer.profile):
-        return _Judgement(verdict="deny", reason=f"not in profile {layer.profile}")
+        return Judgement(verdict="deny", reason=f"not in profile {layer.profile}")
     allowed = [rule for rule in layer.allowed if names_match(parse_rule(rule), tool)]
     narrows = any(parse_rule(rule).pattern is None for rule in layer.allowed)
     if narrows and not allowed:
-        return _Judgement(verdict="deny", reason="not among the allowed tools")
+        return Judgement(verdict="deny", reason="not among the allowed tools")
     for rule in layer.asked:
         if calls_match(parse_rule(rule), tool, input, strictly=False):
-            return _Judgement(verdict="ask", reason=f"asked {rule}")
+            return Judgement(verdict="ask", reason=f"asked {rule}")
     return _allowance(tool, layer, allowed, input)
 
 
 def _allowance(
     tool: Tool, layer: Layer, allowed: Sequence[str], input: Mapping[str, Any] | None
-) -> _Judgement:
+) -> Judgement:
     for rule in allowed:
         if calls_match(parse_rule(rule), tool, input, strictly=True):
-            return _Judgement(verdict="allow", reason=f"allowed {rule}", explicit=True)
+            return Judgement(verdict="allow", reason=f"allowed {rule}", explicit=True)
     if allowed:
-        return _Judgement(verdict="ask", reason=f"outside {', '.join(allowed)}")
+        return Judgement(verdict="ask", reason=f"outside {', '.join(allowed)}")
     if layer.profile is not None:
-        return _Judgement(verdict="allow", reason=f"profile {layer.profile}")
+        return Judgement(verdict="allow", reason=f"profile {layer.profile}")
     return _NOTHING_SAID
 
 

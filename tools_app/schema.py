@@ -21,9 +21,13 @@ def schema_of(model: type[BaseModel]) -> JSON:
 
     It is made once and shared by all callers, who leave it as it is.
     """
-    raw = model.model_json_schema()
-    schema = _clean(raw, raw.get("$defs", {}), depth=0)
-    return {"type": "object", "properties": {}, **schema}
+    return plain_schema(model.model_json_schema())
+
+
+def plain_schema(raw: JSON) -> JSON:
+    """A schema of an object in the words that every vendor understands."""
+    definitions = {**raw.get("definitions", {}), **raw.get("$defs", {})}
+    return {"type": "object", "properties": {}, **_clean(raw, definitions, depth=0)}
 
 
 def _clean(node: JSON, definitions: JSON, *, depth: int) -> JSON:

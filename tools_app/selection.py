@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
+from agents.models import Agent, AgentVersion
+from tools_app.effective import EffectivePolicy
+from tools_app.layers import binding_of_session, layers_of_agent
 from tools_app.policy import Decision, Layer, decide
-from tools_app.profiles import DEFAULT_PROFILE
-from tools_app.registry import Tool, registry
-
-if TYPE_CHECKING:
-    from agents.models import AgentVersion
+from tools_app.registry import Tool
+from tools_app.workspace_tools import tools_among, tools_of_workspace
 
 __all__ = [
     "Decision",
+    "EffectivePolicy",
     "Layer",
     "decide_call",
     "effective_policy",
@@ -26,7 +27,8 @@ __all__ = [
 
 def load_agent_tools(agent_id: UUID) -> dict[str, Tool]:
     """Every tool that the agent could be given, whatever its policy says."""
-    return dict(registry)
+    workspaces = Agent.objects.filter(pk=agent_id).values_list("workspace_id", flat=True)
+    return tools_of_workspace(workspaces.first())
 
 
 def filter_tools_by_policy(tools: Mapping[str, Tool], policy: Layer) -> dict[str, Tool]:
@@ -38,21 +40,24 @@ def filter_tools_by_policy(tools: Mapping[str, Tool], policy: Layer) -> dict[str
     }
 
 
-def layers_of(agent_version: AgentVersion, session_id: UUID) -> tuple[Layer, ...]:
-    """What each party says, from the workspace down. Without stored rules: the default profile."""
-    return (Layer(name="agent", profile=DEFAULT_PROFILE),)
+def effective_policy(
+    agent_version: AgentVersion, session_id: UUID | None = None
+) -> EffectivePolicy:
+    """What binds a run of this session, or without one a new session of this version."""
+    bound = binding_of_session(session_id) if session_id else None
+    if bound:
+        return EffectivePolicy.of(bound.layers, tools_among(bound.custom_tools))
+    layers = layers_of_agent(agent_version)
+    return EffectivePolicy.of(layers, tools_of_workspace(agent_version.workspace_id))
 
 
-def effective_policy(agent_version: AgentVersion, session_id: UUID) -> dict[str, Decision]:
-    """What happens on a call of each tool, unless the call's own arguments change it."""
-    tools = load_agent_tools(agent_version.agent_id)
-    layers = layers_of(agent_version, session_id)
-    return {name: decide(name, layers, tools=tools) for name in tools}
+def layers_of(agent_version: AgentVersion, session_id: UUID | None = None) -> tuple[Layer, ...]:
+    """What each party says, from the workspace down. An agent without rules has a profile."""
+    return effective_policy(agent_version, session_id).layers
 
 
 def decide_call(
     agent_version: AgentVersion, session_id: UUID, name: str, input: Mapping[str, Any]
 ) -> Decision:
     """What happens on this very call, argument patterns included."""
-    tools = load_agent_tools(agent_version.agent_id)
-    return decide(name, layers_of(agent_version, session_id), input, tools=tools)
+    return effective_policy(agent_version, session_id).decide_call(name, input)

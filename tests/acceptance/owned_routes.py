@@ -47,7 +47,18 @@ def resource(workspace: Workspace) -> Arguments:
 
 A_SESSION = ids(session_id="sessions_app.Session")
 
+AN_AGENT = ids(agent_id="agents.Agent")
+AN_ENVIRONMENT = ids(environment_id="agents.Environment")
+POLICY_DOORS = ("policy/", "policy/history/", "policy/revert/")
+
 OWNED: dict[str, Make] = {
+    **{f"/api/v1/agents/<agent_id>/{door}": AN_AGENT for door in POLICY_DOORS},
+    **{f"/api/v1/environments/<environment_id>/{door}": AN_ENVIRONMENT for door in POLICY_DOORS},
+    **{f"/api/v1/sessions/<session_id>/{door}": A_SESSION for door in POLICY_DOORS},
+    "/api/v1/agents/<agent_id>/policy/explain/": AN_AGENT,
+    "/api/v1/sessions/<session_id>/policy/explain/": A_SESSION,
+    "/api/v1/agents/<agent_id>/tools/": AN_AGENT,
+    "/api/v1/tools/custom/<pk>/": ids(pk="tools_app.CustomTool"),
     "/api/v1/keys/<pk>/": ids(pk="tenants.ApiKey"),
     "/api/v1/members/<pk>/": ids(pk="tenants.Membership"),
     "/api/v1/invitations/<pk>/": ids(pk="tenants.Invitation"),
@@ -93,6 +104,11 @@ IN_WORKSPACE: dict[str, str] = {
     "/api/v1/members/": "members of the acting workspace",
     "/api/v1/invitations/": "invitations to the acting workspace",
     "/api/v1/workspace/": "the acting workspace itself",
+    "/api/v1/workspace/policy/": "the acting workspace's ceiling",
+    "/api/v1/workspace/policy/history/": "the acting workspace's ceiling",
+    "/api/v1/workspace/policy/revert/": "the acting workspace's ceiling",
+    "/api/v1/tools/": "tools that the acting workspace's agents may be given",
+    "/api/v1/tools/custom/": "the acting workspace's own tools",
     "/api/v1/me/": "the caller",
     "/api/v1/agents/": "agents of the acting workspace",
     "/api/v1/environments/": "environments of the acting workspace",

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from sessions_app import cluster_guards, points, turn
 from tools_app.registry import Category, ToolContext, registry, tool
-from tools_app.selection import Decision
+from tools_app.selection import Decision, EffectivePolicy
 
 FOLDER = Path(os.environ["FAULTS"])
 
@@ -49,8 +49,9 @@ def die_once(name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def allow_everything(*_: object) -> dict[str, Decision]:
-    return {name: Decision(decision="allow", decided_by="fault test") for name in registry}
+def allow_everything(*_: object) -> EffectivePolicy:
+    allow = Decision(decision="allow", decided_by="fault test")
+    return EffectivePolicy(dict.fromkeys(registry, allow))
 
 
 def main() -> None:

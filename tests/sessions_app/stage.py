@@ -13,7 +13,7 @@ from sessions_app import answer
 from sessions_app.doors import accept_event
 from sessions_app.models import Session, SessionEvent
 from tools_app.registry import Category, registry, tool
-from tools_app.selection import Decision
+from tools_app.selection import Decision, EffectivePolicy
 
 E = SessionEvent.Type
 
@@ -58,7 +58,7 @@ def stage_tools(monkeypatch, effects):
     policy = dict.fromkeys(("look", "act", "fail"), allow)
     policy["ask_first"] = Decision(decision="ask", decided_by="test asks")
     policy["wait"] = allow
-    monkeypatch.setattr("sessions_app.turn.effective_policy", lambda *_: policy)
+    monkeypatch.setattr("sessions_app.turn.effective_policy", lambda *_: EffectivePolicy(policy))
     monkeypatch.setattr(answer, "PAUSES", (0.0, 0.0))
     yield
     registry.clear()

@@ -83,6 +83,7 @@ def test_a_profile_names_its_tools(profile, tools):
     assert set(filter_tools_by_policy(TOOLS, agent(profile=profile))) == tools
 
 
+@pytest.mark.django_db
 def test_a_new_agent_codes_and_asks_before_it_runs_commands():
     version, session_id = AgentVersion(agent_id=UUID(int=1)), UUID(int=2)
 

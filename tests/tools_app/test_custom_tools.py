@@ -1,0 +1,168 @@
+"""Tools that a workspace defines itself: what may be one, who sees it, what fits it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agents.definitions import create_agent
+from agents.models import Agent
+from config.faults import ToolFailed
+from tenants.models import Workspace
+from tests.conftest import key_client
+from tools_app.api.custom import CustomToolSerializer
+from tools_app.custom import CustomToolInput, create_custom_tool, custom_tools
+from tools_app.models import CustomTool
+
+TOOLS = "/api/v1/tools/custom/"
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "order": {"type": "string", "minLength": 3, "pattern": "(a+)+$"},
+        "lines": {"type": "array", "items": {"$ref": "#/$defs/line"}},
+    },
+    "required": ["order"],
+    "additionalProperties": False,
+    "$defs": {"line": {"type": "integer", "minimum": 1}},
+}
+ORDERS = {"name": "find_order", "description": "Find an order.", "input_schema": SCHEMA}
+
+
+@pytest.fixture
+def agent(workspace: Workspace) -> Agent:
+    return create_agent(workspace_id=workspace.pk, fields={"name": "Clerk", "provider": "demo"})
+
+
+def test_the_described_shape_is_the_judged_one():
+    fields = CustomToolSerializer().get_fields()
+
+    described = {name for name, field in fields.items() if not field.read_only}
+    assert described == set(CustomToolInput.model_fields)
+
+
+def test_a_tool_is_made_changed_and_deleted(api, owner):
+    made = api.post(TOOLS, ORDERS, format="json")
+    assert made.status_code == 201
+    body = made.json()
+    assert (body["permission"], body["timeout_seconds"]) == ("always_ask", 300)
+    assert (body["created_by"], body["input_schema"]) == (str(owner.pk), SCHEMA)
+    path = f"{TOOLS}{body['id']}/"
+    assert api.get(path).json() == body
+    assert api.get(TOOLS).json()["results"] == [body]
+
+    changed = api.patch(path, {"timeout_seconds": 9}, format="json").json()
+    assert changed == body | {"timeout_seconds": 9}
+    assert api.put(path, ORDERS, format="json").json() == body
+
+    assert api.delete(path).status_code == 204
+    assert api.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": "Find Order"}, "name"),
+        ({"name": "read"}, "name"),
+        ({"name": "mcp:x"}, "name"),
+        ({"description": " "}, "description"),
+        ({"input_schema": {"type": "string"}}, "input_schema"),
+        ({"input_schema": {"type": "object", "properties": 3}}, "input_schema"),
+        ({"input_schema": {"type": "object", "properties": {"a": True}}}, "input_schema"),
+        ({"input_schema": {"type": "object", "required": "a"}}, "input_schema"),
+        (
+            {"input_schema": {"type": "object", "properties": {"a": {"$ref": "#/$defs/no"}}}},
+            "input_schema",
+        ),
+        (
+            {"input_schema": {"type": "object", "allOf": [{"$ref": "http://127.0.0.1/x"}]}},
+            "input_schema",
+        ),
+        (
+            {
+                "input_schema": {
+                    "type": "object",
+                    "properties": {"a": {"$ref": "#/$defs/a"}},
+                    "$defs": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}},
+                }
+            },
+            "input_schema",
+        ),
+        ({"input_schema": {"type": "object", "title": "x" * 60_000}}, "input_schema"),
+        ({"timeout_seconds": 0}, "timeout_seconds"),
+        ({"permission": "never_ask"}, "permission"),
+        ({"url": "http://example.com"}, "url"),
+    ],
+)
+def test_what_is_wrong_with_a_definition_is_named(api, changes, field):
+    answer = api.post(TOOLS, ORDERS | changes, format="json")
+
+    assert answer.status_code == 400, answer.json()
+    assert {error["field"].split(".")[0] for error in answer.json()["errors"]} == {field}
+    assert not CustomTool.objects.exists()
+
+
+def test_a_name_is_taken_once_in_a_workspace(api, foreign_api):
+    api.post(TOOLS, ORDERS, format="json")
+
+    assert api.post(TOOLS, ORDERS, format="json").status_code == 409
+    assert foreign_api.post(TOOLS, ORDERS, format="json").status_code == 201
+
+
+def test_to_define_a_tool_takes_a_builder(workspace):
+    runner = key_client(workspace, "run")
+
+    assert runner.post(TOOLS, ORDERS, format="json").status_code == 403
+    assert runner.get(TOOLS).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({}, "'order' is a required property"),
+        ({"order": 3}, "order: 3 is not of type 'string'"),
+        ({"order": "abc", "lines": [1, 0]}, "lines.1: 0 is less than the minimum"),
+        ({"order": "abc", "extra": 1}, "extra"),
+        ({"_raw": "not json"}, "Invalid arguments for find_order"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_told_to_the_model(workspace, arguments, complaint):
+    create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
+    tool = custom_tools(workspace.pk)["find_order"]
+
+    with pytest.raises(ToolFailed) as told:
+        tool.parse(arguments)
+    assert complaint in told.value.detail
+
+
+def test_a_pattern_from_outside_cannot_hold_a_worker(workspace):
+    create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
+
+    # By Python's regular expressions this would take longer than the universe has.
+    custom_tools(workspace.pk)["find_order"].parse({"order": "a" * 200 + "b"})
+
+
+def test_a_model_is_told_of_the_schema_in_plain_words(workspace):
+    create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
+
+    properties: Any = custom_tools(workspace.pk)["find_order"].spec().json_schema["properties"]
+
+    assert properties["lines"] == {"type": "array", "items": {"type": "integer", "minimum": 1}}
+
+
+def test_it_is_offered_to_the_agents_of_its_workspace_by_policy(api, foreign_api, agent):
+    api.post(TOOLS, ORDERS, format="json")
+    api.post(TOOLS, ORDERS | {"name": "ring_bell", "permission": "always_allow"}, format="json")
+    path = f"/api/v1/agents/{agent.pk}/"
+
+    def decisions() -> dict[str, str]:
+        found = api.get(f"{path}tools/").json()["results"]
+        return {one["name"]: one["decision"] for one in found if one["category"] == "custom"}
+
+    assert decisions() == {"find_order": "ask", "ring_bell": "allow"}
+    api.put(f"{path}policy/", {"allowed_tools": ["find_order", "read"]}, format="json")
+    assert decisions() == {"find_order": "allow"}
+    api.put(f"{path}policy/", {"denied_tools": ["group:custom"]}, format="json")
+    assert decisions() == {}
+    known = {one["name"] for one in foreign_api.get("/api/v1/tools/").json()["results"]}
+    assert "find_order" not in known

@@ -1,0 +1,298 @@
+"""Policies are stored with every word they ever had, and read in one query."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import DatabaseError, connection, transaction
+
+from agents.definitions import change_agent, create_agent, version_by_id
+from agents.environments import create_environment, default_environment
+from agents.models import Agent
+from config.faults import Conflict, Forbidden, InvalidFields, NotFound
+from sessions_app.models import Session
+from sessions_app.sessions import get_or_create_session
+from tenants.access import Principal, principal_of_user
+from tenants.ids import uuid7
+from tenants.models import User, Workspace
+from tests.conftest import add_member
+from tools_app import filter_tools_by_policy, load_agent_tools, load_tool_policy, save_tool_policy
+from tools_app.layers import ORDER
+from tools_app.models import PolicyRevision, ToolPolicy
+from tools_app.places import Place, find_place, place_of_agent
+from tools_app.policies import change_policy, history_of, revert_policy, save_policy
+from tools_app.policy import Decision, Layer
+from tools_app.selection import effective_policy
+
+
+@pytest.fixture
+def agent(workspace: Workspace, owner: User) -> Agent:
+    fields = {"name": "Tester", "provider": "demo", "model": "demo"}
+    return create_agent(workspace_id=workspace.pk, fields=fields, created_by=owner)
+
+
+@pytest.fixture
+def session(agent: Agent) -> Session:
+    return get_or_create_session(agent=agent)[0]
+
+
+@pytest.fixture
+def place(agent: Agent) -> Place:
+    return place_of_agent(agent.pk)
+
+
+@pytest.fixture
+def admin(owner: User, workspace: Workspace) -> Principal:
+    return principal_of_user(owner, workspace.pk)
+
+
+def builder(workspace: Workspace) -> Principal:
+    return principal_of_user(add_member(workspace, "builder"), workspace.pk)
+
+
+def test_an_agent_without_rules_has_the_profile_coding(agent):
+    assert load_tool_policy(agent.pk) == Layer(name="agent", profile="coding")
+    assert not ToolPolicy.objects.exists()
+
+
+def test_a_saved_policy_is_loaded_as_it_was_saved(agent, owner):
+    said = Layer(
+        name="agent",
+        profile="minimal",
+        allowed=("read",),
+        denied=("group:web", "exec(rm *)"),
+        asked=("write",),
+        max_tool_calls_per_turn=3,
+    )
+
+    save_tool_policy(agent.pk, said, owner)
+
+    assert load_tool_policy(agent.pk) == said
+    assert set(filter_tools_by_policy(load_agent_tools(agent.pk), said)) == {"read"}
+
+
+def test_the_policy_of_nobodys_agent_is_not_found(db):
+    with pytest.raises(NotFound):
+        load_tool_policy(uuid7())
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"allowed_tools": ["raed"]}, "allowed_tools: No tool is named raed"),
+        ({"denied_tools": ["exce(rm *)"]}, "denied_tools: No tool is named exce"),
+        ({"ask_tools": ["group:wbe"]}, "ask_tools: No tool is named group:wbe"),
+        ({"allowed_tools": ["mcp:github:search"]}, "No tool is named mcp:github:search"),
+        ({"allowed_tools": ["exec(git"]}, "No tool is named exec"),
+        ({"allowed_tools": [" "]}, "allowed_tools.0"),
+        ({"allowed_tools": ["re\x00ad"]}, "NUL"),
+        ({"allowed_tools": "read"}, "allowed_tools"),
+        ({"profile": "superuser"}, "The profile is one of"),
+        ({"max_tool_calls_per_turn": -1}, "max_tool_calls_per_turn"),
+        ({"max_tool_calls_per_turn": "3"}, "max_tool_calls_per_turn"),
+        ({"alowed_tools": []}, "alowed_tools"),
+    ],
+)
+def test_words_that_make_no_sense_are_refused_at_once(agent, fields, complaint):
+    with pytest.raises(InvalidFields, match=complaint.replace("(", r"\(")):
+        save_tool_policy(agent.pk, fields)
+
+    assert not ToolPolicy.objects.exists()
+
+
+def test_rules_about_servers_that_may_come_are_taken(agent):
+    rules = ["group:mcp", "group:memory", "mcp:github:*", "r*"]
+
+    save_tool_policy(agent.pk, {"allowed_tools": rules, "denied_tools": ["mcp:github:delete"]})
+
+    assert load_tool_policy(agent.pk).allowed == tuple(rules)
+
+
+def test_every_change_is_a_revision_with_its_author(agent, place, owner, admin):
+    save_tool_policy(agent.pk, {"denied_tools": ["exec"]}, owner)
+    change_policy(admin, place, {"denied_tools": ["exec", "write"]})
+    change_policy(admin, place, {"denied_tools": ["exec", "write"]})
+
+    told = [(r.revision, r.author, r.denied_tools) for r in history_of(place)]
+    assert told == [(2, owner.email, ["exec", "write"]), (1, owner.email, ["exec"])]
+
+
+def test_what_was_said_once_can_be_brought_back(place, admin):
+    change_policy(admin, place, {"profile": "minimal", "ask_tools": ["read"]})
+    change_policy(admin, place, {"profile": "full"})
+
+    revert_policy(admin, place, 1)
+
+    newest = history_of(place).first()
+    assert (newest.revision, newest.reverts_to) == (3, 1)
+    assert (newest.profile, newest.ask_tools) == ("minimal", ["read"])
+    assert load_tool_policy(place.subject_id).profile == "minimal"
+    revert_policy(admin, place, 0)
+    assert load_tool_policy(place.subject_id) == Layer(name="agent", profile="coding")
+    with pytest.raises(NotFound, match="no revision 9"):
+        revert_policy(admin, place, 9)
+
+
+def test_a_revision_is_never_changed(place, admin):
+    change_policy(admin, place, {"profile": "full"})
+
+    with pytest.raises(DatabaseError, match="immutable"), transaction.atomic():
+        PolicyRevision.objects.update(profile="minimal")
+
+
+def test_a_change_on_top_of_an_older_revision_is_refused(place, admin):
+    change_policy(admin, place, {"profile": "full"}, expected_revision=0)
+
+    with pytest.raises(Conflict, match="Revision 1 is newer than revision 0"):
+        change_policy(admin, place, {"profile": "minimal"}, expected_revision=0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_changes_at_the_same_moment_all_become_revisions(place):
+    def change(number: int) -> None:
+        try:
+            save_policy(place, {"max_tool_calls_per_turn": number})
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        list(pool.map(change, range(18)))
+
+    numbers = [r.revision for r in history_of(place)]
+    assert numbers == list(range(18, 0, -1))
+    newest = history_of(place).first().max_tool_calls_per_turn
+    assert load_tool_policy(place.subject_id).max_tool_calls_per_turn == newest
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"allowed_tools": ["exec"]}),
+        ({}, {"allowed_tools": ["group:exec", "read"]}),
+        ({}, {"allowed_tools": ["*"]}),
+        ({}, {"allowed_tools": ["exec(git status*)"]}),
+        ({"allowed_tools": ["exec(git status*)"]}, {"allowed_tools": ["exec(git *)"]}),
+        ({"allowed_tools": ["exec"], "ask_tools": ["exec"]}, {"allowed_tools": ["exec"]}),
+        (
+            {"allowed_tools": ["exec(git *)"], "denied_tools": ["exec(git push*)"]},
+            {"allowed_tools": ["exec(git *)"]},
+        ),
+        (
+            {"profile": "minimal", "allowed_tools": ["exec(git *)"]},
+            {"profile": "coding", "allowed_tools": ["exec(git *)"]},
+        ),
+    ],
+)
+def test_only_an_admin_lets_commands_run_without_asking(place, admin, workspace, before, after):
+    change_policy(admin, place, before)
+
+    with pytest.raises(Forbidden, match="the right to admin: exec"):
+        change_policy(builder(workspace), place, after)
+
+    change_policy(admin, place, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"denied_tools": ["exec"], "ask_tools": ["write"]}),
+        ({"denied_tools": ["exec"]}, {}),
+        ({"profile": "minimal"}, {"profile": "full"}),
+        ({}, {"allowed_tools": ["read", "group:web"]}),
+        ({"allowed_tools": ["exec"]}, {"allowed_tools": ["exec"], "denied_tools": ["write"]}),
+        ({"allowed_tools": ["exec"]}, {}),
+    ],
+)
+def test_a_builder_changes_the_rest(place, admin, workspace, before, after):
+    change_policy(admin, place, before)
+
+    assert change_policy(builder(workspace), place, after).revision == 2
+
+
+def test_an_environments_question_is_lifted_by_an_admin_only(workspace, admin):
+    environment = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
+    place = find_place(workspace.pk, "environment", environment.pk)
+    person = builder(workspace)
+    change_policy(person, place, {"ask_tools": ["exec", "write"]})
+
+    change_policy(person, place, {"ask_tools": ["exec"]})
+    with pytest.raises(Forbidden):
+        change_policy(person, place, {})
+    change_policy(admin, place, {})
+
+
+def test_a_place_is_looked_for_in_its_own_workspace(agent, foreign_workspace):
+    with pytest.raises(NotFound):
+        find_place(foreign_workspace.pk, "agent", agent.pk)
+
+
+def test_nobody_changes_a_policy_of_another_workspace(place, stranger, foreign_workspace):
+    with pytest.raises(NotFound):
+        change_policy(principal_of_user(stranger, foreign_workspace.pk), place, {})
+
+
+def test_all_layers_of_a_run_are_read_in_one_query(session, workspace, django_assert_num_queries):
+    environment = default_environment(workspace.pk)
+    subjects = [workspace.pk, session.agent_id, environment.pk, session.pk, session.pk]
+    for layer, subject in zip(ORDER, subjects, strict=True):
+        place = find_place(workspace.pk, layer, subject)
+        save_policy(place, {"ask_tools": ["read"], "profile": "full"})
+    save_policy(place_of_agent(uuid_of_other_agent(workspace)), {"denied_tools": ["read"]})
+
+    version = version_by_id(session.agent_version_id)
+    with django_assert_num_queries(0):  # beside the one statement, which goes around the ORM
+        layers = effective_policy(version, session.pk).layers
+
+    assert tuple(one.name for one in layers) == ORDER
+    assert all(one.asked == ("read",) for one in layers)
+
+
+def uuid_of_other_agent(workspace):
+    return create_agent(workspace_id=workspace.pk, fields={"name": "Other"}).pk
+
+
+def test_the_environment_of_the_session_counts_before_that_of_its_version(agent, workspace):
+    own = create_environment(workspace_id=workspace.pk, fields={"name": "own"})
+    other = create_environment(workspace_id=workspace.pk, fields={"name": "other"})
+    change_agent(agent, {"environment": "own"})
+    save_policy(find_place(workspace.pk, "environment", own.pk), {"denied_tools": ["read"]})
+    save_policy(find_place(workspace.pk, "environment", other.pk), {"denied_tools": ["write"]})
+    agent.refresh_from_db()
+    moved, _ = get_or_create_session(agent=agent, environment=other)
+    usual, _ = get_or_create_session(agent=agent)
+
+    assert effective_policy(agent.current)["read"].decision == "deny"
+    assert effective_policy(agent.current, usual.pk)["read"].decision == "deny"
+    assert effective_policy(agent.current, moved.pk)["read"].decision == "allow"
+    assert effective_policy(agent.current, moved.pk)["write"] == Decision(
+        decision="deny", decided_by="environment: denied write"
+    )
+
+
+def test_a_child_is_bound_by_everything_that_binds_its_parent(session, workspace):
+    other = create_agent(workspace_id=workspace.pk, fields={"name": "Helper"})
+    child, _ = get_or_create_session(agent=other, parent=session)
+    grandchild, _ = get_or_create_session(agent=other, parent=child)
+    save_tool_policy(other.pk, {"profile": "full", "allowed_tools": ["exec(*)"]})
+    save_policy(
+        find_place(workspace.pk, "session", session.pk),
+        {"denied_tools": ["write"], "max_tool_calls_per_turn": 2},
+    )
+
+    policy = effective_policy(other.current, grandchild.pk)
+
+    assert effective_policy(other.current)["exec"].decision == "allow"
+    assert policy["exec"].decision == "ask"
+    assert policy["write"].decided_by.startswith("subagent: parent, subagent: parent, session:")
+    assert policy.max_tool_calls == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_erasing_a_workspace_takes_its_policies(workspace, place, admin):
+    change_policy(admin, place, {"profile": "full"})
+
+    workspace.delete()
+
+    assert not PolicyRevision.objects.exists()
+    assert not ToolPolicy.objects.exists()

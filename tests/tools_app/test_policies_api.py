@@ -1,0 +1,262 @@
+"""REST: policies of every layer, their past, explanations, and the tools that follow from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from agents.definitions import create_agent
+from agents.environments import default_environment
+from agents.models import Agent
+from sessions_app.models import Session
+from sessions_app.sessions import get_or_create_session
+from tenants.models import Workspace
+from tests.conftest import add_member, key_client
+from tools_app.api.serializers import PolicyWordsSerializer
+from tools_app.policy_input import PolicyInput
+from tools_app.registry import registry
+
+WORDS: dict[str, Any] = {
+    "profile": None,
+    "allowed_tools": [],
+    "denied_tools": [],
+    "ask_tools": [],
+    "max_tool_calls_per_turn": None,
+}
+
+
+@pytest.fixture
+def agent(workspace: Workspace) -> Agent:
+    return create_agent(workspace_id=workspace.pk, fields={"name": "Scout", "provider": "demo"})
+
+
+@pytest.fixture
+def session(agent: Agent) -> Session:
+    return get_or_create_session(agent=agent)[0]
+
+
+@pytest.fixture
+def at(agent: Agent, session: Session, workspace: Workspace) -> dict[str, str]:
+    """Where each layer's policy is."""
+    environment = default_environment(workspace.pk)
+    return {
+        "workspace": "/api/v1/workspace/policy/",
+        "agent": f"/api/v1/agents/{agent.pk}/policy/",
+        "environment": f"/api/v1/environments/{environment.pk}/policy/",
+        "session": f"/api/v1/sessions/{session.pk}/policy/",
+    }
+
+
+@pytest.fixture
+def builder_browser(workspace: Workspace) -> APIClient:
+    client = APIClient()
+    client.force_login(add_member(workspace, "builder"))
+    return client
+
+
+def put(api: APIClient, path: str, **words: Any) -> Any:
+    return api.put(path, words, format="json")
+
+
+def simulate(api: APIClient, agent: Agent, tool: str, **input: Any) -> dict[str, Any]:
+    path = f"/api/v1/agents/{agent.pk}/policy/explain/"
+    return api.post(path, {"tool": tool, "input": input}, format="json").json()
+
+
+LAYERS = pytest.mark.parametrize("layer", ["workspace", "agent", "environment", "session"])
+
+
+def test_the_described_shape_is_the_judged_one():
+    assert set(PolicyWordsSerializer().get_fields()) == set(PolicyInput.model_fields)
+
+
+@LAYERS
+def test_each_layer_has_the_same_shape(api, at, layer, owner):
+    unsaid = api.get(at[layer]).json()
+    assert unsaid == WORDS | {
+        "profile": "coding" if layer == "agent" else None,
+        "layer": layer,
+        "revision": 0,
+        "created_by": None,
+        "created_at": None,
+    }
+
+    said = put(api, at[layer], profile="full", denied_tools=["exec"], max_tool_calls_per_turn=4)
+
+    assert said.status_code == 200
+    assert api.get(at[layer]).json() == said.json()
+    assert said.json() | {"created_at": None} == unsaid | {
+        "profile": "full",
+        "denied_tools": ["exec"],
+        "max_tool_calls_per_turn": 4,
+        "revision": 1,
+        "created_by": str(owner.pk),
+    }
+
+
+@LAYERS
+def test_each_layer_has_a_past_that_can_be_brought_back(api, at, layer):
+    put(api, at[layer], denied_tools=["write"])
+    put(api, at[layer], denied_tools=["edit"])
+
+    back = api.post(f"{at[layer]}revert/", {"revision": 1}, format="json").json()
+    history = api.get(f"{at[layer]}history/").json()["results"]
+
+    assert (back["denied_tools"], back["revision"]) == (["write"], 3)
+    assert [(r["revision"], r["denied_tools"], r["reverts_to"]) for r in history] == [
+        (3, ["write"], 1),
+        (2, ["edit"], None),
+        (1, ["write"], None),
+    ]
+    assert all(r["author"].startswith("key ") and r["created_by"] for r in history)
+    assert api.post(f"{at[layer]}revert/", {"revision": 8}, format="json").status_code == 404
+    assert api.post(f"{at[layer]}revert/", {}, format="json").status_code == 400
+
+
+@LAYERS
+def test_each_layer_decides_and_is_named(api, agent, session, at, layer):
+    put(api, at[layer], ask_tools=["read"])
+
+    path = f"/api/v1/sessions/{session.pk}/policy/explain/"
+    told = api.get(path, {"tool": "read"}).json()
+
+    assert (told["decision"], told["layer"], told["rule"]) == ("ask", layer, "asked read")
+    assert {"layer": layer, "decision": "ask", "rule": "asked read"} in told["chain"]
+    of_agent = api.get(f"{at['agent']}explain/", {"tool": "read"}).json()
+    assert of_agent["decision"] == ("allow" if layer == "session" else "ask")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"allowed_tools": ["raed"]}, "allowed_tools"),
+        ({"profile": "superuser"}, "profile"),
+        ({"max_tool_calls_per_turn": "many"}, "max_tool_calls_per_turn"),
+        ({"denied": ["exec"]}, "denied"),
+    ],
+)
+def test_a_wrong_word_is_named(api, at, body, field):
+    answer = put(api, at["agent"], **body)
+
+    assert answer.status_code == 400
+    assert answer["Content-Type"] == "application/problem+json"
+    assert field in {error["field"] for error in answer.json()["errors"]}
+    assert api.get(at["agent"]).json()["revision"] == 0
+
+
+def test_an_unknown_tool_in_an_allow_list_is_told_at_once(api, at):
+    answer = put(api, at["agent"], allowed_tools=["read", "fly_to_the_moon"])
+
+    assert answer.status_code == 400
+    assert "fly_to_the_moon" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", ["[]", "3", "{", '{"expected_revision": "x"}'])
+def test_a_body_that_is_none_is_a_problem(api, at, body):
+    answer = api.put(at["agent"], body, content_type="application/json")
+
+    assert answer.status_code == 400
+
+
+def test_a_change_on_top_of_an_older_revision_is_a_conflict(api, at):
+    put(api, at["agent"], profile="full", expected_revision=0)
+
+    assert put(api, at["agent"], profile="minimal", expected_revision=0).status_code == 409
+
+
+def test_the_workspaces_ceiling_is_for_admins(api, at, builder_browser):
+    assert put(builder_browser, at["workspace"], denied_tools=["exec"]).status_code == 403
+    assert put(api, at["workspace"], denied_tools=["exec"]).status_code == 200
+    assert builder_browser.get(at["workspace"]).json()["denied_tools"] == ["exec"]
+
+
+def test_builders_narrow_and_admins_free_commands(api, at, builder_browser):
+    assert put(builder_browser, at["agent"], denied_tools=["write"]).status_code == 200
+
+    refused = put(builder_browser, at["agent"], allowed_tools=["exec"])
+
+    assert refused.status_code == 403
+    assert "exec" in refused.json()["detail"]
+    assert put(api, at["agent"], allowed_tools=["exec"]).status_code == 200
+    assert put(builder_browser, at["agent"]).status_code == 200
+    back = builder_browser.post(f"{at['agent']}revert/", {"revision": 2}, format="json")
+    assert back.status_code == 403
+
+
+def test_a_run_key_narrows_its_session_and_nothing_else(workspace, at):
+    runner = key_client(workspace, "run")
+
+    assert put(runner, at["session"], denied_tools=["exec"]).status_code == 200
+    assert put(runner, at["agent"], denied_tools=["exec"]).status_code == 403
+    assert put(runner, at["environment"], denied_tools=["exec"]).status_code == 403
+    assert put(runner, at["session"]).status_code == 403, "to lift it again takes a builder"
+
+
+def test_a_session_cannot_widen_what_its_agent_may(api, at, session):
+    put(api, at["agent"], profile="minimal", ask_tools=["read"])
+    put(api, at["session"], profile="full", allowed_tools=["*"])
+
+    everything = api.get(f"{at['session']}explain/").json()["results"]
+
+    decisions = {one["tool"]: one["decision"] for one in everything}
+    assert set(decisions) == set(registry)
+    assert (decisions["read"], decisions["write"], decisions["exec"]) == ("ask", "deny", "deny")
+
+
+def test_a_reader_looks_and_simulates_but_changes_nothing(workspace, at, agent):
+    reader = key_client(workspace, "read")
+
+    assert reader.get(at["agent"]).status_code == 200
+    assert reader.get(f"{at['agent']}history/").status_code == 200
+    assert simulate(reader, agent, "read")["decision"] == "allow"
+    assert put(reader, at["agent"]).status_code == 403
+
+
+def test_a_call_is_simulated_with_its_arguments(api, at, agent):
+    put(api, at["agent"], allowed_tools=["exec(git status*)"], denied_tools=["exec(rm *)"])
+
+    free = simulate(api, agent, "exec", command="git status --short")
+    asks = simulate(api, agent, "exec", command="git push")
+    denied = simulate(api, agent, "exec", command="git status; rm -rf x")
+
+    assert (free["decision"], free["rule"]) == ("allow", "allowed exec(git status*)")
+    assert (asks["decision"], asks["rule"]) == ("ask", "outside exec(git status*)")
+    assert (denied["decision"], denied["decided_by"]) == ("deny", "agent: denied exec(rm *)")
+    assert simulate(api, agent, "nope") == {
+        "tool": "nope",
+        "decision": "deny",
+        "layer": "default",
+        "rule": "no tool has this name",
+        "decided_by": "no tool has this name",
+        "chain": [],
+    }
+
+
+def test_an_agents_tools_are_those_it_is_not_denied(api, at, agent):
+    put(api, at["agent"], profile="coding", denied_tools=["group:web"], ask_tools=["write"])
+
+    found = api.get(f"/api/v1/agents/{agent.pk}/tools/").json()["results"]
+
+    tools = {one["name"]: one for one in found}
+    assert "web_fetch" not in tools
+    assert (tools["write"]["decision"], tools["write"]["decided_by"]) == (
+        "ask",
+        "agent: asked write",
+    )
+    assert tools["exec"]["decision"] == "ask"
+    assert tools["read"]["input_schema"]["required"] == ["path"]
+
+
+def test_all_known_tools_say_what_they_do(api):
+    tools = {one["name"]: one for one in api.get("/api/v1/tools/").json()["results"]}
+
+    assert set(tools) == set(registry)
+    facts = ("category", "ownership", "permission", "effects", "read_only", "idempotent")
+    assert [tools["exec"][fact] for fact in facts] == [
+        *("exec", "managed", "always_ask", ["commands", "files"], False, False)
+    ]
+    assert [tools["read"][fact] for fact in facts] == [
+        *("filesystem", "managed", "always_allow", [], True, True)
+    ]

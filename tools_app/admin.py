@@ -1,0 +1,41 @@
+"""Staff's view of tool policies and custom tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from tenants.admin_base import ReadOnlyAdmin
+from tools_app.models import CustomTool, PolicyRevision, ToolPolicy
+
+
+@admin.register(ToolPolicy)
+class ToolPolicyAdmin(ReadOnlyAdmin):
+    """To look at: a change here would leave no revision."""
+
+    list_display = ["layer", "subject_id", "workspace", "profile", "revision", "created_at"]
+    list_filter = ["layer", "profile"]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "=subject_id", "workspace__name"]
+
+
+@admin.register(PolicyRevision)
+class PolicyRevisionAdmin(ReadOnlyAdmin):
+    list_display = ["policy_id", "revision", "workspace", "author", "reverts_to", "created_at"]
+    list_filter = ["policy__layer"]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "=policy__id", "author", "workspace__name"]
+
+
+@admin.register(CustomTool)
+class CustomToolAdmin(ReadOnlyAdmin):
+    list_display = ["name", "workspace", "permission", "timeout_seconds", "created_by"]
+    list_filter = ["permission"]
+    list_select_related = ["workspace", "created_by"]
+    search_fields = ["=id", "name", "workspace__name"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """A tool that misleads agents can be taken away."""
+        return bool(request.user.has_perm("tools_app.delete_customtool"))

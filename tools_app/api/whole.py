@@ -1,0 +1,25 @@
+"""Lists that are whole on their first page, in the shape of all lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import inline_serializer
+from rest_framework import serializers
+from rest_framework.response import Response
+
+
+def page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
+    """How the document describes such a list."""
+    return inline_serializer(
+        f"Whole{shape.__name__.removesuffix('Serializer')}Page",
+        {
+            "results": shape(many=True),
+            "next": serializers.URLField(allow_null=True),
+            "previous": serializers.URLField(allow_null=True),
+        },
+    )
+
+
+def whole_page(results: Any) -> Response:
+    return Response({"results": results, "next": None, "previous": None})

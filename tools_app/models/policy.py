@@ -1,0 +1,84 @@
+"""What one party says about tools, and everything it ever said."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from tenants.ids import uuid7
+from tenants.models import OwnedModel
+
+RULE_LENGTH = 150
+
+
+def rules() -> ArrayField:
+    return ArrayField(models.CharField(max_length=RULE_LENGTH), default=list, blank=True)
+
+
+class PolicyFields(models.Model):
+    """The words of a policy. An empty one says nothing."""
+
+    profile = models.CharField(max_length=20, null=True, blank=True)
+    allowed_tools = rules()
+    denied_tools = rules()
+    ask_tools = rules()
+    max_tool_calls_per_turn = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class ToolPolicy(PolicyFields, OwnedModel):
+    """The newest word of one layer. Its number is that of the newest revision."""
+
+    class Layer(models.TextChoices):
+        WORKSPACE = "workspace"
+        AGENT = "agent"
+        ENVIRONMENT = "environment"
+        SESSION = "session"
+        SUBAGENT = "subagent"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    layer = models.CharField(max_length=11, choices=Layer)
+    #: The workspace, agent, environment or session that it binds. Not a foreign key: sessions lie
+    #: to the right, and what a deleted environment was bound to can still be read.
+    subject_id = models.UUIDField()
+    revision = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        db_table = "agent_tool_policies"
+        verbose_name_plural = "tool policies"
+        ordering = ["-created_at"]
+        constraints = [
+            # The subject first: a run asks for all layers of its subjects at once.
+            models.UniqueConstraint(
+                fields=["subject_id", "layer"], name="policy_is_one_per_layer_and_subject"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"policy of {self.layer} {self.subject_id}"
+
+
+class PolicyRevision(PolicyFields, OwnedModel):
+    """What a policy said from some moment on, and who said it. The database refuses a change."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    policy = models.ForeignKey(ToolPolicy, on_delete=models.CASCADE, related_name="revisions")
+    revision = models.PositiveIntegerField()
+    #: The person's address or the key's name at that time.
+    author = models.CharField(max_length=254, blank=True)
+    #: The revision that was brought back, if this is a revert.
+    reverts_to = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        db_table = "agent_tool_policy_revisions"
+        ordering = ["-revision"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["policy", "revision"], name="revision_is_unique_in_its_policy"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"revision {self.revision} of {self.policy_id}"
