@@ -92,11 +92,6 @@ OWNED: dict[str, Make] = {
     "/api/v1/runs/<pk>/cancel/": ids(pk="sessions_app.Run"),
     "/api/v1/runs/<pk>/retry/": ids(pk="sessions_app.Run"),
     "/api/v1/tools/executions/<pk>/": ids(pk="sessions_app.ToolExecution"),
-    "/chat/<session_id>/": A_SESSION,
-    "/chat/<session_id>/stop/": A_SESSION,
-    "/chat/<session_id>/answer/": A_SESSION,
-    "/chat/<session_id>/retry/": A_SESSION,
-    "/chat/<session_id>/withdraw/": A_SESSION,
 }
 
 IN_WORKSPACE: dict[str, str] = {
@@ -134,7 +129,6 @@ IN_WORKSPACE: dict[str, str] = {
     "/settings/keys/new/": "issues a key of the acting workspace",
     "/settings/account/": "the person's own account",
     "/chat/": "agents and sessions of the acting workspace; the form names one of its agents",
-    "/sessions/": "sessions of the acting workspace",
     "/settings/providers/": "providers, with what the acting workspace has for them",
     "/settings/providers/<name>/": "the acting workspace's key; the path names a provider",
     "/settings/providers/<name>/test/": "the acting workspace's key; the path names a provider",
