@@ -128,7 +128,6 @@ IN_WORKSPACE: dict[str, str] = {
     "/settings/keys/": "keys of the acting workspace",
     "/settings/keys/new/": "issues a key of the acting workspace",
     "/settings/account/": "the person's own account",
-    "/chat/": "agents and sessions of the acting workspace; the form names one of its agents",
     "/settings/providers/": "providers, with what the acting workspace has for them",
     "/settings/providers/<name>/": "the acting workspace's key; the path names a provider",
     "/settings/providers/<name>/test/": "the acting workspace's key; the path names a provider",

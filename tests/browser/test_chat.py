@@ -98,7 +98,10 @@ def test_two_windows_see_the_same(open_window: OpenChat):
 
 
 def test_a_connection_cut_again_and_again_ends_with_the_same_text(open_window: OpenChat):
-    page = begin(open_window(), "count to 400")
+    page = open_window()
+    sockets: list[object] = []
+    page.on("websocket", lambda socket: sockets.append(socket))
+    begin(page, "count to 400")
     expect(answers(page)).to_contain_text("10 11")
     for _ in range(6):
         page.context.set_offline(True)
@@ -109,6 +112,7 @@ def test_a_connection_cut_again_and_again_ends_with_the_same_text(open_window: O
     expect(answers(page)).to_have_text(counted(400))
     expect(answers(page)).to_have_count(1)
     rests(page)
+    assert len(sockets) > 6
 
 
 def test_what_is_sent_without_a_connection_arrives_once(open_window: OpenChat):
