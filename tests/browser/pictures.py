@@ -11,5 +11,5 @@ from pathlib import Path
 import pytest
 
 if __name__ == "__main__":
-    gallery = Path(__file__).with_name("gallery.py")
-    sys.exit(pytest.main([str(gallery), "-p", "no:cacheprovider", *sys.argv[1:]]))
+    galleries = map(str, sorted(Path(__file__).parent.glob("*gallery.py")))
+    sys.exit(pytest.main([*galleries, "-p", "no:cacheprovider", *sys.argv[1:]]))

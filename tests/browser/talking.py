@@ -88,14 +88,14 @@ def begin(page: Page, text: str, agent: str = "Coder") -> Page:
     """Say the first thing to an agent."""
     page.get_by_role("radio", name=agent).check(force=True)
     page.get_by_role("textbox", name="Message").fill(text)
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(page).to_have_url(re.compile(r"/chat/[0-9a-f-]{36}/"))
     return page
 
 
 def say(page: Page, text: str) -> None:
     page.get_by_role("textbox", name=re.compile("^Message")).fill(text)
-    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Send", exact=True).click()
 
 
 def answers(page: Page) -> Locator:

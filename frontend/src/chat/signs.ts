@@ -78,5 +78,5 @@ export class Signs {
 }
 
 function words(): string {
-  return navigator.onLine ? "Reconnecting…" : "Offline. It goes on when you are back.";
+  return navigator.onLine ? "Connecting…" : "Offline. It goes on when you are back.";
 }

@@ -152,8 +152,8 @@ export class Talk {
     if (action.type === "frame" && action.frame.seq === this.state.seq) {
       this.frames.push(action.frame);
     }
-    if (this.state.waiting.length && this.state.waiting !== before.waiting) this.askQueue();
-    if (this.state.status !== before.status && this.state.waiting.length) this.askQueue();
+    // The server's own word about the queue is no reason to ask again.
+    if (action.type !== "queue" && turnsQueue(before, this.state)) this.askQueue();
     if (this.state.lacks && !before.lacks) this.link.resync();
     this.options.onChange();
   }
@@ -179,6 +179,12 @@ export class Talk {
   private queued(runId: string): string {
     return `${this.options.opening.api}queue/${runId}/`;
   }
+}
+
+/** Whether somebody waits and the server may see it otherwise than this page does. */
+function turnsQueue(before: State, now: State): boolean {
+  const moved = now.waiting !== before.waiting || now.status !== before.status;
+  return now.waiting.length > 0 && moved;
 }
 
 function socketUrl(sessionId: string, after: number): string {

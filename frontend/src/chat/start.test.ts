@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { start } from "./start.ts";
+
+let root: HTMLElement;
+let area: HTMLTextAreaElement;
+let cleanUp: () => void;
+let submitted: number;
+
+beforeEach(() => {
+  vi.stubGlobal("matchMedia", () => ({ matches: false }));
+  submitted = 0;
+  document.body.innerHTML = `<div>
+    <input type="radio" name="agent" data-name="Coder" form="composer">
+    <form id="composer"><textarea name="text"></textarea><button data-send>Send</button></form></div>`;
+  root = document.querySelector("div")!;
+  area = document.querySelector("textarea")!;
+  document.querySelector("form")!.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submitted += 1;
+  });
+  cleanUp = start(root);
+});
+afterEach(() => {
+  cleanUp();
+  vi.unstubAllGlobals();
+});
+
+function press(init: KeyboardEventInit = {}): void {
+  area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, ...init }));
+}
+
+test("the composer names the agent that is chosen", () => {
+  document.querySelector<HTMLInputElement>("input")!.click();
+
+  expect(area.placeholder).toBe("Message Coder");
+});
+
+test("Enter sends what is written, and only that", () => {
+  press();
+  area.value = "hello";
+  area.dispatchEvent(new Event("input"));
+  press({ shiftKey: true });
+  expect(submitted).toBe(0);
+  press();
+
+  expect(submitted).toBe(1);
+});
+
+test("the button is there when there is something to send", () => {
+  const button = document.querySelector<HTMLButtonElement>("[data-send]")!;
+  expect(button.disabled).toBe(true);
+  area.value = "hello";
+  area.dispatchEvent(new Event("input"));
+
+  expect(button.disabled).toBe(false);
+});
+
+test("a page on which nothing can be said is left alone", () => {
+  expect(start(document.createElement("div"))()).toBeUndefined();
+});

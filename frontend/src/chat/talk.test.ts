@@ -1,0 +1,172 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Opening } from "./opening.ts";
+import type { Rest } from "./rest.ts";
+import { answer, delta, message, start } from "./samples/frames.ts";
+import { FakeSocket } from "./samples/socket.ts";
+import { shown } from "./shown.ts";
+import { Talk } from "./talk.ts";
+
+const OPENING: Opening = {
+  session_id: "s1",
+  agent: "Coder",
+  status: "idle",
+  title: "",
+  first_seq: 1,
+  last_seq: 0,
+  tokens: 0,
+  frames: [],
+  queue: [],
+  tools: {},
+  may_run: true,
+  api: "/api/v1/sessions/s1/",
+  runs: "/api/v1/runs/",
+};
+let talk: Talk;
+let asked: string[];
+let answers: Record<string, unknown>;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  vi.stubGlobal("WebSocket", FakeSocket);
+  FakeSocket.made = [];
+  localStorage.clear();
+  asked = [];
+  answers = {};
+  const call = (verb: string) => async (path: string) => {
+    asked.push(`${verb} ${path}`);
+    return answers[path] ?? { results: [] };
+  };
+  const rest = {
+    get: call("GET"),
+    post: call("POST"),
+    patch: call("PATCH"),
+    remove: call("DELETE"),
+  } as unknown as Rest;
+  talk = new Talk({
+    opening: OPENING,
+    rest,
+    store: localStorage,
+    onChange: () => undefined,
+    onLink: () => undefined,
+  });
+  FakeSocket.last.open();
+});
+afterEach(() => {
+  talk.close();
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+const say = (...frames: object[]): void => frames.forEach((frame) => FakeSocket.last.say(frame));
+const texts = (): string[] =>
+  shown(talk.state).map((item) => ("text" in item ? item.text : item.kind));
+
+test("it connects after the last event of the page", () => {
+  expect(FakeSocket.last.url).toMatch(/\/ws\/sessions\/s1\/\?after=0$/);
+});
+
+test("a gap makes it connect again from what it has, and go on", () => {
+  say(message(1, "hi"), start(2), delta("e3", 0, "One"), delta("e3", 9, "three"));
+  expect(FakeSocket.made).toHaveLength(2);
+  expect(FakeSocket.last.url).toMatch(/after=2$/);
+  FakeSocket.last.open();
+  say(delta("e3", 0, "One, two, three"));
+
+  expect(texts()).toEqual(["hi", "One, two, three"]);
+  expect(FakeSocket.made).toHaveLength(2);
+});
+
+test("a socket cut twenty times tells the same story", () => {
+  const whole = Array.from({ length: 20 }, (_, nth) => `word${nth} `).join("");
+  say(message(1, "hi"), start(2));
+  for (let cut = 0; cut < 20; cut += 1) {
+    say(delta("e3", 0, whole.slice(0, (cut + 1) * 5)));
+    FakeSocket.last.break();
+    vi.advanceTimersByTime(1_000);
+    FakeSocket.last.open();
+  }
+  say(answer(3, whole));
+
+  expect(texts()).toEqual(["hi", whole]);
+});
+
+test("a message is sent with an id and acknowledged", () => {
+  talk.send("hello", "followup");
+  const [sent] = FakeSocket.last.sent;
+  expect(sent).toMatchObject({ type: "user.message", payload: { text: "hello" } });
+  say({ type: "ack", id: sent!["id"], seq: 1, run_id: "r" }, message(1, "hello"));
+
+  expect(texts()).toEqual(["hello"]);
+  expect(talk.state.outbox).toEqual([]);
+});
+
+test("a refused message keeps its words and the reason", () => {
+  talk.send("hello", "followup");
+  const id = FakeSocket.last.sent[0]!["id"];
+  say({ type: "error", id, code: "session_ended", error: "The session has ended." });
+
+  expect(shown(talk.state)[0]).toMatchObject({
+    text: "hello",
+    receipt: "failed",
+    reason: "The session has ended.",
+  });
+});
+
+test("the queue is asked for once after several messages came", async () => {
+  answers["/api/v1/sessions/s1/queue/"] = {
+    results: [{ run_id: "run-2", text: "b", message_seqs: [3] }],
+  };
+  say(message(1, "a"), start(2), message(3, "b"), message(4, "c"));
+  await vi.advanceTimersByTimeAsync(500);
+
+  expect(asked.filter((one) => one.endsWith("/queue/"))).toHaveLength(1);
+  expect(talk.state.waiting.map((item) => item.runId)).toEqual(["run-2"]);
+  expect(texts()).toEqual(["a", "c"]);
+});
+
+test("a stop resolves with its acknowledgement and rejects with the reason", async () => {
+  const stopped = talk.stop();
+  say({ type: "ack", id: FakeSocket.last.sent[0]!["id"], seq: 1, run_id: null });
+  await expect(stopped).resolves.toBeUndefined();
+
+  const answered = talk.answer("c1", "allow", "", { command: "ls" });
+  const sent = FakeSocket.last.sent[1]!;
+  expect(sent["payload"]).toEqual({
+    tool_use_id: "c1",
+    decision: "allow",
+    note: "",
+    input: { command: "ls" },
+  });
+  say({ type: "error", id: sent["id"], code: "nothing_to_answer", error: "Too late." });
+  await expect(answered).rejects.toThrow("Too late.");
+});
+
+test("without a socket, or without an answer, a stop goes over REST", async () => {
+  const silent = talk.stop();
+  await vi.advanceTimersByTimeAsync(8_000);
+  await silent;
+  FakeSocket.last.break();
+  await talk.stop();
+
+  expect(asked.filter((one) => one.startsWith("POST"))).toEqual([
+    "POST /api/v1/sessions/s1/events/",
+    "POST /api/v1/sessions/s1/events/",
+  ]);
+});
+
+test("send now takes a message out of the queue and lets it join", async () => {
+  await talk.sendNow("run-2", "b");
+
+  expect(asked).toContain("DELETE /api/v1/sessions/s1/queue/run-2/");
+  expect(FakeSocket.last.sent[0]).toMatchObject({ payload: { text: "b" }, on_busy: "steer" });
+});
+
+test("a whole result and a retry are asked for where they are", async () => {
+  answers["/api/v1/sessions/s1/events/?after=41&limit=1"] = {
+    results: [{ payload: { output: "all of it" } }],
+  };
+  expect(await talk.wholeOutput(42)).toBe("all of it");
+  await talk.retry("run-1");
+
+  expect(asked).toContain("POST /api/v1/runs/run-1/retry/");
+});
