@@ -109,7 +109,7 @@ def redact(entry: MemoryEntry, *, by: UUID | None, number: int | None = None) ->
         if not row.versions.filter(number=number).exists():
             raise NotFound(f"There is no version {number}.")
         versions = versions.filter(number=number)
-    touches_newest = versions.filter(pk=row.current_id).exists()
+    touches_newest = row.current_id in set(versions.values_list("pk", flat=True))
     versions.update(content="", hash="", redacted_at=Now(), redacted_by_id=by)
     if not touches_newest:
         return row

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from memory.embedders import DEFAULT, Embedder, WordLlamaEmbedder, embedder_named
+from memory.embedders import DEFAULT, Embedder, Vector, WordLlamaEmbedder, embedder_named
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
 
 
@@ -30,9 +30,15 @@ def is_local(embedder: Embedder) -> bool:
     return isinstance(embedder, WordLlamaEmbedder)
 
 
-def add_vectors(chunks: Sequence[MemoryChunk], embedder: Embedder) -> int:
-    """Embed these chunks. A vector that somebody else stored meanwhile stays."""
-    vectors = embedder.embed([text_of(chunk) for chunk in chunks])
+def add_vectors(
+    chunks: Sequence[MemoryChunk],
+    embedder: Embedder,
+    *,
+    vectors: Sequence[Vector] | None = None,
+) -> int:
+    """Store the vectors of these chunks. One that somebody else stored meanwhile stays."""
+    if vectors is None:
+        vectors = embedder.embed([chunk.text for chunk in chunks])
     made = [
         MemoryVector(
             chunk_id=chunk.pk,
@@ -47,11 +53,6 @@ def add_vectors(chunks: Sequence[MemoryChunk], embedder: Embedder) -> int:
     ]
     MemoryVector.objects.bulk_create(made, batch_size=500, ignore_conflicts=True)
     return len(made)
-
-
-def text_of(chunk: MemoryChunk) -> str:
-    """What is embedded."""
-    return chunk.text
 
 
 def hold_choice(workspace_id: UUID, *, alone: bool = False) -> None:

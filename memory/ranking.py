@@ -30,8 +30,8 @@ SCAN_TUPLES = 60_000
 class Weights:
     """How much each part of a score counts."""
 
-    text: float = 0.6
-    meaning: float = 0.4
+    text: float = 0.5
+    meaning: float = 0.5
     #: Of the mean score of the chunks before and after.
     neighbours: float = 0.2
     #: When the query names who speaks in the chunk.
@@ -81,10 +81,10 @@ def rank(
     meant = f"[{','.join(map(str, vector))}]" if vector is not None else None
     small = words.chunks <= exact_up_to
     pool, params = _all_of(reader) if small else _best_of(reader, words, meant, model, vector)
-    given = {
+    given: dict[str, Any] = {
         "lexemes": words.lexemes,
         "rarities": list(words.by_lexeme.values()),
-        "ranks": [weights.beside, 0.1, weights.label, 1.0],
+        "ranks": [float(weights.beside), 0.1, float(weights.label), 1.0],
         "meant": meant,
         "model": model,
         "w_text": weights.text,
@@ -129,10 +129,12 @@ def _best_of(
     )
     params |= {"anything": anything, "candidates": CANDIDATES}
     legs = [
-        f"(SELECT c.id FROM memory_memorychunk c WHERE {where}"  # noqa: S608
-        " AND c.tsv @@ %(anything)s::tsquery"
-        " ORDER BY ts_rank(%(ranks)s::float4[], c.tsv, %(anything)s::tsquery) DESC, c.id"
-        " LIMIT %(candidates)s)"
+        (
+            f"(SELECT c.id FROM memory_memorychunk c WHERE {where}"  # noqa: S608
+            " AND c.tsv @@ %(anything)s::tsquery"
+            " ORDER BY ts_rank(%(ranks)s::float4[], c.tsv, %(anything)s::tsquery) DESC, c.id"
+            " LIMIT %(candidates)s)"
+        )
     ]
     if vector is not None:
         size = len(vector)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -54,7 +54,7 @@ class Search:
     """How to search. The defaults were measured; `bench/memory.py` measures others."""
 
     limit: int = 10
-    weights: Weights = Weights()
+    weights: Weights = field(default_factory=Weights)
     exact_up_to: int = EXACT_CHUNKS
     per_entry: int = PER_ENTRY
     thin: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,8 @@ SAMPLE = 2_000
 MOST_WORDS = 64
 #: The rarity of a word that stands in 15 % of the chunks. Commoner ones say little.
 COMMON = math.log(1 / 0.15)
-EDGES = ".,;:!?…\"'`´“”‘’()[]{}<>«»*_~|/\\"
+#: What may stand around a word without being part of it.
+EDGES = string.punctuation + "\u00ab\u00bb\u00b4\u2018\u2019\u201c\u201d\u2026"
 
 
 @dataclass(frozen=True, kw_only=True)

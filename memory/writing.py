@@ -10,9 +10,9 @@ from django.db.models.functions import Now
 
 from agents.inputs import is_storable
 from config.faults import Invalid, MemoryConflict, MemoryTooLarge
+from memory.chunking import chunk
 from memory.embedding import hold_choice
 from memory.index import Splitter, index_entry
-from memory.chunking import chunk
 from memory.models import MemoryEntry, MemoryVersion
 from memory.owner import Author, Owner
 from memory.paths import checked_path

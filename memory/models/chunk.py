@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import CombinedSearchVector, SearchVector, SearchVectorField
+from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
+from django.db.models.expressions import CombinedExpression
 from pgvector.django import VectorField
 
 from memory.models.entry import MemoryEntry
@@ -14,7 +15,7 @@ from tenants.models import OwnedModel
 LANGUAGE = "english"
 
 
-def _weighed() -> CombinedSearchVector:
+def _weighed() -> CombinedExpression:
     """A piece's own words count most, then what it is about, then what stands beside it."""
     return (
         SearchVector("text", config=LANGUAGE, weight="A")
@@ -83,4 +84,4 @@ class MemoryVector(OwnedModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.model} × {self.dimensions}"
+        return f"{self.model} ({self.dimensions})"
