@@ -6,12 +6,6 @@ import random
 from itertools import islice
 from uuid import UUID
 
-from django.db import connection
-
-from memory.embedders import WordLlamaEmbedder, _wordllama
-from memory.models import MemoryChunk, MemoryEntry, MemoryVector
-from tenants.ids import uuid7
-
 BATCH = 2_000
 WORDS_PER_TEXT = (8, 30)
 
@@ -21,7 +15,9 @@ class Writer:
 
     def __init__(self, seed: int = 7) -> None:
         self._chance = random.Random(seed)  # noqa: S311 - texts, not secrets
-        vocabulary = _wordllama().tokenizer.get_vocab()
+        from memory.embedders import wordllama_model
+
+        vocabulary = wordllama_model().tokenizer.get_vocab()
         words = [word[1:] for word in vocabulary if word.startswith("▁") and len(word) > 4]
         self._words = sorted(word for word in words if word.isascii() and word.isalpha())
         self._chance.shuffle(self._words)
@@ -41,6 +37,12 @@ def fill(
     workspace_id: UUID, agent_ids: list[UUID], count: int, *, writer: Writer
 ) -> dict[UUID, str]:
     """Store so many one-chunk documents, dealt to the agents in turn. Answers their texts."""
+    from django.db import connection
+
+    from memory.embedders import WordLlamaEmbedder
+    from memory.models import MemoryChunk, MemoryEntry, MemoryVector
+    from tenants.ids import uuid7
+
     embedder = WordLlamaEmbedder()
     numbers = iter(range(count))
     texts: dict[UUID, str] = {}

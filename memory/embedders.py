@@ -45,7 +45,7 @@ class WordLlamaEmbedder:
             return []
         import numpy as np
 
-        vectors = _wordllama().embed(list(texts))
+        vectors = wordllama_model().embed(list(texts))
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = vectors / np.where(lengths == 0, 1, lengths)
         return [[float(value) for value in unit] for unit in units]
@@ -55,7 +55,7 @@ class WordLlamaEmbedder:
 
         words = [(word, rarity.get(word.lower(), 1.0)) for word in split_words(query)]
         words = [(word, weight) for word, weight in words if weight > 0]
-        model = _wordllama()
+        model = wordllama_model()
         total = np.zeros(self.dimensions)
         for word, weight in words:
             ids = model.tokenizer.encode(word, add_special_tokens=False).ids
@@ -114,7 +114,7 @@ def embedder_named(name: str, *, workspace_id: UUID) -> Embedder:
 
 
 @cache
-def _wordllama() -> WordLlamaInference:
+def wordllama_model() -> WordLlamaInference:
     from pathlib import Path
 
     import wordllama

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -189,7 +190,7 @@ def test_a_document_never_to_be_recalled_has_no_chunks_until_it_may_be(remember,
 def test_only_a_person_makes_trusted_what_came_from_outside(remember, reader):
     tool = Author(kind=MemoryVersion.Author.TOOL, tool="memory_store")
     untrusted, trusted = MemoryEntry.Trust.UNTRUSTED, MemoryEntry.Trust.TRUSTED
-    where = {"owner": owner_within(reader, "agent"), "path": "a.md"}
+    where: dict[str, Any] = {"owner": owner_within(reader, "agent"), "path": "a.md"}
 
     write_entry(**where, content="page", author=tool, marks=Marks(trust=untrusted))
     by_tool = write_entry(**where, content="page 2", author=tool, marks=Marks(trust=trusted))
