@@ -22,6 +22,7 @@ from memory.writing import (
     hash_of,
     locked,
     set_marks,
+    shape_of,
 )
 
 
@@ -59,11 +60,12 @@ def change_entry(
         raise NotFound
     if expected_hash is not None:
         check_hash(row, expected_hash)
-    if content is not None and hash_of(checked_content(content)) != row.hash:
-        add_version(row, content, author, marks=marks)
+    before = shape_of(row)
     set_marks(row, marks or Marks(), author=author)
+    if content is not None and hash_of(checked_content(content)) != row.hash:
+        add_version(row, content, author)
     row.path = row.path if path is None else checked_path(path)
-    return _store(row)
+    return _store(row, before)
 
 
 @transaction.atomic
@@ -91,13 +93,13 @@ def restore_version(
         raise NotFound(f"There is no version {number}.")
     if old.redacted_at:
         raise Conflict(f"Version {number} was redacted: its text is gone.")
+    before = shape_of(row)
     # A text keeps the trust that it was written with.
-    marks = Marks(trust=MemoryEntry.Trust(old.trust))
+    set_marks(row, Marks(trust=MemoryEntry.Trust(old.trust)), author=author)
     if old.hash != row.hash:
-        add_version(row, old.content, author, marks=marks)
-    set_marks(row, marks, author=author)
+        add_version(row, old.content, author)
     row.deleted_at = None
-    return _store(row)
+    return _store(row, before)
 
 
 @transaction.atomic
@@ -113,14 +115,13 @@ def redact(entry: MemoryEntry, *, by: UUID | None, number: int | None = None) ->
     versions.update(content="", hash="", redacted_at=Now(), redacted_by_id=by)
     if not touches_newest:
         return row
-    row.hash = hash_of("")
-    return _store(MemoryEntry.objects.select_related("current").get(pk=row.pk), hash=row.hash)
+    row = MemoryEntry.objects.select_related("current").get(pk=row.pk)
+    before, row.hash = shape_of(row), hash_of("")
+    return _store(row, before)
 
 
-def _store(row: MemoryEntry, **columns: str) -> MemoryEntry:
-    """Save a row that the caller holds, and bring its chunks in step."""
-    for name, value in columns.items():
-        setattr(row, name, value)
+def _store(row: MemoryEntry, before: tuple[object, ...]) -> MemoryEntry:
+    """Save a row that the caller holds, and bring its chunks in step if they must change."""
     row.updated_at = Now()
     try:
         with transaction.atomic():
@@ -128,8 +129,15 @@ def _store(row: MemoryEntry, **columns: str) -> MemoryEntry:
     except IntegrityError:
         raise Conflict(f"There is another document at {row.path!r}.") from None
     row.refresh_from_db(fields=["updated_at"])
-    index_entry(row, content_of(row))
+    if shape_of(row) != before:
+        index_entry(row, content_of(row))
     return row
+
+
+def pinned_entries(reader: Reader) -> list[MemoryEntry]:
+    """What the reader is to have in mind at every turn, by path."""
+    rows = MemoryEntry.objects.seen_by(reader).kept().filter(pinned=True, current__isnull=False)
+    return list(rows.select_related("current").order_by("path", "pk"))
 
 
 def version_of(entry: MemoryEntry, number: int) -> MemoryVersion:

@@ -64,14 +64,15 @@ def write_entry(
     path, content = checked_path(path), checked_content(content)
     with transaction.atomic():
         entry = _find(owner, path) or _create(owner, path, author)
-        is_new = entry.current_id is None
+        before = shape_of(entry)
         if expected_hash is not None:
             check_hash(entry, expected_hash)
-        if is_new or hash_of(content) != entry.hash:
-            add_version(entry, content, author, marks=marks)
         set_marks(entry, marks or Marks(), author=author)
+        if entry.current_id is None or hash_of(content) != entry.hash:
+            add_version(entry, content, author)
         _save(entry)
-        index_entry(entry, content, split=split)
+        if shape_of(entry) != before:
+            index_entry(entry, content, split=split)
     return entry
 
 
@@ -98,12 +99,14 @@ def locked(entry: MemoryEntry) -> MemoryEntry:
     return MemoryEntry.objects.select_for_update(no_key=True).get(pk=entry.pk)
 
 
-def add_version(
-    entry: MemoryEntry, content: str, author: Author, *, marks: Marks | None = None
-) -> MemoryVersion:
-    """The next version of a document whose row the caller holds."""
+def shape_of(entry: MemoryEntry) -> tuple[object, ...]:
+    """What the chunks of a document are made from: while it is the same, they stay."""
+    return entry.current_id, entry.hash, entry.path, entry.never_recall, entry.deleted_at
+
+
+def add_version(entry: MemoryEntry, content: str, author: Author) -> MemoryVersion:
+    """The next version of a document whose row the caller holds. It is as trusted as the document."""
     last = entry.versions.order_by("-number").values_list("number", flat=True).first() or 0
-    given = marks.trust if marks else None
     version = MemoryVersion.objects.create(
         entry=entry,
         workspace_id=entry.workspace_id,
@@ -111,7 +114,7 @@ def add_version(
         content=content,
         hash=hash_of(content),
         bytes=len(content.encode()),
-        trust=given or MemoryEntry.Trust.TRUSTED,
+        trust=entry.trust,
         **author.columns,
     )
     entry.current, entry.hash = version, version.hash

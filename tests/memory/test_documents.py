@@ -11,11 +11,13 @@ from memory.documents import (
     content_of,
     delete_entry,
     find_by_path,
+    pinned_entries,
     redact,
     restore_version,
 )
 from memory.models import MemoryChunk, MemoryEntry, MemoryVector
 from memory.owner import person
+from memory.reader import Reader
 from memory.recall import recall
 from memory.writing import Marks
 
@@ -137,3 +139,13 @@ def test_the_narrowest_memory_wins_a_path(remember, reader):
         remember("a.md", f"of the {scope}", scope=scope)
 
     assert content_of(find_by_path(reader, "a.md")) == "of the session"
+
+
+def test_pinned_documents_of_all_the_readers_memories_are_listed(remember, reader):
+    remember("b.md", "agent's", pinned=True)
+    remember("a.md", "everybody's", scope="workspace", pinned=True)
+    remember("c.md", "not pinned")
+    other = Reader(workspace_id=reader.workspace_id)
+
+    assert [entry.path for entry in pinned_entries(reader)] == ["a.md", "b.md"]
+    assert [entry.path for entry in pinned_entries(other)] == ["a.md"]

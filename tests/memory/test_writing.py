@@ -9,8 +9,9 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from config.faults import Invalid, MemoryConflict, MemoryTooLarge
+from memory.documents import restore_version
 from memory.models import MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
-from memory.owner import Author, owner_within
+from memory.owner import Author, owner_within, person
 from memory.recall import recall
 from memory.writing import ABSENT, MOST_BYTES, Marks, hash_of, write_entry
 from tests.memory.conftest import remember_for
@@ -199,3 +200,21 @@ def test_only_a_person_makes_trusted_what_came_from_outside(remember, reader):
     assert by_person.trust == untrusted
 
     assert remember("a.md", "page 3", trust=trusted).trust == trusted
+
+
+def test_a_mark_leaves_the_chunks_as_they_are_and_a_text_replaces_them(remember):
+    entry = remember("a.md", "one")
+    chunk = entry.chunks.get()
+
+    remember("a.md", "one", pinned=True)
+    assert entry.chunks.get() == chunk
+    remember("a.md", "two")
+    assert entry.chunks.get() != chunk
+
+
+def test_what_is_added_to_an_untrusted_text_is_an_untrusted_version(remember, owner):
+    remember("a.md", "page", trust=MemoryEntry.Trust.UNTRUSTED)
+    entry = remember("a.md", "page and a remark")
+
+    assert entry.current.trust == "untrusted"
+    assert restore_version(entry, 2, author=person(owner.pk)).trust == "untrusted"
