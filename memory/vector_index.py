@@ -10,6 +10,7 @@ from memory.embedders import DEFAULT, Embedder
 
 #: What an HNSW index can hold.
 MOST_DIMENSIONS = 2_000
+BUILD_MEMORY = "256MB"
 
 
 def index_name(model: str) -> str:
@@ -33,8 +34,11 @@ def ensure_index(embedder: Embedder) -> None:
         if found:
             # A build that was killed leaves an index that nothing uses.
             cursor.execute(f"DROP INDEX {beside} IF EXISTS {name}")
+        # A graph that does not fit into memory is built many times slower.
+        cursor.execute(f"SET maintenance_work_mem = '{BUILD_MEMORY}'")
         cursor.execute(
             f"CREATE INDEX {beside} IF NOT EXISTS {name} ON memory_memoryvector USING hnsw "
             f"((vector::vector({int(embedder.dimensions)})) vector_cosine_ops) WHERE model = %s",
             [embedder.name],
         )
+        cursor.execute("RESET maintenance_work_mem")
