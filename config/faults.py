@@ -249,3 +249,21 @@ class EgressRefused(Fault):
 
     code = "egress_refused"
     status = 422
+
+
+class MemoryConflict(Conflict):
+    """Someone wrote this document first. Read the newer version, then write again."""
+
+    code = "memory_conflict"
+
+    def __init__(self, detail: str = "", *, newer: Mapping[str, object] | None = None) -> None:
+        super().__init__(detail)
+        #: The version to build on, which the problem carries.
+        self.extra = {"current": dict(newer)} if newer else {}
+
+
+class MemoryTooLarge(Fault):
+    """A document of memory holds at most 100,000 bytes. Split it into several."""
+
+    code = "memory_too_large"
+    status = 413

@@ -40,6 +40,8 @@ class Problem:
     detail: str
     errors: list[FieldError] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
+    #: Members of this kind of problem only, such as the version that a stale write lost to.
+    extra: dict[str, object] = field(default_factory=dict)
 
 
 UNEXPECTED = Problem(
@@ -103,6 +105,7 @@ def _of_fault(fault: Fault) -> Problem:
         detail=fault.detail,
         errors=getattr(fault, "errors", []),
         headers=headers,
+        extra=getattr(fault, "extra", {}),
     )
 
 

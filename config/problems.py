@@ -32,8 +32,8 @@ def problem_response(problem: Problem | Fault, request: HttpRequest) -> JsonResp
     if isinstance(problem, Fault):
         problem = problem_of(problem) or UNEXPECTED
     body = asdict(problem)
-    headers = body.pop("headers")
-    body = {"type": f"urn:switchyard:problem:{problem.code}", **body}
+    headers, extra = body.pop("headers"), body.pop("extra")
+    body = {**extra, "type": f"urn:switchyard:problem:{problem.code}", **body}
     body["request_id"] = request_id_of(request)
     return JsonResponse(body, status=problem.status, headers=headers, content_type=CONTENT_TYPE)
 

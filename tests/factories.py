@@ -15,6 +15,15 @@ from django.utils import timezone
 from agents.definitions import create_agent
 from agents.models import Agent, AgentVersion, Environment, ProviderKey
 from config.sockets import APPS
+from memory.models import (
+    EmbeddingChoice,
+    MemoryChunk,
+    MemoryEntry,
+    MemoryVector,
+    MemoryVersion,
+)
+from memory.owner import Owner, person
+from memory.writing import write_entry
 from sessions_app.models import (
     Draft,
     ResourceAttachment,
@@ -110,6 +119,16 @@ def execution(workspace: Workspace) -> ToolExecution:
     )
 
 
+def memory(workspace: Workspace) -> MemoryEntry:
+    known = agent(workspace)
+    return write_entry(
+        owner=Owner(workspace_id=workspace.pk, scope=MemoryEntry.Scope.AGENT, owner_id=known.pk),
+        path=f"notes/{next(numbers)}.md",
+        content=f"Note {next(numbers)}: the office closes at six.",
+        author=person(known.created_by_id),
+    )
+
+
 FACTORIES: dict[str, Factory] = {
     "tenants.Workspace": lambda workspace: Workspace.objects.create(
         name="Other", slug=f"other-{next(numbers)}"
@@ -162,6 +181,16 @@ FACTORIES: dict[str, Factory] = {
     ),
     "tools_app.CustomTool": lambda workspace: CustomTool.objects.create(
         workspace=workspace, name=f"own_{next(numbers)}", description="x", created_by=user()
+    ),
+    "memory.MemoryEntry": memory,
+    "memory.MemoryVersion": lambda workspace: MemoryVersion.objects.get(entry=memory(workspace)),
+    "memory.MemoryChunk": lambda workspace: MemoryChunk.objects.get(entry=memory(workspace)),
+    "memory.MemoryVector": lambda workspace: MemoryVector.objects.get(
+        chunk__entry=memory(workspace)
+    ),
+    "memory.EmbeddingChoice": lambda workspace: EmbeddingChoice.objects.create(
+        workspace=Workspace.objects.create(name="Other", slug=f"other-{next(numbers)}"),
+        model="wordllama",
     ),
     "sessions_app.Session": session,
     "sessions_app.Run": run,

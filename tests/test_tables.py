@@ -18,7 +18,6 @@ TABLES = {
 }
 #: Tables whose part of the product is still to come. A line goes when its table comes.
 TO_COME = {
-    "agent_memory_entries",
     "subagent_spawns",
     "agent_context_snapshots",
 }

@@ -260,6 +260,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
     "SCHEMA_PATH_PREFIX": "/api/v1",
+    # Several things have a scope, each with choices of its own.
+    "ENUM_NAME_OVERRIDES": {
+        "KeyScopeEnum": "tenants.models.ApiKey.Scope",
+        "MemoryScopeEnum": "memory.models.MemoryEntry.Scope",
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "config.openapi.describe_problems",

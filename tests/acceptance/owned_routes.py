@@ -14,6 +14,7 @@ from collections.abc import Callable
 from django.apps import apps
 
 from agents.models import AgentVersion
+from memory.models import MemoryVersion
 from sessions_app.models import ResourceAttachment, Run, Session
 from tenants.models import Workspace
 from tests.factories import make
@@ -45,6 +46,12 @@ def resource(workspace: Workspace) -> Arguments:
     return {"session_id": made.session_id, "resource_id": made.pk}
 
 
+def memory_version(workspace: Workspace) -> Arguments:
+    made = MemoryVersion.objects.get(pk=make(MemoryVersion, workspace).pk)
+    return {"entry_id": made.entry_id, "number": made.number}
+
+
+A_DOCUMENT = ids(entry_id="memory.MemoryEntry")
 A_SESSION = ids(session_id="sessions_app.Session")
 
 AN_AGENT = ids(agent_id="agents.Agent")
@@ -70,6 +77,12 @@ OWNED: dict[str, Make] = {
     "/api/v1/agents/<agent_id>/versions/": ids(agent_id="agents.Agent"),
     "/api/v1/agents/<agent_id>/versions/<number>/": version,
     "/api/v1/environments/<pk>/": ids(pk="agents.Environment"),
+    "/api/v1/memory/<pk>/": ids(pk="memory.MemoryEntry"),
+    "/api/v1/memory/<entry_id>/versions/": A_DOCUMENT,
+    "/api/v1/memory/<entry_id>/versions/<number>/": memory_version,
+    "/api/v1/memory/<entry_id>/versions/<number>/restore/": memory_version,
+    "/api/v1/memory/<entry_id>/restore/": A_DOCUMENT,
+    "/api/v1/memory/<entry_id>/redact/": A_DOCUMENT,
     "/api/v1/sessions/<pk>/": ids(pk="sessions_app.Session"),
     "/api/v1/sessions/<session_id>/events/": A_SESSION,
     "/api/v1/sessions/<session_id>/messages/": A_SESSION,
@@ -107,6 +120,10 @@ IN_WORKSPACE: dict[str, str] = {
     "/api/v1/me/": "the caller",
     "/api/v1/agents/": "agents of the acting workspace",
     "/api/v1/environments/": "environments of the acting workspace",
+    "/api/v1/memory/": "documents of the acting workspace",
+    "/api/v1/memory/search/": "searches the acting workspace",
+    "/api/v1/memory/export/": "the query names an agent, which must be of the acting workspace",
+    "/api/v1/memory/import/": "the query names an agent, which must be of the acting workspace",
     "/api/v1/sessions/": "sessions of the acting workspace",
     "/api/v1/sessions/import/": "makes a session in the acting workspace",
     "/api/v1/runtime/": "the body names an agent, which must be of the acting workspace",

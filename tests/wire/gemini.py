@@ -12,6 +12,7 @@ from tests.wire.answers import JSON, Answer, BadRequest, Call, Counts, Refuse, R
 from tests.wire.exchange import Exchange
 from tests.wire.gemini_rules import check_request
 from tests.wire.server import Wire
+from tests.wire.vectors import vector_of
 
 MODELS = ("gemini-3.8-flash", "gemini-3.1-pro-preview", "gemini-2.5-flash")
 STATUS_WORDS = {
@@ -57,6 +58,8 @@ class GeminiWire(Wire):
             exchange.send_json(_model(model) if model else {"models": listed})
         elif verb == "streamGenerateContent":
             self._generate(exchange, model)
+        elif verb == "batchEmbedContents":
+            self._embed(exchange)
         else:
             raise BadRequest(f"Method {verb} is not supported", status=404)
 
@@ -85,6 +88,14 @@ class GeminiWire(Wire):
             raise BadRequest(
                 f"API key not valid: {key}. Please pass a valid API key.", code="API_KEY_INVALID"
             )
+
+    def _embed(self, exchange: Exchange) -> None:
+        asked = exchange.received.body["requests"]
+        values = [
+            vector_of(one["content"]["parts"][0]["text"], one.get("outputDimensionality", 3072))
+            for one in asked
+        ]
+        exchange.send_json({"embeddings": [{"values": vector} for vector in values]})
 
     def _generate(self, exchange: Exchange, model: str) -> None:
         body = exchange.received.body

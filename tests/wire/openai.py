@@ -11,6 +11,7 @@ from tests.wire.answers import JSON, Answer, BadRequest, Call, Counts, Refuse, R
 from tests.wire.exchange import Exchange
 from tests.wire.openai_rules import check_request
 from tests.wire.server import Wire
+from tests.wire.vectors import vector_of
 
 MODELS = ("gpt-6-luna", "gpt-4o-mini")
 #: Arguments are streamed in pieces of this many characters.
@@ -50,6 +51,8 @@ class OpenAIWire(Wire):
                 exchange.send_json({"object": "list", "data": listed})
             case "POST", "/v1/chat/completions":
                 self._complete(exchange)
+            case "POST", "/v1/embeddings":
+                self._embed(exchange)
             case _, path:
                 raise BadRequest(f"Invalid URL (POST {path})", status=404)
 
@@ -71,6 +74,16 @@ class OpenAIWire(Wire):
                 f"Incorrect API key provided: {sent}." if sent else "You didn't provide an API key."
             )
             raise BadRequest(told, status=401, code="invalid_api_key")
+
+    def _embed(self, exchange: Exchange) -> None:
+        body = exchange.received.body
+        size = body.get("dimensions", 1536)
+        data = [
+            {"object": "embedding", "index": index, "embedding": vector_of(text, size)}
+            for index, text in enumerate(body["input"])
+        ]
+        # The order is not promised: clients go by the index.
+        exchange.send_json({"object": "list", "data": data[::-1], "model": body["model"]})
 
     def _complete(self, exchange: Exchange) -> None:
         body = exchange.received.body

@@ -1,0 +1,39 @@
+"""Paths of memory's REST doors, under /api/v1/."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from memory.api.entries import EntryViewSet
+from memory.api.search import SearchView
+from memory.api.transfer import ExportView, ImportView
+from memory.api.versions import RedactView, RestoreVersionView, RestoreView, VersionViewSet
+
+router = SimpleRouter()
+router.register("memory", EntryViewSet, basename="memory")
+
+#: Below `memory/{id}/`.
+of_one_entry = [
+    path("versions/", VersionViewSet.as_view({"get": "list"}), name="memory-versions"),
+    path(
+        "versions/<int:number>/",
+        VersionViewSet.as_view({"get": "retrieve"}),
+        name="memory-version",
+    ),
+    path(
+        "versions/<int:number>/restore/",
+        RestoreVersionView.as_view(),
+        name="memory-version-restore",
+    ),
+    path("restore/", RestoreView.as_view(), name="memory-restore"),
+    path("redact/", RedactView.as_view(), name="memory-redact"),
+]
+
+urlpatterns = [
+    path("memory/search/", SearchView.as_view(), name="memory-search"),
+    path("memory/export/", ExportView.as_view(), name="memory-export"),
+    path("memory/import/", ImportView.as_view(), name="memory-import"),
+    path("memory/<uuid:entry_id>/", include(of_one_entry)),
+    path("", include(router.urls)),
+]

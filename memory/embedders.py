@@ -1,0 +1,125 @@
+"""The models that turn text into vectors, behind one Protocol.
+
+`wordllama` comes in a wheel and needs no network. Any other name is `PROVIDER:MODEL@DIMENSIONS`,
+reached with the workspace's own key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
+
+from config.faults import Invalid
+from memory.words import COMMON, split_words
+
+if TYPE_CHECKING:
+    from wordllama.inference import WordLlamaInference
+
+DEFAULT = "wordllama"
+
+Vector = list[float]
+
+
+class Embedder(Protocol):
+    #: What its vectors are stored under; says model and size.
+    name: str
+    dimensions: int
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]: ...
+
+    def embed_query(self, query: str, rarity: Mapping[str, float]) -> Vector | None:
+        """The query's vector, rare words counting more; None when no word means anything."""
+        ...
+
+
+class WordLlamaEmbedder:
+    """The mean of static word vectors: small, quick and offline."""
+
+    name = DEFAULT
+    dimensions = 256
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        if not texts:
+            return []
+        import numpy as np
+
+        vectors = wordllama_model().embed(list(texts))
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units = vectors / np.where(lengths == 0, 1, lengths)
+        return [[float(value) for value in unit] for unit in units]
+
+    def embed_query(self, query: str, rarity: Mapping[str, float]) -> Vector | None:
+        import numpy as np
+
+        words = [(word, rarity.get(word.lower(), 1.0)) for word in split_words(query)]
+        words = [(word, weight) for word, weight in words if weight > 0]
+        model = wordllama_model()
+        total = np.zeros(self.dimensions)
+        for word, weight in words:
+            ids = model.tokenizer.encode(word, add_special_tokens=False).ids
+            known = [one for one in ids if one < len(model.embedding)]
+            total += weight * model.embedding[known].sum(axis=0)
+        length = float(np.linalg.norm(total))
+        return [float(value) for value in total / length] if length else None
+
+
+class RemoteEmbedder:
+    """A provider's model, through the workspace's key."""
+
+    def __init__(self, *, workspace_id: UUID, provider: str, model: str, dimensions: int) -> None:
+        self.name = f"{provider}:{model}@{dimensions}"
+        self.dimensions = dimensions
+        self._workspace_id, self._provider, self._model = workspace_id, provider, model
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return self._ask(texts, query=False)
+
+    def embed_query(self, query: str, rarity: Mapping[str, float]) -> Vector | None:
+        # A sentence model cannot weigh words, but it finds more when the common ones are gone.
+        words = split_words(query)
+        rare = [word for word in words if rarity.get(word.lower(), 1.0) > COMMON] or words
+        return self._ask([" ".join(rare)], query=True)[0] if rare else None
+
+    def _ask(self, texts: Sequence[str], *, query: bool) -> list[Vector]:
+        from agents.embeddings import embed_texts
+
+        return embed_texts(
+            workspace_id=self._workspace_id,
+            provider=self._provider,
+            model=self._model,
+            dimensions=self.dimensions,
+            texts=texts,
+            query=query,
+        )
+
+
+def embedder_named(name: str, *, workspace_id: UUID) -> Embedder:
+    """The embedder that a name such as `wordllama` or `gemini` or `openai:NAME@768` means."""
+    if name == DEFAULT:
+        return WordLlamaEmbedder()
+    from agents.embeddings import model_named
+
+    provider, _, rest = name.partition(":")
+    found = model_named(provider, rest)
+    if found is None:
+        raise Invalid(f"No embedding model is named {name!r}.")
+    return RemoteEmbedder(
+        workspace_id=workspace_id,
+        provider=provider,
+        model=found.model,
+        dimensions=found.dimensions,
+    )
+
+
+@cache
+def wordllama_model() -> WordLlamaInference:
+    from pathlib import Path
+
+    import wordllama
+
+    # Its loader looks for the weights in another folder than the one they are in.
+    return wordllama.WordLlama.load(
+        cache_dir=Path(wordllama.__file__).parent, disable_download=True
+    )

@@ -1,0 +1,51 @@
+"""Moves memory to another embedding model, with a progress bar; may be stopped and run again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.faults import Fault
+from memory.reembedding import move
+from tenants.models import Workspace
+
+WIDTH = 30
+
+
+class Command(BaseCommand):
+    help = "Embed the memory of one workspace, or of all, with another model."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--model", required=True, help="wordllama, gemini, openai, or openai:NAME@DIMENSIONS"
+        )
+        parser.add_argument("--workspace", help="The name, slug or id of one; all if left out.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for workspace in _workspaces(options["workspace"]):
+            try:
+                done = move(workspace.pk, options["model"], progress=self._bar(workspace.name))
+            except Fault as fault:
+                raise CommandError(f"{workspace.name}: {fault.detail}") from None
+            self.stdout.write(f"\n{workspace.name}: {done} chunks embedded with {options['model']}")
+
+    def _bar(self, name: str) -> Any:
+        def show(done: int, total: int) -> None:
+            filled = WIDTH * done // total if total else WIDTH
+            bar = "█" * filled + "░" * (WIDTH - filled)
+            self.stdout.write(f"\r{name} {bar} {done}/{total}", ending="")
+            self.stdout.flush()
+
+        return show
+
+
+def _workspaces(ref: str | None) -> list[Workspace]:
+    rows = Workspace.objects.order_by("created_at")
+    if ref is None:
+        return list(rows)
+    found = [one for one in rows if ref in (one.name, one.slug, str(one.pk))]
+    if len(found) != 1:
+        raise CommandError(f"{'No' if not found else 'More than one'} workspace is {ref!r}.")
+    return found

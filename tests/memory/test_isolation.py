@@ -1,0 +1,112 @@
+"""Nobody's memory is recalled by anybody else, whatever they ask."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory.documents import find_by_path
+from memory.models import MemoryEntry
+from memory.reader import Reader
+from memory.recall import Search, recall
+from sessions_app.models import Session
+from tenants.models import User, Workspace
+from tests import factories
+from tests.memory.conftest import remember_for
+
+WORDS = ["secret", "plan", "office", "dog", "Monday", "launch", "the", "'", "|", "*", "%"]
+TEXT = "The secret plan: the office dog will launch on Monday."
+SCOPES = ("workspace", "agent", "user", "session")
+
+pytestmark = pytest.mark.django_db
+
+
+def reader_in(workspace: Workspace) -> Reader:
+    """A reader whose four memories each hold one document with the same text."""
+    session = factories.session(workspace)
+    reader = Reader(
+        workspace_id=workspace.pk,
+        agent_id=session.agent_id,
+        user_id=session.created_by_id,
+        session_id=session.pk,
+    )
+    for scope in SCOPES:
+        path = f"{scope}-{next(factories.numbers)}.md"
+        remember_for(reader, path, f"{TEXT} {path}", scope=scope)
+    return reader
+
+
+@pytest.fixture
+def crowd(workspace: Workspace, foreign_workspace: Workspace) -> list[Reader]:
+    return [reader_in(workspace), reader_in(workspace), reader_in(foreign_workspace)]
+
+
+def may_see(reader: Reader, entry: MemoryEntry) -> bool:
+    """The rule, said once more in other words."""
+    if entry.workspace_id != reader.workspace_id:
+        return False
+    if reader.whole_workspace:
+        return entry.scope != "user" or entry.user_id == reader.user_id
+    return {
+        "workspace": True,
+        "agent": entry.agent_id == reader.agent_id,
+        "user": entry.user_id == reader.user_id,
+        "session": entry.session_id == reader.session_id,
+    }[entry.scope]
+
+
+@given(data=st.data())
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_no_query_shows_what_the_reader_may_not_see(crowd, data):
+    who = data.draw(st.sampled_from(crowd))
+    narrow = data.draw(st.sets(st.sampled_from(["agent_id", "user_id", "session_id"])))
+    keys = {name: None if name in narrow else getattr(who, name) for name in narrow | {"agent_id"}}
+    reader = Reader(
+        **{
+            "workspace_id": who.workspace_id,
+            "user_id": who.user_id,
+            "session_id": who.session_id,
+            "whole_workspace": data.draw(st.booleans()),
+            **keys,
+        }
+    )
+    query = " ".join(data.draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6)))
+    exact_up_to = data.draw(st.sampled_from([0, 5_000]))
+    hits = recall(reader, query, Search(limit=50, thin=False, exact_up_to=exact_up_to))
+
+    found = MemoryEntry.objects.filter(pk__in=[hit.entry_id for hit in hits])
+    assert all(may_see(reader, entry) for entry in found)
+    if {"secret", "plan", "office", "dog", "Monday", "launch"} & set(query.split()):
+        allowed = [entry for entry in MemoryEntry.objects.all() if may_see(reader, entry)]
+        assert {entry.pk for entry in found} == {entry.pk for entry in allowed}
+
+
+def test_looking_by_path_obeys_the_same_rule(crowd):
+    for reader in crowd:
+        for entry in MemoryEntry.objects.all():
+            if may_see(reader, entry):
+                assert find_by_path(reader, entry.path) == entry
+            else:
+                with pytest.raises(Exception, match="There is no document"):
+                    find_by_path(reader, entry.path)
+
+
+def test_a_reader_of_nothing_but_a_workspace_sees_only_what_all_may_see(crowd):
+    hits = recall(Reader(workspace_id=crowd[0].workspace_id), "secret plan", Search(thin=False))
+
+    assert {hit.scope for hit in hits} == {"workspace"}
+
+
+def test_a_person_in_two_workspaces_keeps_two_memories(
+    workspace: Workspace, foreign_workspace: Workspace, owner: User
+):
+    here = Reader(workspace_id=workspace.pk, user_id=owner.pk)
+    there = Reader(workspace_id=foreign_workspace.pk, user_id=owner.pk)
+    remember_for(here, "a.md", TEXT, scope="user")
+
+    assert recall(here, "secret plan")
+    assert recall(there, "secret plan") == []
+    assert not Session.objects.exists()

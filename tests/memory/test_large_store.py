@@ -1,0 +1,75 @@
+"""A large store is searched over its indexes, and finds what a look at every row would find."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from bench.memory_crowd import Writer, fill
+from memory.reader import Reader
+from memory.recall import Search, recall
+from tests import factories
+
+COUNT = 500
+QUESTIONS = 20
+
+
+@pytest.fixture
+def store(workspace, foreign_workspace):
+    """One workspace with three agents, beside another one with as much."""
+    writer = Writer()
+    agents = [factories.agent(workspace).pk for _ in range(3)]
+    texts = fill(workspace.pk, agents, COUNT, writer=writer)
+    fill(foreign_workspace.pk, [factories.agent(foreign_workspace).pk], COUNT, writer=writer)
+    asked = random.Random(1).sample(sorted(texts.values()), QUESTIONS)
+    reader = Reader(workspace_id=workspace.pk, whole_workspace=True)
+    return reader, [writer.question(text) for text in asked]
+
+
+def found(reader: Reader, query: str, *, exact_up_to: int) -> list[object]:
+    search = Search(limit=10, thin=False, exact_up_to=exact_up_to)
+    return [hit.chunk_id for hit in recall(reader, query, search)]
+
+
+def test_the_indexes_find_what_a_look_at_every_row_finds(store):
+    reader, questions = store
+    kept = total = 0
+    for question in questions:
+        exact = found(reader, question, exact_up_to=10 * COUNT)
+        quick = found(reader, question, exact_up_to=0)
+        kept += len(set(exact) & set(quick))
+        total += len(exact)
+
+    assert total == 10 * QUESTIONS
+    assert kept / total >= 0.95
+
+
+@pytest.mark.parametrize(("exact_up_to", "over_indexes"), [(3, False), (2, True)])
+def test_the_count_of_visible_chunks_decides_which_way_is_taken(
+    remember, reader, exact_up_to, over_indexes
+):
+    for number in range(3):
+        remember(f"{number}.md", f"Kettle {number}")
+    with CaptureQueriesContext(connection) as queries:
+        assert len(found(reader, "kettle", exact_up_to=exact_up_to)) == 3
+    said = " ".join(query["sql"] for query in queries)
+
+    assert ("hnsw.iterative_scan" in said) is over_indexes
+    assert ("::vector(256) <=>" in said) is over_indexes
+
+
+@pytest.mark.django_db
+def test_the_vectors_of_a_model_are_read_over_its_own_index():
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(
+            "EXPLAIN SELECT chunk_id FROM memory_memoryvector WHERE model = 'wordllama'"
+            " ORDER BY vector::vector(256) <=> %s::vector(256) LIMIT 10",
+            [str([0.1] * 256)],
+        )
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+
+    assert "memory_vector_wordllama" in plan
