@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from django import forms
@@ -11,6 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
+from agents.agent_input import DEFAULT_MODELS
 from agents.credentials import Source
 from agents.models_catalog import known_models
 from agents.provider_keys import Status, check, delete_key, save_key, statuses
@@ -89,8 +91,7 @@ def page(request: HttpRequest, *, wrong: KeyForm | None = None, about: str = "")
 
 
 def panel(status: Status, wrong: KeyForm | None) -> Panel:
-    # The newest have the highest numbers.
-    named = [model.name for model in known_models() if model.provider == status.provider][::-1]
+    named = models_of(status.provider) if status.needs_key else []
     state, lamp = state_of(status)
     address = status.key.base_url if status.key else ""
     return Panel(
@@ -102,6 +103,18 @@ def panel(status: Status, wrong: KeyForm | None) -> Panel:
         state=state,
         lamp=lamp,
     )
+
+
+def models_of(provider: str) -> list[str]:
+    """The known models: first what a new agent gets, then by their numbers, the highest first."""
+    names = [model.name for model in known_models() if model.provider == provider]
+    usual = DEFAULT_MODELS.get(provider)
+    return sorted(names, key=lambda name: (name == usual, _number(name)), reverse=True)
+
+
+def _number(name: str) -> float:
+    found = re.search(r"\d+(\.\d+)?", name)
+    return float(found[0]) if found else 0.0
 
 
 def state_of(status: Status) -> tuple[str, str]:

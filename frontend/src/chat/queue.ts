@@ -38,7 +38,7 @@ export class QueueView {
       h(
         "ol",
         { class: "queue-list" },
-        ...places.map((place) => (place.runId === this.editing ? this.editor(place) : this.row(place))),
+        ...places.map((place) => (this.isEdited(place) ? this.editor(place) : this.row(place))),
         ...letters.map((letter) =>
           h("li", { class: "queue-row" }, h("span", { class: "queue-text", text: letter.text })),
         ),
@@ -50,6 +50,10 @@ export class QueueView {
   editLast(): void {
     const last = this.places.findLast((place) => place.runId);
     if (last?.runId) this.edit(last.runId);
+  }
+
+  private isEdited(place: Place): boolean {
+    return place.runId !== null && place.runId === this.editing;
   }
 
   private edit(runId: string | null): void {

@@ -252,6 +252,8 @@ test("a waiting message is edited in place, and a redraw meanwhile does not dist
     onNow: async () => undefined,
   });
   const place = { key: "r1", runId: "r1", text: "later", seqs: [3] };
+  queue.draw([{ ...place, key: "e3", runId: null }], []);
+  expect($("#queue").querySelector("button, textarea")).toBeNull();
   queue.draw([place], []);
   queue.editLast();
   const area = $<HTMLTextAreaElement>("#queue textarea");

@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from agents.agent_input import DEFAULT_MODELS
 from agents.models import ProviderKey
 from agents.provider_keys import save_key
 from tests.conftest import add_member
@@ -146,6 +147,15 @@ def test_a_key_of_another_workspace_is_neither_shown_nor_removed(
     assert state_of(browser_client.get(URL).text, "Google Gemini") == "Not set"
     assert browser_client.post(f"{URL}gemini/remove/").status_code == 404
     assert ProviderKey.objects.count() == 1
+
+
+def test_the_model_of_new_agents_is_named_first(browser_client, workspace):
+    page = browser_client.get(URL).text
+    shown = re.findall(r'<code class="tag">([^<]+)</code>', page)
+
+    assert DEFAULT_MODELS["gemini"] == shown[0]
+    assert DEFAULT_MODELS["openai"] in shown
+    assert "demo" not in shown
 
 
 def test_the_page_takes_one_query_for_all_keys(browser_client, workspace):
