@@ -29,7 +29,7 @@ check:
 
 bench:
 	@bin/setup dev
-	@for question in bench/*.py; do echo "== $$question" && $(PYTHON) $$question || exit; done
+	@for question in latency runs_in_flight memory; do echo "== $$question" && $(PYTHON) bench/$$question.py || exit; done
 
 # A real small model on llama.cpp, from wheels; large, so not part of `make test`.
 test-local-model:

@@ -17,7 +17,7 @@ const QUIET_MS = 1_500;
 const TITLE = 80;
 
 export class Signs {
-  private status: Status;
+  private status: Status = "idle";
   private timer: number | undefined;
   private readonly lamp: HTMLElement;
   private readonly live: HTMLElement;
@@ -27,7 +27,6 @@ export class Signs {
     this.lamp = need(document, "[data-chat-status]");
     this.live = need(root, "[data-announce]");
     this.setLink = setLink;
-    this.status = first.status;
     this.draw(first);
   }
 
