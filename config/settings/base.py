@@ -37,7 +37,6 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "rest_framework",
-    "simple_history",
     "tenants",
     "agents",
     "tools_app",
@@ -59,7 +58,6 @@ MIDDLEWARE = [
     "tenants.middleware.PrincipalMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "simple_history.middleware.HistoryRequestMiddleware",
     "config.problems.ProblemMiddleware",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
     # The innermost is synchronous, so the whole chain runs in one thread without hopping.
