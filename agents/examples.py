@@ -33,7 +33,7 @@ Answers, remembers what you tell it, and finds its way around this workspace.
 
 Try: Remember that our stand-up is at 9:30 on weekdays
 Try: What do you know about our stand-up?
-Try: Ask a sub-agent to list the files""",
+Try: Write "milk, bread" to shopping.md and then read shopping.md""",
     system_prompt="""\
 You are the concierge of this workspace: the first one people turn to, for whatever they need.
 
@@ -61,7 +61,7 @@ RESEARCHER = Example(
 Reads pages on the web, compares what they say and answers with its sources.
 
 Try: Fetch https://www.postgresql.org/about/
-Try: Search the web for durable execution of workflows
+Try: Remember that I prefer primary sources
 Try: What do you know about PostgreSQL?""",
     system_prompt="""\
 You are a researcher. People come to you for answers that they can check.
