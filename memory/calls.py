@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from django.db import transaction
+
 from config.faults import MemoryConflict, NotFound, ToolFailed
 from memory.documents import content_of, find_by_path
 from memory.models import MemoryEntry, MemoryVersion
@@ -73,7 +75,8 @@ def write(
     expected_hash: str | None = None,
 ) -> MemoryEntry:
     """Write in the name of a call, into the memory that the path means."""
-    with complaints():
+    with complaints(), transaction.atomic():
+        context.fence()
         path = checked_path(path)
         return write_entry(
             owner=owner_within(reader_of(context), scope_meant_by(path)),

@@ -6,7 +6,7 @@ import threading
 
 from agents.models import Environment
 from sessions_app.models import ToolExecution
-from sessions_app.statements import let_go
+from sessions_app.statements import let_go, row
 from sessions_app.turn import Turn
 from tools_app.registry import ToolContext
 from tools_app.sandbox import LazySandbox, Sandbox, SessionFolder, provision
@@ -22,9 +22,15 @@ def tool_context(
         run_id=turn.claim.run_id,
         call_id=call.tool_use_id,
         sandbox=LazySandbox(lambda: _provision(turn)),
+        fence=lambda: _fence(turn),
         stopped=stopped,
         deadline=deadline,
     )
+
+
+def _fence(turn: Turn) -> None:
+    """Lock the lane under this run's epoch. What a lost worker would still write is refused."""
+    row("SELECT (lane_lock(%s, %s)).lane_epoch", [turn.session_id, turn.claim.epoch])
 
 
 def _provision(turn: Turn) -> Sandbox:

@@ -19,6 +19,10 @@ def _silent(text: str) -> None:
     """Nobody is watching."""
 
 
+def _unfenced() -> None:
+    """Nobody else can hold this session."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
     workspace_id: UUID
@@ -31,6 +35,9 @@ class ToolContext:
     sandbox: Sandbox
     #: Shows text to whoever watches, while the tool still runs.
     emit: Callable[[str], None] = _silent
+    #: Called first in a transaction that writes: raises when another worker holds the session by
+    #: now, and keeps it so until the commit.
+    fence: Callable[[], None] = _unfenced
     #: Set on interrupt or shutdown. A tool ends within a second of it.
     stopped: threading.Event = field(default_factory=threading.Event)
     #: On the clock of `time.monotonic()`.

@@ -1,0 +1,47 @@
+"""A worker that lost its session while a tool ran writes no memory."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from config.faults import StaleEpoch
+from memory.models import MemoryEntry
+from sessions_app import lanes
+from sessions_app.log import NewEvent
+from sessions_app.models import Session, SessionEvent, ToolExecution
+from sessions_app.stopping import StopSign
+from sessions_app.toolbox import tool_context
+from sessions_app.turn import load_turn
+from tests.sessions_app.conftest import OWNER
+from tools_app.registry import registry
+
+
+@pytest.fixture
+def store(session):
+    """Calls `memory_store` as a run of this session would."""
+    message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "remember"})
+    lanes.accept(session.pk, message)
+    turn = load_turn(lanes.claim(session.pk, OWNER), OWNER, StopSign())
+    call = ToolExecution(session=session, tool_use_id="tu_1", name="memory_store", input={})
+    context = tool_context(turn, call, stopped=threading.Event(), deadline=float("inf"))
+    arguments = {"path": "notes/x.md", "content": "kept"}
+    return lambda: registry["memory_store"].call(arguments, context)
+
+
+def test_the_holder_of_the_session_remembers(store):
+    store()
+
+    assert MemoryEntry.objects.get().path == "notes/x.md"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_was_fenced_while_the_tool_ran_writes_no_memory(store):
+    Session.objects.update(lease_expires="2020-01-01T00:00:00Z")
+    lanes.reap()
+
+    with pytest.raises(StaleEpoch):
+        store()
+
+    assert not MemoryEntry.objects.exists()
