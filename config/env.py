@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -30,6 +31,17 @@ def seconds(name: str, default: float) -> float:
         return float(raw)
     except ValueError:
         raise CannotStart(f"{name} must be a number of seconds, not {raw!r}.") from None
+
+
+def amount(name: str, default: str) -> Decimal:
+    raw = text(name, default)
+    try:
+        value = Decimal(raw)
+    except InvalidOperation:
+        raise CannotStart(f"{name} must be an amount in US dollars, not {raw!r}.") from None
+    if not value.is_finite():
+        raise CannotStart(f"{name} must be an amount in US dollars, not {raw!r}.")
+    return value
 
 
 def flag(name: str, *, default: bool = False) -> bool:

@@ -123,6 +123,18 @@ class ContextOverflow(ProviderRejected):
     code = "context_overflow"
 
 
+class CompactionFailed(Fault):
+    """The context could not be compacted. Nothing was changed."""
+
+    code = "compaction_failed"
+
+
+class SnapshotChanged(Conflict):
+    """Another snapshot of this session was made or undone meanwhile."""
+
+    code = "snapshot_changed"
+
+
 class ProviderNotConfigured(ProviderFault):
     """No key is set for this model provider. Add one in the settings, or choose the demo provider."""
 
@@ -156,6 +168,21 @@ class NothingToAnswer(Fault):
 
     code = "nothing_to_answer"
     status = 409
+
+
+class AlreadyAnswered(NothingToAnswer):
+    """Somebody else has answered this already."""
+
+    def __init__(self, detail: str = "", *, answer: Mapping[str, object] | None = None) -> None:
+        super().__init__(detail)
+        #: Who answered what and when, which the problem carries.
+        self.extra = {"answer": dict(answer)} if answer else {}
+
+
+class StillAsks(Conflict):
+    """A rule of the agent would not help: another policy asks. Allow it once or for this session."""
+
+    code = "still_asks"
 
 
 class CsrfFailed(Forbidden):
@@ -237,11 +264,25 @@ class ToolStopped(Fault):
     status = 409
 
 
+class OutcomeUnknown(Fault):
+    """The call was sent and no answer came. Whether it took effect is not known."""
+
+    code = "outcome_unknown"
+    status = 502
+
+
 class SandboxUnavailable(ToolFailed):
     """Commands cannot run here: this machine cannot enforce what the sandbox promises."""
 
     code = "sandbox_unavailable"
     status = 503
+
+
+class SandboxReplaced(ToolFailed):
+    """The sandbox was taken away while this was going on, and its files stayed. Try again."""
+
+    code = "sandbox_replaced"
+    status = 409
 
 
 class EgressRefused(Fault):
@@ -251,10 +292,8 @@ class EgressRefused(Fault):
     status = 422
 
 
-class MemoryConflict(Conflict):
-    """Someone wrote this document first. Read the newer version, then write again."""
-
-    code = "memory_conflict"
+class StaleWrite(Conflict):
+    """Someone wrote this first. Read the newer version, then write again."""
 
     def __init__(self, detail: str = "", *, newer: Mapping[str, object] | None = None) -> None:
         super().__init__(detail)
@@ -262,8 +301,245 @@ class MemoryConflict(Conflict):
         self.extra = {"current": dict(newer)} if newer else {}
 
 
+class MemoryConflict(StaleWrite):
+    """Someone wrote this document first. Read the newer version, then write again."""
+
+    code = "memory_conflict"
+
+
+class CanvasConflict(StaleWrite):
+    """Someone saved this canvas first. Look at the newer one, then save again."""
+
+    code = "canvas_conflict"
+
+
+class DraftConflict(StaleWrite):
+    """Someone changed this draft first. Look at the newer one, then change it again."""
+
+    code = "draft_conflict"
+
+
 class MemoryTooLarge(Fault):
     """A document of memory holds at most 100,000 bytes. Split it into several."""
 
     code = "memory_too_large"
     status = 413
+
+
+class OutOfCredits(Fault):
+    """The workspace has no credits left. An owner can add some."""
+
+    code = "out_of_credits"
+    status = 402
+
+
+class BudgetReached(Fault):
+    """A budget is spent. An admin can raise it; then the session goes on."""
+
+    code = "budget_reached"
+    status = 402
+
+
+class ResourceFailed(Fault):
+    """This resource could not be prepared."""
+
+    code = "resource_failed"
+    status = 422
+
+
+class FileTooLarge(Fault):
+    """This file is larger than a session takes."""
+
+    code = "file_too_large"
+    status = 413
+
+
+class CanvasInvalid(InvalidFields):
+    """This canvas cannot run as it is."""
+
+    code = "canvas_invalid"
+    status = 422
+
+
+class SecretMissing(Conflict):
+    """The vault of this workspace holds no secret of that name."""
+
+    code = "secret_missing"
+
+
+class SecretRefused(Forbidden):
+    """This secret may not be used there."""
+
+    code = "secret_refused"
+
+
+class McpFailed(Fault):
+    """The MCP server did not do what was asked."""
+
+    code = "mcp_failed"
+    status = 502
+
+    def __init__(self, detail: str = "", *, state: str = "failed") -> None:
+        super().__init__(detail)
+        #: What the server's row says: it is down, it refused, or it failed.
+        self.state = state
+
+
+class NonRetryableError(Fault):
+    """This step failed in a way that trying again will not mend."""
+
+    code = "non_retryable"
+
+
+class ResultTooLarge(NonRetryableError):
+    """What a step returns is kept, so it may have at most 1 MiB as JSON. Store it elsewhere and return where."""
+
+    code = "result_too_large"
+
+
+class ResultUnfit(NonRetryableError):
+    """What a step returns is kept as JSON, and this cannot be written as such."""
+
+    code = "result_unfit"
+
+
+class StepFailed(Fault):
+    """A step of the workflow failed for good."""
+
+    code = "step_failed"
+
+    def __init__(self, detail: str = "", *, step: str = "", reason: str = "step_failed") -> None:
+        super().__init__(detail)
+        self.step = step
+        #: The code of what went wrong in it.
+        self.reason = reason
+
+
+class WaitTimedOut(StepFailed):
+    """What the step waited for did not come in time."""
+
+    code = "timeout"
+
+
+class WorkflowRejected(StepFailed):
+    """A person said no."""
+
+    code = "rejected"
+
+
+class NonDeterminism(Fault):
+    """The workflow's code came to another step than the first time. Give changed code a new version."""
+
+    code = "non_determinism"
+
+
+class WorkflowEnded(Conflict):
+    """The workflow is over."""
+
+    code = "workflow_ended"
+
+
+class WorkflowExists(Conflict):
+    """A workflow with this id was started before with another name or other params."""
+
+    code = "workflow_exists"
+
+
+class InboxFull(Conflict):
+    """Too many events wait for this workflow already."""
+
+    code = "inbox_full"
+
+
+class NoGate(Conflict):
+    """No approval is waited for here. It may have been answered already, or its time is up."""
+
+    code = "no_gate"
+
+
+class TerminalOver(Fault):
+    """The terminal is over."""
+
+    code = "terminal_over"
+    status = 410
+
+
+class TerminalsAway(Fault):
+    """The process that holds terminals does not answer. Try again in a moment."""
+
+    code = "terminals_away"
+    status = 503
+
+
+class TerminalFailed(Fault):
+    """The terminal could not be opened."""
+
+    code = "terminal_failed"
+    status = 503
+
+
+class NoSandbox(Conflict):
+    """This workflow has no sandbox to look into: none of its steps runs an agent yet."""
+
+    code = "no_sandbox"
+
+
+class TooManyTerminals(Conflict):
+    """Too many terminals are open here. Close one first."""
+
+    code = "too_many_terminals"
+
+
+class TooManyViewers(TooManyRequests):
+    """Too many people watch this terminal already."""
+
+    code = "too_many_viewers"
+
+
+class HookRefused(Unauthenticated):
+    """This message was not signed with the trigger's secret, or too long ago."""
+
+    code = "hook_refused"
+
+
+class HookTooLarge(Fault):
+    """A message to a trigger has at most 256 KiB."""
+
+    code = "hook_too_large"
+    status = 413
+
+
+class TaskFailed(NonRetryableError):
+    """The task did not end well."""
+
+    code = "task_failed"
+
+
+class CommandFailed(TaskFailed):
+    """The command of the task failed."""
+
+    code = "command_failed"
+
+
+class CommandTimedOut(TaskFailed):
+    """The command of the task took too long and was ended."""
+
+    code = "command_timeout"
+
+
+class CommandUnknown(TaskFailed):
+    """Nobody saw how the command ended, so it is not run again by itself. Look at what it did; then start from this step again, or leave it."""
+
+    code = "unknown"
+
+
+class TaskUnpaid(TaskFailed):
+    """There is no money for this task."""
+
+    code = "task_unpaid"
+
+
+class TaskSandboxGone(TaskFailed):
+    """The sandbox of this task is gone, or lies on another machine. Start the task from its beginning."""
+
+    code = "sandbox_gone"

@@ -27,6 +27,8 @@ QUIET = {
     "google_genai": logging.WARNING,
     "httpcore2": logging.WARNING,
     "httpx2": logging.WARNING,
+    # What it complains of holds the words of servers, which may repeat a credential.
+    "mcp": logging.CRITICAL,
     "openai": logging.WARNING,
     "psycopg": logging.WARNING,
     "psycopg.pool": logging.WARNING,

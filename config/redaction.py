@@ -49,6 +49,11 @@ SECRET_SHAPES = [
             rf"((?<![\w-])(?:{NAMES_IN_TEXT})['\"]?\s*[=:]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s&;,'\"}})\]]+)",
             re.IGNORECASE,
         ),
+        # The same as an option of a command: --password=value, --token value.
+        (
+            r"((?<!\S)--?(?:[\w-]*(?:password|passwd|secret|token|api-?key))(?:=|\s+))(?!-)\S+",
+            re.IGNORECASE,
+        ),
         # A link that signs in, invites or resets carries its secret as a long word of the path.
         (rf"(/)(?!{UUID_SHAPE}\b)(?=[^/\s?#]*\d)[A-Za-z0-9_-]{{32,}}(?=[/?#\s'\"]|\Z)", 0),
     )

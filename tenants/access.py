@@ -51,6 +51,11 @@ class Principal:
             return f"key {self.key.prefix}"
         return self.user.email if self.user else "nobody"
 
+    @property
+    def spoken_name(self) -> str:
+        """How this identity is named to people of the same workspace."""
+        return self.user.display_name if self.user and not self.key else self.name
+
     def may(self, verb: Verb) -> bool:
         return verb in self.verbs
 

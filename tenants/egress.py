@@ -69,7 +69,7 @@ class GuardedTransport(httpx2.HTTPTransport):
     def __init__(self, *, resolve: Resolver | None = None, until: float = inf) -> None:
         # Not the parent's: it would build a pool that connects anywhere.
         self._pool = httpcore2.ConnectionPool(
-            ssl_context=_ssl_context(),
+            ssl_context=shared_ssl_context(),
             max_connections=10,
             max_keepalive_connections=0,
             network_backend=GuardedBackend(resolve or resolve_host, until),
@@ -211,6 +211,6 @@ def _hidden(address: Address) -> IPv4Address | None:
 
 
 @lru_cache(maxsize=1)
-def _ssl_context() -> ssl.SSLContext:
+def shared_ssl_context() -> ssl.SSLContext:
     """Reading the certificates takes long, so all clients share them."""
     return httpx2.create_ssl_context(trust_env=False)

@@ -11,6 +11,8 @@ from csp.constants import NONCE, NONE, SELF
 from config import env
 from config.embedded import socket_dir
 from config.logging import logging_config
+from config.settings.outgoing import *
+from config.settings.rest import *
 
 ROOT = env.ROOT
 DATA_DIR: Path = env.data_dir()
@@ -144,7 +146,18 @@ HEARTBEAT_SECONDS = env.seconds("HEARTBEAT_SECONDS", 5)
 RUN_DEADLINE_SECONDS = env.seconds("RUN_DEADLINE_SECONDS", 3600)
 #: A run that was lost this often without progress is dead.
 RUN_MAX_ATTEMPTS = env.number("RUN_MAX_ATTEMPTS", 5)
+#: Workflows that run at once; those that wait do not count.
+WORKFLOWS_PER_WORKER = env.number("WORKFLOWS_PER_WORKER", 64)
+WORKFLOWS_PER_WORKSPACE = env.number("WORKFLOWS_PER_WORKSPACE", 100)
+WORKFLOW_MAX_RECOVERIES = env.number("WORKFLOW_MAX_RECOVERIES", 20)
+WORKFLOW_RETENTION_DAYS = env.number("WORKFLOW_RETENTION_DAYS", 90)
 SUPERVISOR_SECONDS = env.seconds("SUPERVISOR_SECONDS", 1)
+
+# US dollars that a new workspace starts with, and below which its owners are told.
+STARTING_CREDITS = env.amount("STARTING_CREDITS", "10")
+LOW_CREDITS = env.amount("LOW_CREDITS", "1")
+#: A question to people that nobody has answered by then is taken as a no.
+APPROVAL_SECONDS = env.seconds("APPROVAL_SECONDS", 7 * 24 * 3600)
 Q_CLUSTER: dict[str, Any] = {
     "name": "lanes",
     "broker_class": "sessions_app.broker.NotifyBroker",
@@ -163,6 +176,15 @@ Q_CLUSTER: dict[str, Any] = {
     "label": "Wake-ups",
     "log_level": "WARNING",
 }
+
+# ── Sandboxes ────────────────────────────────────────────────────────────────
+#: Where a Docker-compatible engine listens; empty means the usual places, or a Podman of our own.
+CONTAINER_SOCKET = env.text("CONTAINER_SOCKET")
+CONTAINER_IMAGE = env.text("CONTAINER_IMAGE", "switchyard/base")
+#: A container in which nothing ran for this long is taken away; its files stay.
+SANDBOX_IDLE_SECONDS = env.seconds("SANDBOX_IDLE_SECONDS", 900)
+#: US dollars for each minute that a container or a terminal runs, or that a command takes.
+SANDBOX_MINUTE_PRICE = env.amount("SANDBOX_MINUTE_PRICE", "0")
 
 # ── Identity ─────────────────────────────────────────────────────────────────
 PASSWORD_HASHERS = [
@@ -184,18 +206,6 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
-EMAIL_BACKEND = (
-    "django.core.mail.backends.smtp.EmailBackend"
-    if env.text("EMAIL_HOST")
-    else "django.core.mail.backends.filebased.EmailBackend"
-)
-EMAIL_FILE_PATH = DATA_DIR / "mail"
-EMAIL_HOST = env.text("EMAIL_HOST")
-EMAIL_PORT = env.number("EMAIL_PORT", 587)
-EMAIL_HOST_USER = env.text("EMAIL_USER")
-EMAIL_HOST_PASSWORD = env.text("EMAIL_PASSWORD")
-EMAIL_USE_TLS = env.flag("EMAIL_TLS", default=True)
-DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "Switchyard <switchyard@localhost>")
 
 # ── HTTP ─────────────────────────────────────────────────────────────────────
 CSRF_FAILURE_VIEW = "config.error_views.csrf_failure"
@@ -205,6 +215,9 @@ PROXY_COUNT = env.number("PROXY_COUNT", 0)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 #: A worker or supervisor that was silent for longer counts as gone.
 PULSE_SECONDS = env.seconds("PULSE_SECONDS", 15)
+#: Terminals that a workspace may have open, and how long one lives that nobody watches or uses.
+TERMINALS_PER_WORKSPACE = env.number("TERMINALS_PER_WORKSPACE", 20)
+TERMINAL_IDLE_SECONDS = env.seconds("TERMINAL_IDLE_SECONDS", 3600)
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -226,48 +239,8 @@ CONTENT_SECURITY_POLICY = {
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 #: `host:port` pairs that outgoing requests may reach although they are not public.
 EGRESS_ALLOWED_PRIVATE = env.words("EGRESS_ALLOWED_PRIVATE")
-
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": [
-        "tenants.authentication.KeyAuthentication",
-        "tenants.authentication.BrowserAuthentication",
-    ],
-    "DEFAULT_PERMISSION_CLASSES": ["tenants.permissions.HasWorkspace"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": [
-        "rest_framework.parsers.JSONParser",
-        "rest_framework.parsers.MultiPartParser",
-    ],
-    "DEFAULT_PAGINATION_CLASS": "tenants.pagination.NewestFirst",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_THROTTLE_CLASSES": ["tenants.throttle.PrincipalThrottle"],
-    "EXCEPTION_HANDLER": "config.problems.answer_exception",
-    "PAGE_SIZE": 50,
-    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
-}
-#: Requests a minute per key or person; the public contract promises at least fifty a second.
-REQUESTS_PER_MINUTE = env.number("REQUESTS_PER_MINUTE", 6000)
-
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Switchyard",
-    "DESCRIPTION": "Build, run and watch AI agents.",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "COMPONENT_SPLIT_REQUEST": True,
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    # Several things have a scope, each with choices of its own.
-    "ENUM_NAME_OVERRIDES": {
-        "KeyScopeEnum": "tenants.models.ApiKey.Scope",
-        "MemoryScopeEnum": "memory.models.MemoryEntry.Scope",
-    },
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "config.openapi.describe_problems",
-    ],
-}
+#: Folders of this machine that repositories may be mounted from.
+REPO_ROOTS = env.words("REPO_ROOTS")
 
 # ── Static files ─────────────────────────────────────────────────────────────
 STATIC_URL = "/static/"

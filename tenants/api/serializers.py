@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from tenants.mail import checked_patterns
 from tenants.models import ApiKey, Invitation, Membership, User, Workspace
 
 
@@ -14,10 +15,19 @@ class UserSerializer(serializers.ModelSerializer):
 
 
 class WorkspaceSerializer(serializers.ModelSerializer):
+    mail_allowed = serializers.ListField(
+        child=serializers.CharField(max_length=320),
+        required=False,
+        help_text="Whom agents may write e-mail to beside members: addresses, or `*@example.com`.",
+    )
+
     class Meta:
         model = Workspace
-        fields = ["id", "name", "slug", "created_at"]
+        fields = ["id", "name", "slug", "mail_allowed", "created_at"]
         read_only_fields = ["slug"]
+
+    def validate_mail_allowed(self, patterns: list[str]) -> list[str]:
+        return checked_patterns(patterns)
 
 
 class KeySerializer(serializers.ModelSerializer):

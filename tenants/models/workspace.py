@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -14,6 +15,10 @@ class Workspace(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     slug = models.SlugField(max_length=90, unique=True)
+    #: Whom agents may write e-mail to beside members: `ann@example.com`, `*@example.com`.
+    mail_allowed = ArrayField(
+        models.CharField(max_length=320), default=list, db_default=[], blank=True
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

@@ -42,7 +42,12 @@ class Frame:
     def rail(self) -> list[Place]:
         if self.principal.workspace_id is None:
             return []
-        return places(RAIL, path=self.path, workspace_id=self.principal.workspace_id)
+        return places(
+            RAIL,
+            path=self.path,
+            workspace_id=self.principal.workspace_id,
+            person_id=self.person.pk if self.person else None,
+        )
 
     @cached_property
     def settings(self) -> list[Place]:

@@ -9,6 +9,8 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from config.faults import Invalid
+from tenants.mail import checked_patterns
 from tenants.models import ApiKey, Membership, User, Workspace
 
 NEW_PASSWORD_HELP = "At least 8 characters, and not one that everybody uses."  # noqa: S105
@@ -85,6 +87,22 @@ class WorkspaceForm(forms.ModelForm):
         fields: ClassVar = ["name"]
         labels: ClassVar = {"name": "Name"}
         help_texts: ClassVar = {"name": "A team, a company or a project. It can be changed later."}
+
+
+class MailForm(forms.Form):
+    allowed = forms.CharField(
+        label="Addresses and domains",
+        required=False,
+        max_length=10_000,
+        help_text="One a line: ann@example.com, or *@example.com for everybody there.",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+    )
+
+    def clean_allowed(self) -> list[str]:
+        try:
+            return checked_patterns(self.cleaned_data["allowed"].split())
+        except Invalid as fault:
+            raise forms.ValidationError(fault.detail) from None
 
 
 class InviteForm(forms.Form):

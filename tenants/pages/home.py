@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
@@ -9,6 +10,7 @@ from django.views.decorators.http import require_safe
 from config.faults import Unauthenticated
 from tenants.access import authorise
 from tenants.authentication import principal_of
+from tenants.credits import balance_of
 from tenants.models import ApiKey, Membership
 from tenants.pages.curl import talk
 from tenants.pages.steps import todos
@@ -23,7 +25,11 @@ def home(request: HttpRequest) -> HttpResponse:
         return redirect("workspace_new")
     workspace_id = authorise(principal, "read")
     steps = todos(principal, workspace_id)
+    balance = balance_of(workspace_id)
     context = {
+        "balance": balance,
+        "is_low": balance.balance <= settings.LOW_CREDITS,
+        "may_own": principal.may("own"),
         "todos": steps,
         "done_count": sum(todo.is_done for todo in steps),
         "role": principal.role,

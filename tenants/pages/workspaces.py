@@ -15,7 +15,7 @@ from tenants.accounts import workspace_ids_of
 from tenants.authentication import principal_of
 from tenants.middleware import CHOSEN
 from tenants.models import Membership, Workspace
-from tenants.pages.forms import WorkspaceForm
+from tenants.pages.forms import MailForm, WorkspaceForm
 from tenants.workspaces import create_workspace
 
 
@@ -73,5 +73,20 @@ def workspace(request: HttpRequest) -> HttpResponse:
         "member_count": members.count(),
         "mine": members.filter(user=principal.user).first(),
         "may_change": principal.may("admin"),
+        "mail_form": MailForm(initial={"allowed": "\n".join(acting.mail_allowed)}),
     }
     return render(request, "pages/workspace.html", context)
+
+
+@require_POST
+def workspace_mail(request: HttpRequest) -> HttpResponse:
+    """Whom agents may write e-mail to beside members."""
+    workspace_id = authorise(principal_of(request), "admin")
+    form = MailForm(request.POST)
+    if form.is_valid():
+        allowed = form.cleaned_data["allowed"]
+        Workspace.objects.filter(pk=workspace_id).update(mail_allowed=allowed)
+        messages.success(request, "Agents may write to these addresses now, and to members.")
+    else:
+        messages.error(request, " ".join(map(str, form.errors["allowed"])))
+    return redirect("workspace")

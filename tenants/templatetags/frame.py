@@ -89,6 +89,20 @@ def ago(moment: datetime | None, never: str = "Never") -> str:
     )
 
 
+@register.simple_tag
+def moment(at: datetime | None, never: str = "Never") -> str:
+    """An exact time. The island `times` writes it in the viewer's own time zone."""
+    if at is None:
+        return never
+    there = at.astimezone(UTC)
+    return format_html(
+        '<time data-exact datetime="{}" title="{} UTC">{} UTC</time>',
+        at.isoformat(timespec="seconds"),
+        there.strftime("%-d %B %Y, %H:%M:%S"),
+        there.strftime("%-d %b %Y, %H:%M"),
+    )
+
+
 def relative(moment: datetime, now: datetime) -> str:
     """A short distance in time: `just now`, `5 min ago`, `in 30 d`, else the date."""
     seconds = (now - moment).total_seconds()

@@ -1,0 +1,130 @@
+"""REST: secrets of the acting workspace. Values go in and never come out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from config.faults import Conflict
+from tenants import vault
+from tenants.access import authorise
+from tenants.api.base import WorkspaceViewSet
+from tenants.models import Secret
+
+TAKEN = OpenApiResponse(description="A secret of that name is there. Change it instead.")
+
+
+class SecretSerializer(serializers.Serializer):
+    """A secret without its value: programs and people name it as `{{vault:NAME}}`."""
+
+    id = serializers.UUIDField(read_only=True)
+    name = serializers.RegexField(vault.NAME_PATTERN, help_text=vault.NAME_WORDS)
+    value = serializers.CharField(
+        write_only=True,
+        max_length=vault.LONGEST_VALUE,
+        trim_whitespace=False,
+        help_text="Stored encrypted. It can be used and replaced, and never read.",
+    )
+    hosts = serializers.ListField(
+        child=serializers.CharField(max_length=253),
+        required=False,
+        max_length=vault.MOST_HOSTS,
+        help_text="Hosts that it may be sent to, as `api.example.com`. Empty: any.",
+    )
+    used_by = serializers.SerializerMethodField()
+    set_at = serializers.DateTimeField(read_only=True)
+    last_used_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
+    created_at = serializers.DateTimeField(read_only=True)
+
+    def get_used_by(self, secret: Secret) -> list[str]:
+        """What names the secret, in words."""
+        found: dict[str, list[str]] = self.context["users"]
+        return found.get(secret.name, [])
+
+
+class SecretChangeSerializer(serializers.Serializer):
+    """What can be changed about a secret: its name cannot."""
+
+    value = serializers.CharField(
+        write_only=True, required=False, max_length=vault.LONGEST_VALUE, trim_whitespace=False
+    )
+    hosts = serializers.ListField(
+        child=serializers.CharField(max_length=253), required=False, max_length=vault.MOST_HOSTS
+    )
+
+
+class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
+    queryset = Secret.objects.defer("value")
+    serializer_class = SecretSerializer
+    filterset_fields = ["name"]
+    parser_classes = [JSONParser]
+    verbs = {
+        "list": "admin",
+        "retrieve": "admin",
+        "create": "admin",
+        "partial_update": "admin",
+        "destroy": "admin",
+    }
+
+    def get_serializer_context(self) -> dict[str, Any]:
+        workspace_id = self.principal.workspace_id
+        found = vault.users_of(workspace_id) if workspace_id else {}
+        return {**super().get_serializer_context(), "users": found}
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The workspace's secrets by name, without their values."""
+        return super().list(request, *args, **kwargs)
+
+    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """One secret, without its value."""
+        return super().retrieve(request, *args, **kwargs)
+
+    @extend_schema(responses={201: SecretSerializer, 409: TAKEN})
+    def create(self, request: Request) -> Response:
+        """Keep a secret."""
+        workspace_id = authorise(self.principal, "admin")
+        given = self._given(SecretSerializer)
+        if Secret.objects.for_workspace(workspace_id).filter(name=given["name"]).exists():
+            raise Conflict(f"A secret named {given['name']} is there already. Change it instead.")
+        made = vault.put(
+            workspace_id,
+            given["name"],
+            given["value"],
+            hosts=given.get("hosts", []),
+            by=self.principal.user,
+        )
+        return Response(self.get_serializer(_fresh(made)).data, status=201)
+
+    @extend_schema(request=SecretChangeSerializer, responses=SecretSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Replace the value, say where it may be sent, or both."""
+        secret: Secret = self.get_object()
+        given = self._given(SecretChangeSerializer)
+        if "value" in given:
+            vault.put(secret.workspace_id, secret.name, given["value"], hosts=given.get("hosts"))
+        elif "hosts" in given:
+            vault.restrict(secret.workspace_id, secret.name, given["hosts"])
+        return Response(self.get_serializer(_fresh(secret)).data)
+
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete the secret. What names it fails from then on, and says which secret is missing."""
+        secret = self.get_object()
+        vault.forget(secret.workspace_id, secret.name)
+        return Response(status=204)
+
+    def _given(self, shape: type[serializers.Serializer]) -> dict[str, Any]:
+        asked = shape(data=self.request.data)
+        asked.is_valid(raise_exception=True)
+        return dict(asked.validated_data)
+
+
+def _fresh(secret: Secret) -> Secret:
+    """With what the database filled in, and without the value."""
+    return Secret.objects.defer("value").get(pk=secret.pk)

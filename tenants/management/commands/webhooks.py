@@ -1,0 +1,58 @@
+"""Webhooks from the command line: listed, tried, sent again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.faults import Fault
+from tenants.models import Webhook, WebhookDelivery
+from tenants.webhooks import ping, replay
+from tenants.workspaces import find_workspace
+
+
+class Command(BaseCommand):
+    help = "List webhooks, send a test event to one, or send a delivery again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        listing = actions.add_parser("list", help="all webhooks, or those of one workspace")
+        listing.add_argument("--workspace", default="", help="its name or slug")
+        actions.add_parser("ping", help="send a test event").add_argument("webhook", type=UUID)
+        again = actions.add_parser("replay", help="send a delivery again, with the same id")
+        again.add_argument("delivery", type=UUID)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            {"list": self._list, "ping": self._ping, "replay": self._replay}[options["action"]](
+                options
+            )
+        except Fault as fault:
+            raise CommandError(fault.detail) from fault
+
+    def _list(self, options: dict[str, Any]) -> None:
+        rows = Webhook.objects.select_related("workspace").order_by("workspace__slug", "created_at")
+        if name := options["workspace"]:
+            workspace = find_workspace(name)
+            if workspace is None:
+                raise CommandError(f"There is no workspace {name!r}.")
+            rows = rows.filter(workspace=workspace)
+        for one in rows:
+            state = "on" if one.active else f"off: {one.disabled_reason}"
+            wanted = ",".join(one.events)
+            self.stdout.write(f"{one.pk}  {one.workspace.slug}  {one.url}  {wanted}  {state}")
+
+    def _ping(self, options: dict[str, Any]) -> None:
+        webhook = Webhook.objects.filter(pk=options["webhook"]).first()
+        if webhook is None:
+            raise CommandError("There is no such webhook.")
+        self.stdout.write(f"{ping(webhook).pk}  on its way")
+
+    def _replay(self, options: dict[str, Any]) -> None:
+        delivery = WebhookDelivery.objects.filter(pk=options["delivery"]).first()
+        if delivery is None:
+            raise CommandError("There is no such delivery.")
+        self.stdout.write(f"{replay(delivery).pk}  on its way")

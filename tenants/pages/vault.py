@@ -1,0 +1,154 @@
+"""The vault: secrets put in, replaced and deleted, with what uses them. No page shows a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from config.faults import Invalid, NotFound
+from tenants import vault
+from tenants.access import authorise
+from tenants.authentication import principal_of
+from tenants.models import Secret
+
+
+def value_field(label: str = "Value") -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        max_length=vault.LONGEST_VALUE,
+        strip=False,
+        widget=forms.PasswordInput(
+            attrs={"autocomplete": "off", "spellcheck": "false"}, render_value=False
+        ),
+    )
+
+
+class SecretForm(forms.Form):
+    """A new secret."""
+
+    name = forms.RegexField(
+        vault.NAME_PATTERN,
+        label="Name",
+        max_length=64,
+        error_messages={"invalid": vault.NAME_WORDS},
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    value = value_field()
+    hosts = forms.CharField(
+        label="Hosts",
+        required=False,
+        max_length=2_000,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        help_text="Where it may be sent, with spaces between. Empty: anywhere.",
+    )
+
+
+class ReplaceForm(forms.Form):
+    """Another value, in the row of its secret; several stand on one page."""
+
+    value = value_field("New value")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One secret, as the page shows it."""
+
+    secret: Secret
+    used_by: list[str]
+    form: ReplaceForm
+
+
+@require_safe
+def vault_page(request: HttpRequest) -> HttpResponse:
+    principal = principal_of(request)
+    workspace_id = authorise(principal, "read")
+    if not principal.may("admin"):
+        return render(request, "pages/vault/vault.html", {})
+    used = vault.users_of(workspace_id)
+    rows = Secret.objects.for_workspace(workspace_id).defer("value").select_related("created_by")
+    lines = [
+        Line(
+            secret=row,
+            used_by=used.get(row.name, []),
+            form=ReplaceForm(auto_id=f"replace_{row.pk.hex}_%s"),
+        )
+        for row in rows
+    ]
+    missing = sorted(set(used) - {row.name for row in rows})
+    context = {"lines": lines, "missing": missing, "form": SecretForm(), "may_admin": True}
+    return render(request, "pages/vault/vault.html", context)
+
+
+@sensitive_post_parameters("value")
+@require_http_methods(["GET", "HEAD", "POST"])
+def secret_new(request: HttpRequest) -> HttpResponse:
+    principal = principal_of(request)
+    workspace_id = authorise(principal, "admin")
+    form = SecretForm(request.POST or None, initial={"name": request.GET.get("name", "")[:64]})
+    if request.method == "POST" and form.is_valid():
+        name = form.cleaned_data["name"]
+        if Secret.objects.for_workspace(workspace_id).filter(name=name).exists():
+            form.add_error(
+                "name", "A secret of that name is there already. Replace it in the list."
+            )
+        elif keep(form, workspace_id, request):
+            messages.success(
+                request, f"{name} is kept. Write {{{{vault:{name}}}}} where it is used."
+            )
+            return redirect("vault")
+    status = 400 if form.errors else 200
+    return render(request, "pages/vault/new.html", {"form": form}, status=status)
+
+
+def keep(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
+    given = form.cleaned_data
+    try:
+        vault.put(
+            workspace_id,
+            given["name"],
+            given["value"],
+            hosts=given["hosts"].replace(",", " ").split(),
+            by=principal_of(request).user,
+        )
+    except Invalid as fault:
+        form.add_error("hosts", fault.detail)
+        return False
+    return True
+
+
+@sensitive_post_parameters("value")
+@require_POST
+def secret_replace(request: HttpRequest, secret_id: UUID) -> HttpResponse:
+    secret = found(request, secret_id)
+    form = ReplaceForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, f"{secret.name} is as it was: the new value was empty.")
+        return redirect("vault")
+    vault.put(secret.workspace_id, secret.name, form.cleaned_data["value"])
+    messages.success(request, f"{secret.name} has a new value. It counts from the next use on.")
+    return redirect("vault")
+
+
+@require_POST
+def secret_delete(request: HttpRequest, secret_id: UUID) -> HttpResponse:
+    secret = found(request, secret_id)
+    vault.forget(secret.workspace_id, secret.name)
+    messages.success(request, f"{secret.name} is deleted.")
+    return redirect("vault")
+
+
+def found(request: HttpRequest, secret_id: UUID) -> Secret:
+    """The secret, for whoever may change it."""
+    workspace_id = authorise(principal_of(request), "admin")
+    rows = Secret.objects.for_workspace(workspace_id).defer("value")
+    secret = rows.filter(pk=secret_id).first()
+    if secret is None:
+        raise NotFound
+    return secret

@@ -1,0 +1,117 @@
+-- Money, one function per step. Purses are locked in the order of their ids, so that no two calls
+-- wait for each other; a call's row is locked before its purses.
+
+CREATE FUNCTION refuse_ledger_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF tg_op = 'DELETE' AND current_setting('switchyard.erasing', true) = old.workspace_id::text THEN
+    RETURN old;
+  END IF;
+  -- Who wrote a line may be forgotten when that person is deleted; nothing else changes.
+  IF tg_op = 'UPDATE' AND new.created_by_id IS NULL
+     AND (new.id, new.workspace_id, new.kind, new.amount, new.note, new.call_id, new.created_at)
+         IS NOT DISTINCT FROM
+         (old.id, old.workspace_id, old.kind, old.amount, old.note, old.call_id, old.created_at) THEN
+    RETURN new;
+  END IF;
+  RAISE EXCEPTION 'the credit ledger is append-only';
+END $$;
+
+CREATE TRIGGER ledger_is_append_only BEFORE UPDATE OR DELETE ON credit_ledger
+  FOR EACH ROW EXECUTE FUNCTION refuse_ledger_change();
+
+-- Whoever writes it: what is reserved never goes beyond what the purse has.
+CREATE FUNCTION refuse_empty_purse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF new.spent + new.reserved > new.ceiling THEN
+    RAISE EXCEPTION 'a purse cannot reserve more than it has';
+  END IF;
+  RETURN new;
+END $$;
+
+CREATE TRIGGER purse_reserves_only_what_it_has BEFORE UPDATE OF reserved ON purses
+  FOR EACH ROW WHEN (new.reserved > old.reserved) EXECUTE FUNCTION refuse_empty_purse();
+
+-- What counts as spent now: a purse of a day or a month begins anew with each.
+CREATE FUNCTION purse_since(period text) RETURNS date LANGUAGE sql STABLE AS $$
+  SELECT CASE period WHEN 'day' THEN (now() AT TIME ZONE 'UTC')::date
+                     WHEN 'month' THEN date_trunc('month', now() AT TIME ZONE 'UTC')::date END
+$$;
+
+CREATE FUNCTION purse_spent(p purses) RETURNS numeric LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN p.since IS DISTINCT FROM purse_since(p.period) THEN 0 ELSE p.spent END
+$$;
+
+-- The first purse of these owners that has nothing left, or not `amount`. Null: all have it.
+CREATE FUNCTION purse_short(wid uuid, owners uuid[], amount numeric) RETURNS jsonb LANGUAGE sql STABLE AS $$
+  SELECT jsonb_build_object('kind', p.kind, 'owner_id', p.owner_id, 'period', p.period,
+           'ceiling', p.ceiling, 'spent', purse_spent(p), 'reserved', p.reserved, 'needed', amount)
+    FROM purses p
+   WHERE p.workspace_id = wid AND p.owner_id = ANY (owners)
+     AND (purse_spent(p) + p.reserved + amount > p.ceiling OR purse_spent(p) >= p.ceiling)
+   ORDER BY p.kind = 'workspace' DESC, p.id LIMIT 1
+$$;
+
+-- Set the worst case of a call aside in every purse that pays for it, and write the call down.
+-- Answers with the purse that has not got it, and then nothing is written.
+CREATE FUNCTION purse_reserve(wid uuid, owners uuid[], amount numeric, call jsonb) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE held uuid[]; short jsonb;
+BEGIN
+  IF amount > 0 THEN
+    SELECT array_agg(p.id) INTO held FROM (
+      SELECT id FROM purses WHERE workspace_id = wid AND owner_id = ANY (owners)
+       ORDER BY id FOR NO KEY UPDATE) p;
+  END IF;
+  short := purse_short(wid, owners, amount);
+  IF short IS NOT NULL THEN RETURN short; END IF;
+  IF held IS NOT NULL THEN
+    UPDATE purses p SET spent = purse_spent(p), since = purse_since(p.period),
+      reserved = p.reserved + amount WHERE p.id = ANY (held);
+  END IF;
+  INSERT INTO model_calls (id, workspace_id, agent_id, session_id, run_id, key_id, created_by_id, epoch,
+    provider, model, purpose, reserved, purses)
+  VALUES ((call ->> 'id')::uuid, wid, (call ->> 'agent_id')::uuid, (call ->> 'session_id')::uuid,
+    (call ->> 'run_id')::uuid, (call ->> 'key_id')::uuid, (call ->> 'user_id')::uuid,
+    (call ->> 'epoch')::bigint, call ->> 'provider', call ->> 'model', call ->> 'purpose', amount,
+    coalesce(held, '{}'));
+  RETURN NULL;
+END $$;
+
+-- Charge a call what it cost, once. False: it was settled before.
+CREATE FUNCTION purse_settle(call uuid, outcome text, price numeric, input bigint, output bigint,
+  cached bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE c model_calls;
+BEGIN
+  SELECT * INTO c FROM model_calls WHERE id = call AND state = 'reserved' FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN false; END IF;
+  IF c.reserved > 0 OR price > 0 THEN
+    PERFORM 1 FROM purses WHERE id = ANY (c.purses) ORDER BY id FOR NO KEY UPDATE;
+    UPDATE purses p SET reserved = p.reserved - c.reserved, spent = purse_spent(p) + price,
+      since = purse_since(p.period), debt = p.debt + greatest(price - c.reserved, 0)
+     WHERE p.id = ANY (c.purses);
+  END IF;
+  UPDATE model_calls SET state = outcome, cost = price, input_tokens = input, output_tokens = output,
+    cached_tokens = cached, finished_at = clock_timestamp() WHERE id = call;
+  IF price > 0 THEN
+    INSERT INTO credit_ledger (id, workspace_id, kind, amount, call_id, created_by_id)
+    VALUES (gen_random_uuid(), c.workspace_id, 'charge', -price, call, c.created_by_id);
+  END IF;
+  RETURN true;
+END $$;
+
+-- Add to the credits of a workspace, or take from them.
+CREATE FUNCTION credit_add(wid uuid, what text, amount numeric, note text, author uuid, entry uuid)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO purses (id, workspace_id, kind, owner_id) VALUES (gen_random_uuid(), wid, 'workspace', wid)
+    ON CONFLICT DO NOTHING;
+  IF what = 'sandbox' THEN
+    UPDATE purses SET spent = spent - amount
+     WHERE workspace_id = wid AND kind = 'workspace' AND owner_id = wid;
+  ELSE
+    UPDATE purses SET ceiling = ceiling + amount, low_since = NULL
+     WHERE workspace_id = wid AND kind = 'workspace' AND owner_id = wid;
+  END IF;
+  INSERT INTO credit_ledger (id, workspace_id, kind, amount, note, created_by_id)
+  VALUES (entry, wid, what, amount, note, author);
+END $$;
