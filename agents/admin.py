@@ -9,6 +9,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from agents import canvas_admin, draft_admin
 from agents.definitions import archive_agent, restore_agent
 from agents.environment_input import EnvironmentInput
 from agents.environments import COLUMNS as ENVIRONMENT_FIELDS
@@ -16,6 +17,9 @@ from agents.inputs import read_input
 from agents.models import Agent, AgentVersion, Environment, ProviderKey
 from agents.provider_keys import check
 from config.faults import Fault, InvalidFields
+
+#: Registered by being imported.
+PARTS = (canvas_admin, draft_admin)
 
 
 class ReadOnly:

@@ -10,7 +10,10 @@ class AgentsConfig(AppConfig):
     verbose_name = "Agents"
 
     def ready(self) -> None:
+        from agents.definitions import name_agents
         from agents.examples import furnish
+        from tenants.usage import namers
         from tenants.workspaces import furnishings
 
         furnishings.append(furnish)
+        namers["agent"] = name_agents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import lru_cache
 from typing import Any
@@ -29,9 +29,9 @@ def create_agent(
     *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
 ) -> Agent:
     """An agent with its first version."""
-    columns = _columns(workspace_id, fields)
+    columns = columns_for(workspace_id, fields)
     agent = Agent.objects.create(workspace_id=workspace_id, created_by=created_by)
-    _write_version(agent, number=1, columns=columns, by=created_by)
+    write_version(agent, number=1, columns=columns, by=created_by)
     return agent
 
 
@@ -55,13 +55,15 @@ def change_agent(
     if locked.archived_at:
         raise Conflict("This agent was archived.")
     # Read after the lock is held: a join would show the version that was current before it.
-    current = locked.versions.order_by("-number")[0]
+    current = locked.versions.published().order_by("-number").first()
+    if current is None:
+        raise Conflict("This agent is a draft. Change its draft, and publish that.")
     if expected_version not in (None, current.number):
         raise Conflict(f"Version {current.number} is newer than version {expected_version}.")
-    fields = changes if replace else _merged(current, changes)
-    columns = _columns(locked.workspace_id, fields)
+    fields = changes if replace else merged_fields(fields_of(current), changes)
+    columns = columns_for(locked.workspace_id, fields)
     if columns != _columns_of(current):
-        current = _write_version(locked, number=current.number + 1, columns=columns, by=by)
+        current = write_version(locked, number=current.number + 1, columns=columns, by=by)
     agent.current = current
     return current
 
@@ -76,8 +78,8 @@ def restore_agent(agent: Agent) -> None:
 
 
 def find_agent(workspace_id: UUID, ref: str | UUID) -> Agent:
-    """The active agent with this id or exact name, with its current version."""
-    rows = Agent.objects.for_workspace(workspace_id).active().select_related("current")
+    """The agent with this id or exact name that may be given work, with its current version."""
+    rows = Agent.objects.for_workspace(workspace_id).offered().select_related("current")
     try:
         found = list(rows.filter(pk=UUID(str(ref))))
     except ValueError:
@@ -91,7 +93,7 @@ def find_agent(workspace_id: UUID, ref: str | UUID) -> Agent:
 
 def current_version(agent: Agent) -> AgentVersion:
     """What the agent does now. Every agent has a version from its first moment on."""
-    return agent.current or agent.versions.order_by("-number")[0]
+    return agent.current or agent.versions.published().order_by("-number")[0]
 
 
 def version_by_id(version_id: UUID) -> AgentVersion:
@@ -126,14 +128,15 @@ def _kept_version(version_id: UUID) -> AgentVersion:
     return version
 
 
-def _merged(current: AgentVersion, changes: Mapping[str, Any]) -> dict[str, Any]:
-    fields = merged(fields_of(current), changes)
-    if "model" not in changes and fields["provider"] != current.provider:
+def merged_fields(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition after a change."""
+    fields = merged(current, changes)
+    if "model" not in changes and fields["provider"] != current["provider"]:
         fields["model"] = ""  # The old provider's model means nothing to the new one.
     return fields
 
 
-def _columns(workspace_id: UUID, fields: Mapping[str, Any]) -> dict[str, Any]:
+def columns_for(workspace_id: UUID, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The checked definition as the version's columns."""
     given = read_input(AgentInput, fields)
     choice = choose_model(workspace_id, provider=given.provider, model=given.model)
@@ -147,12 +150,19 @@ def _columns(workspace_id: UUID, fields: Mapping[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _write_version(
+def write_version(
     agent: Agent, *, number: int, columns: Mapping[str, Any], by: User | None
 ) -> AgentVersion:
+    """Let this be what the agent is from now on."""
     version = AgentVersion.objects.create(
         agent=agent, workspace_id=agent.workspace_id, number=number, created_by=by, **columns
     )
     agent.current = version
     agent.save(update_fields=["current"])
     return version
+
+
+def name_agents(workspace_id: UUID, ids: Iterable[UUID]) -> dict[UUID, str]:
+    """What these agents are called, put away ones too."""
+    found = Agent.objects.for_workspace(workspace_id).filter(pk__in=list(ids))
+    return dict(found.values_list("pk", "current__name"))

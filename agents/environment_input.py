@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from agents.inputs import STORABLE, Input
 from agents.limits import SandboxLimits
 from agents.models import Environment
+from agents.mount_input import Mount
 
 MOST_HOSTS = 200
 MOST_MOUNTS = 20
-#: Places that belong to the sandbox itself.
-SYSTEM_FOLDERS = frozenset(
-    [
-        "bin",
-        "boot",
-        "dev",
-        "etc",
-        "lib",
-        "lib64",
-        "proc",
-        "root",
-        "run",
-        "sbin",
-        "sys",
-        "usr",
-        "var",
-    ]
-)
 
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
@@ -53,41 +35,6 @@ def _host(raw: str) -> str:
             f"{raw[:80]!r} is not a host. Write `api.example.com`, or `*.example.com` for all below it."
         )
     return host
-
-
-def _mount_path(raw: str) -> str:
-    path = PurePosixPath(raw)
-    if not path.is_absolute() or raw.startswith("//") or ".." in path.parts or len(path.parts) < 2:
-        raise ValueError("A mount path is absolute, as in /workspace/data, and has no `..`.")
-    if path.parts[1] in SYSTEM_FOLDERS:
-        raise ValueError(f"/{path.parts[1]} belongs to the sandbox itself.")
-    return str(path)
-
-
-class Mount(Input):
-    """A resource that each session in the environment starts with."""
-
-    kind: Literal[
-        "workspace_directory",
-        "local_file",
-        "learnings_memory_store",
-        "session_runtime_memory",
-        "vault",
-        "remote_file_store",
-        "repo_mount",
-    ]
-    source_ref: Annotated[str, Field(max_length=500), STORABLE] = ""
-    mount_path: Annotated[str, Field(max_length=200), AfterValidator(_mount_path), STORABLE]
-    access: Literal["read_only", "read_write"] = "read_only"
-
-    @model_validator(mode="after")
-    def _stays_inside(self) -> Self:
-        """A file of this machine is named from the workspace's own folder on."""
-        path = PurePosixPath(self.source_ref)
-        local = self.kind in {"workspace_directory", "local_file"}
-        if local and (path.is_absolute() or ".." in path.parts):
-            raise ValueError("source_ref is relative to the workspace's folder and has no `..`.")
-        return self
 
 
 class EnvironmentInput(Input):

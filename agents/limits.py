@@ -32,6 +32,27 @@ class Limits(Input):
         le=1_000_000_000,
         description="Tokens in and out, over all calls of the model in one run.",
     )
+    max_depth: int = Field(
+        default=3, ge=0, le=10, description="Sub-agents of sub-agents, this far down."
+    )
+    max_children: int = Field(
+        default=10, ge=0, le=1_000, description="Sub-agents of one session at once."
+    )
+    max_children_total: int = Field(
+        default=100, ge=0, le=10_000, description="Sub-agents of one session, ever."
+    )
+    compact_at_percent: int = Field(
+        default=75,
+        ge=20,
+        le=95,
+        description="The share of the model's window from which on the context is compacted.",
+    )
+    recall_memory: bool = Field(
+        default=True, description="Look into memory for what bears on each message."
+    )
+    save_before_compacting: bool = Field(
+        default=True, description="Save what matters to memory before a compaction."
+    )
 
 
 class SandboxLimits(Input):

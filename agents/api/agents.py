@@ -43,7 +43,7 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def get_queryset(self) -> Any:
         asked = self.request.query_params
         archived = asked.get("archived", "").lower() in {"1", "true"}
-        rows = super().get_queryset().filter(archived_at__isnull=not archived)
+        rows = super().get_queryset().known().filter(archived_at__isnull=not archived)
         if not (words := asked.get("q")):
             return rows
         return rows.filter(current__name__icontains=words) if is_storable(words) else rows.none()
@@ -103,12 +103,12 @@ class VersionViewSet(ListModelMixin, WorkspaceViewSet):
     serializer_class = VersionSerializer
 
     def get_queryset(self) -> Any:
-        return super().get_queryset().filter(agent_id=self.kwargs["agent_id"])
+        return super().get_queryset().published().filter(agent_id=self.kwargs["agent_id"])
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """All versions, the newest first."""
-        # An agent always has a version, so none means that there is no such agent here.
-        if not self.get_queryset().exists():
+        agents = Agent.objects.for_workspace(self.principal.workspace_id)
+        if not agents.filter(pk=self.kwargs["agent_id"]).exists():
             raise Http404
         return super().list(request, *args, **kwargs)
 

@@ -8,11 +8,11 @@ from annotated_types import Ge, Le
 from rest_framework import serializers
 
 from agents.definitions import current_version
-from agents.environment_input import Mount
 from agents.examples import suggestions
 from agents.inputs import Input
 from agents.limits import Limits, SandboxLimits
 from agents.models import Agent, AgentVersion, Environment
+from agents.mount_input import Mount
 from agents.providers.registry import PROVIDERS
 
 PROVIDER_CHOICES = [(name, factory.label) for name, factory in PROVIDERS.items()]
@@ -22,6 +22,11 @@ def _limits_shape(model: type[Input]) -> type[serializers.Serializer]:
     """The same names, bounds and defaults as the model that judges them."""
     fields: dict[str, Any] = {}
     for name, field in model.model_fields.items():
+        if field.annotation is bool:
+            fields[name] = serializers.BooleanField(
+                default=field.default, help_text=field.description
+            )
+            continue
         bounds = {type(bound): bound for bound in field.metadata}
         fields[name] = serializers.IntegerField(
             min_value=bounds[Ge].ge,
@@ -109,6 +114,9 @@ class AgentSerializer(DefinitionSerializer):
         source="current.number", read_only=True, help_text="The current one's number."
     )
     version_id = serializers.UUIDField(source="current_id", read_only=True)
+    is_draft = serializers.BooleanField(
+        read_only=True, help_text="Not published yet: its version is 0 and it is given no work."
+    )
     suggestions = serializers.SerializerMethodField(help_text="First messages to send.")
     created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
     created_at = serializers.DateTimeField(read_only=True)

@@ -16,11 +16,32 @@ class AgentQuerySet(OwnedQuerySet):
         """Agents that were not put away."""
         return self.filter(archived_at=None)
 
+    def known(self) -> Self:
+        """Agents that people made, as against those that the product brings for itself."""
+        return self.filter(role=Agent.Role.AGENT)
+
+    def offered(self) -> Self:
+        """Agents that may be given work: known, active, and published at least once."""
+        return self.active().known().filter(is_draft=False)
+
+
+class VersionQuerySet(OwnedQuerySet):
+    def published(self) -> Self:
+        """Numbered versions, without those that only a preview of a draft runs."""
+        return self.filter(preview=None)
+
 
 class Agent(OwnedModel):
     """A name that people know. What it does is in its versions."""
 
+    class Role(models.TextChoices):
+        AGENT = "agent"
+        BUILDER = "builder"
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    role = models.CharField(max_length=7, choices=Role, default=Role.AGENT, db_default=Role.AGENT)
+    #: Until its first version is published. Its current version is then a preview.
+    is_draft = models.BooleanField(default=False, db_default=False)
     current = models.ForeignKey(
         "agents.AgentVersion", null=True, on_delete=models.SET_NULL, related_name="+"
     )
@@ -30,6 +51,13 @@ class Agent(OwnedModel):
 
     class Meta:
         ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace"],
+                condition=models.Q(role="builder"),
+                name="agent_that_builds_is_one_per_workspace",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.current.name if self.current else f"agent {self.pk}"
@@ -43,7 +71,10 @@ class AgentVersion(OwnedModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
+    #: From 1 on; 0 is a preview.
     number = models.PositiveIntegerField()
+    #: The revision of the draft that this is a preview of. Never offered, never published.
+    preview = models.PositiveIntegerField(null=True, blank=True, editable=False)
     name = models.CharField(max_length=80)
     description = models.TextField(blank=True)
     system_prompt = models.TextField(blank=True)
@@ -60,11 +91,25 @@ class AgentVersion(OwnedModel):
     )
     limits = models.JSONField(default=dict, blank=True)
 
+    objects = VersionQuerySet.as_manager()  # type: ignore[misc]
+
     class Meta:
         ordering = ["-number"]
         constraints = [
             models.UniqueConstraint(
-                fields=["agent", "number"], name="version_number_is_unique_in_its_agent"
+                fields=["agent", "number"],
+                condition=models.Q(preview=None),
+                name="version_number_is_unique_among_its_agents_versions",
+            ),
+            models.UniqueConstraint(
+                fields=["agent", "preview"],
+                condition=models.Q(number=0),
+                name="version_previews_a_revision_once",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(number__gte=1, preview=None)
+                | models.Q(number=0, preview__isnull=False),
+                name="version_has_a_number_or_is_a_preview",
             ),
         ]
 

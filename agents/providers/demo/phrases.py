@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from agents.providers.demo import building as make
 from agents.providers.demo import reading
 from agents.providers.demo.reading import Match
 from agents.providers.demo.steps import Step
@@ -37,12 +38,13 @@ class Phrase:
         return None
 
 
-def step_of(text: str) -> Step | None:
+def step_of(text: str, *, building: bool = False) -> Step | None:
     """The step a phrase stands for, or None when it is not understood."""
     text = text.strip()
     if polite := _POLITE.match(text):
         text = text[polite.end() :]
-    return next((step for phrase in PHRASES if (step := phrase.read(text))), None)
+    known = (*BUILDING, *PHRASES) if building else PHRASES
+    return next((step for phrase in known if (step := phrase.read(text))), None)
 
 
 def _phrase(source: str, make: Callable[[Match], Step], *, verbatim: bool = False) -> Phrase:
@@ -94,3 +96,24 @@ PHRASES: tuple[Phrase, ...] = (
     _phrase(r"send (?:me )?a message(?: to (?P<to>[^:,]{1,80}))?", reading.message),
     _phrase(r"tell (?P<to>\w{1,80}) (?:that )?(?P<text>.+)", reading.message, verbatim=True),
 )  # fmt: skip
+
+_AN_AGENT = r"(?:an?|another|the|this) (?:new )?(?:agent|assistant|bot|helper)"
+#: Understood beside the others by whoever has a builder's tools.
+BUILDING: tuple[Phrase, ...] = (
+    _phrase(
+        rf"(?:make|build|create|i (?:want|need))(?: me)? {_AN_AGENT} (?:that|which|who|to) (?P<purpose>.{{3,400}})",
+        make.make_agent,
+    ),
+    _phrase(
+        r"(?P<rules>(?:let it|allow it to|it (?:may|can|must|should)|(?:it must |it should )?ask (?:me |us )?before"
+        r"|(?:never|don't|do not) (?:let it|allow it to)) .{3,400})",
+        make.set_policy,
+    ),
+    _phrase(r"(?:call|name|rename) (?:it|the agent)(?: to)? (?P<name>.{1,80})", make.rename),
+    _phrase(r"describe (?:it|the agent) as (?P<text>.{1,2000})", make.describe, verbatim=True),
+    _phrase(r"(?:use|switch to)(?: the)? model (?P<model>\S{1,120})", make.use_model),
+    _phrase(r"set the temperature to (?P<number>[012](?:\.\d{1,3})?)", make.set_temperature),
+    _phrase(r"add a step (?:that|to|which) (?P<task>.{3,2000})", make.add_step),
+    _phrase(r"(?:show|look at)(?: me)? (?:it|the agent|the draft)", make.look),
+    _phrase(r"publish(?: (?:it|the agent|the draft))?", make.publish),
+)

@@ -21,7 +21,10 @@ from agents.providers.base import (
     ToolSpec,
     Usage,
 )
+from agents.providers.demo.building import UPDATE
+from agents.providers.demo.grading import is_grade_request
 from agents.providers.demo.plan import plan_of
+from agents.providers.demo.records import is_record_request
 from agents.providers.demo.steps import Calls, Fail, Help, Say, Step, Wish
 from agents.providers.demo.words import WHO, account, announcement, help_text, missing
 from agents.providers.estimate import estimate_request, estimate_tokens
@@ -66,19 +69,24 @@ class DemoProvider:
         asked, since = _latest(request.messages)
         tools = {tool.name: tool for tool in request.tools}
         made = sum(1 for message in since if message.calls)
+        # Records and verdicts are read by nobody as they come, so they need not come word by word.
+        unwatched = is_record_request(asked) or is_grade_request(asked)
+        delay = 0.0 if unwatched else self._delay
         spoken = False
-        for part in _parts(plan_of(asked), made, _last_results(since), tools):
+        steps = plan_of(asked, building=UPDATE in tools)
+        for part in _parts(steps, made, _last_results(since), tools):
             if isinstance(part, str):
-                yield from self._speak(f"\n\n{part}" if spoken else part)
+                yield from _speak(f"\n\n{part}" if spoken else part, delay)
                 spoken = True
             else:
                 yield part
 
-    def _speak(self, text: str) -> Iterator[TextDelta]:
-        for word in _WORD.findall(text):
-            if self._delay > 0:
-                time.sleep(self._delay)
-            yield TextDelta(text=word)
+
+def _speak(text: str, delay: float) -> Iterator[TextDelta]:
+    for word in _WORD.findall(text):
+        if delay > 0:
+            time.sleep(delay)
+        yield TextDelta(text=word)
 
 
 def _latest(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:

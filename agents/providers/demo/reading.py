@@ -12,6 +12,7 @@ from agents.providers.demo.steps import Calls, Fail, Say, Step, Wish
 from agents.providers.demo.words import count_to, filler
 
 MOST_WORDS = 20_000
+LONGEST_TITLE = 80
 GREETING = "Hello from the demo provider."
 
 _MINUTES = re.compile(r"m(?:in.*)?", re.IGNORECASE)
@@ -69,7 +70,10 @@ def message(match: Match) -> Step:
     if not text or text.rstrip(".!?").lower() == "something":
         text = GREETING
     to = (groups.get("to") or "").strip() or None
-    return _call("message", text=text, to=None if to in {"me", "us"} else to)
+    # Nobody by name: everybody in the workspace is told.
+    to = None if (to or "").lower() in {"me", "us", "people", "everybody", "everyone"} else to
+    title = " ".join(text.split())[:LONGEST_TITLE] or GREETING
+    return _call("message", title=title, body=text, to=to)
 
 
 def use(match: Match) -> Step:

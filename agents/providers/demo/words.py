@@ -27,6 +27,11 @@ EXAMPLES = {
     "sessions_spawn": "ask a sub-agent to list the files",
     "message": "tell me something",
     "wait": "wait for 20 seconds",
+    "builder_update_agent": "make an agent that answers billing questions",
+    "builder_set_policy": "let it read files but ask before running commands",
+    "builder_add_step": "add a step that checks the invoice",
+    "builder_get_agent": "show me the draft",
+    "builder_publish": "publish it",
 }
 
 _LOREM = (
@@ -87,7 +92,7 @@ def account(results: Iterable[ToolResult]) -> str:
 def summary_of(text: str) -> str:
     """The beginning of each line after the request itself; the best that no model can do."""
     lines = [line.strip() for line in text.splitlines()[1:] if line.strip()]
-    picked = [_clip(line, SUMMARY_LINE_LENGTH) for line in lines[-SUMMARY_LINES:]]
+    picked = [clip(line, SUMMARY_LINE_LENGTH) for line in lines[-SUMMARY_LINES:]]
     heading = "The demo provider is not a model; this is the beginning of each line:"
     return "\n".join([heading, *(f"- {line}" for line in picked)])
 
@@ -101,12 +106,12 @@ def _told(result: ToolResult) -> str:
 
 
 def _quote(output: str) -> str:
-    clipped = _clip(output, QUOTE_LENGTH)
+    clipped = clip(output, QUOTE_LENGTH)
     if "\n" not in clipped:
         return f"“{clipped}”"
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", clipped)), default=0))
     return f"\n\n{fence}\n{clipped}\n{fence}"
 
 
-def _clip(text: str, length: int) -> str:
+def clip(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

@@ -1,0 +1,205 @@
+"""REST: the canvas of an agent, its revisions, and publishing."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents.canvas import Author, Drawn, author_of, publish, read, save, validate
+from agents.models import Agent, CanvasRevision
+from config.faults import Invalid, NotFound
+from tenants.access import Verb, authorise
+from tenants.api.base import WorkspaceViewSet
+from tenants.authentication import principal_of
+from tenants.permissions import verb_of
+
+
+class NodeSerializer(serializers.Serializer):
+    id = serializers.CharField(max_length=64)
+    type = serializers.CharField(
+        max_length=40,
+        help_text="trigger, agent, tool, condition, approval, sub_agent, wait or output.",
+    )
+    name = serializers.CharField(max_length=120, required=False, allow_blank=True)
+    config = serializers.DictField(required=False)
+    position = serializers.DictField(child=serializers.FloatField(), required=False)
+
+
+class EdgeSerializer(serializers.Serializer):
+    source = serializers.CharField(max_length=64)  # type: ignore[assignment]
+    target = serializers.CharField(max_length=64)
+    handle = serializers.CharField(
+        max_length=40,
+        required=False,
+        allow_blank=True,
+        help_text="`true` or `false` when it leaves a condition.",
+    )
+    label = serializers.CharField(  # type: ignore[assignment]
+        max_length=120, required=False, allow_blank=True
+    )
+
+
+class ComplaintSerializer(serializers.Serializer):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    node = serializers.CharField(allow_null=True)
+    level = serializers.ChoiceField(choices=["error", "warning"])
+
+
+class CanvasAuthorSerializer(serializers.Serializer):
+    user_id = serializers.UUIDField(allow_null=True)
+    session_id = serializers.UUIDField(allow_null=True)
+    run_id = serializers.UUIDField(allow_null=True)
+
+
+class CanvasSerializer(serializers.Serializer):
+    nodes = NodeSerializer(many=True)
+    edges = EdgeSerializer(many=True)
+    revision = serializers.IntegerField(help_text="The draft's; 0 before the first one.")
+    published_revision = serializers.IntegerField(allow_null=True)
+    published_at = serializers.DateTimeField(allow_null=True)
+    author = CanvasAuthorSerializer(allow_null=True)
+    created_at = serializers.DateTimeField(allow_null=True)
+    problems = ComplaintSerializer(many=True)
+
+
+class CanvasInputSerializer(serializers.Serializer):
+    nodes = NodeSerializer(many=True)
+    edges = EdgeSerializer(many=True)
+    revision = serializers.IntegerField(help_text="The one that this change builds on.")
+    confirm_empty = serializers.BooleanField(
+        required=False, help_text="Needed to empty a canvas that is not."
+    )
+
+
+class PublishSerializer(serializers.Serializer):
+    revision = serializers.IntegerField(required=False)
+
+
+class RevisionSerializer(serializers.ModelSerializer):
+    author = serializers.SerializerMethodField()
+
+    class Meta:
+        model = CanvasRevision
+        fields = ["number", "nodes", "edges", "author", "created_at"]
+        read_only_fields = fields
+
+    @extend_schema_field(CanvasAuthorSerializer)
+    def get_author(self, revision: CanvasRevision) -> dict[str, Any]:
+        return author_of(revision)
+
+
+STALE = OpenApiResponse(description="`revision` is not the newest; `current` is the newer canvas.")
+
+
+class CanvasDoor(APIView):
+    """Finds the agent before it reads the body: a stranger learns nothing by sending one."""
+
+    parser_classes = [JSONParser]
+    verbs: dict[str, Verb] = {"PUT": "build", "POST": "build"}
+
+    def find(self, agent_id: UUID) -> Agent:
+        workspace_id = authorise(principal_of(self.request), verb_of(self.request, self))
+        agent = Agent.objects.for_workspace(workspace_id).filter(pk=agent_id).first()
+        if agent is None:
+            raise NotFound
+        return agent
+
+    def shown(self, agent: Agent, drawn: Drawn) -> Response:
+        problems = [one.as_json() for one in validate(agent, drawn.graph)]
+        return Response({**drawn.as_json(), "problems": problems})
+
+
+class CanvasView(CanvasDoor):
+    @extend_schema(operation_id="agents_canvas_retrieve", responses=CanvasSerializer)
+    def get(self, request: Request, agent_id: UUID) -> Response:
+        """The draft, and what would keep it from running."""
+        agent = self.find(agent_id)
+        return self.shown(agent, read(agent))
+
+    @extend_schema(
+        operation_id="agents_canvas_update",
+        request=CanvasInputSerializer,
+        responses={200: CanvasSerializer, 409: STALE},
+    )
+    def put(self, request: Request, agent_id: UUID) -> Response:
+        """Save the draft as the next revision. A graph with problems can be saved, not published."""
+        agent = self.find(agent_id)
+        body = _object(request.data)
+        drawn = save(
+            agent,
+            nodes=body.get("nodes"),
+            edges=body.get("edges"),
+            revision=_number(body.get("revision")),
+            confirm_empty=body.get("confirm_empty") is True,
+            author=Author(user_id=_user_id(request)),
+        )
+        return self.shown(agent, drawn)
+
+
+class PublishView(CanvasDoor):
+    @extend_schema(
+        operation_id="agents_canvas_publish",
+        request=PublishSerializer,
+        responses={
+            200: CanvasSerializer,
+            409: STALE,
+            422: OpenApiResponse(description="`errors` says, by node, what keeps it from running."),
+        },
+    )
+    def post(self, request: Request, agent_id: UUID) -> Response:
+        """Let the draft be what runs."""
+        agent = self.find(agent_id)
+        given = _object(request.data).get("revision")
+        return self.shown(agent, publish(agent, revision=given and _number(given)))
+
+
+class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
+    """What the canvas of one agent has been."""
+
+    queryset = CanvasRevision.objects.all()
+    serializer_class = RevisionSerializer
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset().filter(agent_id=self.kwargs["agent_id"])
+
+    @extend_schema(operation_id="agents_canvas_revisions_list")
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """All revisions, the newest first."""
+        agents = Agent.objects.for_workspace(self.principal.workspace_id)
+        if not agents.filter(pk=self.kwargs["agent_id"]).exists():
+            raise NotFound
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(operation_id="agents_canvas_revisions_retrieve")
+    def retrieve(self, request: Request, agent_id: str, number: int) -> Response:
+        """One revision by its number."""
+        found = self.get_queryset().filter(number=number).first()
+        if found is None:
+            raise NotFound
+        return Response(RevisionSerializer(found).data)
+
+
+def _object(body: object) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise Invalid("The body must be a JSON object.")
+    return body
+
+
+def _number(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise Invalid("revision is the number of the revision that this builds on.")
+    return value
+
+
+def _user_id(request: Request) -> UUID | None:
+    user = principal_of(request).user
+    return user.pk if user else None
