@@ -1,4 +1,4 @@
-"""Staff's view of tool policies and custom tools."""
+"""Staff's view of tool policies, custom tools, MCP servers and skills."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from tenants.admin_base import ReadOnlyAdmin
-from tools_app.models import CustomTool, PolicyRevision, ToolPolicy
+from tools_app.models import CustomTool, McpServer, PolicyRevision, Skill, ToolPolicy
 
 
 @admin.register(ToolPolicy)
@@ -39,3 +39,26 @@ class CustomToolAdmin(ReadOnlyAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """A tool that misleads agents can be taken away."""
         return bool(request.user.has_perm("tools_app.delete_customtool"))
+
+
+@admin.register(McpServer)
+class McpServerAdmin(ReadOnlyAdmin):
+    list_display = ["name", "workspace", "transport", "url", "enabled", "status", "refreshed_at"]
+    list_filter = ["status", "transport", "enabled"]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "name", "url", "workspace__name"]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """A server that does harm can be taken away."""
+        return bool(request.user.has_perm("tools_app.delete_mcpserver"))
+
+
+@admin.register(Skill)
+class SkillAdmin(ReadOnlyAdmin):
+    """Staff see which skills there are; what they say is the workspace's own."""
+
+    list_display = ["name", "workspace", "description", "enabled", "updated_at"]
+    exclude = ("body",)
+    list_filter = ["enabled"]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "name", "workspace__name"]

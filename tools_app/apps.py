@@ -10,6 +10,15 @@ class ToolsConfig(AppConfig):
     verbose_name = "Tools"
 
     def ready(self) -> None:
+        from agents.canvas_check import provide_tools
+        from tenants import vault
+        from tenants.workspaces import furnishings
+        from tools_app.examples import furnish
+        from tools_app.mcp.servers import secrets_used
         from tools_app.registry import discover
+        from tools_app.workspace_tools import tools_of_workspace
 
         discover()
+        provide_tools(tools_of_workspace)
+        furnishings.append(furnish)
+        vault.users.append(secrets_used)

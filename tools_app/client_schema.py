@@ -43,7 +43,7 @@ def check_schema(schema: JSON) -> None:
         raise ValueError(f"This is not a JSON Schema: {error.message[:300]}") from None
     try:
         plain_schema(schema)
-    except (TypeError, KeyError, AttributeError):
+    except (TypeError, KeyError, AttributeError, RecursionError):
         raise ValueError(
             "No model can be told of this schema: it refers to itself, or a part is no object."
         ) from None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from config.faults import ToolFailed, ToolStopped
-from tools_app.sandbox.base import Sandbox
+from tools_app.sandbox.base import Mount, Sandbox
 
 #: How often a waiting tool looks up to see whether it was stopped.
 LOOK_UP_SECONDS = 0.1
@@ -23,6 +23,13 @@ def _unfenced() -> None:
     """Nobody else can hold this session."""
 
 
+class Parked:
+    """What a tool returns whose call goes on elsewhere: its result comes later, from there.
+
+    The tool marked its call as parked in the transaction that began the other thing.
+    """
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
     workspace_id: UUID
@@ -33,6 +40,14 @@ class ToolContext:
     call_id: str
     #: Provisioned at its first use; see `tools_app.sandbox.LazySandbox`.
     sandbox: Sandbox
+    #: The agent that a builder builds in this session.
+    about_id: UUID | None = None
+    #: What file tools reach beside the session's own files.
+    mounts: tuple[Mount, ...] = ()
+    #: The person whose message is answered, if it came from one.
+    user_id: UUID | None = None
+    #: The agent was reminded of something that came from outside.
+    saw_untrusted: bool = False
     #: Shows text to whoever watches, while the tool still runs.
     emit: Callable[[str], None] = _silent
     #: Called first in a transaction that writes: raises when another worker holds the session by

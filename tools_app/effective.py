@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from tools_app.explanation import Explanation, explain
+from tools_app.explanation import Explanation, Link, explain
+from tools_app.grants import rule_of
 from tools_app.policy import Decision, Layer, call_limit, decide
 from tools_app.registry import Tool, registry
 
@@ -27,15 +29,21 @@ class EffectivePolicy(dict[str, Decision]):
         *,
         layers: Sequence[Layer] = (),
         tools: Mapping[str, Tool] | None = None,
+        grants: Iterable[str] = (),
     ) -> None:
         super().__init__(decisions)
         self.layers = tuple(layers)
+        #: Rules that people allowed for this session. They answer a question, and nothing else.
+        self.grants = frozenset(grants)
         #: Everything that could be offered, whatever is decided about it.
         self.tools: Mapping[str, Tool] = registry if tools is None else tools
 
     @classmethod
-    def of(cls, layers: Sequence[Layer], tools: Mapping[str, Tool]) -> EffectivePolicy:
-        return cls(_decisions(tuple(layers), tuple(tools.values())), layers=layers, tools=tools)
+    def of(
+        cls, layers: Sequence[Layer], tools: Mapping[str, Tool], grants: Iterable[str] = ()
+    ) -> EffectivePolicy:
+        decisions = _decisions(tuple(layers), tuple(tools.values()))
+        return cls(decisions, layers=layers, tools=tools, grants=grants)
 
     @property
     def max_tool_calls(self) -> int | None:
@@ -48,9 +56,22 @@ class EffectivePolicy(dict[str, Decision]):
 
     def decide_call(self, name: str, input: Mapping[str, Any]) -> Decision:
         """What happens on this very call, argument patterns included."""
-        if not self.layers:
-            return self.get(name) or Decision(decision="deny", decided_by="no tool has this name")
-        return decide(name, self.layers, input, tools=self.tools)
+        if self.layers:
+            decided = decide(name, self.layers, input, tools=self.tools)
+        else:
+            unknown = Decision(decision="deny", decided_by="no tool has this name")
+            decided = self.get(name) or unknown
+        if decided.decision == "ask" and (rule := self._granted(name, input)):
+            return Decision(decision="allow", decided_by=f"session: {rule}")
+        return decided
+
+    def _granted(self, name: str, input: Mapping[str, Any]) -> str:
+        """Why nobody has to be asked again, if so."""
+        tool = self.tools.get(name)
+        if not self.grants or tool is None:
+            return ""
+        rule = rule_of(tool, input)
+        return f"a person allowed {rule} for this session" if rule in self.grants else ""
 
     def explain(self, name: str) -> Explanation:
         """Why the tool is allowed, asks or is denied."""
@@ -58,4 +79,14 @@ class EffectivePolicy(dict[str, Decision]):
 
     def simulate(self, name: str, input: Mapping[str, Any]) -> Explanation:
         """What would happen on a call with these arguments, and why."""
-        return explain(name, self.layers, input, tools=self.tools)
+        told = explain(name, self.layers, input, tools=self.tools)
+        if told.decision != "ask" or not (rule := self._granted(name, input)):
+            return told
+        return replace(
+            told,
+            decision="allow",
+            decided_by=f"session: {rule}",
+            layer="session",
+            rule=rule,
+            chain=(*told.chain, Link(layer="session", decision="allow", rule=rule)),
+        )

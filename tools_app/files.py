@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
+from pathlib import Path
 from secrets import token_hex
+from typing import Protocol
 
 from config.faults import ToolFailed
-from tools_app.folder import SessionFolder, acting_gid, acting_uid
+from tools_app.folder import acting_gid, acting_uid
 
 #: How commands in the sandbox see the folder; models copy such paths from their output.
 MOUNTED_AT = "/workspace"
@@ -25,6 +27,12 @@ OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: Without O_NONBLOCK, opening a pipe that nobody writes to would wait for ever.
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Root(Protocol):
+    """A folder that paths are walked from: a session's own, or one mounted into it."""
+
+    def make(self) -> Path: ...
 
 
 def split(path: str) -> tuple[str, ...]:
@@ -49,9 +57,7 @@ def _can_exist(name: str) -> bool:
 
 
 @contextmanager
-def open_folder(
-    folder: SessionFolder, names: tuple[str, ...], *, create: bool = False
-) -> Iterator[int]:
+def open_folder(folder: Root, names: tuple[str, ...], *, create: bool = False) -> Iterator[int]:
     """A descriptor of the folder that these names lead to."""
     with ExitStack() as stack:
         here = os.open(folder.make(), OPEN_FOLDER)
@@ -67,7 +73,7 @@ def open_folder(
 
 
 @contextmanager
-def open_file(folder: SessionFolder, path: str) -> Iterator[BufferedReader]:
+def open_file(folder: Root, path: str) -> Iterator[BufferedReader]:
     """An ordinary file, opened for reading."""
     names = split(path)
     if not names:
@@ -84,7 +90,7 @@ def open_file(folder: SessionFolder, path: str) -> Iterator[BufferedReader]:
 
 
 def write_file(
-    folder: SessionFolder, path: str, content: bytes, *, replaces: os.stat_result | None = None
+    folder: Root, path: str, content: bytes, *, replaces: os.stat_result | None = None
 ) -> bool:
     """Put the whole content in place at once, and say whether the file is new.
 
@@ -103,16 +109,46 @@ def write_file(
             _check_ordinary(path, before)
         if replaces and (before is None or _state(before) != _state(replaces)):
             raise ToolFailed(f"{path} was changed by somebody else meanwhile. Read it again.")
-        _put(parent, names[-1], content, mode=stat.S_IMODE(before.st_mode) if before else 0o644)
+        _put(parent, names[-1], [content], mode=stat.S_IMODE(before.st_mode) if before else 0o644)
         return before is None
 
 
-def _put(parent: int, name: str, content: bytes, *, mode: int) -> None:
+def write_stream(folder: Root, path: str, pieces: Iterable[bytes]) -> bool:
+    """The same for content that comes in pieces. If they fail, nothing is changed."""
+    names = split(path)
+    if not names:
+        raise ToolFailed(f"{path or '.'} is a folder.")
+    with open_folder(folder, names[:-1], create=True) as parent, _told(path, parent, names[-1]):
+        before = look(parent, names[-1])
+        if before:
+            _check_ordinary(path, before)
+        _put(parent, names[-1], pieces, mode=0o644)
+        return before is None
+
+
+def remove(folder: Root, path: str) -> None:
+    """Take away a file, a link itself, or an empty folder."""
+    names = split(path)
+    if not names:
+        raise ToolFailed("The workspace itself stays.")
+    with open_folder(folder, names[:-1]) as parent:
+        seen = look(parent, names[-1])
+        try:
+            if seen and stat.S_ISDIR(seen.st_mode):
+                os.rmdir(names[-1], dir_fd=parent)
+            else:
+                os.unlink(names[-1], dir_fd=parent)
+        except OSError as error:
+            raise ToolFailed(f"{path}: {error.strerror}.") from error
+
+
+def _put(parent: int, name: str, pieces: Iterable[bytes], *, mode: int) -> None:
     beside = f".{token_hex(8)}.part"
     opened = os.fdopen(os.open(beside, CREATE_FILE, 0o600, dir_fd=parent), "wb")
     try:
         with opened:
-            opened.write(content)
+            for piece in pieces:
+                opened.write(piece)
             opened.flush()
             give_away(opened.fileno())
             os.fchmod(opened.fileno(), mode & 0o777)

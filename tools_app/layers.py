@@ -38,7 +38,14 @@ SELECT f.depth, p.layer, p.profile, p.allowed_tools, p.denied_tools, p.ask_tools
                   'name', c.name, 'description', c.description, 'permission', c.permission,
                   'timeout_seconds', c.timeout_seconds, 'input_schema', c.input_schema))::text
            FROM agent_custom_tools c
-          WHERE c.workspace_id = (SELECT workspace_id FROM family WHERE depth = 0))
+          WHERE c.workspace_id = (SELECT workspace_id FROM family WHERE depth = 0)), (
+         SELECT string_agg(m.id || '@' || m.revision, ',' ORDER BY m.id)
+           FROM mcp_servers m
+          WHERE m.enabled
+            AND m.workspace_id = (SELECT workspace_id FROM family WHERE depth = 0)), (
+         SELECT array_agg(DISTINCT a.rule) FROM approvals a
+          WHERE a.session_id = (SELECT id FROM family WHERE depth = 0)
+            AND a.status = 'allowed' AND a.scope = 'session')
   FROM family f
   JOIN agents_agentversion v ON v.id = f.agent_version_id
   LEFT JOIN agent_tool_policies p ON p.subject_id = ANY (ARRAY[
@@ -53,22 +60,36 @@ Found = dict[LayerName, Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Binding:
-    """The layers from the workspace down, and the workspace's own tools as JSON."""
+    """The layers from the workspace down, the workspace's own tools as JSON, its MCP servers, and
+    what people allowed for the whole session.
+
+    A server stands as `id@revision`: what it offers can be large, and is kept by each process.
+    """
 
     layers: tuple[Layer, ...]
     custom_tools: str | None
+    mcp_servers: str | None
+    grants: tuple[str, ...] = ()
 
 
 def binding_of_session(session_id: UUID) -> Binding | None:
     """What binds the session's next run. On the way of every run, so one query for all of it."""
     family: defaultdict[int, Found] = defaultdict(dict)
     found = _family(session_id)
-    for depth, layer, *words, _ in found:
+    for depth, layer, *words, _, _, _ in found:
         family[depth].update({layer: dict(zip(FIELDS, words, strict=True))} if layer else {})
     chain: tuple[Layer, ...] = ()
     for depth in sorted(family, reverse=True):
         chain = _chain(family[depth], parent=chain)
-    return Binding(layers=chain, custom_tools=found[0][-1]) if found else None
+    if not found:
+        return None
+    *_, custom_tools, mcp_servers, grants = found[0]
+    return Binding(
+        layers=chain,
+        custom_tools=custom_tools,
+        mcp_servers=mcp_servers,
+        grants=tuple(grants or ()),
+    )
 
 
 def _family(session_id: UUID) -> list[tuple[Any, ...]]:

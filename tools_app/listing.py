@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from itertools import islice
 
-from tools_app.files import look, open_folder, split
-from tools_app.folder import SessionFolder
+from tools_app.files import Root, look, open_folder, split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +19,7 @@ class Entry:
     target: str = ""
 
 
-def list_entries(folder: SessionFolder, path: str, *, limit: int) -> list[Entry]:
+def list_entries(folder: Root, path: str, *, limit: int) -> list[Entry]:
     """The names in a folder, folders first. One more than `limit` says that there are more."""
     with open_folder(folder, split(path)) as here, os.scandir(here) as found:
         entries = [_entry(here, item) for item in islice(found, limit + 1)]

@@ -112,6 +112,16 @@ def save_policy(
 
 
 @transaction.atomic
+def allow_also(principal: Principal, place: Place, rule: str) -> ToolPolicy:
+    """Add one rule to what a policy allows, as the next revision of what it says by then."""
+    _authorise(principal, place)
+    policy = _locked(place, principal.user)
+    fields = {name: getattr(policy, name) for name in FIELDS}
+    fields["allowed_tools"] = [*fields["allowed_tools"], rule]
+    return save_policy(place, fields, principal=principal)
+
+
+@transaction.atomic
 def copy_policy(source: Place, target: Place) -> None:
     """Bind another object by the same words, as they are: what is copied must not be freer."""
     found = _rows(source).filter(revision__gt=0).first()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 DEFAULT_PROFILE = "coding"
 
-#: Names and groups. Time tools change nothing, so every profile tells the time; waiting holds a
+#: Names and groups. Time and skills change nothing, so every profile has them; waiting holds a
 #: lane, so the smallest one does without it. MCP and custom tools were added by somebody on
 #: purpose and ask by default, so only the smallest profile leaves them out. `exec` is part of
 #: coding work and always asks until a rule of the agent says otherwise.
@@ -16,6 +16,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "memory_search",
         "memory_get",
         "current_time",
+        "group:skills",
     ),
     "coding": (
         "group:filesystem",
@@ -23,6 +24,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "group:memory",
         "group:exec",
         "group:time",
+        "group:skills",
         "group:mcp",
         "group:custom",
     ),
@@ -32,6 +34,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "group:web",
         "group:memory",
         "group:time",
+        "group:skills",
         "group:mcp",
         "group:custom",
     ),

@@ -55,6 +55,8 @@ class Category(StrEnum):
     EXEC = "exec"
     MESSAGING = "messaging"
     TIME = "time"
+    SKILLS = "skills"
+    BUILDER = "builder"
     MCP = "mcp"
     CUSTOM = "custom"
 
@@ -69,6 +71,7 @@ class Effect(StrEnum):
     MEMORY = "memory"
     SESSIONS = "sessions"
     CANVAS = "canvas"
+    AGENTS = "agents"
 
 
 class Arguments(BaseModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -13,6 +12,9 @@ from agents.providers.base import JSON
 KEPT = frozenset(
     {"type", "description", "enum", "minimum", "maximum", "minItems", "maxItems", "required"}
 )
+#: Parts of one schema, written out in full, and how deep they lie.
+MOST_PARTS = 5_000
+DEEPEST = 12
 
 
 @cache
@@ -27,43 +29,54 @@ def schema_of(model: type[BaseModel]) -> JSON:
 def plain_schema(raw: JSON) -> JSON:
     """A schema of an object in the words that every vendor understands."""
     definitions = {**raw.get("definitions", {}), **raw.get("$defs", {})}
-    return {"type": "object", "properties": {}, **_clean(raw, definitions, depth=0)}
+    return {"type": "object", "properties": {}, **_Cleaner(definitions).clean(raw)}
 
 
-def _clean(node: JSON, definitions: JSON, *, depth: int) -> JSON:
-    if depth > 12:
-        raise TypeError("A tool's arguments must not refer to themselves.")
-    node = _resolved(node, definitions)
-    below: dict[str, Any] = {"definitions": definitions, "depth": depth + 1}
-    clean: JSON = {key: value for key, value in node.items() if key in KEPT}
-    if "const" in node:
-        clean["enum"] = [node["const"]]
-    if "properties" in node:
-        clean["properties"] = {
-            name: _clean(part, **below) for name, part in node["properties"].items()
-        }
-    if isinstance(node.get("items"), dict):
-        clean["items"] = _clean(node["items"], **below)
-    if isinstance(extra := node.get("additionalProperties"), bool):
-        clean["additionalProperties"] = extra
-    elif isinstance(extra, dict):
-        clean["additionalProperties"] = _clean(extra, **below)
-    if choices := node.get("anyOf") or node.get("oneOf"):
-        clean["anyOf"] = [_clean(choice, **below) for choice in choices]
-    return clean
+class _Cleaner:
+    """Writes one schema out in full, as far as that stays of a sane size.
 
+    A few definitions that refer to each other many times over would unfold into millions of parts.
+    """
 
-def _resolved(node: JSON, definitions: JSON) -> JSON:
-    """Follow `$ref`, and read `X or null` as X: what may be null may as well be left out."""
-    if "$ref" in node:
-        target = definitions[node["$ref"].rpartition("/")[2]]
-        return _resolved({**target, **_without(node, "$ref")}, definitions)
-    choices = [choice for choice in node.get("anyOf", []) if choice.get("type") != "null"]
-    if len(choices) == 1:
-        return _resolved({**choices[0], **_without(node, "anyOf")}, definitions)
-    if choices:
-        return {**node, "anyOf": choices}
-    return node
+    def __init__(self, definitions: JSON) -> None:
+        self._definitions = definitions
+        self._left = MOST_PARTS
+
+    def clean(self, node: JSON, depth: int = 0) -> JSON:
+        self._left -= 1
+        if depth > DEEPEST or self._left < 0:
+            raise TypeError("A tool's arguments must not refer to themselves, nor unfold for ever.")
+        node = self._resolved(node)
+        clean: JSON = {key: value for key, value in node.items() if key in KEPT}
+        if "const" in node:
+            clean["enum"] = [node["const"]]
+        if "properties" in node:
+            clean["properties"] = {
+                name: self.clean(part, depth + 1) for name, part in node["properties"].items()
+            }
+        if isinstance(node.get("items"), dict):
+            clean["items"] = self.clean(node["items"], depth + 1)
+        if isinstance(extra := node.get("additionalProperties"), bool):
+            clean["additionalProperties"] = extra
+        elif isinstance(extra, dict):
+            clean["additionalProperties"] = self.clean(extra, depth + 1)
+        if choices := node.get("anyOf") or node.get("oneOf"):
+            clean["anyOf"] = [self.clean(choice, depth + 1) for choice in choices]
+        return clean
+
+    def _resolved(self, node: JSON, hops: int = 0) -> JSON:
+        """Follow `$ref`, and read `X or null` as X: what may be null may as well be left out."""
+        if hops > DEEPEST:
+            raise TypeError("A tool's arguments must not refer to themselves.")
+        if "$ref" in node:
+            target = self._definitions[node["$ref"].rpartition("/")[2]]
+            return self._resolved({**target, **_without(node, "$ref")}, hops + 1)
+        choices = [choice for choice in node.get("anyOf", []) if choice.get("type") != "null"]
+        if len(choices) == 1:
+            return self._resolved({**choices[0], **_without(node, "anyOf")}, hops + 1)
+        if choices:
+            return {**node, "anyOf": choices}
+        return node
 
 
 def _without(node: JSON, key: str) -> JSON:

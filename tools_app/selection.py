@@ -46,7 +46,8 @@ def effective_policy(
     """What binds a run of this session, or without one a new session of this version."""
     bound = binding_of_session(session_id) if session_id else None
     if bound:
-        return EffectivePolicy.of(bound.layers, tools_among(bound.custom_tools))
+        tools = tools_among(bound.custom_tools, bound.mcp_servers)
+        return EffectivePolicy.of(bound.layers, tools, bound.grants)
     layers = layers_of_agent(agent_version)
     return EffectivePolicy.of(layers, tools_of_workspace(agent_version.workspace_id))
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
+from django.conf import settings
+from django.db import connection
 from pydantic import ValidationError
 
 from config.faults import SandboxUnavailable
 from tools_app.folder import SessionFolder
+from tools_app.listing import Entry
 from tools_app.sandbox import host
-from tools_app.sandbox.base import ExecResult, Limits, Sandbox
-from tools_app.sandbox.leftovers import kill_leftovers
+from tools_app.sandbox.base import ExecResult, Limits, Mount, Sandbox, Terminal
+from tools_app.sandbox.container import ContainerSandbox, end_claimed
+from tools_app.sandbox.leftovers import kill_marked
 from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.network import Network
+from tools_app.sandbox.workspace import MOST_BYTES, MOST_ENTRIES
 
 if TYPE_CHECKING:
     from agents.models import Environment
@@ -22,37 +30,39 @@ __all__ = [
     "ExecResult",
     "LazySandbox",
     "Limits",
+    "Mount",
     "Sandbox",
     "SessionFolder",
+    "Terminal",
     "kill_leftovers",
     "provision",
 ]
 
 
-def provision(environment: Environment | None, folder: SessionFolder) -> Sandbox:
+def provision(
+    environment: Environment | None, folder: SessionFolder, mounts: tuple[Mount, ...] = ()
+) -> Sandbox:
     """A sandbox as the environment describes it, or a refusal that says what is missing.
 
     No environment means a local sandbox with the default limits and no network.
     """
     if environment is None:
-        return _checked(LocalSandbox(folder=folder, limits=Limits()))
-    if environment.kind != "local":
-        raise SandboxUnavailable(
-            f"This installation runs no {environment.kind} sandboxes. "
-            "Choose an environment of the kind local."
-        )
-    if environment.network not in {"none", "full"}:
-        raise SandboxUnavailable(
-            "A local sandbox cannot hold a command to a list of allowed hosts here. "
-            "Choose an environment with the network none or full."
-        )
-    return _checked(
-        LocalSandbox(
+        return _checked(LocalSandbox(folder=folder, limits=Limits(), mounts=mounts))
+    limits, network = _limits(environment), _network(environment)
+    if environment.kind == "container":
+        return ContainerSandbox(
             folder=folder,
-            limits=_limits(environment),
-            share_network=environment.network == "full",
+            limits=limits,
+            network=network,
+            image=environment.image or settings.CONTAINER_IMAGE,
+            mounts=mounts,
         )
-    )
+    return _checked(LocalSandbox(folder=folder, limits=limits, network=network, mounts=mounts))
+
+
+def kill_leftovers(session_id: UUID) -> int:
+    """End every command of the session that still runs on this machine, and say how many."""
+    return kill_marked(session_id) + end_claimed(session_id)
 
 
 class LazySandbox:
@@ -71,9 +81,21 @@ class LazySandbox:
         on_output: Callable[[str], None] | None = None,
         stopped: threading.Event | None = None,
     ) -> ExecResult:
-        with self._lock:
-            self._made = self._made or self._make()
-        return self._made.execute(command, seconds=seconds, on_output=on_output, stopped=stopped)
+        return self._sandbox().execute(
+            command, seconds=seconds, on_output=on_output, stopped=stopped
+        )
+
+    def open_terminal(self, command: str = "", *, columns: int = 80, rows: int = 24) -> Terminal:
+        return self._sandbox().open_terminal(command, columns=columns, rows=rows)
+
+    def read(self, path: str, *, limit: int = MOST_BYTES) -> bytes:
+        return self._sandbox().read(path, limit=limit)
+
+    def write(self, path: str, content: bytes) -> bool:
+        return self._sandbox().write(path, content)
+
+    def list(self, path: str = ".", *, limit: int = MOST_ENTRIES) -> Sequence[Entry]:
+        return self._sandbox().list(path, limit=limit)
 
     def destroy(self) -> None:
         with self._lock:
@@ -81,11 +103,40 @@ class LazySandbox:
                 self._made.destroy()
             self._made = None
 
+    def _sandbox(self) -> Sandbox:
+        with self._lock:
+            self._made = self._made or self._make()
+            return self._made
+
 
 def _checked(sandbox: LocalSandbox) -> LocalSandbox:
     host.find_bwrap()
     host.find_bash()
     return sandbox
+
+
+def _network(environment: Environment) -> Network:
+    match environment.network:
+        case "none" | "allowlist" | "full" as posture:
+            return Network(
+                posture=posture,
+                hosts=tuple(environment.allowed_hosts),
+                fill=partial(_fill, environment.workspace_id),
+            )
+        case other:
+            raise SandboxUnavailable(f"There is no network posture {other!r}.")
+
+
+def _fill(workspace_id: UUID, value: str, host: str) -> str:
+    """Called on a thread of the proxy, which must keep no connection to the database."""
+    if "{{" not in value:
+        return value
+    from tenants.vault import fill_bound  # rows; a sandbox itself needs no database
+
+    try:
+        return fill_bound(workspace_id, value, host)
+    finally:
+        connection.close()
 
 
 def _limits(environment: Environment) -> Limits:

@@ -7,10 +7,10 @@ through a pipe, so that the command cannot read the host's paths in `/proc/1/cmd
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tools_app.sandbox.base import Limits
+from tools_app.sandbox.base import Limits, Mount
 
 #: Who the command believes to be.
 UID = "1000"
@@ -24,7 +24,9 @@ ENVIRONMENT = {
     "TMPDIR": "/tmp",  # noqa: S108
     "USER": "agent",
 }
-NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup")
+#: A person's shell has a screen, and leaves no history among the session's files.
+TERMINAL_VARIABLES = {"HISTFILE": "/dev/null", "TERM": "xterm-256color"}
+NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup", "net")
 #: What programs need of /etc to start and to check certificates. None of it is secret.
 CONFIGURATION = (
     "/etc/alternatives",
@@ -37,7 +39,6 @@ CONFIGURATION = (
     "/etc/pki/ca-trust/extracted",
     "/etc/ssl/certs",
 )
-NETWORK_CONFIGURATION = ("/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/services")
 PASSWD = "root:x:0:0::/:/bin/false\nagent:x:1000:1000:Agent:/workspace:/bin/bash\n"  # noqa: S105
 GROUP = "root:x:0:\nagent:x:1000:\n"
 #: Exit code and first words with which the command's shell says that a limit could not be set.
@@ -55,16 +56,26 @@ exec "$1" -c "$6"
 """
 
 
-def options(*, files: Path, limits: Limits, share_network: bool) -> list[str]:
+def options(
+    *,
+    files: Path,
+    limits: Limits,
+    variables: Mapping[str, str],
+    mounts: Sequence[Mount] = (),
+    terminal: bool = False,
+) -> list[str]:
     """What bubblewrap is told, but for the descriptors that the launcher adds."""
     return [
-        *_apart(share_network=share_network),
+        *_apart({**ENVIRONMENT, **variables, **(TERMINAL_VARIABLES if terminal else {})}),
+        # A terminal's command has a session already: one with a screen of its own.
+        *(() if terminal else ("--new-session",)),
         *_programs(),
-        *_configuration(share_network=share_network),
+        *(part for path in CONFIGURATION for part in ("--ro-bind-try", path, path)),
         *("--proc", "/proc", "--dev", "/dev"),
         *_scratch("/dev/shm", limits.scratch_mb // 4),  # noqa: S108
         *_scratch("/tmp", limits.scratch_mb - limits.scratch_mb // 4),  # noqa: S108
         *("--bind", str(files), HOME),
+        *_mounts(mounts),
         # The root and /dev are memory, and writable they would be a way around the limit; in /proc
         # lie settings of the kernel.
         *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
@@ -85,14 +96,12 @@ def command_line(*, bash: str, limits: Limits, command: str) -> list[str]:
     ]
 
 
-def _apart(*, share_network: bool) -> Iterator[str]:
+def _apart(variables: Mapping[str, str]) -> Iterator[str]:
     for namespace in NAMESPACES:
         yield f"--unshare-{namespace}"
-    if not share_network:
-        yield "--unshare-net"
-    yield from ("--disable-userns", "--die-with-parent", "--new-session")
+    yield from ("--disable-userns", "--die-with-parent")
     yield from ("--uid", UID, "--gid", UID, "--hostname", "sandbox", "--clearenv")
-    for name, value in ENVIRONMENT.items():
+    for name, value in variables.items():
         yield from ("--setenv", name, value)
 
 
@@ -106,9 +115,11 @@ def _programs() -> Iterator[str]:
             yield from ("--ro-bind", path, path)
 
 
-def _configuration(*, share_network: bool) -> Iterator[str]:
-    for path in CONFIGURATION + (NETWORK_CONFIGURATION if share_network else ()):
-        yield from ("--ro-bind-try", path, path)
+def _mounts(mounts: Sequence[Mount]) -> Iterator[str]:
+    for mount in mounts:
+        if mount.source is not None:
+            yield "--bind" if mount.writable else "--ro-bind"
+            yield from (str(mount.source), mount.target)
 
 
 def _scratch(path: str, megabytes: int) -> tuple[str, ...]:

@@ -61,6 +61,14 @@ def find_bash() -> str:
     return path
 
 
+def find_setsid() -> str:
+    """What gives a terminal to the shell inside."""
+    path = shutil.which("setsid", path=PLACES)
+    if path is None:
+        raise SandboxUnavailable("setsid is not installed. Install the package `util-linux`.")
+    return path
+
+
 def check_passable(folder: Path) -> None:
     """Root hands commands to a user without rights, who must be able to reach the folder."""
     if os.geteuid() != 0:

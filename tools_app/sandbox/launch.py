@@ -17,6 +17,7 @@ from config.faults import SandboxUnavailable
 from tools_app.folder import acting_gid, acting_uid
 from tools_app.sandbox import seccomp
 from tools_app.sandbox.confinement import GROUP, PASSWD
+from tools_app.sandbox.host import find_setsid
 
 #: Bubblewrap says within this time that it has started, and ends within it once killed.
 PATIENCE_SECONDS = 10
@@ -28,6 +29,7 @@ class Launched:
     """A sandbox whose command waits for `release`."""
 
     process: subprocess.Popen[bytes]
+    #: What the command says; with a terminal, only what bubblewrap itself complains of.
     output: IO[bytes]
     #: Readable when bubblewrap has ended, and with it the command.
     handle: int
@@ -57,8 +59,13 @@ class Launched:
 
 
 @contextmanager
-def launch(bwrap: str, options: Sequence[str], command: Sequence[str]) -> Iterator[Launched]:
-    """Start a sandbox. Whatever happens, no part of it outlives the block."""
+def launch(
+    bwrap: str, options: Sequence[str], command: Sequence[str], *, screen: int | None = None
+) -> Iterator[Launched]:
+    """Start a sandbox. Whatever happens, no part of it outlives the block.
+
+    `screen` is the inner side of a terminal, which becomes the command's own.
+    """
     with ExitStack() as stack:
         status, status_end = _pipe(stack)
         gate_end, gate = _pipe(stack)
@@ -74,15 +81,17 @@ def launch(bwrap: str, options: Sequence[str], command: Sequence[str]) -> Iterat
         told = [part for option, fd in given.items() for part in (option, str(fd))]
         told += [part for path, fd in files.items() for part in ("--file", str(fd), path)]
         script = _document(stack, "\0".join([*told, *options]).encode())
+        output, output_end = _pipe(stack)
         process = _start(
             [bwrap, "--args", str(script), "--", *command],
             pass_fds=(script, *given.values(), *files.values()),
+            output=output_end if screen is None else screen,
+            screen=screen,
         )
         stack.callback(_reap, process)
         status_end.close()
         gate_end.close()
-        assert process.stdout is not None  # noqa: S101
-        output = stack.enter_context(process.stdout)
+        output_end.close()
         pid, first_handle = _first_process(process, status, output)
         stack.callback(os.close, first_handle)
         handle = os.pidfd_open(process.pid)
@@ -100,23 +109,28 @@ def launch(bwrap: str, options: Sequence[str], command: Sequence[str]) -> Iterat
         yield launched
 
 
-def _start(arguments: list[str], pass_fds: Sequence[int]) -> subprocess.Popen[bytes]:
+def _start(
+    arguments: list[str], *, pass_fds: Sequence[int], output: IO[bytes] | int, screen: int | None
+) -> subprocess.Popen[bytes]:
     """As root, become the user without rights before bubblewrap even starts."""
     identity: dict[str, Any] = {}
+    if screen is not None:
+        # Makes a session, and the terminal on its standard input that session's own.
+        arguments = [find_setsid(), "--ctty", *arguments]
     if os.geteuid() == 0:
         identity = {"user": acting_uid(), "group": acting_gid(), "extra_groups": []}
     try:
         return subprocess.Popen(  # noqa: S603
             arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL if screen is None else screen,
+            stdout=output,
             stderr=subprocess.STDOUT,
             bufsize=0,
             cwd="/",
             # The environment of the first process can be read from inside.
             env={},
             pass_fds=pass_fds,
-            start_new_session=True,
+            start_new_session=screen is None,
             umask=0o022,
             **identity,
         )
@@ -132,6 +146,7 @@ def _first_process(
         with suppress(ProcessLookupError):
             return pid, os.pidfd_open(pid)
     process.kill()
+    process.wait(PATIENCE_SECONDS)
     raise refusal(output.read(MESSAGE_LENGTH).decode(errors="replace"))
 
 

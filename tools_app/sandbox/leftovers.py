@@ -20,11 +20,11 @@ from tools_app.sandbox.watch import started_at
 
 
 @contextmanager
-def marked(session_id: UUID, pid: int) -> Iterator[None]:
+def marked(session_id: UUID, pid: int, *, kind: str = "command") -> Iterator[None]:
     """Keep a marker of this sandbox's first process while the block runs."""
-    folder = _markers()
+    folder = _markers(kind)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    marker = folder / f"{session_id}.{_identity(pid)}"
+    marker = folder / f"{session_id}.{identity_of(pid)}"
     marker.touch()
     try:
         yield
@@ -32,20 +32,34 @@ def marked(session_id: UUID, pid: int) -> Iterator[None]:
         marker.unlink(missing_ok=True)
 
 
-def kill_leftovers(session_id: UUID) -> int:
-    """End every sandbox of the session that still runs on this machine, and say how many."""
+def kill_marked(session_id: UUID, *, kind: str = "command") -> int:
+    """End every marked sandbox of the session on this machine, and say how many."""
     try:
-        markers = os.listdir(_markers())
+        markers = os.listdir(_markers(kind))
     except FileNotFoundError:
         return 0
     killed = 0
     for marker in markers:
         owner, _, identity = marker.partition(".")
         # Another boot may be another machine on the same disk: its processes are out of reach.
-        if owner == str(session_id) and identity.endswith(_boot()):
+        if owner == str(session_id) and identity.endswith(boot()):
             killed += kill(int(identity.partition(".")[0]), identity)
-            (_markers() / marker).unlink(missing_ok=True)
+            (_markers(kind) / marker).unlink(missing_ok=True)
     return killed
+
+
+def marked_sessions(*, kind: str = "command") -> list[UUID]:
+    """Whose sandboxes run on this machine now."""
+    try:
+        names = os.listdir(_markers(kind))
+    except FileNotFoundError:
+        return []
+    found = [name.partition(".") for name in names if name.endswith(boot())]
+    return [
+        UUID(owner)
+        for owner, _, identity in found
+        if identity_of(int(identity.partition(".")[0])) == identity
+    ]
 
 
 def kill(pid: int, identity: str) -> bool:
@@ -56,7 +70,7 @@ def kill(pid: int, identity: str) -> bool:
         return False
     try:
         # The handle holds on to one process, so its identity cannot change any more.
-        if identity != _identity(pid):
+        if identity != identity_of(pid):
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except ProcessLookupError:
@@ -66,14 +80,14 @@ def kill(pid: int, identity: str) -> bool:
     return True
 
 
-def _markers() -> Path:
-    return Path(settings.DATA_DIR) / "sandboxes"
+def _markers(kind: str) -> Path:
+    return Path(settings.DATA_DIR) / ("sandboxes" if kind == "command" else "terminals")
 
 
-def _identity(pid: int) -> str:
+def identity_of(pid: int) -> str:
     """Pids come round again: only together with start and boot do they name one process."""
-    return f"{pid}.{started_at(pid)}.{_boot()}"
+    return f"{pid}.{started_at(pid)}.{boot()}"
 
 
-def _boot() -> str:
+def boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -7,42 +7,33 @@ is the session's folder, which they see as /workspace.
 from __future__ import annotations
 
 import os
-import selectors
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from config.faults import SandboxUnavailable
-from tools_app.folder import SessionFolder
 from tools_app.sandbox import host
-from tools_app.sandbox.base import EndedBy, ExecResult, Limits
+from tools_app.sandbox.base import EndedBy, ExecResult, Terminal
 from tools_app.sandbox.confinement import (
     UNLIMITED_CODE,
     UNLIMITED_WORDS,
     command_line,
     options,
 )
-from tools_app.sandbox.launch import Launched, launch, refusal
-from tools_app.sandbox.leftovers import kill_leftovers, marked
+from tools_app.sandbox.follow import CHUNK, Source, follow
+from tools_app.sandbox.launch import launch, refusal
+from tools_app.sandbox.leftovers import kill_marked, marked
+from tools_app.sandbox.local_terminal import LocalTerminal
+from tools_app.sandbox.network import opened
 from tools_app.sandbox.output import Output
 from tools_app.sandbox.watch import Watch
-
-#: How often the command is looked after while it says nothing.
-TICK_SECONDS = 0.1
-#: How often its use of the machine is measured.
-WATCH_SECONDS = 0.25
-#: A command that floods its output is slowed to some 13 MB a second.
-FLOOD_SECONDS = 0.005
-CHUNK = 65_536
+from tools_app.sandbox.workspace import Workspace
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSandbox:
-    folder: SessionFolder
-    limits: Limits
-    share_network: bool = False
-
+class LocalSandbox(Workspace):
     def execute(
         self,
         command: str,
@@ -51,69 +42,42 @@ class LocalSandbox:
         on_output: Callable[[str], None] | None = None,
         stopped: threading.Event | None = None,
     ) -> ExecResult:
-        bwrap, bash = host.find_bwrap(), host.find_bash()
-        files = self.folder.make()
-        host.check_passable(files)
         until = time.monotonic() + min(seconds, self.limits.wall_seconds)
         output = Output(on_output)
-        told = options(files=files, limits=self.limits, share_network=self.share_network)
-        line = command_line(bash=bash, limits=self.limits, command=command)
-        with (
-            launch(bwrap, told, line) as launched,
-            marked(self.folder.session_id, launched.first_pid),
-        ):
+        with ExitStack() as stack:
+            launched = stack.enter_context(launch(host.find_bwrap(), *self._confined(command)))
+            first_pid = launched.first_pid
+            stack.enter_context(marked(self.folder.session_id, first_pid))
+            stack.enter_context(opened(self.network, first_pid))
             launched.release()
-            watch = Watch(first_pid=launched.first_pid, files=files, limits=self.limits)
-            ended_by = _follow(launched, output, watch, until, stopped or threading.Event())
+            fd = launched.output.fileno()
+            source = Source(fd=fd, receive=lambda: os.read(fd, CHUNK), output=output)
+            watch = Watch(first_pid=first_pid, files=self.folder.files, limits=self.limits)
+            ended_by = follow(source, launched.handle, watch, until, stopped or threading.Event())
             launched.kill()
-            _drain(launched, output)
+            # With every process gone, the pipe has an end.
+            source.drain()
             exit_code = launched.exit_code() if ended_by == "itself" else None
         return _result(exit_code, launched.process.returncode, output.text(), ended_by)
 
+    def open_terminal(self, command: str = "", *, columns: int = 80, rows: int = 24) -> Terminal:
+        confined = self._confined(command or "exec bash -i", terminal=True)
+        return LocalTerminal(self, *confined, columns=columns, rows=rows)
+
     def destroy(self) -> None:
-        kill_leftovers(self.folder.session_id)
+        kill_marked(self.folder.session_id)
+        kill_marked(self.folder.session_id, kind="terminal")
 
-
-def _follow(
-    launched: Launched, output: Output, watch: Watch, until: float, stopped: threading.Event
-) -> EndedBy:
-    """Pass output on until the command ends, or something ends it; say which."""
-    look_at = time.monotonic() + WATCH_SECONDS
-    with selectors.DefaultSelector() as selector:
-        selector.register(launched.output, selectors.EVENT_READ)
-        selector.register(launched.handle, selectors.EVENT_READ)
-        while True:
-            for key, _ in selector.select(TICK_SECONDS):
-                if key.fileobj == launched.handle:
-                    return "itself"
-                if not _take(launched, output):
-                    selector.unregister(launched.output)
-            now = time.monotonic()
-            if stopped.is_set():
-                return "stop"
-            if now >= until:
-                return "time"
-            if now >= look_at:
-                look_at = now + WATCH_SECONDS
-                if limit := watch.exceeded():
-                    return limit
-
-
-def _take(launched: Launched, output: Output) -> bool:
-    """Read one piece of output; False at its end."""
-    data = os.read(launched.output.fileno(), CHUNK)
-    output.take(data)
-    if output.flooding:
-        time.sleep(FLOOD_SECONDS)
-    return bool(data)
-
-
-def _drain(launched: Launched, output: Output) -> None:
-    """Read what the command wrote last. With every process gone, the pipe has an end."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(launched.output, selectors.EVENT_READ)
-        while selector.select(1) and _take(launched, output):
-            pass
+    def _confined(self, command: str, *, terminal: bool = False) -> tuple[list[str], list[str]]:
+        """What bubblewrap is told, and the command line that it runs."""
+        told = options(
+            files=self.make(),
+            limits=self.limits,
+            variables=self.network.variables,
+            mounts=self.mounts,
+            terminal=terminal,
+        )
+        return told, command_line(bash=host.find_bash(), limits=self.limits, command=command)
 
 
 def _result(

@@ -1,67 +1,151 @@
-"""The system calls that commands in a sandbox do not get.
+"""The system calls that commands in a sandbox do not get, one list for every kind of sandbox.
 
 What `memfd_create`, `shmget`, `msgget` and their kin hold in memory belongs to no process, so no
-limit would see it. The others are doors into the kernel that programs in a sandbox have no use for. All of them answer
-"not implemented", which programs know how to live with.
+limit would see it. The others are doors into the kernel that programs in a sandbox have no use for.
+All of them answer "not implemented", which programs know how to live with.
 """
 
 from __future__ import annotations
 
 import platform
 import struct
+from typing import Any
 
 from config.faults import SandboxUnavailable
 
 _LOAD, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _NOT_IMPLEMENTED = 0x7FFF0000, 0x00050000 | 38
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
-#: On x86-64 a second numbering of the same calls starts here.
-_SECOND_NUMBERING = 0x40000000
-
-
 #: The kernel's name of an architecture, and the column of its numbers below.
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 REFUSED = {
+    # Memory that belongs to no process.
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
+    # Other processes, and handles on files that no path leads to.
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    # Further namespaces and mounts.
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    # Large or rarely used parts of the kernel.
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
+    "fanotify_init": (300, 262),
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
+    # The machine itself.
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "syslog": (103, 116),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
 }
+#: Calls from here on are younger than this list, and numbered alike everywhere.
+YOUNGER = 463
+IOCTL, SOCKET = (16, 29), (41, 198)
+#: Typing into a terminal in somebody's name, and the console's own tricks.
+REFUSED_IOCTLS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C}
+#: Unix, both internets, and the kernel's own for asking about them. Others may lead out of the
+#: network namespace: vsock leads to whoever runs this virtual machine.
+SOCKET_FAMILIES = (1, 2, 10, 16)
+_NEW_USER_NAMESPACE = 0x10000000
+_FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24
 
 
 def program(machine: str = "") -> bytes:
     """The filter as the kernel loads it."""
+    architecture, column = _known(machine or platform.machine())
+    lines: list[tuple[int, int, str, str]] = [
+        (_LOAD, _ARCHITECTURE_OFFSET, "", ""),
+        # Another architecture numbers its calls otherwise: none of them is let through.
+        (_EQUALS, architecture, "", "refuse"),
+        (_LOAD, _NUMBER_OFFSET, "", ""),
+        (_AT_LEAST, YOUNGER, "refuse", ""),
+        *((_EQUALS, numbers[column], "refuse", "") for numbers in REFUSED.values()),
+        (_EQUALS, IOCTL[column], "", "no ioctl"),
+        (_LOAD, _SECOND_ARGUMENT, "", ""),
+        *((_EQUALS, number, "refuse", "") for number in REFUSED_IOCTLS.values()),
+        (_RETURN, _ALLOW, "", ""),
+        (_EQUALS, SOCKET[column], "", "allow"),
+        (_LOAD, _FIRST_ARGUMENT, "", ""),
+        *((_EQUALS, family, "allow", "") for family in SOCKET_FAMILIES),
+        (_RETURN, _NOT_IMPLEMENTED, "", ""),
+        (_RETURN, _ALLOW, "", ""),
+    ]
+    count = len(lines)
+    places = {"allow": count - 1, "refuse": count - 2, "no ioctl": count - 4 - len(SOCKET_FAMILIES)}
+
+    def line(nth: int, code: int, value: int, true: str, false: str) -> bytes:
+        jumps = (places[name] - nth - 1 if name else 0 for name in (true, false))
+        return struct.pack("=HBBI", code, *jumps, value)
+
+    return b"".join(line(nth, *parts) for nth, parts in enumerate(lines))
+
+
+def profile(machine: str = "") -> dict[str, Any]:
+    """The same for container engines. They forbid other architectures by themselves.
+
+    A container is not in a user namespace whose makers are counted, so that making one is refused
+    here; `clone3` hides what it is asked for behind a pointer, and programs fall back to `clone`.
+    """
     machine = machine or platform.machine()
+    _known(machine)
+    refused = {"action": "SCMP_ACT_ERRNO", "errnoRet": 38}
+    rules: list[dict[str, Any]] = [{"names": [*REFUSED, "clone3"], **refused}]
+    tests = [("clone", 0, _NEW_USER_NAMESPACE, _NEW_USER_NAMESPACE, "SCMP_CMP_MASKED_EQ")]
+    for number in REFUSED_IOCTLS.values():
+        tests.append(("ioctl", 1, 0xFFFFFFFF, number, "SCMP_CMP_MASKED_EQ"))
+    for family in range(max(SOCKET_FAMILIES)):
+        if family not in SOCKET_FAMILIES:
+            tests.append(("socket", 0, family, 0, "SCMP_CMP_EQ"))
+    tests.append(("socket", 0, max(SOCKET_FAMILIES), 0, "SCMP_CMP_GT"))
+    for name, index, value, second, test in tests:
+        argument = {"index": index, "value": value, "valueTwo": second, "op": test}
+        rules.append({"names": [name], "args": [argument], **refused})
+    return {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "architectures": [f"SCMP_ARCH_{machine.upper()}"],
+        "syscalls": rules,
+    }
+
+
+def _known(machine: str) -> tuple[int, int]:
     if machine not in ARCHITECTURES:
         names = " and ".join(ARCHITECTURES)
-        raise SandboxUnavailable(f"The local sandbox knows {names} processors, not {machine}.")
-    architecture, column = ARCHITECTURES[machine]
-    refused = [(_EQUALS, numbers[column]) for numbers in REFUSED.values()]
-    checks = [(_AT_LEAST, _SECOND_NUMBERING), *refused]
-    lines = [
-        (_LOAD, 0, 0, _ARCHITECTURE_OFFSET),
-        # Another architecture numbers its calls otherwise: none of them is let through.
-        (_EQUALS, 1, 0, architecture),
-        (_RETURN, 0, 0, _NOT_IMPLEMENTED),
-        (_LOAD, 0, 0, _NUMBER_OFFSET),
-        *((code, len(checks) - nth, 0, value) for nth, (code, value) in enumerate(checks)),
-        (_RETURN, 0, 0, _ALLOW),
-        (_RETURN, 0, 0, _NOT_IMPLEMENTED),
-    ]
-    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+        raise SandboxUnavailable(f"The sandbox knows {names} processors, not {machine}.")
+    return ARCHITECTURES[machine]

@@ -37,7 +37,7 @@ class Watch:
             return "cpu"
         if self._memory_exceeded(pids):
             return "memory"
-        return "disk" if self._disk_is_full() else None
+        return "disk" if disk_is_full(self.files) else None
 
     def _memory_exceeded(self, pids: list[int]) -> bool:
         """Resident pages first, as they are cheap to read; shares only when those look too many."""
@@ -47,10 +47,17 @@ class Watch:
             return False
         return sum(_share(pid, resident[pid]) for pid in pids) > most
 
-    def _disk_is_full(self) -> bool:
-        disk = os.statvfs(self.files)
-        few_inodes = disk.f_files > 0 and disk.f_favail < DISK_RESERVE_INODES
-        return few_inodes or disk.f_bavail * disk.f_frsize < DISK_RESERVE_MB * MEGABYTE
+
+def disk_is_full(files: Path) -> bool:
+    disk = os.statvfs(files)
+    few_inodes = disk.f_files > 0 and disk.f_favail < DISK_RESERVE_INODES
+    return few_inodes or disk.f_bavail * disk.f_frsize < DISK_RESERVE_MB * MEGABYTE
+
+
+def has_ended(pid: int) -> bool:
+    """Gone, or only waiting for its parent to take notice."""
+    fields = _stat(pid)
+    return not fields or fields[0] in {b"Z", b"X"}
 
 
 def started_at(pid: int) -> int | None:

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from config.faults import ToolFailed
 from tools_app.clip import storable
-from tools_app.files import open_file, write_file
+from tools_app.files import Root, open_file, write_file
 from tools_app.folder import SessionFolder
 from tools_app.listing import Entry, list_entries
+from tools_app.mounts import reach
 from tools_app.reading import read_lines
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
@@ -56,7 +57,7 @@ class ListDirectory(Arguments):
 @tool(category=Category.FILESYSTEM, read_only=True, seconds=30, title="Read a file")
 def read(arguments: ReadFile, context: ToolContext) -> str:
     """Read a text file of the workspace, whole or by a range of lines."""
-    with open_file(_folder(context), arguments.path) as file:
+    with open_file(*_reach(context, arguments.path)) as file:
         return read_lines(
             file,
             path=arguments.path,
@@ -76,15 +77,15 @@ def read(arguments: ReadFile, context: ToolContext) -> str:
 def write(arguments: WriteFile, context: ToolContext) -> str:
     """Write a text file in the workspace, with its folders. What was in it before is replaced."""
     content = _encoded(arguments.content)
-    created = write_file(_folder(context), arguments.path, content)
+    created = write_file(*_reach(context, arguments.path, writing=True), content)
     return f"{'Created' if created else 'Replaced'} {arguments.path} ({len(content):,} bytes)."
 
 
 @tool(category=Category.FILESYSTEM, effects=[Effect.FILES], seconds=30, title="Edit a file")
 def edit(arguments: EditFile, context: ToolContext) -> str:
     """Replace a piece of text in a file of the workspace. The rest of the file stays as it is."""
-    folder = _folder(context)
-    with open_file(folder, arguments.path) as file:
+    folder, path = _reach(context, arguments.path, writing=True)
+    with open_file(folder, path) as file:
         seen = os.fstat(file.fileno())
         if seen.st_size > LARGEST_EDIT:
             raise ToolFailed(f"{arguments.path} is too large to edit ({seen.st_size:,} bytes).")
@@ -98,14 +99,14 @@ def edit(arguments: EditFile, context: ToolContext) -> str:
             "Give more of the text around it, or set replace_all."
         )
     after = before.replace(arguments.old, arguments.new)
-    write_file(folder, arguments.path, _encoded(after), replaces=seen)
+    write_file(folder, path, _encoded(after), replaces=seen)
     return f"Replaced {count} occurrence{'s' if count > 1 else ''} in {arguments.path}."
 
 
 @tool(category=Category.FILESYSTEM, read_only=True, seconds=30, title="List a folder")
 def list_directory(arguments: ListDirectory, context: ToolContext) -> str:
     """List the files and folders in a folder of the workspace."""
-    entries = list_entries(_folder(context), arguments.path, limit=MOST_ENTRIES)
+    entries = list_entries(*_reach(context, arguments.path), limit=MOST_ENTRIES)
     if not entries:
         return f"{arguments.path} is empty."
     lines = [_line(entry) for entry in entries[:MOST_ENTRIES]]
@@ -126,8 +127,9 @@ def _line(entry: Entry) -> str:
             return f"{entry.name} (not an ordinary file)"
 
 
-def _folder(context: ToolContext) -> SessionFolder:
-    return SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
+def _reach(context: ToolContext, path: str, *, writing: bool = False) -> tuple[Root, str]:
+    folder = SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
+    return reach(folder, context.mounts, path, writing=writing)
 
 
 def _encoded(text: str) -> bytes:

@@ -1,0 +1,21 @@
+"""Says what sandboxes this machine can run, by trying, and which run now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from tools_app.sandbox.report import abilities, running_sandboxes
+
+
+class Command(BaseCommand):
+    help = "Tries every kind of sandbox on this machine, and lists those that run."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for ability in abilities():
+            self.stdout.write(f"{ability.name}: {ability.lack or 'works'}")
+        found = running_sandboxes()
+        self.stdout.write(f"{len(found)} running")
+        for sandbox in found:
+            self.stdout.write(f"  {sandbox.session_id}  {sandbox.kind}  {sandbox.role}")

@@ -1,0 +1,1 @@
+"""MCP servers of a workspace: known, asked what they offer, called."""

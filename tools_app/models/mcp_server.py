@@ -1,0 +1,71 @@
+"""An MCP server that a workspace's agents may use, and what it was last seen to offer."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from tenants.ids import uuid7
+from tenants.models import OwnedModel
+
+
+class McpServer(OwnedModel):
+    class Transport(models.TextChoices):
+        HTTP = "http", "HTTP"
+        STDIO = "stdio", "A command in the sandbox"
+
+    class Permission(models.TextChoices):
+        ALWAYS_ALLOW = "always_allow"
+        ALWAYS_ASK = "always_ask"
+
+    class Status(models.TextChoices):
+        NEW = "new", "Not asked yet"
+        OK = "ok", "Works"
+        DOWN = "down", "Cannot be reached"
+        REFUSED = "refused", "Refuses"
+        FAILED = "failed", "Does not work"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=40)
+    transport = models.CharField(max_length=5, choices=Transport, default=Transport.HTTP)
+    url = models.CharField(max_length=500, blank=True)
+    #: Values name secrets as `{{vault:NAME}}`; they hold none.
+    headers = models.JSONField(default=dict, blank=True)
+    #: One bash command line, run in the sandbox.
+    command = models.CharField(max_length=2_000, blank=True)
+    enabled = models.BooleanField(default=True)
+    permission = models.CharField(max_length=12, choices=Permission, default=Permission.ALWAYS_ASK)
+    timeout_seconds = models.PositiveIntegerField(default=60)
+    #: Tools that an admin says may be called twice without harm; the server's word is not taken.
+    repeatable_tools = ArrayField(models.CharField(max_length=100), default=list, blank=True)
+
+    status = models.CharField(max_length=7, choices=Status, default=Status.NEW, editable=False)
+    error = models.TextField(blank=True, editable=False)
+    #: `[{name, description, input_schema}]`, checked and bounded.
+    tools = models.JSONField(default=list, editable=False)
+    #: Why some of its tools are not offered.
+    left_out = models.JSONField(default=list, editable=False)
+    protocol = models.CharField(max_length=20, blank=True, editable=False)
+    server_info = models.CharField(max_length=200, blank=True, editable=False)
+    refreshed_at = models.DateTimeField(null=True, editable=False)
+    tried_at = models.DateTimeField(null=True, editable=False)
+    failures = models.PositiveIntegerField(default=0, editable=False)
+    #: When the supervisor asks it again.
+    due_at = models.DateTimeField(db_default=Now(), editable=False)
+    #: Grows with every change of what agents are told.
+    revision = models.PositiveIntegerField(default=1, editable=False)
+
+    class Meta:
+        db_table = "mcp_servers"
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "name"], name="mcp_server_name_is_unique_in_its_workspace"
+            ),
+        ]
+        indexes = [models.Index(fields=["due_at"], condition=Q(enabled=True), name="mcp_due")]
+
+    def __str__(self) -> str:
+        return self.name

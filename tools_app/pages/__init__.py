@@ -1,0 +1,1 @@
+"""Pages for people: the policy editor, MCP servers and skills."""

@@ -1,0 +1,57 @@
+"""The addresses of the pages of tools."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from tools_app.pages import custom, environments, mcp, skills
+from tools_app.pages.policies import PLACES, policies, policy_preview
+
+
+def of_layer(layer: str) -> list[URLPattern]:
+    """The policy page of one kind of place."""
+    where, named = f"policies/{layer}/<uuid:subject_id>/", {"layer": layer}
+    return [
+        path(where, policies, named, name=f"policy_of_{layer}"),
+        path(f"{where}preview/", policy_preview, named, name=f"policy_preview_of_{layer}"),
+    ]
+
+
+urlpatterns = [
+    path("policies/", policies, name="policies"),
+    path("policies/preview/", policy_preview, name="policy_preview"),
+    *(door for layer in PLACES for door in of_layer(layer)),
+    path("settings/mcp/", mcp.servers, name="mcp"),
+    path("settings/mcp/new/", mcp.server_new, name="mcp_new"),
+    path("settings/mcp/<uuid:server_id>/", mcp.server_edit, name="mcp_edit"),
+    path("settings/mcp/<uuid:server_id>/refresh/", mcp.server_refresh, name="mcp_refresh"),
+    path("settings/mcp/<uuid:server_id>/switch/", mcp.server_switch, name="mcp_switch"),
+    path("settings/mcp/<uuid:server_id>/delete/", mcp.server_delete, name="mcp_delete"),
+    path("settings/environments/", environments.environments, name="environments"),
+    path("settings/environments/new/", environments.environment_new, name="environment_new"),
+    path(
+        "settings/environments/check/", environments.environments_check, name="environments_check"
+    ),
+    path(
+        "settings/environments/<uuid:environment_id>/",
+        environments.environment_edit,
+        name="environment_edit",
+    ),
+    path(
+        "settings/environments/<uuid:environment_id>/delete/",
+        environments.environment_delete,
+        name="environment_delete",
+    ),
+    path("settings/tools/", custom.custom_tools, name="custom_tools"),
+    path("settings/tools/new/", custom.custom_tool_new, name="custom_tool_new"),
+    path("settings/tools/<uuid:tool_id>/", custom.custom_tool_edit, name="custom_tool_edit"),
+    path(
+        "settings/tools/<uuid:tool_id>/delete/",
+        custom.custom_tool_delete,
+        name="custom_tool_delete",
+    ),
+    path("settings/skills/", skills.skills, name="skills"),
+    path("settings/skills/new/", skills.skill_new, name="skill_new"),
+    path("settings/skills/<uuid:skill_id>/", skills.skill_edit, name="skill_edit"),
+    path("settings/skills/<uuid:skill_id>/delete/", skills.skill_delete, name="skill_delete"),
+]

@@ -1,0 +1,96 @@
+"""What this machine can enforce, by trying it, and which sandboxes run on it now."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from django.conf import settings
+
+from config.faults import Fault
+from tenants.ids import uuid7
+from tools_app.folder import SessionFolder
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.container.claims import forget_session
+from tools_app.sandbox.container.lifecycle import ROLE, SESSION
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.container.sweep import running
+from tools_app.sandbox.leftovers import marked_sessions
+from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.network import Network
+
+Probe: TypeAlias = LocalSandbox | ContainerSandbox
+SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ability:
+    """One thing that a sandbox promises, and why it cannot be kept here, if so."""
+
+    name: str
+    lack: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    session_id: UUID
+    kind: str
+    role: str
+
+
+def abilities() -> list[Ability]:
+    """Run a command in a sandbox of each kind, without and with a network."""
+    return [
+        Ability(name=f"{kind}, network {network.posture}", lack=_lack(make, network))
+        for kind, make in (("local", _local), ("container", _container))
+        for network in (Network(), Network(posture="full"))
+    ]
+
+
+def running_sandboxes() -> list[Running]:
+    found = [
+        Running(session_id=session_id, kind="local", role=role)
+        for role in ("command", "terminal")
+        for session_id in marked_sessions(kind=role)
+    ]
+    try:
+        boxes = running()
+    except Fault:
+        return found
+    return found + [
+        Running(session_id=UUID(box["Labels"][SESSION]), kind="container", role=box["Labels"][ROLE])
+        for box in boxes
+    ]
+
+
+def _lack(make: Callable[[SessionFolder, Network], Probe], network: Network) -> str:
+    folder = SessionFolder(workspace_id=UUID(int=0), session_id=uuid7())
+    sandbox = make(folder, network)
+    try:
+        result = sandbox.execute("echo it works", seconds=SECONDS)
+        return "" if result.output == "it works\n" else result.output or result.ended_by
+    except Fault as fault:
+        return fault.detail
+    finally:
+        _clear(sandbox)
+
+
+def _local(folder: SessionFolder, network: Network) -> Probe:
+    return LocalSandbox(folder=folder, limits=Limits(), network=network)
+
+
+def _container(folder: SessionFolder, network: Network) -> Probe:
+    image = settings.CONTAINER_IMAGE
+    return ContainerSandbox(folder=folder, limits=Limits(), network=network, image=image)
+
+
+def _clear(sandbox: Probe) -> None:
+    """Leave neither a container nor files of a session that never was."""
+    with suppress(Fault):
+        sandbox.destroy()
+    forget_session(sandbox.folder.session_id)
+    shutil.rmtree(sandbox.folder.root, ignore_errors=True)
