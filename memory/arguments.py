@@ -36,6 +36,10 @@ class MemoryGet(Arguments):
     path: Path
 
 
+class MemoryForget(Arguments):
+    path: Path
+
+
 class MemoryList(Arguments):
     prefix: str = Field(
         default="", max_length=400, description=f"Only paths that begin so, such as {LEARNINGS}."

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from config.faults import MemoryConflict, NotFound, ToolFailed
-from memory.documents import content_of, find_by_path
+from memory.documents import content_of, delete_entry, find_by_path
 from memory.models import MemoryEntry, MemoryVersion
 from memory.owner import Author, owner_within
 from memory.paths import checked_path, scope_meant_by
@@ -21,16 +21,10 @@ from tools_app.context import ToolContext
 
 def reader_of(context: ToolContext) -> Reader:
     """The owner of a call's memory comes from the runtime, never from the model's arguments."""
-    sessions = MemoryEntry._meta.get_field("session").related_model
-    person_id = (
-        sessions._default_manager.filter(pk=context.session_id, workspace_id=context.workspace_id)
-        .values_list("created_by_id", flat=True)
-        .first()
-    )
     return Reader(
         workspace_id=context.workspace_id,
         agent_id=context.agent_id,
-        user_id=person_id,
+        user_id=context.user_id,
         session_id=context.session_id,
     )
 
@@ -86,6 +80,17 @@ def write(
             expected_hash=expected_hash,
             marks=Marks(trust=trust_of(context)),
         )
+
+
+def forget(context: ToolContext, path: str) -> str:
+    """Delete in the name of a call. A call that runs again finds that it was done."""
+    with complaints(), transaction.atomic():
+        context.fence()
+        entry = find_writable(context, path)
+        if entry is None:
+            return f"There is no {path!r} of yours (any more)."
+        delete_entry(entry)
+    return f"Forgot {entry.path}. People can restore it."
 
 
 @contextmanager

@@ -7,7 +7,8 @@ are taken first, and those are scored in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from memory.words import Words
 #: Up to so many visible chunks all are scored; above, indexes choose which.
 EXACT_CHUNKS = 5_000
 #: How many each index brings from a large store.
-CANDIDATES = 300
+CANDIDATES = 500
 #: How wide and how far the vectors' index is scanned for rows that are the reader's.
 EF_SEARCH = 400
 SCAN_TUPLES = 60_000
@@ -80,7 +81,7 @@ def rank(
     """The best chunks, best first."""
     meant = f"[{','.join(map(str, vector))}]" if vector is not None else None
     small = words.chunks <= exact_up_to
-    pool, params = _all_of(reader) if small else _best_of(reader, words, meant, model, vector)
+    from_where, params = _all_of(reader) if small else _best_of(reader, words, meant, model, vector)
     given: dict[str, Any] = {
         "lexemes": words.lexemes,
         "rarities": list(words.by_lexeme.values()),
@@ -96,16 +97,24 @@ def rank(
         "w_pin": weights.pin,
         "most": limit,
     }
-    with transaction.atomic(), connection.cursor() as cursor:
-        if not small:
+    statement = STATEMENT.format(from_where=from_where)
+    with _scan_far() if not small else nullcontext(), connection.cursor() as cursor:
+        cursor.execute(statement, {**given, **params})
+        return [Ranked(**dict(zip(COLUMNS, row, strict=True))) for row in cursor.fetchall()]
+
+
+@contextmanager
+def _scan_far() -> Iterator[None]:
+    """Let the vectors' index look on until enough rows are the reader's, for this transaction."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT set_config('hnsw.ef_search', %s, true),"
                 " set_config('hnsw.iterative_scan', 'relaxed_order', true),"
                 " set_config('hnsw.max_scan_tuples', %s, true)",
                 [str(EF_SEARCH), str(SCAN_TUPLES)],
             )
-        cursor.execute(STATEMENT.format(pool=pool), {**given, **params})
-        return [Ranked(**dict(zip(COLUMNS, row, strict=True))) for row in cursor.fetchall()]
+        yield
 
 
 def _named(where: str, params: Sequence[Any], prefix: str) -> tuple[str, dict[str, Any]]:
@@ -117,7 +126,7 @@ def _named(where: str, params: Sequence[Any], prefix: str) -> tuple[str, dict[st
 
 def _all_of(reader: Reader) -> tuple[str, dict[str, Any]]:
     where, params = _named(*visible(reader, "c"), prefix="own")
-    return f"SELECT c.id FROM memory_memorychunk c WHERE {where}", params  # noqa: S608
+    return f"memory_memorychunk c {VECTORS} WHERE {where}", params
 
 
 def _best_of(
@@ -146,25 +155,26 @@ def _best_of(
             f" ORDER BY v.vector::vector({size}) <=> %(meant)s::vector({size})"
             " LIMIT %(candidates)s)"
         )
-    return " UNION ".join(legs), params
+    pool = " UNION ".join(legs)
+    return f"({pool}) AS pool JOIN memory_memorychunk c ON c.id = pool.id {VECTORS}", params
 
 
 COLUMNS = tuple(Ranked.__dataclass_fields__)
 
+VECTORS = "LEFT JOIN memory_memoryvector v ON v.chunk_id = c.id AND v.model = %(model)s"
+
+#: Weights are cast, as PostgreSQL reads `0.05` as an exact number, whose powers cost most of a search.
 STATEMENT = """
 WITH asked AS MATERIALIZED (
   SELECT quote_literal(lexeme)::tsquery AS word,
          (quote_literal(lexeme) || ':C')::tsquery AS speaker,
          rarity, rarity / sum(rarity) OVER () AS share
   FROM unnest(%(lexemes)s::text[], %(rarities)s::float8[]) AS a(lexeme, rarity)
-), pool AS MATERIALIZED (
-  {pool}
 ), found AS MATERIALIZED (
   -- The empty vector appended unpacks a stored one once, and not for every word.
   SELECT c.id, c.entry_id, c.position, c.tsv || ''::tsvector AS tsv,
          greatest(0, 1 - (v.vector <=> %(meant)s::vector)) AS cosine
-  FROM pool JOIN memory_memorychunk c ON c.id = pool.id
-  LEFT JOIN memory_memoryvector v ON v.chunk_id = c.id AND v.model = %(model)s
+  FROM {from_where}
 ), scored AS MATERIALIZED (
   SELECT f.id, f.entry_id, f.position, coalesce(f.cosine, 0) AS cosine,
          coalesce(t.coverage, 0) AS coverage, coalesce(t.named, false) AS named
@@ -175,20 +185,21 @@ WITH asked AS MATERIALIZED (
   ) t ON true
 ), fused AS (
   SELECT s.*,
-         coalesce(%(w_text)s * coverage / nullif(max(coverage) OVER (), 0), 0) AS words,
-         coalesce(%(w_meaning)s * cosine / nullif(max(cosine) OVER (), 0), 0) AS meaning
+         coalesce(%(w_text)s::float8 * coverage / nullif(max(coverage) OVER (), 0), 0) AS words,
+         coalesce(%(w_meaning)s::float8 * cosine / nullif(max(cosine) OVER (), 0), 0) AS meaning
   FROM scored s
 ), smoothed AS (
-  SELECT f.*, %(w_neighbours)s / 2 * (
+  SELECT f.*, %(w_neighbours)s::float8 / 2 * (
     coalesce(lag(words + meaning) OVER place, 0) + coalesce(lead(words + meaning) OVER place, 0)
   ) AS neighbours
   FROM fused f WINDOW place AS (PARTITION BY entry_id ORDER BY position)
 ), parts AS (
   SELECT s.id, s.entry_id, s.coverage, s.cosine, s.words, s.meaning, s.neighbours,
-         CASE WHEN s.named THEN %(w_named)s ELSE 0 END AS named,
-         %(w_recency)s * power(0.5, greatest(0, extract(epoch FROM now() - e.updated_at))
-           / %(half_life)s) AS recency,
-         CASE WHEN e.pinned THEN %(w_pin)s ELSE 0 END AS pin,
+         CASE WHEN s.named THEN %(w_named)s::float8 ELSE 0 END AS named,
+         %(w_recency)s::float8 * power(0.5::float8,
+           greatest(0, extract(epoch FROM now() - e.updated_at)::float8)
+           / %(half_life)s::float8) AS recency,
+         CASE WHEN e.pinned THEN %(w_pin)s::float8 ELSE 0 END AS pin,
          e.path, e.scope, e.trust, e.pinned, e.updated_at
   FROM smoothed s JOIN agent_memory_entries e ON e.id = s.entry_id
   WHERE s.coverage > 0 OR s.cosine > 0

@@ -10,6 +10,7 @@ from config.faults import ToolFailed
 from memory import calls
 from memory.arguments import (
     MemoryAppend,
+    MemoryForget,
     MemoryGet,
     MemoryList,
     MemorySearch,
@@ -135,6 +136,18 @@ def memory_append(arguments: MemoryAppend, context: ToolContext) -> str:
             continue
         return f"Added to {written.path} (hash {written.hash})."
     raise AssertionError("the last try returns or raises")
+
+
+@tool(
+    category=Category.MEMORY,
+    effects=[Effect.MEMORY],
+    idempotent=True,
+    seconds=30,
+    title="Forget a memory",
+)
+def memory_forget(arguments: MemoryForget, context: ToolContext) -> str:
+    """Forget a document of yours that is wrong or of no more use. People can bring it back."""
+    return calls.forget(context, arguments.path)
 
 
 def _changed(arguments: MemoryUpdate, before: str) -> str:

@@ -21,10 +21,14 @@ def _trusted(context: ToolContext) -> MemoryEntry.Trust:
 _rule: Rule = _trusted
 
 
-def use_rule(rule: Rule | None) -> None:
-    """From now on, this says what a call's words are worth; None trusts every call."""
+def use_rule(rule: Rule | None) -> Rule:
+    """From now on, this says what a call's words are worth; None trusts every call.
+
+    Answers with the rule that was used before.
+    """
     global _rule
-    _rule = rule or _trusted
+    before, _rule = _rule, rule or _trusted
+    return before
 
 
 def trust_of(context: ToolContext) -> MemoryEntry.Trust:
