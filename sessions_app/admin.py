@@ -5,17 +5,26 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from config.faults import Conflict
 from sessions_app import lanes
 from sessions_app.models import (
+    Approval,
+    ContextSnapshot,
     Draft,
+    Firing,
     ResourceAttachment,
     Run,
+    SavedView,
+    Schedule,
     Session,
     SessionEvent,
+    SubagentSpawn,
     ToolExecution,
+    ToolOutput,
 )
 from sessions_app.sessions import retry_run
 from tenants.admin_base import ReadOnlyAdmin
@@ -31,6 +40,7 @@ class SessionAdmin(ReadOnlyAdmin):
         "last_seq",
         "active_at",
         "archived_at",
+        "elsewhere",
     ]
     list_filter = ["status", ("archived_at", admin.EmptyFieldListFilter), "active_at"]
     list_select_related = ["workspace", "agent__current"]
@@ -41,6 +51,18 @@ class SessionAdmin(ReadOnlyAdmin):
         # The form names these too.
         related = ["workspace", "agent__current", "agent_version", "environment", "parent"]
         return super().get_queryset(request).select_related(*related, "created_by")
+
+    @admin.display(description="Look")
+    def elsewhere(self, session: Session) -> str:
+        """Its rows here, and its page for those who are members of its workspace."""
+        about = f"?q={session.pk}"
+        return format_html(
+            '<a href="{}">Events</a> · <a href="{}">Runs</a> · <a href="{}">Calls</a> · <a href="{}">Page</a>',
+            reverse("admin:sessions_app_sessionevent_changelist") + about,
+            reverse("admin:sessions_app_run_changelist") + about,
+            reverse("admin:sessions_app_toolexecution_changelist") + about,
+            reverse("session_page", args=[session.pk]),
+        )
 
     @admin.action(description="Stop what runs or waits for an answer", permissions=["act"])
     def stop(self, request: HttpRequest, sessions: QuerySet[Session]) -> None:
@@ -112,6 +134,38 @@ class ToolExecutionAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).select_related(*related)
 
 
+@admin.register(Approval)
+class ApprovalAdmin(ReadOnlyAdmin):
+    list_display = ["title", "status", "scope", "resolved_name", "created_at", "resolved_at"]
+    list_filter = ["status", "subject", "scope", "created_at"]
+    search_fields = ["=id", "=session__id", "title", "resolved_name"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Approval]:
+        related = ["session", "execution", "agent__current", "workspace", "created_by"]
+        return super().get_queryset(request).select_related(*related, "resolved_by")
+
+
+@admin.register(ContextSnapshot)
+class ContextSnapshotAdmin(ReadOnlyAdmin):
+    list_display = [
+        "__str__",
+        "session",
+        "trigger",
+        "model",
+        "tokens_before",
+        "tokens_after",
+        "created_at",
+        "undone_at",
+    ]
+    list_filter = ["trigger", ("undone_at", admin.EmptyFieldListFilter), "created_at"]
+    list_select_related = ["session"]
+    search_fields = ["=id", "=session__id", "summary"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ContextSnapshot]:
+        related = ["session", "run", "previous", "workspace", "created_by", "undone_by"]
+        return super().get_queryset(request).select_related(*related)
+
+
 @admin.register(ResourceAttachment)
 class ResourceAttachmentAdmin(ReadOnlyAdmin):
     list_display = ["mount_path", "kind", "source_ref", "access", "session", "created_at"]
@@ -134,3 +188,47 @@ class DraftAdmin(ReadOnlyAdmin):
     @admin.display
     def beginning(self, draft: Draft) -> str:
         return Truncator(draft.text).chars(80)
+
+
+@admin.register(SubagentSpawn)
+class SubagentSpawnAdmin(ReadOnlyAdmin):
+    list_display = ["created_at", "workspace", "kind", "status", "depth", "delivered_at"]
+    list_filter = ["kind", "status", "created_at"]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "=parent_session__id", "=child_session__id"]
+
+
+@admin.register(Schedule)
+class ScheduleAdmin(ReadOnlyAdmin):
+    list_display = ["name", "workspace", "agent", "kind", "next_at", "last_at", "paused_at"]
+    list_filter = ["kind", "heartbeat", ("paused_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["workspace", "agent__current"]
+    search_fields = ["=id", "name", "workspace__name"]
+
+
+@admin.register(Firing)
+class FiringAdmin(ReadOnlyAdmin):
+    list_display = ["due_at", "schedule", "workspace", "outcome", "missed", "note"]
+    list_filter = ["outcome", "due_at"]
+    list_select_related = ["schedule", "workspace"]
+    search_fields = ["=id", "schedule__name"]
+
+
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
+    list_display = ["name", "workspace", "person", "query", "is_shared", "created_at"]
+    list_filter = ["is_shared", "created_at"]
+    list_select_related = ["workspace", "person"]
+    search_fields = ["=id", "name", "workspace__name", "person__email"]
+
+
+@admin.register(ToolOutput)
+class ToolOutputAdmin(ReadOnlyAdmin):
+    list_display = ["tool_use_id", "name", "session", "run_id", "epoch", "end"]
+    list_filter = ["name"]
+    list_select_related = ["session"]
+    search_fields = ["=tool_use_id", "=session__id", "=run_id"]
+
+    @admin.display
+    def end(self, output: ToolOutput) -> str:
+        return output.text[-80:]

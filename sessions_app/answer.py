@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from uuid import UUID
 
-from agents.models_catalog import cost_of
 from agents.provider_keys import provider_for
 from agents.providers.base import Delta, ModelRequest, TextDelta, TextState, Tick, ToolCall, Usage
-from agents.providers.estimate import estimate_tokens
 from config.faults import ContextOverflow, ProviderFault, ProviderUnavailable
-from sessions_app.context import build_request
+from sessions_app.compaction.cycle import compact, compact_if_full
+from sessions_app.context.builder import LEAST_CONVERSATION, Context, build_context
 from sessions_app.drafts import DraftWriter, pump
+from sessions_app.models import ContextSnapshot
 from sessions_app.points import reached
+from sessions_app.purse import paid_call
 from sessions_app.statements import let_go
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
@@ -37,6 +38,8 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
     cost: Decimal = Decimal(0)
     emitted: bool = False
+    #: It is in the log already.
+    stored: bool = False
 
     def take(self, delta: Delta, draft: DraftWriter) -> None:
         match delta:
@@ -72,7 +75,49 @@ def ask_model(turn: Turn) -> Answer:
 
 
 def _ask_patiently(turn: Turn, provider: str, model: str) -> Answer:
-    request = build_request(turn, provider, model)
+    """Ask, and once more with less, if the model finds the request too long."""
+    context = _context(turn, provider, model)
+    try:
+        return _ask(turn, context.request, provider)
+    except ContextOverflow as fault:
+        smaller = None if getattr(fault, "emitted", False) else _smaller(turn, context)
+        if smaller is None:
+            raise
+        return _ask(turn, smaller.request, provider)
+
+
+def _context(turn: Turn, provider: str, model: str) -> Context:
+    """What the model is given now, compacted first when it is nearly full."""
+    context = _build(turn, provider, model)
+    if compact_if_full(turn, context):
+        context = _build(turn, provider, model)
+    return context
+
+
+def _build(turn: Turn, provider: str, model: str) -> Context:
+    context = build_context(
+        turn.subject, provider, model, memories=turn.memories, ceiling=turn.ceiling
+    )
+    turn.memories = context.memories
+    return context
+
+
+def _smaller(turn: Turn, context: Context) -> Context | None:
+    """The context after an overflow: compacted, and cut to what may fit. None: it is no smaller."""
+    compact(turn, context.provider, context.model, ContextSnapshot.Trigger.OVERFLOW)
+    spoken = max(
+        LEAST_CONVERSATION + 2 * context.room.summary, (context.tokens - context.fixed) // 2
+    )
+    turn.ceiling = context.fixed + spoken
+    try:
+        smaller = _build(turn, context.provider, context.model)
+        return smaller if smaller.tokens < context.tokens else None
+    except ContextOverflow:
+        return None
+
+
+def _ask(turn: Turn, request: ModelRequest, provider: str) -> Answer:
+    model = request.model
     let_go()
     for pause in (*PAUSES, None):
         answer = Answer(provider=provider, model=model)
@@ -96,27 +141,17 @@ def _ask_patiently(turn: Turn, provider: str, model: str) -> Answer:
 def _stream(turn: Turn, request: ModelRequest, answer: Answer) -> None:
     """Take the answer as it comes. No database connection is held meanwhile."""
     source = provider_for(turn.workspace_id, answer.provider)
-    let_go()
-    reached("before_model_call")
-    stream = source.stream(request)
-    with pump().writing(turn.claim, answer.event_id) as draft, closing(stream):  # type: ignore[type-var]
-        for delta in stream:
-            turn.check_time()
-            answer.take(delta, draft)
-    turn.sign.check()
-    if not answer.text and not answer.calls:
-        raise ProviderUnavailable(f"{answer.model} gave an empty answer.")
-    if not answer.usage.input_tokens and not answer.usage.output_tokens:
-        answer.usage = _estimate(request, answer)
-    answer.cost = cost_of(answer.provider, answer.model, answer.usage) or Decimal(0)
-    turn.spent.add(answer.usage, answer.cost)
+    with paid_call(turn, answer.provider, request) as meter:
+        let_go()
+        reached("before_model_call")
+        stream = source.stream(request)
+        with pump().writing(turn.claim, answer.event_id) as draft, closing(stream):  # type: ignore[type-var]
+            for delta in stream:
+                turn.check_time()
+                answer.take(delta, draft)
+                meter.text, meter.usage = answer.text, answer.usage
+        turn.sign.check()
+        if not answer.text and not answer.calls:
+            raise ProviderUnavailable(f"{answer.model} gave an empty answer.")
+    answer.usage, answer.cost = meter.counted, meter.cost
     reached("after_model_call")
-
-
-def _estimate(request: ModelRequest, answer: Answer) -> Usage:
-    """A count for providers that give none."""
-    words = [request.instructions, *(m.text for m in request.messages)]
-    return Usage(
-        input_tokens=sum(estimate_tokens(word) for word in words),
-        output_tokens=estimate_tokens(answer.text),
-    )

@@ -24,6 +24,8 @@ from sessions_app.lanes import EXPIRE
 from sessions_app.statements import connect
 
 PR_SET_PDEATHSIG = 1
+#: Statements that free what a dead worker held, by its owner's id; apps to the right add theirs.
+EXPIRING: list[bytes] = [EXPIRE]
 
 
 class SafeQueue(Queue):
@@ -71,7 +73,8 @@ class SafeSentinel(cluster.Sentinel):
         """The supervisor takes the dead worker's runs back at its next look, not a lease later."""
         try:
             with connect() as beside_the_pool:
-                beside_the_pool.execute(EXPIRE, [owner_of(pid)])
+                for statement in EXPIRING:
+                    beside_the_pool.execute(statement, [owner_of(pid)])
         except psycopg.Error:
             cluster.logger.exception("could not expire the lanes of a dead worker")
 

@@ -7,39 +7,42 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import orjson
 from django.db import transaction
 from django.utils import timezone
 
 from config.faults import NotFound, NothingToAnswer
-from sessions_app.log import NewEvent, append_events
-from sessions_app.models import Run, Session, SessionEvent, ToolExecution
+from sessions_app.approvals import Answer, resolve
+from sessions_app.asking import question
+from sessions_app.log import NewEvent
+from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
 from sessions_app.payloads import CustomToolResult, ToolConfirmation
+from sessions_app.resuming import result_event, write_and_resume
 from sessions_app.statements import row
-from sessions_app.wake import wake
+from tenants.access import Principal
 
 E, State = SessionEvent.Type, ToolExecution.State
-BLOCKING = "SELECT (lane_lock(%s, NULL)).status, lane_blocking(%s)"
 
 
-@transaction.atomic
 def confirm(
-    session: Session, answer: ToolConfirmation, author_id: UUID | None
+    session: Session, said: ToolConfirmation, principal: Principal, dedupe_key: str | None = None
 ) -> tuple[int, UUID | None]:
     """Let a call run, with the arguments as stored or as edited, or refuse it."""
-    call = _waiting(session, answer.tool_use_id, State.AWAITING_APPROVAL)
-    events = [NewEvent(type=E.USER_TOOL_CONFIRMATION, payload=answer.model_dump(mode="json"))]
-    if answer.decision == "allow":
-        call.state = State.REQUESTED
-        call.input = answer.input if answer.input is not None else call.input
-    else:
-        reason = (
-            f"A person refused: {answer.note}" if answer.note else "A person refused this call."
-        )
-        call.state, call.error, call.finished_at = State.DENIED, reason, timezone.now()
-        events.append(_result(call))
-    call.save(update_fields=["state", "input", "error", "finished_at"])
-    return _write_and_resume(session, events, author_id)
+    call = _call(session, said.tool_use_id)
+    approval = Approval.objects.filter(execution=call).first() or _asked_late(call, session)
+    answer = Answer(decision=said.decision, scope=said.scope, note=said.note, input=said.input)
+    resolved = resolve(approval, answer, principal, dedupe_key=dedupe_key)
+    if resolved.seq is None:
+        raise AssertionError("the answer to a call is an event")
+    return resolved.seq, resolved.run_id
+
+
+def _asked_late(call: ToolExecution, session: Session) -> Approval:
+    """A worker of an older release, beside this one in an upgrade, writes calls without a question."""
+    if call.state != State.AWAITING_APPROVAL:
+        raise _waits_for_nothing(call)
+    made = question(call, session.agent_id)
+    Approval.objects.bulk_create([made], ignore_conflicts=True)
+    return Approval.objects.get(execution=call)
 
 
 @transaction.atomic
@@ -55,7 +58,7 @@ def answer_custom(
     call.error = str(answer.output) if answer.is_error else ""
     call.save(update_fields=["state", "output", "error", "finished_at"])
     event = NewEvent(type=E.USER_CUSTOM_TOOL_RESULT, payload=answer.model_dump(mode="json"))
-    return _write_and_resume(session, [event, _result(call)], author_id)
+    return write_and_resume(session, [event, result_event(call)], author_id)
 
 
 @transaction.atomic
@@ -68,51 +71,25 @@ def give_up_custom(session: Session, tool_use_id: str) -> bool:
     call.state, call.finished_at = State.ERROR, timezone.now()
     call.error = "The client that runs this tool did not answer in time."
     call.save(update_fields=["state", "error", "finished_at"])
-    _write_and_resume(session, [_result(call)], None)
+    write_and_resume(session, [result_event(call)], None)
     return True
 
 
 def _waiting(session: Session, tool_use_id: str, state: str) -> ToolExecution:
     """The call, under the lane's lock, if it still waits for this kind of answer."""
     row("SELECT (lane_lock(%s, NULL)).lane_epoch", [session.pk])
-    call = ToolExecution.objects.filter(session=session, tool_use_id=tool_use_id).first()
-    if call is None:
-        raise NotFound(f"This session has no call {tool_use_id!r}.")
+    call = _call(session, tool_use_id)
     if call.state != state:
-        raise NothingToAnswer(f"The call {tool_use_id} is {call.state} and waits for no answer.")
+        raise _waits_for_nothing(call)
     return call
 
 
-def _result(call: ToolExecution) -> NewEvent:
-    payload = {
-        "tool_use_id": call.tool_use_id,
-        "name": call.name,
-        "state": call.state,
-        "output": call.output,
-        "error": call.error,
-        "duration_ms": None,
-    }
-    return NewEvent(type=E.AGENT_TOOL_RESULT, payload=payload)
+def _call(session: Session, tool_use_id: str) -> ToolExecution:
+    call = ToolExecution.objects.filter(session=session, tool_use_id=tool_use_id).first()
+    if call is None:
+        raise NotFound(f"This session has no call {tool_use_id!r}.")
+    return call
 
 
-def _write_and_resume(
-    session: Session, events: list[NewEvent], author_id: UUID | None
-) -> tuple[int, UUID | None]:
-    """Write the answer; then name what still blocks, or queue the run that goes on.
-
-    While the run itself is still on its way to park, it notices the answer by itself.
-    """
-    status, found = row(BLOCKING, [session.pk, session.pk])
-    blocking = orjson.loads(found)
-    first = append_events(session.pk, events, author_id=author_id) - len(events) + 1
-    if status != Session.Status.REQUIRES_ACTION:
-        return first, None
-    if blocking:
-        rest = {"stop_reason": "requires_action", "blocking": blocking}
-        append_events(session.pk, [NewEvent(type=E.STATUS_IDLE, payload=rest)])
-        return first, None
-    run = Run.objects.create(
-        workspace_id=session.workspace_id, session=session, created_by_id=author_id, resumes=True
-    )
-    wake(session.pk)
-    return first, run.pk
+def _waits_for_nothing(call: ToolExecution) -> NothingToAnswer:
+    return NothingToAnswer(f"The call {call.tool_use_id} is {call.state} and waits for no answer.")

@@ -24,6 +24,7 @@ from sessions_app.payloads import (
     parse,
 )
 from tenants.access import Principal, authorise
+from tenants.spending import check_purses
 
 E = SessionEvent.Type
 TITLE_LENGTH = 80
@@ -44,6 +45,9 @@ def find_session(principal: Principal, session_id: UUID, verb: str = "read") -> 
     session = Session.objects.for_workspace(workspace_id).filter(pk=session_id).first()
     if session is None:
         raise NotFound
+    if session.about_id and verb == "run":
+        # What is said here changes an agent.
+        authorise(principal, "build")
     return session
 
 
@@ -64,40 +68,63 @@ def accept_event(
     if not -100 <= priority <= 100:
         raise Invalid("priority is a number from -100 to 100.")
     parsed = parse(type, payload)
+    if isinstance(parsed, ToolConfirmation):
+        return _confirm(session, parsed, principal, dedupe_key)
     author_id = principal.user.pk if principal.user else None
-    return _admit(session, parsed, author_id, on_busy, dedupe_key, priority)
+    if isinstance(parsed, UserMessage):
+        key_id = principal.key.pk if principal.key else None
+        _check_money(session, author_id, key_id)
+        event = NewEvent(
+            type=E.USER_MESSAGE,
+            payload=parsed.model_dump(mode="json"),
+            dedupe_key=dedupe_key,
+            key_id=key_id,
+        )
+        return _send(session, event, author_id, on_busy, priority)
+    return _admit(session, parsed, author_id, dedupe_key)
+
+
+def _check_money(session: Session, author_id: UUID | None, key_id: UUID | None) -> None:
+    """Nothing is begun on an empty purse. What a purse can still pay is asked before each call."""
+    owners = (session.agent_id, session.pk, session.parent_id, author_id, key_id)
+    check_purses(session.workspace_id, [owner for owner in owners if owner])
 
 
 def _admit(
     session: Session,
     parsed: Payload,
     author_id: UUID | None,
-    on_busy: str,
     dedupe_key: str | None,
-    priority: int,
 ) -> Admitted:
     match parsed:
-        case UserMessage():
-            return _send(session, parsed, author_id, on_busy, dedupe_key, priority)
         case Interrupt(note=note):
             return _interrupt(session, note, author_id, dedupe_key)
         case MessageEdited(seq=seq, text=text):
             return _at(session, *queue.edit_message(session, seq, text, author_id))
         case MessageWithdrawn(seq=seq):
             return _at(session, *queue.withdraw_message(session, seq, author_id))
-        case ToolConfirmation():
-            return _at(session, *confirmations.confirm(session, parsed, author_id))
         case CustomToolResult():
             return _at(session, *confirmations.answer_custom(session, parsed, author_id))
+        case UserMessage():
+            raise AssertionError("a message is sent, not admitted")
         case _:
             assert_never(parsed)  # type: ignore[arg-type]
+
+
+def _confirm(
+    session: Session, said: ToolConfirmation, principal: Principal, dedupe_key: str | None
+) -> Admitted:
+    """A yes or no to a waiting call. The same request sent again is told of the first."""
+    if first := _first(session, dedupe_key):
+        return Admitted(seq=first.seq, event_id=first.pk, run_id=None)
+    return _at(session, *confirmations.confirm(session, said, principal, dedupe_key))
 
 
 def _interrupt(
     session: Session, note: str, author_id: UUID | None, dedupe_key: str | None
 ) -> Admitted:
     """Stop what runs. The same request sent again must not stop what runs by then."""
-    if dedupe_key and (first := session.events.filter(dedupe_key=dedupe_key).first()):
+    if first := _first(session, dedupe_key):
         return Admitted(seq=first.seq, event_id=first.pk, run_id=None)
     stopped = lanes.stop(session.pk, note=note, author_id=author_id, dedupe_key=dedupe_key)
     return _at(session, stopped.seq, stopped.run_id)
@@ -109,33 +136,27 @@ def _at(session: Session, seq: int, run_id: UUID | None) -> Admitted:
 
 
 def _send(
-    session: Session,
-    message: UserMessage,
-    author_id: UUID | None,
-    on_busy: str,
-    dedupe_key: str | None,
-    priority: int,
+    session: Session, event: NewEvent, author_id: UUID | None, on_busy: str, priority: int
 ) -> Admitted:
     """A message. To interrupt is to stop and to send, in one commit."""
-    event = NewEvent(
-        type=E.USER_MESSAGE, payload=message.model_dump(mode="json"), dedupe_key=dedupe_key
-    )
     interrupts = on_busy == Run.OnBusy.INTERRUPT
     # Otherwise one statement is its own commit; a transaction would only cost round trips.
     with transaction.atomic() if interrupts else nullcontext():
-        if interrupts and not _known(session, dedupe_key):
+        if interrupts and not _first(session, event.dedupe_key):
             lanes.stop(session.pk, author_id=author_id)
         accepted = lanes.accept(
             session.pk, event, author_id=author_id, on_busy=on_busy, priority=priority
         )
     if not session.title:
-        Session.objects.filter(pk=session.pk, title="").update(title=title_of(message.text))
+        Session.objects.filter(pk=session.pk, title="").update(
+            title=title_of(str(event.payload["text"]))
+        )
     return Admitted(seq=accepted.seq, event_id=accepted.event_id, run_id=accepted.run_id)
 
 
-def _known(session: Session, dedupe_key: str | None) -> bool:
-    """Whether this message was sent before: a repetition must not stop anything."""
-    return bool(dedupe_key) and session.events.filter(dedupe_key=dedupe_key).exists()
+def _first(session: Session, dedupe_key: str | None) -> SessionEvent | None:
+    """What was written when this was sent before: a repetition must not do anything again."""
+    return session.events.filter(dedupe_key=dedupe_key).first() if dedupe_key else None
 
 
 def title_of(text: str) -> str:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from sessions_app.frames import Body, delta_frame, frame_of
+from sessions_app.frames import Body, delta_frame, frame_of, output_frame
 from sessions_app.models import SessionEvent
 
 #: Characters of encoded frames that a process remembers.
@@ -30,6 +30,10 @@ class Frame:
     answer_id: UUID | None = None
     #: After it no answer is being written.
     ends_answer: bool = False
+    #: The call that has its result now.
+    ends_call: str | None = None
+    #: No call that was running before goes on.
+    ends_turn: bool = False
 
 
 class Memory:
@@ -73,9 +77,31 @@ def stored(event: SessionEvent) -> Frame:
             seq=event.seq,
             answer_id=event.pk if is_answer else None,
             ends_answer=is_answer or event.type in TURN_BOUNDARIES,
+            ends_call=_ended_call(event),
+            ends_turn=event.type in TURN_BOUNDARIES,
         )
         memory.put(key, frame)
     return frame
+
+
+def _ended_call(event: SessionEvent) -> str | None:
+    if event.type != SessionEvent.Type.AGENT_TOOL_RESULT:
+        return None
+    return str(event.payload.get("tool_use_id"))
+
+
+def output(
+    *, session_id: UUID, run_id: UUID | None, tool_use_id: str, name: str, offset: int, text: str
+) -> Frame:
+    body = output_frame(
+        session_id=session_id,
+        run_id=run_id,
+        tool_use_id=tool_use_id,
+        name=name,
+        offset=offset,
+        text=text,
+    )
+    return Frame(text=encode(body))
 
 
 def delta(

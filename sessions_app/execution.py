@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from hashlib import sha256
+from typing import Any
 
 import orjson
 import structlog
+from pydantic import BaseModel
 
-from config.faults import Fault, LimitReached, ToolFailed, ToolStopped
-from sessions_app import ledger
+from config.faults import Fault, LimitReached, OutcomeUnknown, ToolFailed, ToolStopped
+from sessions_app import ledger, mounting
 from sessions_app.ledger import Outcome
 from sessions_app.models import ToolExecution
+from sessions_app.outputs import pump, speaking
 from sessions_app.points import reached
+from sessions_app.sandbox_minutes import charge_commands
+from sessions_app.saying import hide
 from sessions_app.statements import let_go
 from sessions_app.toolbox import tool_context
 from sessions_app.turn import Turn
+from tools_app.context import Parked
 from tools_app.registry import Tool
 
 log = structlog.get_logger(__name__)
@@ -60,20 +67,32 @@ class Job:
         call = self.execution
         try:
             arguments = self.tool.parse(call.input)
-            deadline = time.monotonic() + self._seconds
-            context = tool_context(self._turn, call, stopped=self.stopped, deadline=deadline)
-            output = self.tool.handler(arguments, context)
+            output = self._handle(arguments)
         except ToolStopped:
             return Outcome(execution=call, state=State.CANCELLED, error="Stopped before it ended.")
-        except ToolFailed as fault:
-            return Outcome(execution=call, state=State.ERROR, error=fault.detail)
         except Fault as fault:
-            return Outcome(execution=call, state=State.ERROR, error=fault.detail)
+            state = State.UNKNOWN if isinstance(fault, OutcomeUnknown) else State.ERROR
+            error = hide(fault.detail, self._turn.secrets)
+            return Outcome(execution=call, state=state, error=error)
         except Exception:
             log.exception("tool_crashed", tool=call.name)
             error = f"The tool {call.name} failed inside. It is a fault of the product, not of the call."
             return Outcome(execution=call, state=State.ERROR, error=error)
+        if self._turn.secrets and isinstance(output, str):
+            output = hide(output, self._turn.secrets)
         return Outcome(execution=call, state=State.COMPLETED, output=output)
+
+    def _handle(self, arguments: BaseModel) -> Any:
+        turn, deadline = self._turn, time.monotonic() + self._seconds
+        with speaking(turn.claim, self.execution, turn.secrets) as output:
+            context = tool_context(
+                turn,
+                self.execution,
+                stopped=self.stopped,
+                deadline=deadline,
+                emit=partial(pump().take, output),
+            )
+            return self.tool.handler(arguments, context)
 
     def wait(self) -> Outcome:
         """The outcome, at the latest a little after the time limit or the stop sign."""
@@ -146,6 +165,8 @@ def _execute_together(turn: Turn, executions: list[ToolExecution]) -> None:
     if not executions:
         return
     turn.sign.check()
+    if any(turn.policy.tools[e.name].category in mounting.SEEING for e in executions):
+        mounting.prepare(turn)
     ledger.begin(turn, executions)
     let_go()
     reached("inside_tool")
@@ -153,7 +174,11 @@ def _execute_together(turn: Turn, executions: list[ToolExecution]) -> None:
     outcomes = [job.wait() for job in jobs]
     turn.sign.check()
     reached("before_tool_result")
-    ledger.record(turn, outcomes)
+    for outcome in outcomes:
+        outcome.execution.parked = isinstance(outcome.output, Parked)
+    outcomes = [outcome for outcome in outcomes if not outcome.execution.parked]
+    if outcomes:
+        ledger.record(turn, outcomes, also=partial(charge_commands, turn, outcomes))
     turn.traces += [_trace(outcome) for outcome in outcomes]
 
 

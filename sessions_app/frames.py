@@ -48,6 +48,7 @@ def frame_of(event: SessionEvent) -> Body:
             | Type.CHILD_CREATED
             | Type.CHILD_IDLE
             | Type.RESOURCE_ATTACHED
+            | Type.OUTCOME_JUDGED
         ):
             frame = {"type": "lifecycle"}
             payload = {"event": event_body(event)}
@@ -143,6 +144,31 @@ def delta_frame(
             "run_id": run_id and str(run_id),
             "event_id": str(event_id),
             "event_type": Type.AGENT_MESSAGE.value,
+            "offset": offset,
+        },
+        "seq": None,
+    }
+
+
+def output_frame(
+    *,
+    session_id: UUID,
+    run_id: UUID | None,
+    tool_use_id: str,
+    name: str,
+    offset: int,
+    text: str,
+) -> Body:
+    """New output of a call that still runs; its result replaces it. `offset` counts code points."""
+    return {
+        "type": "tool",
+        "tool_name": name,
+        "tool_state": "running",
+        "tool_output": text,
+        "metadata": {
+            "session_id": str(session_id),
+            "run_id": run_id and str(run_id),
+            "tool_use_id": tool_use_id,
             "offset": offset,
         },
         "seq": None,

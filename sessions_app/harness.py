@@ -8,14 +8,28 @@ from uuid import UUID
 import structlog
 from django.db import Error
 
-from config.faults import Fault, LimitReached, ProviderFault, RunStopped, StaleEpoch
+from config.faults import (
+    BudgetReached,
+    CompactionFailed,
+    Fault,
+    LimitReached,
+    OutOfCredits,
+    ProviderFault,
+    RunStopped,
+    StaleEpoch,
+)
 from sessions_app import lanes, ledger
-from sessions_app.answer import Answer, ask_model
+from sessions_app.answer import ask_model
+from sessions_app.approvals import grants_of
+from sessions_app.compaction.by_hand import compact_by_hand
 from sessions_app.execution import execute
 from sessions_app.lanes import Claim, Finished
 from sessions_app.log import NewEvent
 from sessions_app.models import Run, SessionEvent
+from sessions_app.mounting import put_away
+from sessions_app.outcomes.closing import close, unjudged
 from sessions_app.points import reached
+from sessions_app.spawns import deliver_from
 from sessions_app.statements import patiently
 from sessions_app.stopping import StopSign
 from sessions_app.turn import Turn, load_turn
@@ -34,7 +48,13 @@ def run(claim: Claim, owner: UUID, sign: StopSign) -> Claim | None:
     reached("after_claim")
     try:
         turn = load_turn(claim, owner, sign)
-        return _guarded(turn)
+        try:
+            following = _guarded(turn)
+        finally:
+            put_away(turn)
+        if turn.awaited:
+            deliver_from(turn.session_id)
+        return following
     except (StaleEpoch, RunStopped):
         return None
     except (Fault, Error):
@@ -50,7 +70,16 @@ def _guarded(turn: Turn) -> Claim | None:
     try:
         return _take_turn(turn)
     except LimitReached as fault:
+        ledger.close_open(turn, f"Not run: {fault.detail}")
         ended = _end(turn, events=[_error(fault)], stop_reason="step_limit", error=_facts(fault))
+    except (BudgetReached, OutOfCredits) as fault:
+        ended = _end(
+            turn,
+            events=[_error(fault)],
+            outcome=Run.Status.FAILED,
+            stop_reason="budget_reached",
+            error=_facts(fault),
+        )
     except ProviderFault as fault:
         ended = _end(
             turn,
@@ -63,25 +92,44 @@ def _guarded(turn: Turn) -> Claim | None:
 
 
 def _take_turn(turn: Turn) -> Claim | None:
+    if turn.purpose == Run.Purpose.COMPACT:
+        return _compact(turn)
+    left = None
     if turn.recovering:
         kill_leftovers(turn.session_id)
         execute(turn, ledger.recover(turn))
         if (parked := _settle(turn)) is not None:
             return parked.next
+        left = unjudged(turn)
     while True:
         turn.check_bounds()
-        answer = ask_model(turn)
+        answer, left = left or ask_model(turn), None
         if not answer.calls:
-            ended = _end(turn, events=[ledger.message_event(answer)], result=_result(answer))
+            ended = close(turn, answer, _end)
             if not ended.goes_on:
                 return ended.next
+            turn.listen()
             continue
         executions = ledger.request_calls(turn, answer)
         reached("after_tool_use")
         execute(turn, executions)
         if any(e.waits for e in executions) and (parked := _settle(turn)) is not None:
             return parked.next
-        patiently(lambda again: lanes.step(turn.claim))
+        if patiently(lambda again: lanes.step(turn.claim)):
+            turn.listen()
+
+
+def _compact(turn: Turn) -> Claim | None:
+    """A run that only compacts. It answers no message: one that was steered into it gets its own."""
+    try:
+        result = compact_by_hand(turn)
+    except CompactionFailed as fault:
+        ended = _end(
+            turn, outcome=Run.Status.FAILED, stop_reason="retries_exhausted", error=_facts(fault)
+        )
+    else:
+        ended = _end(turn, stop_reason="compacted", result=result)
+    return ended.next
 
 
 def _settle(turn: Turn) -> Finished | None:
@@ -89,6 +137,7 @@ def _settle(turn: Turn) -> Finished | None:
     while True:
         ready, blocked = ledger.still_open(turn)
         if ready:
+            turn.policy.grants = grants_of(turn.session_id)
             execute(turn, ready)
         elif not blocked:
             return None
@@ -108,12 +157,8 @@ def _end(turn: Turn, *, stop_reason: str = "end_turn", **words: Any) -> Finished
     )
 
 
-def _result(answer: Answer) -> dict[str, Any]:
-    return {"text": answer.text, "event_id": str(answer.event_id), "model": answer.model}
-
-
 def _facts(fault: Fault) -> dict[str, Any]:
-    retryable = isinstance(fault, ProviderFault)
+    retryable = not isinstance(fault, LimitReached)
     return {"code": fault.code, "message": fault.detail, "retryable": retryable}
 
 

@@ -46,6 +46,17 @@ class Result(Shape):
     state: str
 
 
+class Criterion(Shape):
+    name: str
+    met: bool
+    why: str
+
+
+class Judged(Shape):
+    status: str
+    criteria: list[Criterion] = []
+
+
 SHAPES: dict[str, type[Shape]] = {
     E.USER_MESSAGE: Words,
     E.AGENT_MESSAGE: Words,
@@ -54,6 +65,7 @@ SHAPES: dict[str, type[Shape]] = {
     E.AGENT_TOOL_USE: Call,
     E.AGENT_CUSTOM_TOOL_USE: Call,
     E.AGENT_TOOL_RESULT: Result,
+    E.OUTCOME_JUDGED: Judged,
 }
 
 

@@ -15,6 +15,7 @@ import orjson
 from django.conf import settings
 from django.db import transaction
 
+from sessions_app.approvals import cancel_pending, pending_in
 from sessions_app.log import NewEvent, encode
 from sessions_app.models import Run, SessionEvent
 from sessions_app.statements import row, rows
@@ -32,6 +33,11 @@ FINISH = (
 )
 RELEASE = "SELECT lane_release(%s, %s, %s, %s, %s, %s, %s)"
 STOP = "SELECT seq, stopped FROM lane_stop(%s, %s, %s::jsonb, %s, %s, %s::jsonb)"
+#: What a stopped session had given to others stops too; who is killed in between is finished for.
+STOP_CHILDREN = """
+UPDATE subagent_spawns SET stop_asked = true
+ WHERE parent_session_id = %s AND kind = 'spawn' AND status = 'running' RETURNING child_session_id
+"""
 BEAT = """
 UPDATE agent_sessions s SET lease_expires = clock_timestamp() + make_interval(secs => %s)
   FROM (SELECT id FROM agent_sessions WHERE id = ANY(%s) AND lease_owner = %s
@@ -39,7 +45,23 @@ UPDATE agent_sessions s SET lease_expires = clock_timestamp() + make_interval(se
  WHERE s.id = held.id RETURNING s.id, s.lane_epoch
 """
 #: Run by whoever sees a worker die, so that its lanes are free at once.
-EXPIRE = b"UPDATE agent_sessions SET lease_expires = '-infinity' WHERE lease_owner = %s"
+EXPIRE = b"UPDATE agent_sessions SET lease_expires = 'epoch' WHERE lease_owner = %s"
+
+
+#: A task that waited for somebody when its session was stopped has no run that could end it.
+END_PARKED_TASK = """
+UPDATE subagent_spawns w SET status = 'cancelled', stop_reason = 'interrupted',
+       finished_at = clock_timestamp()
+ WHERE w.child_session_id = %s AND w.status = 'running' AND NOT EXISTS (
+   SELECT 1 FROM agent_run_queue q
+    WHERE q.id = w.child_run_id AND q.status IN ('queued', 'running')) RETURNING w.id
+"""
+TAKE_BACK_TASK = """
+UPDATE agent_run_queue q SET status = 'cancelled', stop_reason = 'interrupted',
+       finished_at = clock_timestamp() FROM subagent_spawns w
+ WHERE w.child_session_id = %s AND w.kind = 'spawn' AND q.id = w.child_run_id
+   AND q.status = 'queued' RETURNING q.id
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +197,22 @@ def stop(
         type=SessionEvent.Type.USER_INTERRUPT, payload={"note": note}, dedupe_key=dedupe_key
     )
     event = encode([interrupt])[1:-1] if error is None else None
-    seq, run_id = row(STOP, [session_id, author_id, event, stop_reason, outcome, _json(error)])
-    transaction.on_commit(partial(ring, session_id))
+    with transaction.atomic():
+        asked = pending_in(session_id)
+        seq, run_id = row(STOP, [session_id, author_id, event, stop_reason, outcome, _json(error)])
+        cancel_pending(asked)
+        transaction.on_commit(partial(ring, session_id))
+        rows(END_PARKED_TASK, [session_id])
+        for (child_id,) in rows(STOP_CHILDREN, [session_id]):
+            transaction.on_commit(partial(stop_child, child_id))
     return Stopped(seq=seq, run_id=run_id)
+
+
+@transaction.atomic
+def stop_child(session_id: UUID) -> None:
+    """Stop a sub-agent, whether it has begun with its task or not."""
+    stop(session_id, note="The session that asked for this was stopped.")
+    rows(TAKE_BACK_TASK, [session_id])
 
 
 def heartbeat(owner: UUID, session_ids: Sequence[UUID]) -> dict[UUID, int]:

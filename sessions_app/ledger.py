@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,10 @@ from django.utils import timezone
 from agents.providers.base import ToolCall
 from config.faults import StaleEpoch
 from sessions_app.answer import Answer
+from sessions_app.approval_bell import announce_created
+from sessions_app.asking import questions
 from sessions_app.log import NewEvent, append_events
-from sessions_app.models import SessionEvent, ToolExecution
+from sessions_app.models import Approval, SessionEvent, ToolExecution
 from sessions_app.statements import patiently, row
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
@@ -44,6 +47,9 @@ class Outcome:
             "error": self.error,
             "duration_ms": round(took * 1000),
         }
+        if call.retries:
+            # It has a result already: every view takes the newest.
+            payload["late"] = True
         return NewEvent(type=E.AGENT_TOOL_RESULT, payload=payload)
 
 
@@ -66,6 +72,7 @@ def request_calls(turn: Turn, answer: Answer) -> list[ToolExecution]:
     events = [message_event(answer)] if answer.text else []
     for call, execution in zip(answer.calls, calls, strict=True):
         events.append(_use_event(call, execution))
+    asked = questions(calls, turn.agent_id)
 
     def write(again: bool) -> None:
         try:
@@ -74,6 +81,9 @@ def request_calls(turn: Turn, answer: Answer) -> list[ToolExecution]:
                     turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id
                 )
                 ToolExecution.objects.bulk_create(calls)
+                if asked:
+                    Approval.objects.bulk_create(asked)
+                    announce_created(asked)
         except IntegrityError:
             if not again:
                 raise
@@ -134,8 +144,8 @@ def begin(turn: Turn, executions: list[ToolExecution]) -> None:
         execution.state, execution.started_at = State.RUNNING, now
 
 
-def record(turn: Turn, outcomes: list[Outcome]) -> None:
-    """Write results to the log and the ledger, in one commit."""
+def record(turn: Turn, outcomes: list[Outcome], also: Callable[[], None] | None = None) -> None:
+    """Write results to the log and the ledger, and what `also` writes, in one commit."""
     events = [outcome.event() for outcome in outcomes]
 
     def write(again: bool) -> None:
@@ -146,6 +156,8 @@ def record(turn: Turn, outcomes: list[Outcome]) -> None:
                 )
                 for outcome in outcomes:
                     _close(outcome)
+                if also:
+                    also()
         except IntegrityError:
             if not again:
                 raise
@@ -169,7 +181,7 @@ def recover(turn: Turn) -> list[ToolExecution]:
     recorded as unknown, and the model is told.
     """
     open_ones = list(ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id"))
-    begun = [e for e in open_ones if e.state == State.RUNNING and e.ownership != "custom"]
+    begun = [e for e in open_ones if e.state == State.RUNNING and not e.waits]
     lost = [e for e in begun if not (e.read_only or e.idempotent)]
     if lost:
         record(turn, [Outcome(execution=e, state=State.UNKNOWN, error=LOST) for e in lost])
@@ -179,6 +191,13 @@ def recover(turn: Turn) -> list[ToolExecution]:
             row(LOCK, [turn.session_id, turn.claim.epoch])
             ToolExecution.objects.filter(pk__in=again).update(state=State.REQUESTED)
     return [e for e in open_ones if e.state == State.REQUESTED or e.pk in again]
+
+
+def close_open(turn: Turn, reason: str) -> None:
+    """End every call that this run leaves behind, and with it what people were asked about it."""
+    left = list(ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id"))
+    if left:
+        record(turn, [Outcome(execution=e, state=State.CANCELLED, error=reason) for e in left])
 
 
 def still_open(turn: Turn) -> tuple[list[ToolExecution], list[ToolExecution]]:

@@ -28,6 +28,8 @@ class NewEvent:
     payload: dict[str, Any]
     id: UUID = field(default_factory=uuid7)
     dedupe_key: str | None = None
+    #: With which key a message was sent; its run remembers it.
+    key_id: UUID | None = None
 
 
 def encode(events: Sequence[NewEvent]) -> str:
@@ -38,6 +40,7 @@ def encode(events: Sequence[NewEvent]) -> str:
             "type": e.type,
             "payload": storable_json(e.payload),
             "dedupe_key": e.dedupe_key,
+            "key_id": e.key_id,
         }
         for e in events
     ]

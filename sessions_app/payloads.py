@@ -52,7 +52,7 @@ class Interrupt(Payload):
 class ToolConfirmation(Payload):
     tool_use_id: str = Field(max_length=64)
     decision: Literal["allow", "deny"]
-    scope: Literal["once"] = "once"
+    scope: Literal["once", "session", "always"] = "once"
     note: str = Field(default="", max_length=2000)
     input: dict[str, Any] | None = None
 

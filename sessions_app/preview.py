@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-
-import orjson
+from uuid import UUID
 
 from agents.definitions import version_by_id
-from agents.models_catalog import find_model
-from agents.providers.base import Message, ToolSpec
-from agents.providers.estimate import estimate_tokens
-from sessions_app.context import WINDOW_SHARE, read_lines
+from agents.providers.base import Message
+from agents.providers.estimate import estimate_message, estimate_tokens
+from config.faults import ContextOverflow
+from sessions_app.context.builder import Context, build_context
+from sessions_app.context.ground import load_ground
+from sessions_app.context.subject import Subject
 from sessions_app.models import Session
-from sessions_app.view import build_messages, tokens_of, trim
 from tools_app.selection import effective_policy
 
 
@@ -30,9 +30,11 @@ class Part:
 class Preview:
     provider: str
     model: str
-    #: What the model can take in all, and how much of it the conversation may use.
+    #: What the model can take in all, how much of it may be used, and from where it is compacted.
     window: int
     budget: int
+    threshold: int
+    snapshot_id: UUID | None
     parts: list[Part]
 
     @property
@@ -40,39 +42,59 @@ class Preview:
         return sum(part.tokens for part in self.parts)
 
 
-def preview(session: Session) -> Preview:
+def preview(session: Session, viewer_id: UUID | None = None) -> Preview:
+    """As the viewer's own message would be answered: nobody is shown what another keeps."""
     version = version_by_id(session.agent_version_id)
-    window = find_model(version.provider, version.model).window
-    budget = int(window * WINDOW_SHARE)
-    messages = build_messages(read_lines(session.pk, session.snapshot_seq))
-    policy = effective_policy(version, session.pk)
-    offered = [tool.spec() for tool in policy.offered().values()]
-    prompt = version.system_prompt
+    subject = Subject(
+        workspace_id=session.workspace_id,
+        agent_id=session.agent_id,
+        session_id=session.pk,
+        version=version,
+        tools=effective_policy(version, session.pk).offered(),
+        ground=load_ground(session.pk, viewer_id=viewer_id),
+    )
+    context = build_context(subject, version.provider, version.model)
     return Preview(
         provider=version.provider,
         model=version.model,
-        window=window,
-        budget=budget,
-        parts=[
-            Part(name="instructions", tokens=estimate_tokens(prompt), content=prompt),
-            _tools(offered),
-            _messages(trim(messages, budget) if messages else []),
-        ],
+        window=context.room.window,
+        budget=context.room.usable,
+        threshold=context.room.threshold,
+        snapshot_id=subject.ground.snapshot_id,
+        parts=_parts(context),
     )
 
 
-def _tools(specs: list[ToolSpec]) -> Part:
-    content: list[dict[str, Any]] = [
-        {
-            "name": spec.name,
-            "description": spec.description,
-            "tokens": estimate_tokens(
-                f"{spec.name}{spec.description}{orjson.dumps(spec.json_schema).decode()}"
-            ),
-        }
-        for spec in specs
+def _parts(context: Context) -> list[Part]:
+    texts = {
+        "instructions": context.subject.version.system_prompt,
+        "skills": context.skills,
+        "pinned_memory": context.pinned,
+        "recalled_memory": context.recalled,
+        "summary": context.summary,
+    }
+    parts = [
+        Part(name=name, tokens=estimate_tokens(text), content=text)
+        for name, text in texts.items()
+        if text or name == "instructions"
     ]
-    return Part(name="tools", tokens=sum(one["tokens"] for one in content), content=content)
+    return [*parts, _messages(_sent(context)), _tools(context)]
+
+
+def _sent(context: Context) -> list[Message]:
+    """What of the conversation would be sent; all of it when the rest leaves no room."""
+    try:
+        return context.messages
+    except ContextOverflow:
+        return context.conversation
+
+
+def _tools(context: Context) -> Part:
+    content: list[dict[str, Any]] = [
+        {"name": spec.name, "description": spec.description, "tokens": tokens}
+        for spec, tokens in zip(context.tools, context.tool_tokens, strict=True)
+    ]
+    return Part(name="tools", tokens=sum(context.tool_tokens), content=content)
 
 
 def _messages(messages: list[Message]) -> Part:
@@ -85,7 +107,7 @@ def _messages(messages: list[Message]) -> Part:
                 {"name": r.name, "output": r.output, "is_error": r.is_error}
                 for r in message.results
             ],
-            "tokens": tokens_of(message),
+            "tokens": estimate_message(message),
         }
         for message in messages
     ]

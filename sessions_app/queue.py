@@ -52,7 +52,9 @@ def list_queue(session: Session) -> list[Queued]:
 
 
 def _waiting(session: Session) -> list[Run]:
-    runs = Run.objects.filter(session=session, status=Run.Status.QUEUED, resumes=False)
+    runs = Run.objects.filter(
+        session=session, status=Run.Status.QUEUED, resumes=False, purpose=Run.Purpose.TURN
+    )
     return list(runs.order_by("-priority", "rank", "id"))
 
 

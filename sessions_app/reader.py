@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 
@@ -13,7 +13,8 @@ from django.db.models import Exists, F, OuterRef
 from config.faults import Invalid, NotFound
 from sessions_app import encoding
 from sessions_app.encoding import Frame
-from sessions_app.models import Draft, Session, SessionEvent
+from sessions_app.models import Draft, Session, SessionEvent, ToolExecution, ToolOutput
+from sessions_app.saying import Tail
 from sessions_app.statements import let_go
 from sessions_app.stream import group_name
 
@@ -41,11 +42,37 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CallTail:
+    """The newest output of a call that runs."""
+
+    session_id: UUID
+    run_id: UUID | None
+    tool_use_id: str
+    name: str
+    tail: Tail
+
+    def frame(self) -> Frame:
+        return self.piece(self.tail.start, self.tail.text)
+
+    def piece(self, offset: int, text: str) -> Frame:
+        return encoding.output(
+            session_id=self.session_id,
+            run_id=self.run_id,
+            tool_use_id=self.tool_use_id,
+            name=self.name,
+            offset=offset,
+            text=text,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class State:
     """Where a log stands."""
 
     last_seq: int
     answer: Answer | None
+    #: By tool_use_id: what calls that run now have said lately.
+    outputs: dict[str, CallTail] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +112,7 @@ class SessionLog:
         last_seq = found.first()
         if last_seq is None:
             raise NotFound
-        return State(last_seq=last_seq, answer=self.answer())
+        return State(last_seq=last_seq, answer=self.answer(), outputs=self.outputs())
 
     def answer(self) -> Answer | None:
         """The draft, unless it belongs to a holder that lost the lane or to an event that is stored."""
@@ -98,6 +125,27 @@ class SessionLog:
         if draft is None:
             return None
         return Answer(event_id=draft.event_id, run_id=draft.run_id, text=draft.text)
+
+    def outputs(self) -> dict[str, CallTail]:
+        """What calls have said that run now, not those that a lost worker left."""
+        running = ToolExecution.objects.filter(
+            session_id=self.session_id,
+            tool_use_id=OuterRef("tool_use_id"),
+            state=ToolExecution.State.RUNNING,
+        )
+        rows = ToolOutput.objects.filter(
+            Exists(running), session_id=self.session_id, epoch=F("session__lane_epoch")
+        )
+        return {
+            row.tool_use_id: CallTail(
+                session_id=self.session_id,
+                run_id=row.run_id,
+                tool_use_id=row.tool_use_id,
+                name=row.name,
+                tail=Tail(start=row.start, text=row.text),
+            )
+            for row in rows
+        }
 
     def page(self, after: int) -> Page:
         params = [self.session_id, after, PAGE_ROWS, PAGE_BYTES]

@@ -1,14 +1,15 @@
-"""What the supervisor does for sessions: take back lost runs, end overdue ones, repeat lost wake-ups.
+"""What the supervisor does for sessions: lost runs, overdue runs and questions, lost wake-ups.
 
 Everything is decided by rows and the database's clock, never by a flag that a dead process set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from sessions_app import lanes
+from sessions_app import approvals, lanes
 from sessions_app.confirmations import give_up_custom
 from sessions_app.models import Run, Session
 from sessions_app.statements import rows
@@ -49,6 +50,8 @@ class Seen:
     woken: list[UUID]
     #: Sessions with a call that no client answered in time.
     unanswered: list[UUID] = field(default_factory=list)
+    #: Approvals that nobody answered in time.
+    expired: list[UUID] = field(default_factory=list)
 
 
 def look() -> Seen:
@@ -58,10 +61,11 @@ def look() -> Seen:
     for session_id in overdue:
         _end_overdue(session_id)
     unanswered = _give_up_calls()
+    expired = approvals.expire_overdue(AT_ONCE)
     due = [session_id for (session_id,) in rows(DUE, [LOST_WAKE_SECONDS, AT_ONCE])]
     if due:
         wake_many(due)
-    return Seen(reaped=reaped, overdue=overdue, woken=due, unanswered=unanswered)
+    return Seen(reaped=reaped, overdue=overdue, woken=due, unanswered=unanswered, expired=expired)
 
 
 def _give_up_calls() -> list[UUID]:
@@ -75,6 +79,12 @@ def _give_up_calls() -> list[UUID]:
 def _end_overdue(session_id: UUID) -> None:
     error = {"code": "deadline", "message": "The run took longer than it may.", "retryable": True}
     lanes.stop(session_id, stop_reason="step_limit", outcome=Run.Status.FAILED, error=error)
+
+
+def living_sessions(ids: Iterable[UUID]) -> set[UUID]:
+    """Of these sessions, the ones that exist and are not archived."""
+    found = Session.objects.filter(pk__in=list(ids), archived_at=None)
+    return set(found.values_list("pk", flat=True))
 
 
 def ping_workers() -> None:

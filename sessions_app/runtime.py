@@ -21,6 +21,7 @@ from agents.models import Agent
 from config.faults import NotFound
 from sessions_app import lanes, local_lane
 from sessions_app import sessions as services
+from sessions_app.compaction.by_hand import read_wishes, request_compaction
 from sessions_app.doors import Admitted, accept_event, find_session
 from sessions_app.following import OnEvent, follow_run_in_thread
 from sessions_app.history import Said, newest_history
@@ -33,6 +34,7 @@ from tenants.access import Principal, Verb, authorise
 __all__ = [
     "Enqueued",
     "append_message",
+    "compact",
     "enqueue_agent_run",
     "get_history",
     "get_or_create_session",
@@ -62,6 +64,7 @@ def get_or_create_session(
     environment: UUID | str | None = None,
     title: str = "",
     metadata: dict[str, Any] | None = None,
+    outcome: dict[str, Any] | None = None,
 ) -> tuple[Session, bool]:
     """The session of this agent and key, and whether it was made now. Without a key always a new one."""
     found, acting = _agent(agent, principal)
@@ -72,6 +75,7 @@ def get_or_create_session(
         environment=place,
         title=title,
         metadata=metadata,
+        outcome=outcome,
         created_by_id=acting.user.pk if acting.user else None,
     )
 
@@ -166,6 +170,21 @@ def run_agent_loop(
     if follower and run.status in OVER:
         follower.join(LAST_FRAMES_SECONDS)
     return run
+
+
+def compact(
+    session: Session | UUID,
+    *,
+    keep_recent_messages: int | None = None,
+    target_token_count: int | None = None,
+    principal: Principal | None = None,
+) -> Run:
+    """Queue a compaction of the context. It takes the lane like any run; wait for it as for one."""
+    known, acting = _session(session, principal)
+    wishes = read_wishes(
+        keep_recent_messages=keep_recent_messages, target_token_count=target_token_count
+    )
+    return request_compaction(known, wishes, acting.user.pk if acting.user else None)
 
 
 def wake(session: Session | UUID, *, principal: Principal | None = None) -> UUID | None:

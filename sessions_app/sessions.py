@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from agents.models import Agent, Environment
+from agents.models import Agent, AgentVersion, Environment
+from agents.models.environment import DEFAULT_NAME
 from config.faults import Conflict, Invalid, NotFound
 from sessions_app import lanes
+from sessions_app.compaction.snapshots import copy_to_fork
 from sessions_app.log import copy_events
 from sessions_app.models import Run, Session
+from sessions_app.outcomes.stated import read_outcome
 from sessions_app.queue import remove_run
+from sessions_app.resources import attach_defaults
+from sessions_app.statements import row
 from sessions_app.wake import wake
 from tools_app.places import Place
 from tools_app.policies import copy_policy
@@ -26,27 +32,38 @@ def get_or_create_session(
     environment: Environment | None = None,
     title: str = "",
     metadata: dict[str, Any] | None = None,
+    outcome: object = None,
     created_by_id: UUID | None = None,
     parent: Session | None = None,
+    about: Agent | None = None,
+    version: AgentVersion | None = None,
 ) -> tuple[Session, bool]:
-    """The session of this agent and key, made when there is none. Without a key always a new one."""
+    """The session of this agent and key, made when there is none. Without a key always a new one.
+
+    Without a `version` it runs the current one. `about` is the agent that a builder builds.
+    """
     if session_key and (found := _by_key(agent, session_key)):
         return found, False
-    if agent.current is None:
+    stated = read_outcome(outcome)
+    pinned = version or agent.current
+    if pinned is None:
         raise Invalid("This agent has no version to run.")
     try:
         with transaction.atomic():
             session = Session.objects.create(
                 workspace_id=agent.workspace_id,
                 agent=agent,
-                agent_version=agent.current,
-                environment=environment or agent.current.environment,
+                agent_version=pinned,
+                environment=environment or pinned.environment,
                 session_key=session_key or None,
                 title=title,
                 metadata=metadata or {},
+                outcome=stated,
                 created_by_id=created_by_id,
                 parent=parent,
+                about=about,
             )
+            attach_defaults(session, _default_mounts(session))
     except IntegrityError:
         # Two asked at once: the other one was quicker.
         if session_key and (found := _by_key(agent, session_key)):
@@ -56,13 +73,21 @@ def get_or_create_session(
     return session, True
 
 
+def _default_mounts(session: Session) -> list[dict[str, Any]]:
+    """What each session of its environment starts with."""
+    if session.environment:
+        return session.environment.mounts
+    rows = Environment.objects.for_workspace(session.workspace_id)
+    return rows.filter(name=DEFAULT_NAME).values_list("mounts", flat=True).first() or []
+
+
 def _by_key(agent: Agent, session_key: str) -> Session | None:
     return Session.objects.filter(agent=agent, session_key=session_key).first()
 
 
 def use_version(session: Session, number: int) -> None:
     """Pin another version of the same agent. A run that is under way keeps the one it has."""
-    version = session.agent.versions.filter(number=number).first()
+    version = session.agent.versions.published().filter(number=number).first()
     if version is None:
         raise NotFound(f"This agent has no version {number}.")
     session.agent_version = version
@@ -80,10 +105,12 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
         agent_version_id=session.agent_version_id,
         environment_id=session.environment_id,
         title=f"{session.title or 'Session'} (fork)"[:200],
+        outcome=session.outcome,
         metadata={**session.metadata, "forked_from": str(session.pk), "forked_at_seq": at_seq},
         created_by_id=created_by_id,
     )
     copy_events(session.pk, forked.pk, at_seq)
+    copy_to_fork(session, forked, at_seq)
     # Otherwise a fork would be the way around what narrows its session.
     copy_policy(
         Place(workspace_id=session.workspace_id, layer="session", subject_id=session.pk),
@@ -112,12 +139,25 @@ def cancel_run(run: Run, author_id: UUID | None) -> None:
     match run.status:
         case Run.Status.RUNNING:
             lanes.stop(run.session_id, note="cancelled", author_id=author_id)
+        case Run.Status.QUEUED if run.purpose == Run.Purpose.COMPACT and not run.attempts:
+            _forget_compaction(run)
         case Run.Status.QUEUED if run.resumes or run.attempts or not run.message_seqs:
             lanes.stop(run.session_id, note="cancelled", author_id=author_id)
         case Run.Status.QUEUED:
             remove_run(run.session, run.pk, author_id)
         case _:
             raise Conflict(f"This run is {run.status} already.")
+
+
+@transaction.atomic
+def _forget_compaction(run: Run) -> None:
+    """Nothing else in the lane is touched by it."""
+    row("SELECT (lane_lock(%s, NULL)).lane_epoch", [run.session_id])
+    ended = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED).update(
+        status=Run.Status.CANCELLED, stop_reason="interrupted", finished_at=Now()
+    )
+    if not ended:
+        raise Conflict("This run has begun meanwhile.")
 
 
 @transaction.atomic
@@ -129,3 +169,9 @@ def retry_run(run: Run) -> None:
     if not updated:
         raise Conflict(f"This run is {run.status}; only a failed or dead one can be retried.")
     wake(run.session_id)
+
+
+def name_sessions(workspace_id: UUID, ids: Iterable[UUID]) -> dict[UUID, str]:
+    """What these sessions are called."""
+    found = Session.objects.for_workspace(workspace_id).filter(pk__in=list(ids))
+    return {pk: title or "Untitled" for pk, title in found.values_list("pk", "title")}

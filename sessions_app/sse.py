@@ -17,7 +17,7 @@ from config.faults import Fault
 from sessions_app.doors import find_session
 from sessions_app.encoding import Frame
 from sessions_app.hub import watching
-from sessions_app.reader import SessionLog, cursor_in
+from sessions_app.reader import Log, SessionLog, cursor_in
 from sessions_app.statements import let_go
 from tenants.access import Principal
 from tenants.authentication import principal_of
@@ -74,7 +74,7 @@ class SessionStream(APIView):
         )
 
 
-async def events(followed: SessionLog, *, after: int, principal: Principal) -> AsyncIterator[bytes]:
+async def events(followed: Log, *, after: int, principal: Principal) -> AsyncIterator[bytes]:
     """The frames as lines. A viewer that is dropped sees the end, and its browser resumes."""
     try:
         async with watching(followed, after=after, principal=principal) as viewer:

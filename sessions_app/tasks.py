@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from uuid import UUID
 
@@ -11,6 +12,8 @@ from tenants.pulse import beat
 
 #: Rung by the supervisor: it proves the whole way from NOTIFY to a worker.
 PING = "ping"
+#: Who serves wake-ups of other kinds, `KIND:ID`: apps to the right register themselves.
+KINDS: dict[str, Callable[[str], object]] = {}
 
 
 @cache
@@ -24,4 +27,12 @@ def wake_many(payloads: list[str]) -> None:
     if PING in payloads:
         beat("worker")
         let_go()
-    host().wake_many([UUID(payload) for payload in payloads if payload != PING])
+    sessions = []
+    for payload in payloads:
+        kind, _, id = payload.rpartition(":")
+        if serve := KINDS.get(kind):
+            serve(id)
+        elif payload != PING and not kind:
+            sessions.append(UUID(payload))
+    if sessions:
+        host().wake_many(sessions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from agents.models import Environment
 from sessions_app.models import ToolExecution
@@ -13,15 +14,25 @@ from tools_app.sandbox import LazySandbox, Sandbox, SessionFolder, provision
 
 
 def tool_context(
-    turn: Turn, call: ToolExecution, *, stopped: threading.Event, deadline: float
+    turn: Turn,
+    call: ToolExecution,
+    *,
+    stopped: threading.Event,
+    deadline: float,
+    emit: Callable[[str], None],
 ) -> ToolContext:
     return ToolContext(
         workspace_id=turn.workspace_id,
         session_id=turn.session_id,
         agent_id=turn.agent_id,
+        user_id=turn.user_id,
+        about_id=turn.about_id,
         run_id=turn.claim.run_id,
         call_id=call.tool_use_id,
+        saw_untrusted=bool(turn.memories and turn.memories.has_untrusted),
         sandbox=LazySandbox(lambda: _provision(turn)),
+        mounts=turn.mounts,
+        emit=emit,
         fence=lambda: _fence(turn),
         stopped=stopped,
         deadline=deadline,
@@ -40,4 +51,4 @@ def _provision(turn: Turn) -> Sandbox:
         environment = Environment.objects.get(pk=turn.environment_id)
         let_go()
     folder = SessionFolder(workspace_id=turn.workspace_id, session_id=turn.session_id)
-    return provision(environment, folder)
+    return provision(environment, folder, turn.mounts)

@@ -5,24 +5,38 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
+
+import orjson
 
 from agents.definitions import version_by_id
 from agents.limits import Limits, limits_of
 from agents.models import AgentVersion
 from agents.providers.base import Usage
 from config.faults import LimitReached
+from sessions_app.context.ground import Ground, load_ground
+from sessions_app.context.memories import Memories
+from sessions_app.context.subject import Subject
 from sessions_app.lanes import Claim
+from sessions_app.outcomes.stated import Outcome
 from sessions_app.statements import row
 from sessions_app.stopping import StopSign
 from tools_app.effective import EffectivePolicy
-from tools_app.registry import Tool
+from tools_app.registry import Category, Tool
+from tools_app.sandbox.base import Mount
 from tools_app.selection import effective_policy
 
 LOAD = """
-SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.snapshot_seq, s.created_by_id,
-       q.attempts, q.resumes,
+SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about_id, q.attempts,
+       q.resumes, q.purpose, q.wishes, q.created_by_id, q.key_id, s.outcome,
+       CASE WHEN s.parent_id IS NULL THEN '{}' ELSE (
+         WITH RECURSIVE above (id, up) AS (
+           SELECT p.id, p.parent_id FROM agent_sessions p WHERE p.id = s.parent_id
+           UNION SELECT p.id, p.parent_id FROM agent_sessions p JOIN above a ON p.id = a.up)
+         SELECT array_agg(id) FROM above) END,
+       EXISTS (SELECT 1 FROM subagent_spawns w WHERE w.child_session_id = s.id AND w.status = 'running'),
        CASE WHEN q.resumes THEN (
          SELECT count(*) FROM tool_executions t
           WHERE t.session_id = s.id AND t.finished_at IS NOT NULL AND t.decision <> 'deny'
@@ -49,6 +63,11 @@ class Spent:
         self.output_tokens += usage.output_tokens
         self.cost += cost
 
+    def add_beside(self, usage: Usage, cost: Decimal) -> None:
+        """A call that is no step of the answer: it costs, and uses up no step."""
+        self.add(usage, cost)
+        self.model_calls -= 1
+
     def as_json(self) -> dict[str, Any]:
         return {
             "model_calls": self.model_calls,
@@ -68,16 +87,39 @@ class Turn:
     sign: StopSign
     workspace_id: UUID
     agent_id: UUID
-    user_id: UUID | None
     environment_id: UUID | None
-    snapshot_seq: int
     recovering: bool
+    purpose: str
+    #: How to compact, when that is the purpose.
+    wishes: dict[str, Any]
+    ground: Ground
     version: AgentVersion
     limits: Limits
     policy: EffectivePolicy
+    #: Who sent the message that this run answers, and with which key.
+    sender_id: UUID | None = None
+    key_id: UUID | None = None
+    #: The agent that a builder builds here.
+    about_id: UUID | None = None
+    #: What the session is to reach, judged at the end of the run.
+    outcome: Outcome | None = None
+    #: The sessions above this one.
+    ancestors: tuple[UUID, ...] = ()
+    #: Whether another session waits for what this one answers.
+    awaited: bool = False
     #: Made in this turn by runs that parked before this one.
     earlier_tool_calls: int = 0
     spent: Spent = field(default_factory=Spent)
+    #: What its sandbox and file tools see beside the session's own files; see `mounting.py`.
+    mounts: tuple[Mount, ...] = ()
+    #: Words that were mounted into its sandbox and are shown to nobody.
+    secrets: tuple[str, ...] = ()
+    #: Resources that this turn has prepared, or tried to.
+    prepared: dict[UUID, Path] = field(default_factory=dict)
+    #: Looked up once, for the newest message.
+    memories: Memories | None = None
+    #: Tokens that the provider was found to take, when it took less than its window.
+    ceiling: int | None = None
     #: Digests of (tool, arguments, result) of this run, newest last.
     traces: list[str] = field(default_factory=list)
 
@@ -86,9 +128,34 @@ class Turn:
         return self.claim.session_id
 
     @property
+    def user_id(self) -> UUID | None:
+        """Whose message is answered."""
+        return self.ground.speaker_id
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(
+            workspace_id=self.workspace_id,
+            agent_id=self.agent_id,
+            session_id=self.session_id,
+            version=self.version,
+            tools=self.tools,
+            ground=self.ground,
+        )
+
+    def listen(self, *, anew: bool = True) -> None:
+        """Look again at what the run stands on. Anew, when somebody said more meanwhile."""
+        self.ground = load_ground(self.session_id, run_id=self.claim.run_id)
+        if anew:
+            self.memories = None
+
+    @property
     def tools(self) -> dict[str, Tool]:
-        """What the model is offered: everything that is not denied."""
-        return self.policy.offered()
+        """What the model is offered: everything that is not denied, and of use in this session."""
+        offered = self.policy.offered()
+        if self.about_id:
+            return offered
+        return {name: tool for name, tool in offered.items() if tool.category != Category.BUILDER}
 
     @property
     def tool_calls(self) -> int:
@@ -139,10 +206,16 @@ def load_turn(claim: Claim, owner: UUID, sign: StopSign) -> Turn:
         agent_id,
         version_id,
         environment_id,
-        snapshot,
-        user_id,
+        about_id,
         attempts,
         resumes,
+        purpose,
+        wishes,
+        sender_id,
+        key_id,
+        outcome,
+        ancestors,
+        awaited,
         made,
     ) = row(LOAD, [claim.run_id, claim.session_id])
     version = version_by_id(version_id)
@@ -153,13 +226,20 @@ def load_turn(claim: Claim, owner: UUID, sign: StopSign) -> Turn:
         sign=sign,
         workspace_id=workspace_id,
         agent_id=agent_id,
-        user_id=user_id,
+        about_id=about_id,
         environment_id=environment_id,
-        snapshot_seq=snapshot,
         recovering=attempts > 1 or resumes,
+        purpose=purpose,
+        wishes=orjson.loads(wishes),
+        ground=load_ground(claim.session_id, run_id=claim.run_id),
         version=version,
         limits=_narrowed(limits_of(version), policy.max_tool_calls),
         policy=policy,
+        sender_id=sender_id,
+        key_id=key_id,
+        outcome=Outcome.model_validate_json(outcome) if outcome else None,
+        ancestors=tuple(ancestors),
+        awaited=awaited,
         earlier_tool_calls=made,
     )
 

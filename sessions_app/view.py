@@ -5,6 +5,7 @@ The log itself is never repaired; the view is built so, whatever the log holds.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -12,11 +13,13 @@ from uuid import UUID
 import orjson
 
 from agents.providers.base import Message, ToolCall, ToolResult
-from agents.providers.estimate import estimate_tokens
+from agents.providers.estimate import estimate_message
+from sessions_app.context.fencing import fenced, is_outside
 from sessions_app.models import SessionEvent
 from tools_app.clip import clip_for_model
 
 E = SessionEvent.Type
+USES = (E.AGENT_TOOL_USE, E.AGENT_CUSTOM_TOOL_USE)
 RESULT_CHARS = 20_000  #: What the model sees of one result; the ledger keeps it whole.
 
 
@@ -78,30 +81,75 @@ def no_result(call: ToolCall) -> ToolResult:
     )
 
 
-def build_messages(lines: list[Line]) -> list[Message]:
-    """The conversation as a provider wants it: pairs whole, roles in turn, a person first."""
+def build_messages(lines: list[Line], mark: str = "outside") -> list[Message]:
+    """The conversation as a provider wants it: pairs whole, roles in turn, a person first.
+
+    What was written outside is fenced by the mark.
+    """
+    owners = {
+        l.payload["tool_use_id"]: l.payload.get("ownership", "") for l in lines if l.type in USES
+    }
     edits = {l.payload.get("seq"): l.payload for l in lines if l.type == E.USER_MESSAGE_EDITED}
+    view = View(results=_results(lines, owners, mark))
+    for line in lines:
+        if line.type in USES:
+            view.assistant("", _call(line.payload), None)
+        elif line.type == E.AGENT_MESSAGE:
+            view.close_calls()
+            view.assistant(line.payload["text"], None, line.payload.get("provider_state"))
+        elif (said := _heard(line, edits, view.results, owners)) is not None:
+            view.close_calls()
+            if said:
+                view.user(said)
+    view.close_calls()
+    return view.messages
+
+
+def _results(lines: list[Line], owners: dict[str, str], mark: str) -> dict[str, ToolResult]:
+    """The one result of each call."""
     results: dict[str, ToolResult] = {}
     for line in lines:
         if line.type == E.AGENT_TOOL_RESULT:
-            results.setdefault(line.payload["tool_use_id"], _result(line.payload))
-    view = View(results=results)
-    for line in lines:
-        match line.type:
-            case E.USER_MESSAGE if line.taken:
-                view.close_calls()
-                view.user(edits.get(line.seq, line.payload).get("text", ""))
-            case E.AGENT_MESSAGE:
-                view.close_calls()
-                view.assistant(line.payload["text"], None, line.payload.get("provider_state"))
-            case E.AGENT_TOOL_USE | E.AGENT_CUSTOM_TOOL_USE:
-                view.assistant("", _call(line.payload), None)
-            case E.AGENT_TOOL_RESULT:
-                view.close_calls()
-            case _:
-                pass  # an edit, or a message that still waits
-    view.close_calls()
-    return view.messages
+            known = line.payload["tool_use_id"]
+            # An unknown outcome may have been found out since; any other second one is a slip.
+            if known not in results or line.payload.get("late"):
+                results[known] = _result(line.payload, owners.get(known, ""), mark)
+    return results
+
+
+def _heard(
+    line: Line,
+    edits: dict[Any, dict[str, Any]],
+    results: dict[str, ToolResult],
+    called: Container[str],
+) -> str | None:
+    """What the agent hears from others; nothing new with a result, None when it hears nothing."""
+    match line.type:
+        case E.USER_MESSAGE if line.taken:
+            text = str(edits.get(line.seq, line.payload).get("text", ""))
+            return text + _files(line.payload.get("attachments") or [])
+        case E.AGENT_TOOL_RESULT:
+            known = line.payload["tool_use_id"]
+            late = line.payload.get("late")
+            return _found_out(line.payload, results[known], known in called) if late else ""
+        case _:
+            return None  # an edit, or a message that still waits
+
+
+def _files(attachments: list[dict[str, Any]]) -> str:
+    """Which files of the workspace came with a message, for its end."""
+    if not attachments:
+        return ""
+    named = "\n".join(f"- {one['path']} ({one.get('size', 0)} bytes)" for one in attachments)
+    return f"\n\n[Files in the workspace that came with this message:]\n{named}"
+
+
+def _found_out(payload: dict[str, Any], result: ToolResult, is_in_view: bool) -> str:
+    """Tells the model of a result that came after it went on. What a tool said stays with its call."""
+    said = f"(Found out since: the earlier call of {payload['name']} is {payload['state']}."
+    if is_in_view:
+        return f"{said} Its result stands with the call.)"
+    return f"{said} The call is left out here; what it gave: {result.output})"
 
 
 def _call(payload: dict[str, Any]) -> ToolCall:
@@ -113,23 +161,21 @@ def _call(payload: dict[str, Any]) -> ToolCall:
     )
 
 
-def _result(payload: dict[str, Any]) -> ToolResult:
+def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:
     good = payload["state"] == "completed"
     said = payload.get("output") if good else payload.get("error") or payload["state"]
     text = said if isinstance(said, str) else orjson.dumps(said).decode()
-    return ToolResult(
-        call_id=payload["tool_use_id"],
-        name=payload["name"],
-        output=clip_for_model(text, RESULT_CHARS),
-        is_error=not good,
-    )
+    output, name = clip_for_model(text, RESULT_CHARS), payload["name"]
+    if is_outside(name, ownership, output):
+        output = fenced(output, mark, name)
+    return ToolResult(call_id=payload["tool_use_id"], name=name, output=output, is_error=not good)
 
 
 def trim(messages: list[Message], budget: int) -> list[Message]:
     """The newest messages that fit, from a person's message on."""
     kept, used = len(messages), 0
     for nth in range(len(messages) - 1, -1, -1):
-        used += tokens_of(messages[nth])
+        used += estimate_message(messages[nth])
         if used > budget and kept < len(messages):
             break
         if messages[nth].role == "user":
@@ -139,10 +185,3 @@ def trim(messages: list[Message], budget: int) -> list[Message]:
     # One endless turn: its beginning was not even read. Never start with half a pair.
     whole = next((nth for nth, m in enumerate(messages) if m.role != "tool"), len(messages))
     return [Message(role="user", text="(Earlier messages are left out.)"), *messages[whole:]]
-
-
-def tokens_of(message: Message) -> int:
-    """An estimate; the provider's own count comes with its answer."""
-    parts = [message.text, *(r.output for r in message.results)]
-    parts += [orjson.dumps(c.arguments).decode() for c in message.calls]
-    return sum(estimate_tokens(part) + 4 for part in parts if part)

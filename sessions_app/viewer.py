@@ -108,10 +108,11 @@ class Viewer:
         if not page.is_last or self._cursor < self.watch.seen:
             return page.frames
         self._live = True
-        answer = self.watch.answer
+        answer, running = self.watch.answer, []
         if answer and answer.text and answer.event_id not in self._answered:
-            return [*page.frames, self.watch.log.delta(answer, 0)]
-        return page.frames
+            running.append(self.watch.log.delta(answer, 0))
+        running += [output.frame() for output in self.watch.outputs.values()]
+        return [*page.frames, *running]
 
     async def _find_end(self) -> None:
         """A cursor beyond the end of the log would wait for ever: begin at the end instead."""

@@ -14,7 +14,8 @@ from django.db import Error
 
 from config.faults import StreamUnavailable
 from sessions_app.encoding import Frame
-from sessions_app.reader import Answer, Log, read
+from sessions_app.reader import Answer, CallTail, Log, read
+from sessions_app.saying import Tail
 
 if TYPE_CHECKING:
     from sessions_app.viewer import Viewer
@@ -30,6 +31,7 @@ class Watch:
         self.viewers: set[Viewer] = set()
         self.seen = 0  #: The last seq that was handed to viewers, or was there before them.
         self.answer: Answer | None = None
+        self.outputs: dict[str, CallTail] = {}
         self._layer = get_channel_layer()
         self._channel = ""
         self._busy = asyncio.Lock()
@@ -47,7 +49,7 @@ class Watch:
             state = await read(self.log.state)
         except Error as error:
             raise StreamUnavailable from error
-        self.seen, self.answer = state.last_seq, state.answer
+        self.seen, self.answer, self.outputs = state.last_seq, state.answer, state.outputs
         self._following = asyncio.create_task(self._follow(), name=f"follow {self.log.group}")
         self._following.add_done_callback(self._stopped)
 
@@ -80,6 +82,9 @@ class Watch:
         if message.get("type") == "delta":
             await self._take_delta(message)
             return
+        if message.get("type") == "output":
+            self._take_output(message)
+            return
         await self._read_log()
         if str(message.get("type")).startswith("layer."):  # deltas may have been lost as well
             await self._read_answer()
@@ -93,12 +98,34 @@ class Watch:
         while True:
             page = await read(self.log.page, self.seen)
             for frame in page.frames:
-                if frame.ends_answer:
-                    self.answer = None
+                self._close(frame)
                 self._hand_out(frame)
                 self.seen = frame.seq or self.seen
             if page.is_last:
                 return
+
+    def _close(self, frame: Frame) -> None:
+        """Forget what a stored frame has replaced."""
+        if frame.ends_answer:
+            self.answer = None
+        if frame.ends_turn:
+            self.outputs.clear()
+        elif frame.ends_call:
+            self.outputs.pop(frame.ends_call, None)
+
+    def _take_output(self, message: dict[str, Any]) -> None:
+        """Keep the newest of what a call says, and hand it on as it came."""
+        call, offset, text = message["tool_use_id"], message["offset"], message["text"]
+        known = self.outputs.get(call)
+        tail = (known.tail if known else Tail(start=offset)).joined(offset, text)
+        self.outputs[call] = CallTail(
+            session_id=UUID(message["session_id"]),
+            run_id=message["run_id"] and UUID(message["run_id"]),
+            tool_use_id=call,
+            name=message["name"],
+            tail=tail,
+        )
+        self._hand_out(self.outputs[call].piece(offset, text))
 
     async def _take_delta(self, message: dict[str, Any]) -> None:
         event_id, offset, text = UUID(message["event_id"]), message["offset"], message["text"]

@@ -5,10 +5,15 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from sessions_app.api.body import ObjectField
+from sessions_app.compaction.by_hand import LEAST_TARGET, MOST_KEPT
 from sessions_app.models import Run
 from sessions_app.payloads import LONGEST_TEXT
 
 MOST_METADATA = 64_000
+OUTCOME = (
+    "What the session is to reach: `statement`, `criteria` (a list of texts), `max_returns` (0 to 5, "
+    "by default 2) and, if the agent's own model is not to judge, `grader` (`provider`, `model`)."
+)
 
 
 class SessionInput(serializers.Serializer):
@@ -28,11 +33,13 @@ class SessionInput(serializers.Serializer):
     )
     title = serializers.CharField(max_length=200, required=False, allow_blank=True)
     metadata = ObjectField(most=MOST_METADATA, required=False)
+    outcome = ObjectField(required=False, allow_null=True, help_text=OUTCOME)
 
 
 class SessionChange(serializers.Serializer):
     title = serializers.CharField(max_length=200, required=False, allow_blank=True)
     metadata = ObjectField(most=MOST_METADATA, required=False, help_text="Replaces all of it.")
+    outcome = ObjectField(required=False, allow_null=True, help_text=f"{OUTCOME} Null: none.")
     agent_version = serializers.IntegerField(
         min_value=1,
         max_value=2_000_000_000,
@@ -51,6 +58,21 @@ class Manner(serializers.Serializer):
 class EventInput(Manner):
     type = serializers.CharField(max_length=64, help_text="One of the `user.*` types.")
     payload = ObjectField(required=False, default=dict)
+
+
+class CompactInput(serializers.Serializer):
+    keep_recent_messages = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MOST_KEPT,
+        help_text="Messages at the end to leave as they are. By default a share of the window.",
+    )
+    target_token_count = serializers.IntegerField(
+        required=False,
+        min_value=LEAST_TARGET,
+        max_value=2**31 - 1,
+        help_text="About how many tokens the conversation may have afterwards.",
+    )
 
 
 class AttachmentInput(serializers.Serializer):
@@ -86,3 +108,15 @@ class QueueChange(serializers.Serializer):
     position = serializers.IntegerField(
         min_value=0, max_value=2**31 - 1, required=False, help_text="0 is the next to run."
     )
+
+
+class VerifyInput(serializers.Serializer):
+    took_effect = serializers.BooleanField(help_text="Whether the call did what it was to do.")
+    output = serializers.JSONField(
+        required=False, allow_null=True, default=None, help_text="What it gave, if that is known."
+    )
+    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
+
+
+class RetryInput(serializers.Serializer):
+    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")

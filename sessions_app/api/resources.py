@@ -12,7 +12,7 @@ from config.faults import NotFound
 from sessions_app.api.door import SessionDoor
 from sessions_app.api.pages import whole_page, whole_page_of
 from sessions_app.api.serializers import ResourceSerializer
-from sessions_app.resources import attach, detach
+from sessions_app.resources import attach, detach, refresh
 
 
 class ResourcesView(SessionDoor):
@@ -30,8 +30,14 @@ class ResourcesView(SessionDoor):
         responses={201: ResourceSerializer},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        """Attach something at an absolute path of the session's sandbox."""
-        attached = attach(self.find(session_id), request.data, self.author_id)
+        """Attach something at an absolute path of the session's sandbox.
+
+        `workspace_directory`, `local_file`, `repo_mount` and `remote_file_store` stand below
+        `/workspace/`, learnings at `/memory/learnings`, the session's memory at `/runtime`, secrets
+        below `/vaults/`. A worker prepares it before the next call that can use it; `status` and
+        `reason` say what became of that, and `notice` what to know before giving it.
+        """
+        attached = attach(self.find(session_id), request.data, self.principal)
         return Response(ResourceSerializer(attached).data, status=201)
 
 
@@ -49,3 +55,13 @@ class ResourceView(SessionDoor):
         """Take it away."""
         detach(self.find(session_id), resource_id, self.author_id)
         return Response(status=204)
+
+
+class ResourceRefreshView(SessionDoor):
+    @extend_schema(
+        operation_id="sessions_resources_refresh", request=None, responses=ResourceSerializer
+    )
+    def post(self, request: Request, session_id: UUID, resource_id: UUID) -> Response:
+        """Have it prepared anew before the next call that can use it."""
+        found = refresh(self.find(session_id), resource_id)
+        return Response(ResourceSerializer(found).data)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rest_framework import serializers
 
+from config.redaction import redact
 from sessions_app.models import ResourceAttachment, Run, Session, SessionEvent, ToolExecution
 
 
@@ -22,6 +25,9 @@ class SessionSerializer(serializers.ModelSerializer):
     )
     usage = UsageSerializer(source="*")
     queue_length = serializers.IntegerField(help_text="Messages that wait for their run.")
+    verdict = serializers.DictField(
+        allow_null=True, help_text="What the grader said last of the outcome."
+    )
 
     class Meta:
         model = Session
@@ -34,6 +40,8 @@ class SessionSerializer(serializers.ModelSerializer):
             "session_key",
             "title",
             "metadata",
+            "outcome",
+            "verdict",
             "status",
             "last_seq",
             "usage",
@@ -130,14 +138,34 @@ class QueuedSerializer(serializers.Serializer):
 
 
 class ResourceSerializer(serializers.ModelSerializer):
+    notice = serializers.CharField(read_only=True)
+
     class Meta:
         model = ResourceAttachment
-        fields = ["id", "kind", "source_ref", "mount_path", "access", "created_by", "created_at"]
-        read_only_fields = ["created_by", "created_at"]
+        fields = [
+            "id",
+            "kind",
+            "source_ref",
+            "mount_path",
+            "access",
+            "status",
+            "reason",
+            "notice",
+            "prepared_at",
+            "created_by",
+            "created_at",
+        ]
+        read_only_fields = [
+            "status",
+            "reason",
+            "prepared_at",
+            "created_by",
+            "created_at",
+        ]
 
 
 class ExecutionSerializer(serializers.ModelSerializer):
-    """One call of a tool, from the ledger."""
+    """One call of a tool, from the ledger, without what looks like a secret."""
 
     session_id = serializers.UUIDField(read_only=True)
     run_id = serializers.UUIDField(read_only=True)
@@ -160,9 +188,14 @@ class ExecutionSerializer(serializers.ModelSerializer):
             "output",
             "error",
             "attempts",
+            "retries",
             "created_by",
             "created_at",
             "started_at",
             "finished_at",
         ]
         read_only_fields = fields
+
+    def to_representation(self, instance: ToolExecution) -> dict[str, Any]:
+        shown: dict[str, Any] = super().to_representation(instance)
+        return {**shown, **{name: redact(shown[name]) for name in ("input", "output", "error")}}

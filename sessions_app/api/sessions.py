@@ -18,8 +18,9 @@ from sessions_app import runtime
 from sessions_app.api.body import StrictJSONParser, body_of
 from sessions_app.api.inputs import SessionChange, SessionInput
 from sessions_app.api.serializers import SessionSerializer
-from sessions_app.models import Run, Session
+from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
+from sessions_app.outcomes.stated import read_outcome
 from sessions_app.sessions import archive, use_version
 from sessions_app.transcript import mentioning
 from tenants.api.base import WorkspaceViewSet
@@ -29,8 +30,12 @@ def shown_sessions() -> SessionQuerySet:
     """Sessions with all that their shape tells, in one query however many there are."""
     waiting = Run.objects.filter(session=OuterRef("pk"), status=Run.Status.QUEUED, resumes=False)
     counted = waiting.order_by().values("session").annotate(number=Count("pk")).values("number")
+    judged = SessionEvent.objects.filter(
+        session=OuterRef("pk"), type=SessionEvent.Type.OUTCOME_JUDGED
+    )
     return Session.objects.select_related("agent__current", "agent_version").annotate(
-        queue_length=Coalesce(Subquery(counted), 0)
+        queue_length=Coalesce(Subquery(counted), 0),
+        verdict=Subquery(judged.order_by("-seq").values("payload")[:1]),
     )
 
 
@@ -89,11 +94,13 @@ class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(request=SessionChange, responses=SessionSerializer)
     @transaction.atomic
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change the title or the metadata, or move to another version of the agent."""
+        """Change the title, the metadata or the outcome, or move to another version of the agent."""
         session: Session = self.get_object()
         asked = body_of(request, SessionChange)
         if (number := asked.pop("agent_version", None)) is not None:
             use_version(session, number)
+        if "outcome" in asked:
+            asked["outcome"] = read_outcome(asked["outcome"])
         if asked:
             Session.objects.filter(pk=session.pk).update(**asked)
         return Response(show_session(session.pk))

@@ -11,7 +11,7 @@ from sessions_app.cli.desk import Desk
 
 def list_agents(desk: Desk) -> None:
     """Every active agent, the newest first, one a line."""
-    agents = Agent.objects.for_workspace(desk.workspace_id).active().select_related("current")
+    agents = Agent.objects.for_workspace(desk.workspace_id).offered().select_related("current")
     for agent in agents:
         facts = _facts(agent)
         desk.say("{id}  {name}  {provider}/{model}  v{version}".format(**facts), **facts)

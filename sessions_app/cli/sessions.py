@@ -28,6 +28,7 @@ def create(desk: Desk) -> None:
         principal=desk.principal,
         environment=desk.asked["environment"],
         title=desk.asked["title"],
+        outcome=desk.asked["outcome"],
     )
     desk.say(str(session.pk), id=session.pk, created=is_new)
 
@@ -76,6 +77,21 @@ def interrupt(desk: Desk) -> None:
     desk.say(str(run_id or "Nothing was running."), run_id=run_id)
 
 
+def compact(desk: Desk) -> None:
+    """Have the context compacted; with --wait, say what came of it."""
+    run = runtime.compact(
+        desk.session.pk,
+        keep_recent_messages=desk.asked["keep"],
+        target_token_count=desk.asked["target"],
+        principal=desk.principal,
+    )
+    if not desk.asked["wait"]:
+        desk.say(str(run.pk), run_id=run.pk)
+        return
+    run = _wait(run.pk, desk.asked["timeout"])
+    desk.say(_answer(run), run_id=run.pk, status=run.status, result=run.result)
+
+
 def status(desk: Desk) -> None:
     """Where the session stands."""
     session: Session = desk.session
@@ -99,6 +115,7 @@ def confirm_tool(desk: Desk) -> None:
     answer = {
         "tool_use_id": desk.asked["request"],
         "decision": desk.asked["decision"],
+        "scope": desk.asked["scope"],
         "note": desk.asked["note"],
     }
     _say_run(desk, _tell(desk, E.USER_TOOL_CONFIRMATION, answer))

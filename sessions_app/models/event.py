@@ -43,6 +43,7 @@ class SessionEvent(models.Model):
         CHILD_IDLE = "session.child_idle"
         ERROR = "session.error"
         RESOURCE_ATTACHED = "session.resource_attached"
+        OUTCOME_JUDGED = "session.outcome_judged"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(
@@ -94,6 +95,11 @@ class SessionEvent(models.Model):
                 SearchVector(KT("payload__text"), config="english"),
                 condition=Q(type__in=["user.message", "agent.message"]),
                 name="event_by_words",
+            ),
+            models.Index(
+                fields=["session", "seq"],
+                condition=Q(type="session.outcome_judged"),
+                name="event_by_verdict",
             ),
         ]
         constraints = [

@@ -48,7 +48,11 @@ class ToolExecution(OwnedModel):
     state = models.CharField(max_length=17, choices=State, default=State.REQUESTED)
     output = models.JSONField(null=True)
     error = models.TextField(blank=True)
+    #: It goes on elsewhere, in another session: its result comes from there.
+    parked = models.BooleanField(default=False, db_default=False)
     attempts = models.PositiveSmallIntegerField(default=0)
+    #: How often a person had an unknown call run again. Its result then comes late.
+    retries = models.PositiveSmallIntegerField(default=0, db_default=0)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -64,6 +68,11 @@ class ToolExecution(OwnedModel):
                 name="execution_open_by_session",
             ),
             models.Index(fields=["workspace", "-created_at"], name="execution_by_workspace"),
+            models.Index(
+                fields=["session"],
+                condition=Q(state__in=["error", "unknown"]),
+                name="execution_failed_by_session",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -76,7 +85,7 @@ class ToolExecution(OwnedModel):
 
     @property
     def waits(self) -> bool:
-        """Whether a person or a program has to answer before it can go on."""
+        """Whether a person, a program or another session has to answer before it can go on."""
         return self.state == self.State.AWAITING_APPROVAL or (
-            self.state == self.State.RUNNING and self.ownership == "custom"
+            self.state == self.State.RUNNING and (self.ownership == "custom" or self.parked)
         )

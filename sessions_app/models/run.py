@@ -29,6 +29,10 @@ class Run(OwnedModel):
         INTERRUPT = "interrupt"
         REJECT = "reject"
 
+    class Purpose(models.TextChoices):
+        TURN = "turn"
+        COMPACT = "compact"
+
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, db_index=False, related_name="runs"
@@ -39,6 +43,12 @@ class Run(OwnedModel):
     on_busy = models.CharField(
         max_length=9, choices=OnBusy, default=OnBusy.FOLLOWUP, db_default=OnBusy.FOLLOWUP
     )
+    #: Answer messages, or compact the context: either holds the lane.
+    purpose = models.CharField(
+        max_length=7, choices=Purpose, default=Purpose.TURN, db_default=Purpose.TURN
+    )
+    #: How to compact, as it was asked for.
+    wishes = models.JSONField(default=dict, db_default={}, editable=False)
     #: Continues a turn that waited; it goes before every queued message.
     resumes = models.BooleanField(default=False, db_default=False)
     priority = models.SmallIntegerField(default=0, db_default=0)
@@ -59,6 +69,8 @@ class Run(OwnedModel):
     result = models.JSONField(null=True, editable=False)
     error = models.JSONField(null=True, editable=False)
     usage = models.JSONField(default=dict, db_default={}, editable=False)
+    #: The key that sent its message, so that keys can have budgets.
+    key_id = models.UUIDField(null=True, editable=False)
     #: The effective tool policy this run was given, with the rule that decided for each tool.
     policy = models.JSONField(null=True, editable=False)
 
@@ -74,6 +86,11 @@ class Run(OwnedModel):
             models.Index(fields=["session", "-created_at"], name="run_by_session"),
             models.Index(
                 fields=["not_before"], condition=Q(status="queued"), name="run_by_due_time"
+            ),
+            models.Index(
+                fields=["session"],
+                condition=Q(status__in=["failed", "dead"]),
+                name="run_failed_by_session",
             ),
         ]
         constraints = [

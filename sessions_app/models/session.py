@@ -39,17 +39,28 @@ class Session(OwnedModel):
     environment = models.ForeignKey(
         Environment, null=True, blank=True, on_delete=models.RESTRICT, related_name="+"
     )
+    #: The agent that a builder builds here. Not in the metadata, which clients write.
+    about = models.ForeignKey(
+        Agent, null=True, blank=True, editable=False, on_delete=models.RESTRICT, related_name="+"
+    )
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.RESTRICT, related_name="children"
     )
     session_key = models.CharField(max_length=200, null=True, blank=True)
     title = models.CharField(max_length=200, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
+    #: What it is to reach; `outcomes/stated.py` knows its shape.
+    outcome = models.JSONField(null=True, blank=True)
     status = models.CharField(
         max_length=15, choices=Status, default=Status.IDLE, db_default=Status.IDLE
     )
     last_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    #: The last event that the active snapshot stands for.
     snapshot_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    #: Up to here the agent has saved to memory what matters.
+    flushed_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    #: No compaction by itself until the log is longer: one failed, or was undone.
+    compact_after_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
     lane_epoch = models.BigIntegerField(default=0, db_default=0, editable=False)
     lease_owner = models.UUIDField(null=True, editable=False)
     lease_expires = models.DateTimeField(null=True, editable=False)

@@ -28,7 +28,7 @@ class Card:
 
 def cards(workspace_id: UUID, chosen: UUID | None) -> list[Card]:
     """The workspace's agents, oldest first, so that they stay where people know them. One query."""
-    rows = Agent.objects.for_workspace(workspace_id).active().select_related("current")
+    rows = Agent.objects.for_workspace(workspace_id).offered().select_related("current")
     agents = list(rows.order_by("created_at", "pk"))
     known = {agent.pk for agent in agents}
     first = chosen if chosen in known else next(iter(agent.pk for agent in agents), None)

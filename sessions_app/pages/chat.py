@@ -16,6 +16,7 @@ from sessions_app import runtime
 from sessions_app.doors import accept_event, find_session
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.cards import card_of, cards, recent_sessions
+from sessions_app.pages.folding import fold
 from sessions_app.pages.forms import MANNERS, FirstMessageForm, MessageForm
 from sessions_app.pages.opening import opening
 from sessions_app.pages.telling import BUSY, tell
@@ -23,12 +24,28 @@ from sessions_app.pages.window import newest
 from sessions_app.pages.words import thousands
 from sessions_app.queue import list_queue
 from sessions_app.reader import SessionLog, cursor_in
+from sessions_app.uploads import LARGEST_FILE
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 from tenants.ids import uuid7
 
 #: What the island draws with.
-ICONS = ["arrow-down", "chevron-right", "copy", "corner-down-left", "pencil", "shield-check", "x"]
+ICONS = [
+    "arrow-down",
+    "bot",
+    "chevron-right",
+    "copy",
+    "corner-down-left",
+    "git-branch",
+    "grip-vertical",
+    "paperclip",
+    "pencil",
+    "rotate-ccw",
+    "shield-check",
+    "square",
+    "x",
+]
+TRAY_ICONS = ["paperclip", "x"]
 #: Faults that say what is wrong with what was typed, so the page comes back with it.
 TYPED_WRONG = (Invalid, Conflict, SessionEnded)
 
@@ -52,6 +69,8 @@ def chat(request: HttpRequest) -> HttpResponse:
     chosen = chosen_agent(request) or (recent[0].agent_id if recent else None)
     context = {
         "cards": cards(workspace_id, chosen),
+        "icons": TRAY_ICONS,
+        "largest_file": LARGEST_FILE,
         "recent": recent,
         "may_run": principal.may("run"),
         "once": uuid7(),
@@ -123,18 +142,21 @@ def conversation(request: HttpRequest, principal: Principal, session: Session) -
     """What the page of one session shows. The number of queries does not grow with the session."""
     before = place_in(request)
     window = newest(session, before=before)
+    # Read after the events, so that it is never older than they are.
+    session.refresh_from_db(fields=["status"])
     draft = None if before else SessionLog(session_id=session.pk).answer()
     queue = [] if before else list_queue(session)
     return {
         "session": session,
         "card": card_of(session.agent_version),
         "version": session.agent_version,
-        "lines": tell(window, draft),
+        "lines": fold(tell(window, draft), is_idle=session.status == Session.Status.IDLE),
         "window": window,
         "queue": queue if session.status in BUSY else [],
         "opening": opening(window, draft, queue, principal),
         "is_live": before is None,
         "may_run": principal.may("run") and session.archived_at is None,
+        "may_admin": principal.may("admin"),
         "is_busy": session.status in BUSY,
         "manners": MANNERS,
         "icons": ICONS,

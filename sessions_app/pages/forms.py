@@ -47,13 +47,30 @@ class FirstMessageForm(MessageForm):
     agent = forms.UUIDField()
 
 
-class AnswerForm(forms.Form):
-    """A yes or no to a waiting call."""
+#: What the buttons of an approval mean: the decision, and what it covers.
+ANSWERS = {
+    "once": ("allow", "once"),
+    "session": ("allow", "session"),
+    "always": ("allow", "always"),
+    "deny": ("deny", "once"),
+}
 
-    tool_use_id = forms.CharField(max_length=64)
-    decision = forms.ChoiceField(choices=[("allow", "Allow"), ("deny", "Deny")])
+
+class DecisionForm(forms.Form):
+    """A yes or no, by the button that was pressed, with a note and perhaps other arguments."""
+
+    answer = forms.ChoiceField(choices=[(name, name) for name in ANSWERS], required=False)
+    decision = forms.ChoiceField(choices=[("allow", "Allow"), ("deny", "Deny")], required=False)
     note = forms.CharField(max_length=2000, required=False)
     input = forms.CharField(required=False, max_length=1_000_000)
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or {}
+        pressed, decision = said.pop("answer", ""), said.get("decision", "")
+        if not pressed and not decision and not self.errors:
+            raise ValidationError("Say whether to allow it.")
+        said["decision"], said["scope"] = ANSWERS.get(pressed, (decision, "once"))
+        return said
 
     def clean_input(self) -> dict[str, Any] | None:
         text: str = self.cleaned_data["input"]
@@ -66,3 +83,9 @@ class AnswerForm(forms.Form):
         if not isinstance(read, dict):
             raise ValidationError("The arguments must be a JSON object.")
         return read
+
+
+class AnswerForm(DecisionForm):
+    """The same, to a call of one session."""
+
+    tool_use_id = forms.CharField(max_length=64)

@@ -15,6 +15,7 @@ from sessions_app.pages.window import Window
 from sessions_app.pages.words import all_words
 from sessions_app.queue import Queued
 from sessions_app.reader import Answer
+from sessions_app.uploads import LARGEST_FILE
 from tenants.access import Principal
 
 
@@ -41,13 +42,18 @@ def opening(
         "title": session.title,
         "first_seq": window.first_seq,
         "last_seq": window.last_seq,
+        "cost": str(session.cost),
         "tokens": session.input_tokens + session.output_tokens,
         "frames": frames,
         "queue": [_entry(one) for one in queue],
         "tools": all_words(),
         "may_run": principal.may("run") and session.archived_at is None,
+        "may_admin": principal.may("admin"),
         "api": reverse("session-detail", args=[session.pk]),
         "runs": reverse("run-list"),
+        "approvals": reverse("approval-list"),
+        "executions": reverse("execution-list"),
+        "largest_file": LARGEST_FILE,
     }
 
 

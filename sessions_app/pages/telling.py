@@ -9,10 +9,23 @@ from collections import defaultdict
 from collections.abc import Mapping
 from uuid import UUID
 
+from django.urls import reverse
+
 from sessions_app.history import Said, read_history
 from sessions_app.models import SessionEvent
-from sessions_app.pages.lines import Call, FromAgent, FromPerson, Line, Note, Trouble
+from sessions_app.pages.lines import (
+    Call,
+    Child,
+    Compaction,
+    File,
+    FromAgent,
+    FromPerson,
+    Line,
+    Note,
+    Trouble,
+)
 from sessions_app.pages.window import Window
+from sessions_app.pages.words import resource_words, thousands, verdict_words
 from sessions_app.reader import Answer
 
 E = SessionEvent.Type
@@ -27,6 +40,7 @@ def tell(window: Window, draft: Answer | None = None) -> list[Line]:
     story = Story(
         {one.seq: one for one in history},
         status=window.session.status,
+        has_queue=window.session.status in BUSY and not window.is_past,
         withdrawn={e.payload["seq"] for e in window.events if e.type == E.USER_MESSAGE_WITHDRAWN},
     )
     for event in window.events:
@@ -41,10 +55,13 @@ def tell(window: Window, draft: Answer | None = None) -> list[Line]:
 class Story:
     """Lines under construction."""
 
-    def __init__(self, said: Mapping[int, Said], *, status: str, withdrawn: set[int]) -> None:
+    def __init__(
+        self, said: Mapping[int, Said], *, status: str, has_queue: bool, withdrawn: set[int]
+    ) -> None:
         self.lines: list[Line] = []
         self._said = said
         self._status = status
+        self._has_queue = has_queue
         self._withdrawn = withdrawn
         self._calls: dict[str, Call] = {}
         self._started: set[UUID] = set()
@@ -80,18 +97,20 @@ class Story:
             case E.STATUS_IDLE if payload.get("stop_reason") == "interrupted":
                 self._note(event, self._stopper or "Stopped")
             case E.CONTEXT_COMPACTED:
-                self._note(event, "Context compacted")
-            case E.CHILD_CREATED:
-                self._note(event, "Started a sub-agent", child_of(event))
+                self._compaction(event)
+            case E.CHILD_CREATED | E.CHILD_IDLE:
+                self._child(event)
             case E.RESOURCE_ATTACHED:
-                self._note(event, f"Attached {payload.get('mount_path', 'a resource')}")
+                self._note(event, resource_words(payload))
+            case E.OUTCOME_JUDGED:
+                self._note(event, verdict_words(payload))
             case _:
                 pass  # Edits are in the history; other changes of status show in the page's head.
 
     def _person(self, event: SessionEvent) -> None:
         said = self._said.get(event.seq)
         state = said.receipt.state if said and said.receipt else "answered"
-        waits = state == "queued" and self._status in BUSY
+        waits = state == "queued" and self._has_queue
         if waits or event.seq in self._withdrawn:
             return
         run_id = event.processed_run_id
@@ -101,6 +120,7 @@ class Story:
             text=said.text if said else event.payload.get("text", ""),
             author=author_of(event),
             steered=state == "steered" or run_id in self._started,
+            files=files_of(event),
         )
         self.lines.append(line)
         if run_id and not line.steered:
@@ -130,14 +150,35 @@ class Story:
         call, payload = self._call(event), event.payload
         call.answered = payload.get("decision", "")
         call.answered_by = author_of(event)
+        call.scope, call.note = payload.get("scope", "once"), payload.get("note", "")
+        call.answered_at = event.created_at
         if payload.get("input") is not None:
             call.input = payload["input"]
+        if payload.get("again"):
+            call.again, call.result, call.error, call.output = True, "", "", None
 
     def _result(self, event: SessionEvent) -> None:
         call, payload = self._call(event), event.payload
         call.result = payload.get("state", "completed")
         call.output, call.error = payload.get("output"), payload.get("error") or ""
         call.duration_ms = payload.get("duration_ms")
+        if payload.get("verified_by"):
+            call.verified_by = author_of(event) or payload["verified_by"]
+
+    def _child(self, event: SessionEvent) -> None:
+        """The call that made a child becomes its card, and so does the child's end alone."""
+        child_id, payload = child_of(event), event.payload
+        if child_id is None:
+            return
+        call = self._call(event)
+        call.child = call.child or Child(
+            session_id=child_id,
+            title=payload.get("title") or "Sub-agent",
+            task=payload.get("task") or "",
+        )
+        if event.type == E.CHILD_IDLE:
+            call.child.status = payload.get("status") or "completed"
+            call.child.result = payload.get("result") or ""
 
     def _call(self, event: SessionEvent) -> Call:
         """The line of the call that this event is about. It may begin before the window does."""
@@ -160,10 +201,21 @@ class Story:
                 seq=event.seq,
                 at=event.created_at,
                 message=event.payload.get("message", ""),
+                code=str(event.payload.get("code", "")),
                 run_id=event.run_id,
                 retryable=bool(event.payload.get("retryable") and event.run_id),
             )
         )
+
+    def _compaction(self, event: SessionEvent) -> None:
+        before, after = (event.payload.get(name) for name in ("tokens_before", "tokens_after"))
+        if event.payload.get("undone"):
+            self._note(event, "Compaction undone")
+        elif isinstance(before, int) and isinstance(after, int):
+            told = f"Context compacted {thousands(before)} → {thousands(after)} tokens"
+            self.lines.append(Compaction(seq=event.seq, at=event.created_at, text=told))
+        else:
+            self._note(event, "Context compacted")
 
     def _note(self, event: SessionEvent, text: str, link: UUID | None = None) -> None:
         self.lines.append(Note(seq=event.seq, at=event.created_at, text=text, link=link))
@@ -171,6 +223,12 @@ class Story:
 
 def author_of(event: SessionEvent) -> str:
     return event.created_by.display_name if event.created_by else ""
+
+
+def files_of(event: SessionEvent) -> list[File]:
+    named = event.payload.get("attachments") or []
+    places = ((one, reverse("session-file", args=[event.session_id, one["path"]])) for one in named)
+    return [File(name=one["name"], url=url) for one, url in places]
 
 
 def stopped_by(event: SessionEvent) -> str:

@@ -19,6 +19,8 @@ class Window:
 
     session: Session
     events: list[SessionEvent]
+    #: How it was, not how it is: nothing waits in a queue beside it.
+    is_past: bool = False
 
     @property
     def first_seq(self) -> int:

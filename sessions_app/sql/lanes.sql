@@ -27,7 +27,8 @@ CREATE TRIGGER event_is_append_only BEFORE UPDATE OR DELETE ON session_messages
   FOR EACH ROW EXECUTE FUNCTION refuse_event_change();
 
 -- The only INSERT into the log. `events` is [{id, type, payload, dedupe_key}]; the caller holds the
--- session's row and stores the new last_seq, which is the answer.
+-- session's row and stores the new last_seq, which is the answer. A workspace with webhooks is told in
+-- the same commit; any other pays one look into an index.
 CREATE FUNCTION log_write(s agent_sessions, events jsonb, run uuid, author uuid) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -36,6 +37,15 @@ BEGIN
   SELECT (e.event ->> 'id')::uuid, s.workspace_id, s.id, s.last_seq + e.nth, e.event ->> 'type',
          e.event -> 'payload', run, e.event ->> 'dedupe_key', author, clock_timestamp()
   FROM jsonb_array_elements(events) WITH ORDINALITY AS e(event, nth);
+  IF EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = s.workspace_id AND w.active) THEN
+    PERFORM webhook_announce(s.workspace_id, jsonb_agg(jsonb_build_object(
+        'type', m.type, 'timestamp', webhook_moment(m.created_at),
+        'data', jsonb_build_object('id', m.id, 'session_id', m.session_id, 'seq', m.seq,
+          'type', m.type, 'payload', m.payload, 'run_id', m.run_id,
+          'created_at', webhook_moment(m.created_at), 'processed_at', NULL,
+          'processed_run_id', NULL)) ORDER BY m.seq))
+      FROM session_messages m WHERE m.session_id = s.id AND m.seq > s.last_seq;
+  END IF;
   RETURN s.last_seq + jsonb_array_length(events);
 END $$;
 
@@ -81,6 +91,10 @@ BEGIN
   s := lane_lock(sid, held_epoch);
   seq := log_write(s, events, run, author);
   UPDATE agent_sessions SET last_seq = seq, active_at = clock_timestamp() WHERE id = sid;
+  IF held_epoch IS NOT NULL THEN
+    DELETE FROM session_drafts d WHERE d.session_id = sid
+       AND events @> jsonb_build_array(jsonb_build_object('id', d.event_id));
+  END IF;
   RETURN seq;
 END $$;
 
@@ -131,9 +145,10 @@ BEGIN
   IF run IS NULL THEN
     run := run_id;
     INSERT INTO agent_run_queue
-      (id, workspace_id, session_id, created_by_id, on_busy, priority, rank, message_seqs, created_at)
-    VALUES (run, s.workspace_id, sid, author, mode, prio, coalesce(first_rank, seq), ARRAY[seq],
-            clock_timestamp());
+      (id, workspace_id, session_id, created_by_id, key_id, on_busy, priority, rank, message_seqs,
+       created_at)
+    VALUES (run, s.workspace_id, sid, author, (event ->> 'key_id')::uuid, mode, prio,
+            coalesce(first_rank, seq), ARRAY[seq], clock_timestamp());
     IF s.status IN ('idle', 'rescheduling') THEN PERFORM pg_notify('switchyard_wake', sid::text); END IF;
   END IF;
 END $$;
@@ -168,7 +183,8 @@ BEGIN
   UPDATE session_messages m SET processed_at = clock_timestamp(), processed_run_id = run
    WHERE m.session_id = s.id AND m.seq = ANY (q.message_seqs) AND m.processed_at IS NULL;
   s.last_seq := log_write(s, jsonb_build_array(status_event(rest, 'running',
-    CASE WHEN q.attempts > 0 THEN 'recovered' WHEN q.resumes THEN 'resumed' ELSE 'message' END)),
+    CASE WHEN q.attempts > 0 THEN 'recovered' WHEN q.resumes THEN 'resumed'
+         WHEN q.purpose = 'compact' THEN 'compaction' ELSE 'message' END)),
     run, NULL);
   UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = lane_next.epoch, status = 'running',
     input_tokens = s.input_tokens, output_tokens = s.output_tokens, cost = s.cost,
@@ -214,11 +230,13 @@ BEGIN
   RETURN lane_steered(s, rid);
 END $$;
 
-CREATE FUNCTION lane_blocking(sid uuid) RETURNS jsonb LANGUAGE sql AS $$
-  SELECT coalesce(jsonb_agg(t.tool_use_id ORDER BY t.id), '[]') FROM tool_executions t
-   WHERE t.session_id = sid
-     AND (t.state = 'awaiting_approval' OR t.state = 'running' AND t.ownership = 'custom')
-$$;
+CREATE FUNCTION lane_blocking(sid uuid) RETURNS jsonb LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT coalesce(jsonb_agg(t.tool_use_id ORDER BY t.id), '[]') FROM tool_executions t
+           WHERE t.session_id = sid
+             AND (t.state = 'awaiting_approval'
+                  OR t.state = 'running' AND (t.ownership = 'custom' OR t.parked)));
+END $$;
 
 -- End a run and start the next one in the same commit. `outcome` is completed or failed; with the stop
 -- reason requires_action the lane parks. `goes_on` says that the run is not over after all: a message
@@ -351,7 +369,9 @@ BEGIN
   SELECT q.id INTO stopped FROM agent_run_queue q WHERE q.session_id = sid
      AND (q.status = 'running' OR q.status = 'queued' AND (q.resumes OR q.attempts > 0))
    ORDER BY q.status = 'running' DESC LIMIT 1;
-  SELECT * INTO d FROM session_drafts w WHERE w.session_id = sid AND w.epoch = s.lane_epoch;
+  -- Words that are in the log already, before a call say, are no draft any more.
+  SELECT * INTO d FROM session_drafts w WHERE w.session_id = sid AND w.epoch = s.lane_epoch
+     AND NOT EXISTS (SELECT 1 FROM session_messages m WHERE m.id = w.event_id);
   events := CASE WHEN d.text <> '' THEN jsonb_build_array(jsonb_build_object('id', d.event_id,
       'type', 'agent.message',
       'payload', jsonb_build_object('text', d.text, 'interrupted', true))) ELSE '[]'::jsonb END;

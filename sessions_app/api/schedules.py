@@ -1,0 +1,130 @@
+"""REST: later wake-ups, and what came of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.decorators import action
+from rest_framework.mixins import DestroyModelMixin, ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.models import Agent
+from config.faults import Invalid
+from sessions_app import schedules
+from sessions_app.models import Firing, Schedule, Session
+from tenants.access import authorise
+from tenants.api.base import OwnedRelatedField, WorkspaceViewSet
+
+
+class ScheduleSerializer(serializers.ModelSerializer):
+    agent = OwnedRelatedField(queryset=Agent.objects.offered(), required=False)
+    session = OwnedRelatedField(
+        queryset=Session.objects.filter(archived_at=None), required=False, allow_null=True
+    )
+    at = serializers.DateTimeField(source="next_at", required=False, help_text="For `once`.")
+
+    class Meta:
+        model = Schedule
+        fields = [
+            "id",
+            "name",
+            "agent",
+            "session",
+            "message",
+            "kind",
+            "at",
+            "interval_seconds",
+            "cron",
+            "timezone",
+            "heartbeat",
+            "asked_by",
+            "last_at",
+            "paused_at",
+            "created_by",
+            "created_at",
+        ]
+        read_only_fields = ["asked_by", "last_at", "paused_at", "created_by"]
+
+
+class FiringSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = Firing
+        fields = [
+            "id", "due_at", "outcome", "missed", "session_id", "run_id", "note", "created_at",
+        ]  # fmt: skip
+
+
+class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, WorkspaceViewSet):
+    """Messages that are sent later: once, at an interval, or by cron in a time zone."""
+
+    queryset = Schedule.objects.all()
+    serializer_class = ScheduleSerializer
+    filterset_fields = ["agent", "session", "kind"]
+
+    @extend_schema(responses={201: ScheduleSerializer})
+    def create(self, request: Request) -> Response:
+        """Plan a message. Without a session each firing has one of its own."""
+        asked = ScheduleSerializer(data=request.data, context=self.get_serializer_context())
+        asked.is_valid(raise_exception=True)
+        fields = _with_agent(dict(asked.validated_data))
+        made = schedules.create_schedule(
+            workspace_id=authorise(self.principal, "run"), created_by=self.principal.user, **fields
+        )
+        return Response(ScheduleSerializer(made).data, status=201)
+
+    @extend_schema(responses=ScheduleSerializer)
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change what is sent, or when."""
+        schedule = self.get_object()
+        asked = ScheduleSerializer(
+            schedule, data=request.data, partial=True, context=self.get_serializer_context()
+        )
+        asked.is_valid(raise_exception=True)
+        for name, value in asked.validated_data.items():
+            setattr(schedule, name, value)
+        schedules.plan(schedule).save()
+        return Response(ScheduleSerializer(schedule).data)
+
+    @extend_schema(request=None, responses=ScheduleSerializer)
+    @action(detail=True, methods=["post"])
+    def pause(self, request: Request, pk: str) -> Response:
+        """Stop sending until it is resumed."""
+        schedule = self.get_object()
+        schedules.pause(schedule)
+        return Response(ScheduleSerializer(schedule).data)
+
+    @extend_schema(request=None, responses=ScheduleSerializer)
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Request, pk: str) -> Response:
+        """Go on from now; what was missed is not made up for."""
+        schedule = self.get_object()
+        schedules.resume(schedule)
+        return Response(ScheduleSerializer(schedule).data)
+
+    @extend_schema(request=None, responses={201: FiringSerializer})
+    @action(detail=True, methods=["post"])
+    def run(self, request: Request, pk: str) -> Response:
+        """Send it now, beside its times."""
+        firing = schedules.run_now(self.get_object())
+        return Response(FiringSerializer(firing).data, status=201)
+
+    @extend_schema(responses=FiringSerializer(many=True))
+    @action(detail=True, methods=["get"])
+    def firings(self, request: Request, pk: str) -> Response:
+        """Every time it was due, the newest first, and what came of it."""
+        rows = Firing.objects.filter(schedule=self.get_object())
+        page: Any = self.paginate_queryset(rows)
+        return self.get_paginated_response(FiringSerializer(page, many=True).data)
+
+
+def _with_agent(fields: dict[str, Any]) -> dict[str, Any]:
+    """A session knows its agent; without one the agent must be named."""
+    session = fields.get("session")
+    if session:
+        return {**fields, "agent": session.agent}
+    if not fields.get("agent"):
+        raise Invalid("Name the agent, or a session.")
+    return fields

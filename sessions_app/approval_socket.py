@@ -1,0 +1,108 @@
+"""The WebSocket of a workspace's approvals: how many wait, and each one as it changes.
+
+The first frame and every other one is `{"type": "approvals", "pending": N, "approval": {…} or null}`.
+It closes with 4000 + the status that HTTP would answer: 4401 no identity or one that was revoked,
+4403 no right to read. Answers go over REST. `{"type": "ping"}` is answered by `pong`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from channels.layers import get_channel_layer
+from django.db import Error
+
+from config.faults import StreamUnavailable
+from sessions_app.api.approval_shapes import ApprovalSerializer
+from sessions_app.api.approvals import RELATED
+from sessions_app.approval_bell import group_name
+from sessions_app.approvals import count_pending
+from sessions_app.encoding import encode
+from sessions_app.frames import Body
+from sessions_app.models import Approval
+from sessions_app.pumped import PumpedConsumer
+from sessions_app.reader import read
+from sessions_app.rights import renewed
+from tenants.access import Principal, authorise
+
+Hear: TypeAlias = Callable[[float], Awaitable[dict[str, Any] | None]]
+#: How often lost rings and lost rights are looked for.
+LOOK_SECONDS = 10.0
+
+
+class ApprovalConsumer(PumpedConsumer):
+    """Joins the group first and reads then: what is written in between rings."""
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        await self.send(text_data=encode({"type": "pong"}))
+
+    async def send_frames(self) -> None:
+        workspace_id = authorise(self.principal, "read")
+        async with _listening(group_name(workspace_id)) as hear:
+            pending = await self._tell(None)
+            while True:
+                message = await hear(LOOK_SECONDS)
+                if message is not None:
+                    pending = await self._tell(_id_in(message))
+                elif await read(_still_pending, self.principal) != pending:
+                    pending = await self._tell(None)
+
+    async def _tell(self, changed: UUID | None) -> int:
+        try:
+            body = await read(describe_change, self.principal, changed)
+        except Error as error:
+            raise StreamUnavailable from error
+        await self.send_in_time(encode(body))
+        return int(body["pending"])
+
+
+@asynccontextmanager
+async def _listening(group: str) -> AsyncIterator[Hear]:
+    """Hear what is sent to a group while the block lasts: the next message, or None in good time."""
+    layer = get_channel_layer()
+    channel = await layer.new_channel()
+    await layer.group_add(group, channel)
+    coming = asyncio.ensure_future(layer.receive(channel))
+
+    async def hear(seconds: float) -> dict[str, Any] | None:
+        nonlocal coming
+        # A message must not be lost because nobody had the patience for it.
+        await asyncio.wait({coming}, timeout=seconds)
+        if not coming.done():
+            return None
+        message, coming = coming.result(), asyncio.ensure_future(layer.receive(channel))
+        return message
+
+    try:
+        yield hear
+    finally:
+        coming.cancel()
+        await layer.group_discard(group, channel)
+
+
+def _id_in(message: dict[str, Any]) -> UUID | None:
+    """The approval that a ring names; none when rings were lost."""
+    return UUID(message["id"]) if message.get("id") else None
+
+
+def describe_change(principal: Principal, changed: UUID | None) -> Body:
+    workspace_id = authorise(principal, "read")
+    found = None
+    if changed:
+        rows = Approval.objects.for_workspace(workspace_id).select_related(*RELATED)
+        found = rows.filter(pk=changed).first()
+    context = {"may_run": principal.may("run")}
+    return {
+        "type": "approvals",
+        "pending": count_pending(workspace_id),
+        "approval": ApprovalSerializer(found, context=context).data if found else None,
+    }
+
+
+def _still_pending(principal: Principal) -> int:
+    """The count, if this identity may still see it."""
+    return count_pending(authorise(renewed(principal), "read"))

@@ -1,0 +1,90 @@
+"""The snapshot: a summary that stands for the beginning of a session in what the model sees."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+from sessions_app.models.run import Run
+from sessions_app.models.session import Session
+from tenants.ids import uuid7
+from tenants.models import OwnedModel, OwnedQuerySet
+
+
+class ContextSnapshotQuerySet(OwnedQuerySet):
+    def active(self) -> Self:
+        """Not undone. The newest of these is what a session's context begins with."""
+        return self.filter(undone_at=None).order_by("-id")
+
+
+class ContextSnapshot(OwnedModel):
+    """Never changed but by being undone, once. The log that it stands for stays whole."""
+
+    class Trigger(models.TextChoices):
+        AUTO = "auto"
+        OVERFLOW = "overflow"
+        MANUAL = "manual"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, db_index=False, related_name="snapshots"
+    )
+    #: The run that made it.
+    run = models.ForeignKey(
+        Run,
+        null=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    previous = models.ForeignKey(
+        "self", null=True, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
+    trigger = models.CharField(max_length=8, choices=Trigger)
+    #: The events that the summary stands for, those of the snapshot before it included.
+    first_seq = models.BigIntegerField()
+    last_seq = models.BigIntegerField()
+    first_kept_seq = models.BigIntegerField()
+    #: Events up to `last_seq` that it does not stand for: messages which waited, a turn's own task.
+    carried = ArrayField(models.BigIntegerField(), default=list)
+    summary = models.TextField()
+    model = models.CharField(max_length=200)
+    tokens_before = models.PositiveIntegerField()
+    tokens_after = models.PositiveIntegerField()
+    #: What was saved to memory before, as ids of documents.
+    memory_ids = ArrayField(models.UUIDField(), default=list)
+    undone_at = models.DateTimeField(null=True, editable=False)
+    undone_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        editable=False,
+        db_index=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+
+    objects = ContextSnapshotQuerySet.as_manager()  # type: ignore[misc]
+
+    class Meta:
+        db_table = "agent_context_snapshots"
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["session", "-id"], name="snapshot_by_session"),
+            models.Index(
+                fields=["session", "-id"], condition=Q(undone_at=None), name="snapshot_active"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(first_seq__gte=1, last_seq__gte=F("first_seq")),
+                name="snapshot_stands_for_something",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"events {self.first_seq} to {self.last_seq}"

@@ -1,0 +1,118 @@
+"""What sandboxes of sessions cost: containers and terminals while they run, commands by their time.
+
+Nothing is counted while `SANDBOX_MINUTE_PRICE` is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from agents.environments import recent_environment
+from agents.models import Environment
+from sessions_app.ledger import Outcome
+from sessions_app.models import Session
+from sessions_app.turn import Turn
+from tenants.sandbox_minutes import charge_minutes, last_charged, this_minute, uncharged
+from tools_app.registry import Category
+from tools_app.sandbox.container.claims import claiming_sessions
+from tools_app.sandbox.container.lifecycle import ROLE, SESSION
+from tools_app.sandbox.container.sweep import running
+from tools_app.sandbox.leftovers import marked_sessions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """Something that runs now."""
+
+    id: str
+    session_id: UUID
+    words: str
+    #: Its id never comes to mean another, so that minutes which nobody saw are known to be its own.
+    is_lasting: bool
+
+
+def charge_running() -> int:
+    """Charge every container and terminal of this machine up to now. How many minutes they were.
+
+    For every supervisor: what another one has charged is not charged again.
+    """
+    if settings.SANDBOX_MINUTE_PRICE <= 0:
+        return 0
+    found = [*_containers(), *_terminals()]
+    sessions = {one.session_id for one in found}
+    owners = dict(Session.objects.filter(pk__in=sessions).values_list("pk", "workspace_id"))
+    before, now, charged = last_charged(one.id for one in found), this_minute(), 0
+    for one in found:
+        if workspace_id := owners.get(one.session_id):
+            first, count = uncharged(before.get(one.id), now) if one.is_lasting else (now, 1)
+            charged += charge_minutes(
+                workspace_id, one.id, first=first, count=count, note=one.words
+            )
+    return charged
+
+
+def charge_commands(turn: Turn, outcomes: Sequence[Outcome]) -> None:
+    """Charge local commands that ended, per started minute. A container is charged while it runs.
+
+    Called in the transaction that writes the results: no result without its charge, none twice.
+    """
+    if settings.SANDBOX_MINUTE_PRICE <= 0:
+        return
+    commands = [one.execution for one in outcomes if _is_command(turn, one)]
+    if not commands or _kind(turn) != Environment.Kind.LOCAL:
+        return
+    now = timezone.now()
+    for call in commands:
+        if call.started_at:
+            seconds = (now - call.started_at).total_seconds()
+            charge_minutes(
+                turn.workspace_id,
+                f"call:{call.tool_use_id}",
+                first=call.started_at,
+                count=max(1, ceil(seconds / 60)),
+                note=f"A command of session {turn.session_id}",
+            )
+
+
+def _is_command(turn: Turn, outcome: Outcome) -> bool:
+    tool = turn.policy.tools.get(outcome.execution.name)
+    return tool is not None and tool.category == Category.EXEC
+
+
+def _kind(turn: Turn) -> str:
+    if turn.environment_id is None:
+        return Environment.Kind.LOCAL
+    return recent_environment(turn.environment_id).kind
+
+
+def _containers() -> list[Counted]:
+    # A machine on which no container was ever made is not asked for an engine.
+    boxes = running() if claiming_sessions() else []
+    return [
+        Counted(
+            id=box["Id"],
+            session_id=UUID(box["Labels"][SESSION]),
+            words=f"A container ({box['Labels'][ROLE]}) of session {box['Labels'][SESSION]}",
+            is_lasting=True,
+        )
+        for box in boxes
+        if box.get("State") == "running"
+    ]
+
+
+def _terminals() -> list[Counted]:
+    return [
+        Counted(
+            id=f"terminal:{session_id}",
+            session_id=session_id,
+            words=f"A terminal of session {session_id}",
+            is_lasting=False,
+        )
+        for session_id in marked_sessions(kind="terminal")
+    ]

@@ -1,0 +1,39 @@
+"""What stands mounted in a session between its runs, for people who look into its sandbox.
+
+Memory and secrets are made for a run and go with it, so they are not among it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sessions_app.models import ResourceAttachment, Session
+from sessions_app.preparing import EACH_RUN
+from sessions_app.preparing.files import shared_path
+from tools_app.folder import SessionFolder
+from tools_app.mounts import make_mount_points
+from tools_app.sandbox.base import Mount
+
+
+def standing_mounts(session: Session) -> tuple[Mount, ...]:
+    """The prepared resources that last."""
+    folder = SessionFolder(workspace_id=session.workspace_id, session_id=session.pk)
+    ready = ResourceAttachment.objects.filter(
+        session=session, status=ResourceAttachment.Status.READY
+    ).exclude(kind__in=EACH_RUN)
+    mounts = []
+    for resource in ready:
+        source = _source(folder, resource)
+        if source is not None and source.exists():
+            writable = resource.access == ResourceAttachment.Access.READ_WRITE
+            mounts.append(Mount(source=source, target=resource.mount_path, writable=writable))
+    if mounts:
+        folder.make()
+        make_mount_points(folder, mounts)
+    return tuple(mounts)
+
+
+def _source(folder: SessionFolder, resource: ResourceAttachment) -> Path | None:
+    if resource.kind == ResourceAttachment.Kind.WORKSPACE_DIRECTORY:
+        return shared_path(folder, resource.source_ref)
+    return folder.root / "mounts" / resource.prepared_as if resource.prepared_as else None

@@ -1,0 +1,1 @@
+"""The tools that need sessions: working together, and waking up later."""
