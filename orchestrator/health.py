@@ -1,4 +1,4 @@
-"""Says whether the whole stack works, by trying it: database, workers, supervisor, stream."""
+"""Says whether the whole stack works, by trying it: database, workers, supervisor, terminals, stream."""
 
 from __future__ import annotations
 
@@ -32,10 +32,14 @@ STREAM_SECONDS = 2.0
 FRESH_SECONDS = 1.0
 
 
-class Checks(TypedDict):
+class RowChecks(TypedDict):
     database: str
     workers: str
     supervisor: str
+    terminals: str
+
+
+class Checks(RowChecks):
     stream: str
 
 
@@ -72,16 +76,11 @@ class Doctor:
         return await asyncio.shield(running)
 
     async def examine(self) -> Report:
-        (database, workers, supervisor), stream = await asyncio.gather(
-            self._examine_database(), examine_stream()
-        )
-        self._report = Report(
-            checks=Checks(database=database, workers=workers, supervisor=supervisor, stream=stream),
-            at=time.monotonic(),
-        )
+        rows, stream = await asyncio.gather(self._examine_database(), examine_stream())
+        self._report = Report(checks=Checks(**rows, stream=stream), at=time.monotonic())
         return self._report
 
-    async def _examine_database(self) -> tuple[str, str, str]:
+    async def _examine_database(self) -> RowChecks:
         loop = asyncio.get_running_loop()
         reading = loop.run_in_executor(self._threads, read_database)
         try:
@@ -89,7 +88,10 @@ class Doctor:
         except Exception as error:  # noqa: BLE001 (whatever is wrong, the answer is the same)
             log.warning("health_check_failed", check="database", error=repr(error))
             reason = "no answer in time" if isinstance(error, TimeoutError) else "out of reach"
-            return reason, "unknown", "unknown"
+            unknown = "unknown"
+            return RowChecks(
+                database=reason, workers=unknown, supervisor=unknown, terminals=unknown
+            )
 
     def forget(self) -> None:
         """Look afresh next time."""
@@ -99,12 +101,18 @@ class Doctor:
 doctor = Doctor()
 
 
-def read_database() -> tuple[str, str, str]:
+def read_database() -> RowChecks:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
             cursor.fetchone()
-        return OK, sign_of_life("worker"), sign_of_life("supervisor")
+        return RowChecks(
+            database=OK,
+            workers=sign_of_life("worker"),
+            supervisor=sign_of_life("supervisor"),
+            # An installation may do without terminals; one that has them must have them well.
+            terminals=OK if freshest("terminals") is None else sign_of_life("terminals"),
+        )
     finally:
         connection.close()
 
@@ -151,6 +159,7 @@ class ChecksSerializer(serializers.Serializer):
     database = serializers.CharField()
     workers = serializers.CharField()
     supervisor = serializers.CharField()
+    terminals = serializers.CharField()
     stream = serializers.CharField()
 
 
@@ -170,7 +179,7 @@ class HealthView(APIView):
         operation_id="health", responses={200: HealthSerializer, 503: HealthSerializer}, auth=[]
     )
     def get(self, request: Request) -> Response:
-        """Whether the database, the workers, the supervisor and the stream work."""
+        """Whether the database, the workers, the supervisor, the terminals and the stream work."""
         # Under a web server this runs on its own event loop, where the channel layer lives.
         report = async_to_sync(doctor.ask)()
         return Response(

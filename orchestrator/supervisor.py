@@ -7,16 +7,41 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import Error, connection
 
+from config.faults import Fault
+from orchestrator import recovery as workflows
+from orchestrator.taskagent import sweep as tasks
+from orchestrator.taskagent.place import TaskPlace
+from orchestrator.terminals.records import close_lost
+from orchestrator.timers import timers
+from orchestrator.triggers import fire_due as fire_triggers
+from orchestrator.triggers import forget_old_firings
 from sessions_app import recovery
+from sessions_app.purse import charge_lost_calls
+from sessions_app.sandbox_minutes import charge_running
+from sessions_app.schedules import fire_due
+from sessions_app.spawns import deliver_left_over
+from tenants.deliveries import forget_old_deliveries
 from tenants.idempotency import forget_old_answers
+from tenants.inbox import forget_old_items
+from tenants.low_credits import tell_low_credits
+from tenants.mail import forget_old_mails
 from tenants.pulse import beat, forget_old
+from tenants.sandbox_minutes import forget_old_minutes
+from tenants.sender import Sender
+from tools_app.mcp.discovery import refresh_due
+from tools_app.sandbox.container.claims import claiming_sessions
+from tools_app.sandbox.container.sweep import leave, sweep
 
 log = structlog.get_logger(__name__)
+
+SWEEP_SECONDS = 10.0
+LEAVE_SECONDS = 4.0
 
 
 @dataclass(kw_only=True)
@@ -31,11 +56,95 @@ class Duty:
 def duties() -> list[Duty]:
     return [
         Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_lanes),
+        Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_workflows),
+        Duty(every=10.0, work=workflows.settle_lost),
+        Duty(every=10.0, work=workflows.fail_orphans),
+        Duty(every=600.0, work=workflows.forget_old),
+        Duty(every=5.0, work=close_lost),
+        Duty(every=600.0, work=tasks.forget_erased),
         Duty(every=2.0, work=lambda: beat("supervisor")),
         Duty(every=1.0, work=recovery.ping_workers),
+        Duty(every=1.0, work=deliver_left_over),
+        Duty(every=1.0, work=fire_due),
+        Duty(every=1.0, work=fire_triggers),
+        Duty(every=600.0, work=forget_old_firings),
+        Duty(every=5.0, work=charge_lost_calls),
+        Duty(every=10.0, work=tell_low_credits),
+        Duty(every=20.0, work=refresh_due),
         Duty(every=600.0, work=forget_old_answers),
         Duty(every=600.0, work=forget_old),
+        Duty(every=SWEEP_SECONDS, work=Sweeper().work),
+        # Twice a minute, so that none is missed; each is charged once.
+        Duty(every=30.0, work=Biller().work),
+        Duty(every=3600.0, work=forget_old_minutes),
+        Duty(every=60.0, work=forget_old_deliveries),
+        Duty(every=600.0, work=forget_old_items),
+        Duty(every=3600.0, work=forget_old_mails),
     ]
+
+
+class Sweeper:
+    """Looks after containers on a thread of its own: an engine that hangs must not hold up lanes."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    def work(self) -> None:
+        if self._thread and self._thread.is_alive():
+            return
+        sessions, unneeded = claiming_sessions(), tasks.unneeded()
+        if sessions or unneeded:
+            living = recovery.living_sessions(sessions) | tasks.needed(sessions)
+            self._thread = threading.Thread(
+                target=_tidy, args=(sessions, living, unneeded), daemon=True, name="containers"
+            )
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until the look that was begun is over."""
+        if self._thread:
+            self._thread.join()
+
+
+class Biller:
+    """Charges running sandboxes on a thread of its own, as the engine is asked for them."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    def work(self) -> None:
+        is_busy = self._thread is not None and self._thread.is_alive()
+        if settings.SANDBOX_MINUTE_PRICE <= 0 or is_busy:
+            return
+        self._thread = threading.Thread(target=_charge, daemon=True, name="minutes")
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until what was begun is charged."""
+        if self._thread:
+            self._thread.join()
+
+
+def _charge() -> None:
+    try:
+        charge_running()
+    except (Fault, Error):
+        log.warning("sandboxes_not_charged", exc_info=True)
+    finally:
+        connection.close()
+
+
+def _tidy(sessions: list[UUID], living: set[UUID], unneeded: list[TaskPlace]) -> None:
+    if sessions:
+        sweep(sessions, living)
+    tasks.close_all(unneeded)
+
+
+def _briefly(work: Callable[[], object]) -> None:
+    """Whoever stops Switchyard waits no longer than this for the engine."""
+    thread = threading.Thread(target=work, daemon=True, name="leaving")
+    thread.start()
+    thread.join(LEAVE_SECONDS)
 
 
 def _look_at_lanes() -> None:
@@ -44,8 +153,24 @@ def _look_at_lanes() -> None:
         log.warning("lanes_recovered", reaped=len(seen.reaped), overdue=len(seen.overdue))
 
 
+def _look_at_workflows() -> None:
+    seen = workflows.look()
+    if seen.reaped or seen.overdue:
+        log.warning("workflows_recovered", reaped=len(seen.reaped), overdue=len(seen.overdue))
+
+
 def supervise(stop: threading.Event) -> None:
-    """Do every duty when it is due, until told to stop. One that fails is tried again."""
+    """Do every duty when it is due, and fire timers beside them, until told to stop.
+
+    Webhooks go out on threads of their own: an endpoint that hangs delays no duty.
+    """
+    Sender(stop).start()
+    with timers(stop):
+        _do_duties(stop)
+
+
+def _do_duties(stop: threading.Event) -> None:
+    """One that fails is tried again."""
     todo = duties()
     while not stop.is_set():
         for duty in todo:
@@ -58,6 +183,7 @@ def supervise(stop: threading.Event) -> None:
                 log.warning("duty_failed", exc_info=True)
                 connection.close()
         stop.wait(min(settings.SUPERVISOR_SECONDS, 1.0))
+    _briefly(leave)
 
 
 def stop_on_signals() -> threading.Event:

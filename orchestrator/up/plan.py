@@ -66,6 +66,7 @@ def programs(plan: Plan, *, mark: str) -> list[Program]:
         "web": web,
         "workers": [*manage, "workers"],
         "supervisor": [*manage, "supervisor"],
+        "terminals": [*manage, "terminals"],
     }
     return [
         Program(name, command, mark=mark, log=plan.logs / f"{name}.log")

@@ -51,6 +51,7 @@ class Stack:
                 "web": answers_of(self._ask_health),
                 "workers": pulse_of("worker", rung_by="supervisor"),
                 "supervisor": pulse_of("supervisor"),
+                "terminals": pulse_of("terminals"),
             }
         )
         self._logs_seen = 0.0

@@ -1,0 +1,136 @@
+"""REST: runs of an agent's published canvas."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db.models import Prefetch
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.mixins import ListModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from agents.models import Agent
+from config.faults import NotFound
+from orchestrator.api.serializers import JSON, ErrorSerializer
+from orchestrator.canvas.nodes import states_of
+from orchestrator.canvas.walk import CANVAS
+from orchestrator.engine.starting import start_workflow
+from orchestrator.models import Step, Workflow
+from sessions_app.api.body import StrictJSONParser, body_of
+from tenants.access import authorise
+from tenants.api.base import WorkspaceViewSet
+from tenants.permissions import verb_of
+from tools_app.clip import storable_json
+
+NODE_STATES = ["running", "waiting", "waiting_approval", "complete", "errored", "skipped"]
+
+
+@extend_schema_field(JSON)
+class AnyField(serializers.JSONField):
+    """Any JSON value that PostgreSQL can store."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        value = super().to_internal_value(data)
+        try:
+            orjson.dumps(value)
+            is_fit = storable_json(value) == value
+        except TypeError:
+            is_fit = False
+        if not is_fit:
+            raise serializers.ValidationError("This cannot be stored.")
+        return value
+
+
+class CanvasRunInput(serializers.Serializer):
+    input = AnyField(required=False, default=None, allow_null=True, help_text="Any JSON value.")
+    id = serializers.CharField(
+        max_length=200,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Your own name for the run. The same id and input start it once.",
+    )
+
+
+class CanvasStartedSerializer(serializers.Serializer):
+    workflow_id = serializers.UUIDField()
+    revision = serializers.IntegerField()
+
+
+class NodeStateSerializer(serializers.Serializer):
+    node = serializers.CharField()
+    status = serializers.ChoiceField(choices=NODE_STATES)
+    error = ErrorSerializer(allow_null=True)
+    started_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class CanvasRunSerializer(serializers.ModelSerializer):
+    workflow_id = serializers.UUIDField(source="pk")
+    revision = serializers.IntegerField(source="params.revision")
+    input = serializers.JSONField(source="params.input", allow_null=True)
+    error = ErrorSerializer(allow_null=True)
+    nodes = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Workflow
+        fields = [
+            "workflow_id", "status", "revision", "input", "error", "nodes",
+            "created_by", "created_at", "finished_at",
+        ]  # fmt: skip
+
+    @extend_schema_field(NodeStateSerializer(many=True))
+    def get_nodes(self, run: Workflow) -> Any:
+        return NodeStateSerializer(states_of(run.steps.all()), many=True).data
+
+
+class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
+    queryset = Workflow.objects.filter(name=CANVAS)
+    serializer_class = CanvasRunSerializer
+    parser_classes = [StrictJSONParser]
+
+    def get_queryset(self) -> Any:
+        # What a step returned may weigh a lot, and is not shown here.
+        steps = Step.objects.order_by("position").defer("result")
+        rows = super().get_queryset().filter(agent=self._agent()).defer("result")
+        return rows.prefetch_related(Prefetch("steps", steps)).order_by("-created_at")
+
+    def _agent(self) -> Agent:
+        workspace_id = authorise(self.principal, verb_of(self.request, self))
+        agents = Agent.objects.for_workspace(workspace_id)
+        found = agents.filter(pk=self.kwargs["agent_id"]).first()
+        if found is None:
+            raise NotFound
+        return found
+
+    @extend_schema(operation_id="agents_canvas_runs_list")
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Runs of the canvas, the newest first, and where each node of them stands."""
+        self._agent()
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="agents_canvas_run",
+        request=CanvasRunInput,
+        responses={202: CanvasStartedSerializer},
+    )
+    def run(self, request: Request, agent_id: UUID) -> Response:
+        """Start what is published of the canvas. Follow it as a workflow; frames name the node."""
+        agent = self._agent()
+        asked = body_of(request, CanvasRunInput)
+        made, _ = start_workflow(
+            agent.workspace_id,
+            CANVAS,
+            {"agent": str(agent.pk), "input": asked["input"]},
+            key=asked["id"],
+            created_by_id=self.principal.user.pk if self.principal.user else None,
+            agent_id=agent.pk,
+        )
+        return Response(
+            {"workflow_id": made.pk, "revision": made.params["revision"]},
+            status=202,
+        )

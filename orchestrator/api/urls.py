@@ -1,0 +1,37 @@
+"""Paths of the REST doors of workflows and terminals, under /api/v1/."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from orchestrator.api.artifacts import ArtifactsView, ArtifactView
+from orchestrator.api.canvas_runs import CanvasRunViewSet
+from orchestrator.api.terminals import TerminalViewSet
+from orchestrator.api.triggers import TriggerViewSet
+from orchestrator.api.workflows import WorkflowViewSet
+from orchestrator.streams import WorkflowStream
+
+router = SimpleRouter()
+router.register("workflows", WorkflowViewSet, basename="workflow")
+router.register("terminals", TerminalViewSet, basename="terminal")
+router.register("triggers", TriggerViewSet, basename="trigger")
+
+urlpatterns = [
+    path(
+        "agents/<uuid:agent_id>/canvas/run/",
+        CanvasRunViewSet.as_view({"post": "run"}),
+        name="agent-canvas-run",
+    ),
+    path(
+        "agents/<uuid:agent_id>/canvas/runs/",
+        CanvasRunViewSet.as_view({"get": "list"}),
+        name="agent-canvas-runs",
+    ),
+    path("workflows/<str:pk>/stream/", WorkflowStream.as_view(), name="workflow-stream"),
+    path("workflows/<str:pk>/artifacts/", ArtifactsView.as_view(), name="workflow-artifacts"),
+    path(
+        "workflows/<str:pk>/artifacts/<path:path>", ArtifactView.as_view(), name="workflow-artifact"
+    ),
+    path("", include(router.urls)),
+]

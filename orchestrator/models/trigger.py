@@ -1,0 +1,101 @@
+"""The trigger: what starts a workflow by itself, and each time that it did."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+from encrypted_fields.fields import EncryptedTextField
+
+from agents.models import Agent
+from tenants.ids import uuid7
+from tenants.models import OwnedModel
+
+
+class WorkflowTrigger(OwnedModel):
+    """A time or an incoming webhook that starts a workflow, or the canvas of an agent."""
+
+    class Kind(models.TextChoices):
+        SCHEDULE = "schedule"
+        WEBHOOK = "webhook"
+
+    class Verify(models.TextChoices):
+        #: The sender signs each message, as Standard Webhooks say.
+        SIGNATURE = "signature"
+        #: The sender shows the secret itself. For senders that cannot sign.
+        TOKEN = "token"  # noqa: S105 - the name of a manner, not a secret
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.CharField(max_length=80)
+    kind = models.CharField(max_length=8, choices=Kind)
+    workflow = models.CharField(max_length=100)
+    #: Whose canvas it is, or on whose behalf the workflow runs.
+    agent = models.ForeignKey(
+        Agent, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
+    )
+    #: A template: `{{input.…}}` is what came in.
+    params = models.JSONField(default=dict, blank=True)
+    interval_seconds = models.PositiveIntegerField(null=True, blank=True)
+    cron = models.CharField(max_length=120, blank=True, default="")
+    timezone = models.CharField(max_length=64, default="UTC")
+    next_at = models.DateTimeField(null=True, editable=False)
+    last_at = models.DateTimeField(null=True, editable=False)
+    paused_at = models.DateTimeField(null=True, editable=False)
+    #: The last part of the hook's address. It finds the trigger; it proves nothing.
+    token = models.CharField(max_length=43, null=True, unique=True, editable=False)
+    verify = models.CharField(max_length=9, choices=Verify, default=Verify.SIGNATURE)
+    secret = EncryptedTextField(null=True, editable=False)
+
+    class Meta:
+        db_table = "workflow_triggers"
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["next_at"], condition=Q(paused_at=None), name="trigger_due"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=~Q(kind="webhook") | Q(token__isnull=False, secret__isnull=False),
+                name="trigger_by_webhook_has_a_secret",
+            ),
+            models.CheckConstraint(
+                condition=~Q(kind="schedule") | ~Q(cron="") | Q(interval_seconds__isnull=False),
+                name="trigger_by_schedule_says_when",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> str:
+        """Where messages are sent to, under this installation's address."""
+        return f"/hooks/{self.token}/" if self.token else ""
+
+
+class TriggerFiring(OwnedModel):
+    """One time that a trigger was due or called, and what came of it."""
+
+    class Outcome(models.TextChoices):
+        STARTED = "started"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    # The unique (trigger, key) does not serve: a failed call has no key, so that it may come again.
+    trigger = models.ForeignKey(WorkflowTrigger, on_delete=models.CASCADE, related_name="firings")
+    #: The time that it was due, or the message's own id: the same starts one workflow.
+    key = models.CharField(max_length=80, null=True)
+    outcome = models.CharField(max_length=7, choices=Outcome)
+    #: How many earlier times were missed, because nothing ran then. They are not made up for.
+    missed = models.PositiveIntegerField(default=0)
+    workflow_id = models.UUIDField(null=True)
+    note = models.CharField(max_length=300, blank=True, default="")
+
+    class Meta:
+        db_table = "trigger_firings"
+        ordering = ["-created_at"]
+        indexes = [models.Index(fields=["created_at"], name="trigger_firing_by_age")]
+        constraints = [
+            models.UniqueConstraint(fields=["trigger", "key"], name="trigger_fires_once_per_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} at {self.created_at}"

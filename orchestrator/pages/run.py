@@ -1,0 +1,120 @@
+"""One workflow as it runs: its steps down a line, what it waits for, what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Prefetch
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from orchestrator.engine.attempts import Attempt, attempts_of
+from orchestrator.engine.definition import description_of, registry
+from orchestrator.engine.starting import find_workflow
+from orchestrator.models import Step, Workflow, WorkflowEvent
+from orchestrator.pages.words import KINDS, STATUSES, STEP_STATUSES, shown, span
+from orchestrator.taskagent.artifacts import COLLECT, artifacts_of
+from tenants.authentication import principal_of
+
+#: What a page shows of a long workflow: its newest steps and lines.
+MOST_STEPS, MOST_LINES = 200, 50
+#: Of what a command says, which comes in many pieces.
+MOST_PIECES, HEARD = 300, 16_000
+Status = Workflow.Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One step, as the timeline shows it."""
+
+    step: Step
+    lamp: str
+    status: str
+    kind: str
+    took: str
+    output: str
+    attempts: list[Attempt]
+    is_gate: bool
+    child_id: str
+    session_id: str
+
+
+def line_of(step: Step, workflow: Workflow) -> Line:
+    lamp, word = STEP_STATUSES[step.status]
+    detail = step.detail or {}
+    tries = attempts_of(step)
+    is_gate = step.kind == Step.Kind.WAIT_FOR_APPROVAL and step.status == Step.Status.WAITING
+    if workflow.is_over and step.status not in {"complete", "errored"}:
+        lamp, word = "is-unknown", "Left open"
+    return Line(
+        step=step,
+        lamp=lamp,
+        status=word,
+        kind=KINDS[step.kind],
+        took=span(step.finished_at - step.started_at) if step.finished_at else "",
+        output="" if step.result in {None, "null"} else shown(step.output),
+        attempts=tries if len(tries) > 1 or (tries and tries[0].error) else [],
+        is_gate=is_gate and not workflow.is_over,
+        child_id=str(step.child_id or ""),
+        session_id=str(detail.get("session_id", "")),
+    )
+
+
+@never_cache
+@require_safe
+def workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
+    principal = principal_of(request)
+    found = find_workflow(principal, workflow_id)
+    template = "run_body" if request.GET.get("part") == "body" else "run"
+    context = {**told(found), "may_run": principal.may("run")}
+    return render(request, f"pages/workflows/{template}.html", context)
+
+
+def told(workflow: Workflow) -> dict[str, Any]:
+    """Everything that the page says of one workflow, in a constant number of queries."""
+    newest = Step.objects.filter(workflow=workflow).order_by("-position")[:MOST_STEPS]
+    steps = list(reversed(newest.prefetch_related(Prefetch("failures"))))
+    said, heard = words_of(workflow)
+    lamp, word = STATUSES[workflow.status]
+    made = registry.get((workflow.name, workflow.version))
+    progress = workflow.progress or {}
+    ended = workflow.finished_at or timezone.now()
+    failed = next((one for one in reversed(steps) if one.status == Step.Status.ERRORED), None)
+    return {
+        "workflow": workflow,
+        "lamp": lamp,
+        "status": "Given up" if workflow.is_dead else word,
+        "description": description_of(made) if made else "",
+        "lines": [line_of(step, workflow) for step in steps],
+        "is_cut": bool(steps and steps[0].position > 0),
+        "said": said,
+        "heard": heard,
+        "artifacts": artifacts_of(workflow) if any(s.name == COLLECT for s in steps) else [],
+        "progress": progress,
+        "percent": 100.0 if workflow.status == Status.COMPLETE else progress.get("percent"),
+        "output": "" if workflow.result in {None, "null"} else shown(workflow.output),
+        "params": shown(workflow.params) if workflow.params else "",
+        "took": span(ended - workflow.started_at) if workflow.started_at else "",
+        "failed_step": failed if workflow.status == Status.ERRORED else None,
+        "has_sandbox": any((one.detail or {}).get("session_id") for one in steps),
+        "may_pause": not workflow.is_over and workflow.status != Status.PAUSED,
+    }
+
+
+def words_of(workflow: Workflow) -> tuple[list[WorkflowEvent], str]:
+    """The newest messages, and the end of what a command says, put together again."""
+    rows = WorkflowEvent.objects.filter(workflow=workflow, type__in=["log", "output"])
+    said: list[WorkflowEvent] = []
+    pieces: list[str] = []
+    for one in rows.order_by("-seq")[:MOST_PIECES]:
+        message = one.payload.get("message")
+        if isinstance(message, dict) and "stream" in message:
+            pieces.append(str(message.get("text", "")))
+        elif len(said) < MOST_LINES:
+            said.append(one)
+    return said[::-1], "".join(reversed(pieces))[-HEARD:]

@@ -1,0 +1,111 @@
+"""The pages of terminals: one on its own page, and the list for those who look after them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from csp.constants import SELF, UNSAFE_INLINE
+from csp.decorators import csp_replace
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from config.faults import Forbidden, Invalid, NotFound
+from orchestrator.engine.starting import find_workflow
+from orchestrator.models import Terminal
+from orchestrator.terminals import desk
+from orchestrator.terminals.place import session_of
+from sessions_app.doors import find_session
+from tenants.access import Principal, authorise
+from tenants.authentication import principal_of
+
+#: What the list shows of the past.
+MOST_CLOSED = 20
+#: How a terminal stands, as a lamp and a word.
+STATUSES = {
+    Terminal.Status.OPENING: ("is-waiting", "Opening"),
+    Terminal.Status.OPEN: ("is-running", "Open"),
+    Terminal.Status.CLOSING: ("is-waiting", "Closing"),
+    Terminal.Status.CLOSED: ("is-unknown", "Closed"),
+}
+
+
+@never_cache
+@require_safe
+# The screen writes its own style sheet; scripts stay as confined as anywhere.
+@csp_replace({"style-src": [SELF, UNSAFE_INLINE]})  # type: ignore[arg-type]
+def terminal(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
+    principal = principal_of(request)
+    workspace_id = authorise(principal, "read")
+    rows = Terminal.objects.for_workspace(workspace_id).select_related("session__agent__current")
+    found = rows.filter(pk=terminal_id).first()
+    if found is None:
+        raise NotFound
+    token = request.GET.get("token", "")
+    if not token and not principal.may("run"):
+        raise Forbidden("This terminal was not shared with you.")
+    context = {
+        "terminal": found,
+        "token": token,
+        "may_write": not token,
+        "may_close": not token and may_close(principal, found),
+        "state": STATUSES[Terminal.Status(found.status)],
+    }
+    return render(request, "pages/terminals/terminal.html", context)
+
+
+def may_close(principal: Principal, found: Terminal) -> bool:
+    return principal.may("admin") or (
+        principal.user is not None and found.created_by_id == principal.user.pk
+    )
+
+
+@require_POST
+def terminal_open(request: HttpRequest) -> HttpResponse:
+    """Open one for a session or a workflow, and go there."""
+    principal = principal_of(request)
+    authorise(principal, "run")
+    workflow, session = None, None
+    try:
+        if asked := request.POST.get("workflow"):
+            workflow = find_workflow(principal, UUID(asked), "run")
+            session = session_of(workflow)
+        else:
+            session = find_session(principal, UUID(request.POST.get("session", "")), "run")
+    except ValueError as error:
+        raise Invalid("Name a session or a workflow.") from error
+    made = desk.open_terminal(principal, session, workflow=workflow)
+    return redirect("terminal", made.pk)
+
+
+@require_POST
+def terminal_close(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
+    principal = principal_of(request)
+    desk.close_terminal(desk.find_terminal(principal, terminal_id), principal)
+    messages.success(request, "The terminal is closed.")
+    return redirect("terminals")
+
+
+@never_cache
+@require_safe
+def terminals(request: HttpRequest) -> HttpResponse:
+    """What is open now, and what was lately."""
+    principal = principal_of(request)
+    authorise(principal, "read")
+    rows = desk.visible_to(principal).select_related("session__agent__current", "created_by")
+    living = list(rows.living())
+    closed = list(rows.filter(status=Terminal.Status.CLOSED)[:MOST_CLOSED])
+    context = {
+        "living": [line(one) for one in living],
+        "closed": [line(one) for one in closed],
+        "may_admin": principal.may("admin"),
+    }
+    return render(request, "pages/terminals/terminals.html", context)
+
+
+def line(found: Terminal) -> dict[str, Any]:
+    lamp, word = STATUSES[Terminal.Status(found.status)]
+    return {"terminal": found, "lamp": lamp, "word": word}

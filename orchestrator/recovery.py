@@ -1,0 +1,129 @@
+"""What the supervisor does for workflows: take back lost ones, end overdue attempts, repeat wake-ups.
+
+Everything is decided by rows and the database's clock, never by a flag that a dead process set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from orchestrator.engine.definition import known_versions, registry
+from orchestrator.engine.links import settle_child, settle_run
+from orchestrator.engine.ringing import ring_all
+from orchestrator.engine.statements import row, rows
+from orchestrator.engine.store import dump
+from orchestrator.models import Workflow
+from sessions_app.wake import CHANNEL
+
+AT_ONCE = 500
+#: A wake-up that has had no effect for this long is taken to be lost.
+LOST_WAKE_SECONDS = 2.0
+#: How long a workflow waits for a worker that knows its version, while workers are replaced.
+GRACE_SECONDS = 30.0
+#: Some of what waits too long; a full queue needs no more wake-ups than there are workers' threads.
+WAKE = """
+SELECT pg_notify(%s, 'workflow:' || q.id) FROM (
+  SELECT id FROM workflows WHERE status = 'queued'
+     AND queued_at < clock_timestamp() - make_interval(secs => %s) LIMIT 20) q
+"""
+#: What waits for a run or a child that is over: its wake-up was lost.
+UNSETTLED = """
+SELECT s.run_id, s.child_id FROM workflows w
+  JOIN workflow_steps s ON s.workflow_id = w.id AND s.position = w.open_position
+  LEFT JOIN agent_run_queue q ON q.id = s.run_id
+  LEFT JOIN workflows c ON c.id = s.child_id
+ WHERE w.status IN ('waiting', 'paused') AND s.status = 'waiting'
+   AND (q.status IN ('completed', 'failed', 'cancelled', 'dead')
+        OR c.status IN ('complete', 'errored', 'terminated')) LIMIT %s
+"""
+ORPHANS = """
+SELECT id, name, version FROM workflows WHERE status = 'queued' AND name || '@' || version <> ALL (%s)
+   AND queued_at < clock_timestamp() - make_interval(secs => %s) LIMIT %s
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What one look found and mended."""
+
+    fired: list[UUID]
+    reaped: list[UUID]
+    overdue: list[UUID]
+    woken: int
+
+
+def look() -> Seen:
+    """One look at all workflows."""
+    fired = fire_due()
+    reaped = _ids("SELECT workflow_reap(%s)", [settings.WORKFLOW_MAX_RECOVERIES])
+    overdue = _ids("SELECT workflow_end_overdue()", [])
+    ring_all([*reaped, *overdue])
+    woken = rows(WAKE, [CHANNEL, LOST_WAKE_SECONDS])
+    return Seen(fired=fired, reaped=reaped, overdue=overdue, woken=len(woken))
+
+
+def fire_due() -> list[UUID]:
+    """End the sleeps and waits whose time is up, and queue what is to be tried again."""
+    fired: list[UUID] = []
+    while found := _ids("SELECT workflow_fire_due(%s)", [AT_ONCE]):
+        ring_all(found)
+        fired += found
+        if len(found) < AT_ONCE:
+            break
+    return fired
+
+
+def seconds_to_next() -> float | None:
+    """When the next timer is due, by the database's clock."""
+    (seconds,) = row(
+        "SELECT extract(epoch FROM min(wake_at) - clock_timestamp())::float FROM workflows "
+        "WHERE status IN ('waiting', 'waiting_approval')",
+        [],
+    )
+    return seconds
+
+
+def settle_lost() -> list[UUID]:
+    """Go on with what waits for something that is over already."""
+    found = [
+        settle_run(run_id) if run_id else settle_child(child_id)
+        for run_id, child_id in rows(UNSETTLED, [AT_ONCE])
+    ]
+    settled = [workflow_id for workflow_id in found if workflow_id]
+    ring_all(settled)
+    return settled
+
+
+def fail_orphans(grace: float = GRACE_SECONDS) -> list[UUID]:
+    """End workflows whose version no code knows any more, and say so."""
+    failed = []
+    for id, name, version in rows(ORPHANS, [known_versions(), grace, AT_ONCE]):
+        known = sorted(number for known, number in registry if known == name)
+        has = f"the code has version {', '.join(map(str, known))}" if known else "the code is gone"
+        said = f"It began with version {version} of {name}, and {has} now. Start it anew."
+        error = dump({"code": "version_gone", "message": said})
+        params = [id, "errored", error, "no code knows it", "queued"]
+        if row("SELECT workflow_stop(%s, %s, %s::jsonb, %s, %s)", params)[0]:
+            failed.append(id)
+    ring_all(failed)
+    return failed
+
+
+def forget_old() -> int:
+    """Delete what ended long ago, with its steps and its log."""
+    if not settings.WORKFLOW_RETENTION_DAYS:
+        return 0
+    before = timezone.now() - timedelta(days=settings.WORKFLOW_RETENTION_DAYS)
+    old = Workflow.objects.over().filter(finished_at__lt=before).order_by("finished_at")
+    ids = list(old.values_list("pk", flat=True)[:AT_ONCE])
+    deleted, _ = Workflow.objects.filter(pk__in=ids).delete()
+    return len(ids) if deleted else 0
+
+
+def _ids(query: str, params: list[object]) -> list[UUID]:
+    return [id for (id,) in rows(query, params)]

@@ -1,0 +1,13 @@
+"""The socket routes of workflows and terminals."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from orchestrator.streams import WorkflowConsumer
+from orchestrator.terminals.consumer import TerminalConsumer
+
+websocket_urlpatterns = [
+    path("ws/workflows/<uuid:workflow_id>/", WorkflowConsumer.as_asgi(), name="workflow_socket"),
+    path("ws/terminals/<uuid:terminal_id>/", TerminalConsumer.as_asgi(), name="terminal_socket"),
+]

@@ -1,0 +1,617 @@
+-- The hot steps of a workflow, one function each. The first statement of each takes the workflow's row,
+-- so that later ones see a fresh snapshot; a write of a holder is refused when its epoch is stale.
+--
+--   SY404 no such workflow   SY410 it is over   SY412 stale epoch: somebody else holds it
+--
+-- A holder may repeat a write whose answer it did not hear: the second time nothing changes.
+
+-- ── The log ──────────────────────────────────────────────────────────────────────────────────────
+
+-- The only INSERT into the log. The caller holds the workflow's row and stores the answer as last_seq.
+CREATE FUNCTION workflow_log(w workflows, type text, payload jsonb) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO workflow_events (workflow_id, seq, type, payload, created_at)
+  VALUES (w.id, w.last_seq + 1, workflow_log.type, workflow_log.payload, clock_timestamp());
+  RETURN w.last_seq + 1;
+END $$;
+
+-- Several at once: `notes` is [{type, payload}]. The newest progress is kept with the workflow too.
+CREATE FUNCTION workflow_note(w workflows, notes jsonb) RETURNS workflows LANGUAGE plpgsql AS $$
+DECLARE n jsonb;
+BEGIN
+  FOR n IN SELECT * FROM jsonb_array_elements(notes) LOOP
+    w.last_seq := workflow_log(w, n ->> 'type', n -> 'payload');
+    IF n ->> 'type' = 'progress' THEN w.progress := n -> 'payload'; END IF;
+  END LOOP;
+  RETURN w;
+END $$;
+
+CREATE FUNCTION workflow_step_note(w workflows, s workflow_steps, more jsonb) RETURNS bigint
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN workflow_log(w, 'step', jsonb_build_object('step', s.name, 'nth', s.nth, 'kind', s.kind,
+    'position', s.position, 'status', s.status, 'attempt', s.attempts) || more);
+END $$;
+
+-- Lock the workflow. With an epoch, only its holder passes.
+CREATE FUNCTION workflow_lock(wid uuid, held bigint) RETURNS workflows LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  SELECT * INTO w FROM workflows WHERE id = wid FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RAISE EXCEPTION 'no such workflow' USING errcode = 'SY404'; END IF;
+  IF held IS NOT NULL AND w.epoch <> held THEN
+    RAISE EXCEPTION 'the workflow has another holder' USING errcode = 'SY412';
+  END IF;
+  RETURN w;
+END $$;
+
+-- Store the workflow, in `w` as it should be, with another status; nobody holds it afterwards.
+-- What the new status starts is rung with the commit.
+CREATE FUNCTION workflow_become(w workflows, becomes text, reason text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE is_over boolean := becomes IN ('complete', 'errored', 'terminated');
+BEGIN
+  w.last_seq := workflow_log(w, 'status', jsonb_strip_nulls(jsonb_build_object('from', w.status,
+    'status', becomes, 'reason', reason, 'wake_at', w.wake_at, 'error', w.error)));
+  UPDATE workflows SET last_seq = w.last_seq, status = becomes, epoch = w.epoch, lease_owner = NULL,
+    lease_expires = NULL, deadline = NULL, wake_at = w.wake_at, open_position = w.open_position,
+    queued_at = CASE WHEN becomes = 'queued' THEN clock_timestamp() ELSE queued_at END,
+    recoveries = w.recoveries, is_dead = w.is_dead, pause_requested = false,
+    paused_at = CASE WHEN becomes = 'paused' THEN clock_timestamp() END,
+    undoing = CASE WHEN is_over THEN NULL ELSE w.undoing END, progress = w.progress,
+    result = w.result, error = w.error,
+    finished_at = CASE WHEN is_over THEN clock_timestamp() END
+   WHERE id = w.id;
+  IF becomes = 'queued' THEN
+    PERFORM pg_notify('switchyard_wake', 'workflow:' || w.id);
+  ELSIF becomes IN ('waiting', 'waiting_approval') AND w.wake_at IS NOT NULL THEN
+    PERFORM pg_notify('switchyard_timer', '');
+  ELSIF is_over AND w.parent_id IS NOT NULL THEN
+    PERFORM pg_notify('switchyard_wake', 'workflow-child:' || w.id);
+  END IF;
+  RETURN w.last_seq;
+END $$;
+
+-- ── Starting and claiming ────────────────────────────────────────────────────────────────────────
+
+-- The workflow of this key, made when there is none. `is_same` says that name and params agree.
+CREATE FUNCTION workflow_start(wid uuid, yard uuid, author uuid, its_key text, its_name text,
+  its_version int, its_params jsonb, prio smallint, limit_key text, key_limit int, its_parent uuid,
+  its_agent uuid, OUT id uuid, OUT is_new boolean, OUT is_same boolean)
+LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  INSERT INTO workflows AS n (id, workspace_id, created_by_id, key, name, version, params, priority,
+    concurrency_key, concurrency_limit, parent_id, agent_id, created_at, queued_at, last_seq)
+  VALUES (wid, yard, author, its_key, its_name, its_version, its_params, prio, limit_key, key_limit,
+    its_parent, its_agent, clock_timestamp(), clock_timestamp(), 1)
+  ON CONFLICT (workspace_id, key) DO NOTHING RETURNING n.* INTO w;
+  is_new := FOUND;
+  is_same := true;
+  IF is_new THEN
+    INSERT INTO workflow_events (workflow_id, seq, type, payload, created_at)
+    VALUES (w.id, 1, 'status', '{"status": "queued", "reason": "started"}', clock_timestamp());
+    PERFORM pg_notify('switchyard_wake', 'workflow:' || w.id);
+  ELSE
+    SELECT * INTO w FROM workflows k WHERE k.workspace_id = yard AND k.key = its_key;
+    is_same := w.name = its_name AND w.params = its_params;
+  END IF;
+  id := w.id;
+END $$;
+
+-- The next workflow that is due, of the workspace that has least running and was served longest ago.
+-- Claims of one workspace follow one another, so that its limits are exact.
+CREATE FUNCTION workflow_claim(owner uuid, lease double precision, known text[], most int)
+RETURNS SETOF workflows LANGUAGE plpgsql AS $$
+DECLARE yard record; w workflows; full_keys text[]; is_first boolean := true;
+BEGIN
+  FOR yard IN
+    WITH RECURSIVE q AS (
+      (SELECT f.workspace_id FROM workflows f WHERE f.status = 'queued' ORDER BY f.workspace_id LIMIT 1)
+      UNION ALL
+      SELECT (SELECT n.workspace_id FROM workflows n WHERE n.status = 'queued'
+               AND n.workspace_id > q.workspace_id ORDER BY n.workspace_id LIMIT 1)
+        FROM q WHERE q.workspace_id IS NOT NULL)
+    SELECT q.workspace_id AS id, (SELECT count(*) FROM workflows r
+             WHERE r.status = 'running' AND r.workspace_id = q.workspace_id) AS held
+      FROM q WHERE q.workspace_id IS NOT NULL
+     ORDER BY held, (SELECT max(c.claimed_at) FROM workflows c WHERE c.workspace_id = q.workspace_id)
+              NULLS FIRST
+  LOOP
+    EXIT WHEN yard.held >= most;
+    -- Only the first is waited for: whoever waited while it holds one could wait in a circle.
+    IF is_first THEN
+      PERFORM pg_advisory_xact_lock(87, hashtext(yard.id::text));
+      is_first := false;
+    ELSE
+      CONTINUE WHEN NOT pg_try_advisory_xact_lock(87, hashtext(yard.id::text));
+    END IF;
+    CONTINUE WHEN (SELECT count(*) FROM workflows r
+                    WHERE r.status = 'running' AND r.workspace_id = yard.id) >= most;
+    SELECT array_agg(f.k) INTO full_keys FROM (
+      SELECT r.concurrency_key AS k FROM workflows r WHERE r.status = 'running'
+         AND r.workspace_id = yard.id AND r.concurrency_key <> ''
+       GROUP BY 1 HAVING count(*) >= min(r.concurrency_limit)) f;
+    SELECT * INTO w FROM workflows c WHERE c.status = 'queued' AND c.workspace_id = yard.id
+       AND c.name || '@' || c.version = ANY (known)
+       AND c.concurrency_key <> ALL (coalesce(full_keys, '{}'))
+     ORDER BY c.priority DESC, c.queued_at, c.id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
+    w.last_seq := workflow_log(w, 'status', '{"from": "queued", "status": "running"}');
+    UPDATE workflows c SET status = 'running', epoch = c.epoch + 1, lease_owner = owner,
+      lease_expires = clock_timestamp() + make_interval(secs => lease), claimed_at = clock_timestamp(),
+      started_at = coalesce(c.started_at, clock_timestamp()), last_seq = w.last_seq, wake_at = NULL
+     WHERE c.id = w.id RETURNING c.* INTO w;
+    RETURN NEXT w;
+    RETURN;
+  END LOOP;
+END $$;
+
+-- ── A holder at work ─────────────────────────────────────────────────────────────────────────────
+
+-- An attempt that ended otherwise than well. One that was timed out or lost is known as such already.
+CREATE FUNCTION workflow_keep_attempt(s workflow_steps, how text, fault jsonb) RETURNS void
+LANGUAGE sql AS $$
+  INSERT INTO workflow_attempts (step_id, number, status, error, started_at, finished_at)
+  VALUES (s.id, s.attempts, how, fault, s.tried_at, clock_timestamp())
+  ON CONFLICT (step_id, number) DO NOTHING
+$$;
+
+-- Write how the body of a step ended: {position, attempt, status, error, retry_in, preview}.
+CREATE FUNCTION workflow_end_step(w workflows, ended jsonb, outcome text) RETURNS workflows
+LANGUAGE plpgsql AS $$
+DECLARE s workflow_steps; became text := ended ->> 'status'; pause double precision;
+BEGIN
+  pause := (ended ->> 'retry_in')::double precision;
+  UPDATE workflow_steps u SET status = became, result = outcome, error = ended -> 'error',
+    retry_at = CASE WHEN became = 'retrying' THEN clock_timestamp() + make_interval(secs => pause) END,
+    finished_at = CASE WHEN became <> 'retrying' THEN clock_timestamp() END
+   WHERE u.workflow_id = w.id AND u.position = (ended ->> 'position')::int AND u.status = 'running'
+     AND u.attempts = (ended ->> 'attempt')::int
+  RETURNING * INTO s;
+  IF NOT FOUND THEN RETURN w; END IF;
+  IF became <> 'complete' THEN PERFORM workflow_keep_attempt(s, 'errored', ended -> 'error'); END IF;
+  w.last_seq := workflow_step_note(w, s, jsonb_strip_nulls(jsonb_build_object(
+    'error', ended -> 'error', 'preview', ended -> 'preview', 'retry_at', s.retry_at)));
+  IF became = 'complete' THEN w.recoveries := 0; END IF;
+  RETURN w;
+END $$;
+
+-- The oldest event of a type that nobody has taken, taken by this step.
+CREATE FUNCTION workflow_take_signal(w workflows, pos int, wanted text) RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE found_payload text;
+BEGIN
+  UPDATE workflow_signals g SET taken_by = pos
+   WHERE g.id = (SELECT i.id FROM workflow_signals i WHERE i.workflow_id = w.id AND i.type = wanted
+                    AND i.taken_by IS NULL ORDER BY i.seq LIMIT 1)
+  RETURNING g.payload INTO found_payload;
+  RETURN found_payload;
+END $$;
+
+-- Write a step that waits: {id, position, name, nth, kind, seconds, until, detail, run_id, child_id}.
+-- One whose event is there already is complete at once, and no step is open then.
+CREATE FUNCTION workflow_begin_wait(w workflows, begun jsonb) RETURNS workflows LANGUAGE plpgsql AS $$
+DECLARE s workflow_steps; found_result text;
+BEGIN
+  INSERT INTO workflow_steps AS n (id, workflow_id, position, name, nth, kind, status, attempts,
+    wake_at, detail, run_id, child_id, started_at)
+  VALUES ((begun ->> 'id')::uuid, w.id, (begun ->> 'position')::int, begun ->> 'name',
+    (begun ->> 'nth')::int, begun ->> 'kind', 'waiting', 1,
+    coalesce((begun ->> 'until')::timestamptz,
+             clock_timestamp() + make_interval(secs => (begun ->> 'seconds')::double precision)),
+    begun -> 'detail', (begun ->> 'run_id')::uuid, (begun ->> 'child_id')::uuid, clock_timestamp())
+  RETURNING * INTO s;
+  IF s.kind = 'wait_for_event' THEN
+    found_result := workflow_take_signal(w, s.position, s.detail ->> 'type');
+    IF found_result IS NOT NULL THEN
+      UPDATE workflow_steps u SET status = 'complete', result = found_result,
+        finished_at = clock_timestamp() WHERE u.id = s.id RETURNING * INTO s;
+    END IF;
+  END IF;
+  w.last_seq := workflow_step_note(w, s, jsonb_strip_nulls(jsonb_build_object(
+    'wake_at', s.wake_at, 'detail', s.detail)));
+  w.open_position := CASE WHEN s.status = 'waiting' THEN s.position END;
+  w.wake_at := CASE WHEN s.status = 'waiting' THEN s.wake_at END;
+  RETURN w;
+END $$;
+
+-- Write an attempt before its body runs: {id, position, name, nth, kind, attempt}.
+CREATE FUNCTION workflow_begin_attempt(w workflows, begun jsonb) RETURNS workflows
+LANGUAGE plpgsql AS $$
+DECLARE s workflow_steps;
+BEGIN
+  INSERT INTO workflow_steps AS n (id, workflow_id, position, name, nth, kind, status, attempts, started_at,
+    tried_at)
+  VALUES ((begun ->> 'id')::uuid, w.id, (begun ->> 'position')::int, begun ->> 'name',
+    (begun ->> 'nth')::int, begun ->> 'kind', 'running', (begun ->> 'attempt')::int, clock_timestamp(),
+    clock_timestamp())
+  ON CONFLICT (workflow_id, position) DO UPDATE SET status = 'running', attempts = excluded.attempts,
+    tried_at = excluded.tried_at, error = NULL, retry_at = NULL WHERE n.attempts < excluded.attempts
+  RETURNING * INTO s;
+  IF NOT FOUND THEN RETURN w; END IF;
+  w.last_seq := workflow_step_note(w, s, '{}');
+  w.open_position := s.position;
+  RETURN w;
+END $$;
+
+-- End one step and begin the next in one commit. `state` is running, parked (waiting for something),
+-- paused, or gone when the workflow went on without the caller.
+CREATE FUNCTION workflow_advance(wid uuid, held bigint, ended jsonb, outcome text, begun jsonb, notes jsonb,
+  OUT state text, OUT result text)
+LANGUAGE plpgsql AS $$
+DECLARE w workflows; s workflow_steps; waits boolean;
+BEGIN
+  w := workflow_lock(wid, held);
+  IF w.status <> 'running' THEN state := 'gone'; RETURN; END IF;
+  IF ended IS NOT NULL THEN w := workflow_end_step(w, ended, outcome); END IF;
+  IF notes IS NOT NULL THEN w := workflow_note(w, notes); END IF;
+  state := 'running';
+  waits := begun IS NOT NULL AND begun ->> 'kind' NOT IN ('do', 'rollback');
+  IF begun IS NULL AND ended ->> 'status' = 'retrying' THEN
+    w.wake_at := clock_timestamp() + make_interval(secs => (ended ->> 'retry_in')::double precision);
+    state := 'waiting';
+  ELSIF begun IS NOT NULL AND w.pause_requested THEN
+    state := 'paused';
+  ELSIF waits THEN
+    -- A replay finds the step that was written the first time.
+    SELECT * INTO s FROM workflow_steps e
+     WHERE e.workflow_id = wid AND e.position = (begun ->> 'position')::int;
+    IF FOUND THEN
+      w.open_position := s.position;
+      w.wake_at := s.wake_at;
+    ELSE
+      w := workflow_begin_wait(w, begun);
+    END IF;
+    SELECT e.result INTO result FROM workflow_steps e
+     WHERE e.workflow_id = wid AND e.position = (begun ->> 'position')::int;
+    IF result IS NULL THEN
+      state := CASE begun ->> 'kind' WHEN 'wait_for_approval' THEN 'waiting_approval' ELSE 'waiting' END;
+    END IF;
+  ELSIF begun IS NOT NULL THEN
+    w := workflow_begin_attempt(w, begun);
+  END IF;
+  IF state = 'running' THEN
+    UPDATE workflows SET last_seq = w.last_seq, recoveries = w.recoveries, progress = w.progress,
+      open_position = w.open_position, deadline = CASE WHEN begun IS NOT NULL THEN
+        clock_timestamp() + make_interval(secs => (begun ->> 'timeout')::double precision) END
+     WHERE id = wid;
+    RETURN;
+  END IF;
+  PERFORM workflow_become(w, CASE WHEN state <> 'paused' AND w.pause_requested THEN 'paused' ELSE state END,
+                          NULL);
+  state := 'parked';
+END $$;
+
+-- The usual case of the above, in as few statements as it takes: one step ended well, the next begins.
+-- Answers whether it did anything; if not, the careful way finds out what is in the way.
+CREATE FUNCTION workflow_go_on(wid uuid, held bigint, ended int, ended_attempt int, outcome text, sid uuid,
+  pos int, its_name text, its_nth int, timeout double precision) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE seq bigint; done workflow_steps;
+BEGIN
+  UPDATE workflows w SET last_seq = w.last_seq + 2, recoveries = 0, open_position = pos,
+    deadline = clock_timestamp() + make_interval(secs => timeout)
+   WHERE w.id = wid AND w.epoch = held AND w.status = 'running' AND NOT w.pause_requested
+  RETURNING w.last_seq INTO seq;
+  IF NOT FOUND THEN RETURN false; END IF;
+  UPDATE workflow_steps u SET status = 'complete', result = outcome, finished_at = clock_timestamp()
+   WHERE u.workflow_id = wid AND u.position = ended AND u.status = 'running' AND u.attempts = ended_attempt
+  RETURNING u.name, u.nth, u.kind INTO done.name, done.nth, done.kind;
+  IF NOT FOUND THEN RAISE EXCEPTION 'the step has ended' USING errcode = 'SY412'; END IF;
+  INSERT INTO workflow_steps (id, workflow_id, position, name, nth, kind, status, attempts, started_at,
+    tried_at)
+  VALUES (sid, wid, pos, its_name, its_nth, 'do', 'running', 1, clock_timestamp(), clock_timestamp());
+  INSERT INTO workflow_events (workflow_id, seq, type, payload, created_at) VALUES
+    (wid, seq - 1, 'step', jsonb_build_object('step', done.name, 'nth', done.nth, 'kind', done.kind,
+       'position', ended, 'status', 'complete', 'attempt', ended_attempt, 'preview', left(outcome, 300)),
+     clock_timestamp()),
+    (wid, seq, 'step', jsonb_build_object('step', its_name, 'nth', its_nth, 'kind', 'do',
+       'position', pos, 'status', 'running', 'attempt', 1), clock_timestamp());
+  RETURN true;
+END $$;
+
+-- Only notes: progress, log lines, messages for those who watch.
+CREATE FUNCTION workflow_say(wid uuid, held bigint, notes jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, held);
+  IF w.status <> 'running' THEN RETURN; END IF;
+  w := workflow_note(w, notes);
+  UPDATE workflows SET last_seq = w.last_seq, progress = w.progress WHERE id = wid;
+END $$;
+
+-- Say why the workflow is being undone, so that a crash in the middle goes on undoing.
+CREATE FUNCTION workflow_undo(wid uuid, held bigint, ended jsonb, why jsonb) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, held);
+  IF w.status <> 'running' THEN RETURN; END IF;
+  IF ended IS NOT NULL THEN w := workflow_end_step(w, ended, NULL); END IF;
+  UPDATE workflows SET undoing = why, last_seq = w.last_seq, deadline = NULL WHERE id = wid;
+END $$;
+
+CREATE FUNCTION workflow_finish(wid uuid, held bigint, ended jsonb, outcome text, notes jsonb, becomes text,
+  its_result text, fault jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, held);
+  IF w.status <> 'running' THEN RETURN; END IF;
+  IF ended IS NOT NULL THEN w := workflow_end_step(w, ended, outcome); END IF;
+  IF notes IS NOT NULL THEN w := workflow_note(w, notes); END IF;
+  w.result := its_result;
+  w.error := fault;
+  w.open_position := NULL;
+  PERFORM workflow_become(w, becomes, NULL);
+END $$;
+
+-- ── What comes from outside ──────────────────────────────────────────────────────────────────────
+
+-- Give a step that waits its end, and queue the workflow. The caller holds the row, in `w`.
+CREATE FUNCTION workflow_settle_held(w workflows, pos int, becomes text, outcome text, fault jsonb)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE s workflow_steps;
+BEGIN
+  UPDATE workflow_steps u SET status = becomes, result = outcome, error = fault,
+    finished_at = clock_timestamp()
+   WHERE u.workflow_id = w.id AND u.position = pos AND u.status = 'waiting' RETURNING * INTO s;
+  IF NOT FOUND THEN RETURN false; END IF;
+  w.last_seq := workflow_step_note(w, s, jsonb_strip_nulls(jsonb_build_object('error', fault,
+    'preview', left(outcome, 300))));
+  w.open_position := NULL;
+  w.wake_at := NULL;
+  IF w.status IN ('waiting', 'waiting_approval') THEN
+    PERFORM workflow_become(w, 'queued', NULL);
+  ELSE
+    UPDATE workflows SET last_seq = w.last_seq, open_position = NULL, wake_at = NULL WHERE id = w.id;
+  END IF;
+  RETURN true;
+END $$;
+
+CREATE FUNCTION workflow_settle(wid uuid, pos int, becomes text, outcome text, fault jsonb)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN workflow_settle_held(workflow_lock(wid, NULL), pos, becomes, outcome, fault);
+END $$;
+
+CREATE FUNCTION workflow_timeout_fault(s workflow_steps) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT jsonb_build_object('code', 'timeout', 'message', 'Nothing came in time for ' || s.name || '.')
+$$;
+
+-- Put an event into the inbox, or straight into the hands of the step that waits for it. A waiter
+-- whose time is up does not get it, even when no timer has said so yet.
+CREATE FUNCTION workflow_signal(wid uuid, wanted text, its_payload text, author uuid, most int)
+RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE w workflows; s workflow_steps; arrived bigint;
+BEGIN
+  w := workflow_lock(wid, NULL);
+  IF w.status IN ('complete', 'errored', 'terminated') THEN
+    RAISE EXCEPTION 'the workflow is over' USING errcode = 'SY410';
+  END IF;
+  IF (SELECT count(*) FROM workflow_signals g WHERE g.workflow_id = wid AND g.taken_by IS NULL) >= most THEN
+    RAISE EXCEPTION 'the inbox is full' USING errcode = 'SY429';
+  END IF;
+  arrived := workflow_log(w, 'log', jsonb_build_object('message', 'Event received: ' || wanted,
+    'event', wanted));
+  w.last_seq := arrived;
+  INSERT INTO workflow_signals (workflow_id, seq, type, payload, created_by_id, created_at)
+  VALUES (wid, arrived, wanted, its_payload, author, clock_timestamp());
+  SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = wid AND o.position = w.open_position
+     AND o.kind = 'wait_for_event' AND o.status = 'waiting';
+  IF FOUND AND s.wake_at <= clock_timestamp() AND w.status <> 'paused' THEN
+    PERFORM workflow_settle_held(w, s.position, 'errored', NULL, workflow_timeout_fault(s));
+  ELSIF FOUND AND s.detail ->> 'type' = wanted THEN
+    PERFORM workflow_settle_held(w, s.position, 'complete',
+      workflow_take_signal(w, s.position, wanted), NULL);
+  ELSE
+    UPDATE workflows SET last_seq = w.last_seq WHERE id = wid;
+  END IF;
+  RETURN arrived;
+END $$;
+
+-- ── Timers and recovery ──────────────────────────────────────────────────────────────────────────
+
+-- Everything whose time has come: sleeps end, retries are due, waits have waited long enough.
+CREATE FUNCTION workflow_fire_due(most int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE w workflows; s workflow_steps;
+BEGIN
+  FOR w IN SELECT * FROM workflows d WHERE d.status IN ('waiting', 'waiting_approval')
+              AND d.wake_at <= clock_timestamp() ORDER BY d.wake_at LIMIT most
+              FOR NO KEY UPDATE SKIP LOCKED LOOP
+    SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = w.id AND o.position = w.open_position;
+    IF s.status = 'waiting' AND s.kind = 'sleep' THEN
+      PERFORM workflow_settle_held(w, s.position, 'complete', 'null', NULL);
+    ELSIF s.status = 'waiting' THEN
+      PERFORM workflow_settle_held(w, s.position, 'errored', NULL, workflow_timeout_fault(s));
+    ELSE
+      w.wake_at := NULL;
+      PERFORM workflow_become(w, 'queued', 'retry');
+    END IF;
+    RETURN NEXT w.id;
+  END LOOP;
+END $$;
+
+-- Attempts end as lost or timed out; their step stays open for the next holder to judge.
+CREATE FUNCTION workflow_drop_attempt(w workflows, how text, fault jsonb) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE s workflow_steps;
+BEGIN
+  UPDATE workflow_steps u SET error = fault WHERE u.workflow_id = w.id
+     AND u.position = w.open_position AND u.status = 'running' RETURNING * INTO s;
+  IF FOUND THEN PERFORM workflow_keep_attempt(s, how, fault); END IF;
+END $$;
+
+-- A holder gives it back at shutdown: another goes on. It does not count against the workflow.
+CREATE FUNCTION workflow_release(wid uuid, held bigint, reason text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, held);
+  IF w.status <> 'running' THEN RETURN; END IF;
+  PERFORM workflow_drop_attempt(w, 'lost', NULL);
+  w.epoch := w.epoch + 1;
+  PERFORM workflow_become(w, CASE WHEN w.pause_requested THEN 'paused' ELSE 'queued' END, reason);
+END $$;
+
+-- The supervisor takes back what nobody holds any more. Fences the old holder at once.
+CREATE FUNCTION workflow_reap(most_recoveries int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  FOR w IN SELECT * FROM workflows r WHERE r.status = 'running' AND r.lease_expires < clock_timestamp()
+              ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED LOOP
+    PERFORM workflow_drop_attempt(w, 'lost', NULL);
+    w.epoch := w.epoch + 1;
+    w.recoveries := w.recoveries + 1;
+    IF w.recoveries >= most_recoveries THEN
+      w.is_dead := true;
+      w.error := jsonb_build_object('code', 'dead_letter', 'message',
+        'It was lost ' || w.recoveries || ' times in a row without getting anywhere.');
+      PERFORM workflow_become(w, 'errored', 'dead letter');
+    ELSE
+      PERFORM workflow_become(w, CASE WHEN w.pause_requested THEN 'paused' ELSE 'queued' END, 'recovered');
+    END IF;
+    RETURN NEXT w.id;
+  END LOOP;
+END $$;
+
+-- Attempts that take longer than they may, even while their worker is well.
+CREATE FUNCTION workflow_end_overdue() RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  FOR w IN SELECT * FROM workflows r WHERE r.status = 'running' AND r.deadline < clock_timestamp()
+              ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED LOOP
+    PERFORM workflow_drop_attempt(w, 'timed_out',
+      '{"code": "timeout", "message": "The attempt took longer than it may."}');
+    w.epoch := w.epoch + 1;
+    PERFORM workflow_become(w, CASE WHEN w.pause_requested THEN 'paused' ELSE 'queued' END, 'timeout');
+    PERFORM pg_notify('switchyard_workflow_stop', w.id::text);
+    RETURN NEXT w.id;
+  END LOOP;
+END $$;
+
+-- ── A person decides ─────────────────────────────────────────────────────────────────────────────
+
+-- End a workflow from outside, whoever holds it. What it was doing ends as lost.
+CREATE FUNCTION workflow_stop(wid uuid, becomes text, fault jsonb, reason text, wanted text)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, NULL);
+  IF w.status IN ('complete', 'errored', 'terminated') OR w.status <> coalesce(wanted, w.status) THEN
+    RETURN false;
+  END IF;
+  PERFORM workflow_drop_attempt(w, 'lost', NULL);
+  w.epoch := w.epoch + 1;
+  w.error := fault;
+  w.wake_at := NULL;
+  PERFORM workflow_become(w, becomes, reason);
+  PERFORM pg_notify('switchyard_workflow_stop', w.id::text);
+  RETURN true;
+END $$;
+
+-- Have it undone and ended: a worker replays it as far as it came and takes back what it did.
+CREATE FUNCTION workflow_stop_undoing(wid uuid, why jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, NULL);
+  IF w.status IN ('complete', 'errored', 'terminated') THEN RETURN false; END IF;
+  PERFORM workflow_drop_attempt(w, 'lost', NULL);
+  w.epoch := w.epoch + 1;
+  w.undoing := coalesce(w.undoing, why);
+  w.wake_at := NULL;
+  PERFORM workflow_become(w, 'queued', 'rollback');
+  PERFORM pg_notify('switchyard_workflow_stop', w.id::text);
+  RETURN true;
+END $$;
+
+-- A step that runs may finish; nothing new begins.
+CREATE FUNCTION workflow_pause(wid uuid) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, NULL);
+  IF w.status IN ('complete', 'errored', 'terminated') THEN
+    RAISE EXCEPTION 'the workflow is over' USING errcode = 'SY410';
+  ELSIF w.status = 'running' AND NOT w.pause_requested THEN
+    w.last_seq := workflow_log(w, 'status', '{"status": "running", "reason": "pausing"}');
+    UPDATE workflows SET pause_requested = true, last_seq = w.last_seq WHERE id = wid;
+  ELSIF w.status IN ('queued', 'waiting', 'waiting_approval') THEN
+    PERFORM workflow_become(w, 'paused', NULL);
+    RETURN 'paused';
+  END IF;
+  RETURN w.status;
+END $$;
+
+-- Go on. What was left of every timer is what is left of it now.
+CREATE FUNCTION workflow_resume(wid uuid) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE w workflows; s workflow_steps; shift interval; becomes text := 'queued';
+BEGIN
+  w := workflow_lock(wid, NULL);
+  IF w.status IN ('complete', 'errored', 'terminated') THEN
+    RAISE EXCEPTION 'the workflow is over' USING errcode = 'SY410';
+  END IF;
+  IF w.status <> 'paused' THEN
+    UPDATE workflows SET pause_requested = false WHERE id = wid;
+    RETURN w.status;
+  END IF;
+  shift := clock_timestamp() - w.paused_at;
+  UPDATE workflow_steps u SET wake_at = u.wake_at + shift, retry_at = u.retry_at + shift
+   WHERE u.workflow_id = wid AND u.position = w.open_position AND u.status IN ('waiting', 'retrying')
+  RETURNING * INTO s;
+  IF FOUND AND w.undoing IS NULL THEN
+    w.wake_at := coalesce(s.retry_at, s.wake_at);
+    becomes := CASE s.kind WHEN 'wait_for_approval' THEN 'waiting_approval' ELSE 'waiting' END;
+  END IF;
+  PERFORM workflow_become(w, becomes, 'resumed');
+  RETURN becomes;
+END $$;
+
+-- Begin anew from a position, 0 being the beginning. Earlier results are kept; at the beginning what
+-- was sent to it is forgotten too. Whoever holds it is fenced.
+CREATE FUNCTION workflow_restart(wid uuid, pos int, now_version int) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE w workflows;
+BEGIN
+  w := workflow_lock(wid, NULL);
+  DELETE FROM workflow_attempts a USING workflow_steps s
+   WHERE s.workflow_id = wid AND s.position >= pos AND a.step_id = s.id;
+  DELETE FROM workflow_steps s WHERE s.workflow_id = wid AND (s.position >= pos OR s.kind = 'rollback');
+  IF pos = 0 THEN
+    DELETE FROM workflow_signals g WHERE g.workflow_id = wid;
+    w.progress := NULL;
+  END IF;
+  UPDATE workflows SET generation = generation + 1, version = now_version,
+    started_at = CASE WHEN pos > 0 THEN started_at END WHERE id = wid;
+  w.epoch := w.epoch + 1;
+  w.recoveries := 0;
+  w.is_dead := false;
+  w.result := NULL;
+  w.error := NULL;
+  w.undoing := NULL;
+  w.wake_at := NULL;
+  w.open_position := NULL;
+  PERFORM workflow_become(w, 'queued', 'restarted');
+  PERFORM pg_notify('switchyard_workflow_stop', w.id::text);
+END $$;
+
+-- ── Agents' runs ─────────────────────────────────────────────────────────────────────────────────
+
+-- A run that a step waits for is over: rung with the commit that ends it. A run that only waits for a
+-- person is not over; the one that resumes it will be. It takes no lock, as the session's row is held.
+CREATE FUNCTION ring_step_of_run() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE waiting uuid;
+BEGIN
+  IF new.stop_reason = 'requires_action' THEN RETURN NULL; END IF;
+  SELECT s.run_id INTO waiting FROM workflow_steps s WHERE s.run_id = new.id AND s.status = 'waiting';
+  IF NOT FOUND AND new.resumes THEN
+    SELECT s.run_id INTO waiting FROM agent_run_queue q JOIN workflow_steps s ON s.run_id = q.id
+     WHERE q.session_id = new.session_id AND s.status = 'waiting' LIMIT 1;
+  END IF;
+  IF waiting IS NOT NULL THEN PERFORM pg_notify('switchyard_wake', 'workflow-run:' || waiting); END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER run_rings_the_step_that_waits AFTER UPDATE OF status ON agent_run_queue FOR EACH ROW
+  WHEN (new.status IN ('completed', 'failed', 'cancelled', 'dead') AND old.status <> new.status)
+  EXECUTE FUNCTION ring_step_of_run();
+
+ALTER TABLE workflows SET (fillfactor = 50);
+ALTER TABLE workflow_steps SET (fillfactor = 70);
+ALTER TABLE workflow_attempts SET (fillfactor = 70);

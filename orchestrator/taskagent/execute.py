@@ -1,0 +1,237 @@
+"""ExecuteTask: one command in a sandbox of its own, or one prompt for an agent, start to end."""
+
+from __future__ import annotations
+
+from functools import partial
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from agents.environments import default_environment, find_environment
+from agents.models import Environment
+from config.faults import (
+    BudgetReached,
+    CommandFailed,
+    CommandTimedOut,
+    CommandUnknown,
+    Fault,
+    NonRetryableError,
+    OutOfCredits,
+    StepFailed,
+    TaskFailed,
+    TaskUnpaid,
+    WaitTimedOut,
+)
+from orchestrator.engine.definition import Event, Workflow, workflow
+from orchestrator.engine.steps import Steps
+from orchestrator.taskagent import artifacts, commands, place
+from orchestrator.taskagent.params import TaskParams
+from orchestrator.taskagent.place import TaskPlace
+from orchestrator.taskagent.purse import cost_of_session, owners_of
+from orchestrator.taskagent.sessions import open_session, stop_session
+from orchestrator.taskagent.voice import Voice
+from tenants.spending import check_purses
+from tools_app.files import write_file
+from tools_app.sandbox import provision
+
+#: How often a step is tried whose worker died; none of them repeats an effect.
+TRIES = 20
+#: What a person may look at when nobody saw how the command ended.
+VERIFY_SECONDS = 3_600.0
+#: The engine waits this much longer than the sandbox.
+GRACE_SECONDS = 120
+SHOWN = 2_000
+#: How a turn ends that did not answer.
+UNANSWERED = {"budget_reached", "retries_exhausted", "interrupted", "step_limit"}
+
+
+@workflow(name="execute-task")
+class ExecuteTask(Workflow):
+    """Runs a command in a sandbox, or asks an agent, and keeps what came of it."""
+
+    params = TaskParams
+
+    def run(self, event: Event, step: Steps) -> Any:
+        asked = TaskParams.model_validate(event.payload)
+        self.report_progress("Checking credits", percent=0, step="check credits")
+        step.do("check credits", partial(check_credits, event), delay=1)
+        if asked.approval:
+            self.report_progress("Waiting for a person", percent=5, step="approve")
+            step.wait_for_approval(
+                "approve",
+                title="Let this task run?",
+                message=(asked.command or asked.prompt)[:SHOWN],
+            )
+        if asked.command:
+            return self._run_command(event, asked, step)
+        return self._run_prompt(event, asked, step)
+
+    # ── A command ────────────────────────────────────────────────────────────────────────────
+
+    def _run_command(self, event: Event, asked: TaskParams, step: Steps) -> Any:
+        self.report_progress("Making a sandbox", percent=10, step="create sandbox")
+        token = step.do("create sandbox", lambda: make_place(event, asked, step.key), delay=1)
+        given = self._put_files(event, asked, step, token)
+        self.report_progress("Running", percent=20, step="run command")
+        try:
+            ran = step.do(
+                "run command",
+                lambda: self._execute(event, asked, step, token),
+                retries=TRIES,
+                delay=0,
+                timeout=asked.timeout + GRACE_SECONDS,
+            )
+        except StepFailed as failed:
+            if failed.reason == CommandUnknown.code:
+                act = partial(keep_place, event.id, token, VERIFY_SECONDS)
+                step.do("keep sandbox for a look", act, delay=1)
+            raise
+        self.report_progress("Collecting artifacts", percent=90, step=artifacts.COLLECT)
+        found = self._collect(event, step, token, given)
+        cost = step.do("settle", lambda: "0")
+        kept = self._leave(event, asked, step, token)
+        check_outcome(ran, asked.timeout)
+        self.report_progress("Done", percent=100, step="done", status="complete")
+        return {**ran, **found, "cost": cost, "kept_until": kept}
+
+    def _execute(self, event: Event, asked: TaskParams, step: Steps, token: str) -> dict[str, Any]:
+        here = place.reopen(event.id, token)
+        place.keep(here, 0)  # a look at what an earlier life left is over
+        sandbox = provision(environment_of(here), here.folder)
+        voice = Voice(self.broadcast_to_clients)
+        order = commands.Order(
+            key=step.key,
+            command=asked.command,
+            seconds=asked.timeout,
+            on_output=voice.take,
+            sign=step.sign,
+        )
+        return commands.run_once(here, sandbox, order)
+
+    # ── A prompt ─────────────────────────────────────────────────────────────────────────────
+
+    def _run_prompt(self, event: Event, asked: TaskParams, step: Steps) -> Any:
+        self.report_progress("Opening a session", percent=10, step="open session")
+        key = f"task-{self.generation}"
+        opened = step.do("open session", lambda: open_session(event, asked, key), delay=1)
+        session_id = UUID(opened["session_id"])
+        token = step.do(
+            "create sandbox", lambda: make_place(event, asked, step.key, session_id), delay=1
+        )
+        given = self._put_files(event, asked, step, token)
+        self.report_progress(f"{opened['agent']} is at work", percent=20, step="run prompt")
+        try:
+            answer = step.run_session(
+                "run prompt",
+                agent=opened["agent_id"],
+                message=asked.prompt,
+                session_key=key,
+                timeout=asked.timeout,
+            )
+        except WaitTimedOut:
+            step.do("stop agent", partial(stop_session, session_id, event.created_by_id), delay=1)
+            raise
+        self.report_progress("Collecting artifacts", percent=90, step=artifacts.COLLECT)
+        found = self._collect(event, step, token, given)
+        cost = step.do("settle", partial(cost_of_session, session_id), delay=1)
+        step.do("leave sandbox", partial(close_place, event.id, token), delay=1)
+        if answer["stop_reason"] in UNANSWERED:
+            raise TaskFailed(f"The agent stopped without an answer: {answer['stop_reason']}.")
+        self.report_progress("Done", percent=100, step="done", status="complete")
+        return {"output": answer["text"], "session_id": str(session_id), **found, "cost": cost}
+
+    # ── Both ─────────────────────────────────────────────────────────────────────────────────
+
+    def _put_files(
+        self, event: Event, asked: TaskParams, step: Steps, token: str
+    ) -> dict[str, str]:
+        if not asked.files:
+            return {}
+        return step.do(
+            "put files", lambda: put_files(place.reopen(event.id, token), asked), delay=1
+        )
+
+    def _collect(
+        self, event: Event, step: Steps, token: str, given: dict[str, str]
+    ) -> dict[str, Any]:
+        return step.do(
+            artifacts.COLLECT,
+            lambda: artifacts.collect(place.reopen(event.id, token), given),
+            delay=1,
+        )
+
+    def _leave(self, event: Event, asked: TaskParams, step: Steps, token: str) -> float | None:
+        if asked.keep_seconds:
+            act = partial(keep_place, event.id, token, asked.keep_seconds)
+            return step.do("keep sandbox", act, delay=1)
+        # Who was killed in between finds it closed already.
+        step.do("destroy sandbox", partial(close_place, event.id, token), delay=1)
+        return None
+
+
+def check_credits(event: Event) -> None:
+    """Nothing is begun on an empty purse."""
+    try:
+        check_purses(event.workspace_id, owners_of(event))
+    except (OutOfCredits, BudgetReached) as fault:
+        raise TaskUnpaid(fault.detail) from fault
+
+
+def make_place(event: Event, asked: TaskParams, key: str, session_id: UUID | None = None) -> str:
+    """The task's sandbox: the same one, however often the step is tried."""
+    environment = None
+    if session_id is None:
+        environment = chosen_environment(event.workspace_id, asked.environment)
+    made = TaskPlace(
+        workspace_id=event.workspace_id,
+        workflow_id=event.id,
+        token=key,
+        environment_id=environment.pk if environment else None,
+        session_id=session_id,
+    )
+    return place.make(made).token
+
+
+def chosen_environment(workspace_id: UUID, ref: str) -> Environment:
+    try:
+        return find_environment(workspace_id, ref) if ref else default_environment(workspace_id)
+    except Fault as fault:
+        raise NonRetryableError(fault.detail) from fault
+
+
+def environment_of(here: TaskPlace) -> Environment | None:
+    """As it is now; one that was deleted meanwhile leaves the task with the default bounds."""
+    if here.environment_id is None:
+        return None
+    rows = Environment.objects.for_workspace(here.workspace_id)
+    return rows.filter(pk=here.environment_id).first()
+
+
+def put_files(here: TaskPlace, asked: TaskParams) -> dict[str, str]:
+    """Each file in place at once; the hash of each, so that what is new can be told later."""
+    for file in asked.files:
+        write_file(here.folder, file.path, file.content)
+    return {file.path: sha256(file.content).hexdigest() for file in asked.files}
+
+
+def keep_place(workflow_id: UUID, token: str, seconds: float) -> float:
+    return place.keep(place.reopen(workflow_id, token), seconds)
+
+
+def close_place(workflow_id: UUID, token: str) -> None:
+    found = place.read(workflow_id)
+    if found and found.token == token:
+        place.close(found)
+
+
+def check_outcome(ran: dict[str, Any], seconds: int) -> None:
+    """Raise what is wrong with how the command ended, with its last words."""
+    if ran["exit_code"] == 0:
+        return
+    last = ran["output"].rstrip()[-SHOWN:]
+    said = f"\n{last}" if last else ""
+    if ran["ended_by"] == "time":
+        raise CommandTimedOut(f"The command took longer than {seconds} s and was ended.{said}")
+    if ran["ended_by"] != "itself":
+        raise CommandFailed(f"The command was ended by its limit on {ran['ended_by']}.{said}")
+    raise CommandFailed(f"The command ended with exit code {ran['exit_code']}.{said}")

@@ -1,0 +1,97 @@
+"""The rows of terminals, as their host and the supervisor write them.
+
+A row says `open` only while a host lives that holds the terminal: a host that starts closes what
+its dead predecessor left, and the supervisor closes what a host left that never came back.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Collection
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
+from django.utils import timezone
+
+from orchestrator.models import Terminal
+from sessions_app.statements import patiently
+from tenants.models import Pulse
+
+log = structlog.get_logger(__name__)
+
+#: The kind of sign of life that a host gives.
+PULSE = "terminals"
+#: Whoever opens one waits no longer than this.
+OPENING_SECONDS = 60.0
+LOST = "The process that held it is gone."
+
+Status = Terminal.Status
+
+
+def machine() -> str:
+    return socket.gethostname()[:80]
+
+
+def record_opened(terminal_id: UUID) -> bool:
+    """This process holds it now. False when nobody waits for it any more."""
+    opening = Terminal.objects.filter(pk=terminal_id, status=Status.OPENING)
+    taken = opening.update(
+        status=Status.OPEN, host=machine(), host_pid=os.getpid(), opened_at=timezone.now()
+    )
+    return bool(taken)
+
+
+def record_closed(terminal_id: UUID, reason: str) -> None:
+    """It is over, even if the database is away for a while."""
+    patiently(lambda _: _close(Terminal.objects.filter(pk=terminal_id), reason))
+
+
+def _close(terminals: QuerySet[Terminal], reason: str) -> int:
+    """Whoever asked for the end first has said why."""
+    said = Case(When(reason="", then=Value(reason[:300])), default=F("reason"))
+    living = terminals.exclude(status=Status.CLOSED)
+    return living.update(status=Status.CLOSED, closed_at=timezone.now(), reason=said)
+
+
+def unwanted(ids: Collection[UUID]) -> dict[UUID, str]:
+    """Of these, the ones that are to end, and why: somebody closed them or their session."""
+    columns = ("pk", "status", "reason", "session__archived_at")
+    rows = Terminal.objects.filter(pk__in=ids).values_list(*columns)
+    # A row that is gone went with its session.
+    found = dict.fromkeys(ids, "Its session is gone.")
+    for id, status, reason, archived_at in rows:
+        if status == Status.OPEN and archived_at is None:
+            del found[id]
+        else:
+            found[id] = reason or ("Its session was archived." if archived_at else LOST)
+    return found
+
+
+def close_left_behind() -> int:
+    """Close what dead hosts of this machine held. A host does it when it starts."""
+    mine = Terminal.objects.living().filter(host=machine(), host_pid__isnull=False)
+    pids = set(mine.values_list("host_pid", flat=True))
+    dead = {pid for pid in pids if pid == os.getpid() or not Path(f"/proc/{pid}").exists()}
+    return _close(mine.filter(host_pid__in=dead), LOST) if dead else 0
+
+
+def close_lost() -> int:
+    """Close what no living host holds. The supervisor does it."""
+    now = timezone.now()
+    fresh = Pulse.objects.filter(
+        kind=PULSE,
+        host=OuterRef("host"),
+        pid=OuterRef("host_pid"),
+        at__gt=now - timedelta(seconds=settings.PULSE_SECONDS),
+    )
+    held = Q(host_pid__isnull=False)
+    late = Q(host_pid__isnull=True, created_at__lt=now - timedelta(seconds=OPENING_SECONDS))
+    lost = Terminal.objects.living().filter((held & ~Exists(fresh)) | late)
+    if closed := _close(lost, LOST):
+        log.warning("terminals_lost", count=closed)
+    return closed
