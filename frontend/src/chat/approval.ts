@@ -1,15 +1,27 @@
-/** The card of a call that waits for a person: what will happen, with what, and two buttons. */
+/** The card of a call that waits for a person: what will happen, with what, and the buttons. */
 import { ruleOf } from "./callline.ts";
 import { titleOf } from "./calls.ts";
-import type { Desk } from "./desk.ts";
+import type { Desk, Said } from "./desk.ts";
 import { button, h, icon, say } from "./dom.ts";
 import type { Json } from "./frames.ts";
-import type { CallItem, Item } from "./items.ts";
+import type { CallItem, Item, QuestionItem } from "./items.ts";
 import type { Line } from "./lines.ts";
 
 const MOST_ROWS = 12;
 
-export function approval(first: CallItem, desk: Desk): Line {
+/** The same for a call of a sub-agent, which is answered where its parent is read. */
+export function question(item: QuestionItem, desk: Desk): Line {
+  const its: Desk = {
+    ...desk,
+    agent: item.agent || "The sub-agent",
+    answer: (_, said) => desk.answerQuestion(item.approvalId, said),
+  };
+  const title = item.sessionTitle || "Sub-agent";
+  const from = h("a", { class: "link-text approval-from", href: `/chat/${item.sessionId}/`, text: title });
+  return approval(item.call, its, from);
+}
+
+export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line {
   const words = desk.tools[first.name];
   const id = `approval-${first.key}`;
   const given = JSON.stringify(first.input, null, 2);
@@ -27,11 +39,15 @@ export function approval(first: CallItem, desk: Desk): Line {
     maxlength: "2000",
   });
   const wrong = h("p", { class: "field-error", role: "alert", hidden: true });
-  const allow = button("Allow once", () => void answer("allow"), { class: "btn btn-sm btn-primary" });
+  const once = button("Allow once", () => void answer("allow"), { class: "btn btn-sm btn-primary" });
+  const forSession = button("For this session", () => void answer("allow", "session"), {
+    class: "btn btn-sm btn-quiet",
+  });
+  const always = button("Always", () => void answer("allow", "always"), { class: "btn btn-sm btn-quiet" });
   const deny = button("Deny", () => void answer("deny"), { class: "btn btn-sm btn-danger" });
-  allow.append(keycap("↵"));
+  once.append(keycap("↵"));
   deny.append(keycap("⌫"));
-  allow.dataset["approve"] = "";
+  once.dataset["approve"] = "";
   deny.dataset["deny"] = "";
   const card = h(
     "section",
@@ -41,6 +57,7 @@ export function approval(first: CallItem, desk: Desk): Line {
       { class: "approval-head" },
       icon("shield-check"),
       h("h3", { id: `${id}-title`, text: `${titleOf(first.name, words)}?` }),
+      from,
       h("span", { class: "state is-waiting", text: "Needs you" }),
     ),
     h("p", { class: "approval-words", text: wordsOf(first, desk) }),
@@ -50,19 +67,25 @@ export function approval(first: CallItem, desk: Desk): Line {
     h(
       "div",
       { class: "approval-end" },
-      h("label", { class: "sr-only", for: note.id, text: "Reason for denying" }),
-      note,
-      deny,
-      allow,
+      h(
+        "div",
+        { class: "approval-no" },
+        h("label", { class: "sr-only", for: note.id, text: "Reason for denying" }),
+        note,
+        deny,
+      ),
+      h("div", { class: "approval-yes" }, desk.mayAdmin && always, forSession, once),
     ),
+    h("p", { class: "approval-covers", text: coversOf(first, desk) }),
   );
 
-  async function answer(decision: "allow" | "deny"): Promise<void> {
+  async function answer(decision: Said["decision"], scope: Said["scope"] = "once"): Promise<void> {
     const changed = decision === "allow" && input.value !== given ? parsed() : undefined;
     if (changed === null) return;
     busy(true);
     try {
-      await desk.answer(first.key, decision, note.value.trim(), changed);
+      const said: Said = { decision, scope, note: note.value.trim() };
+      await desk.answer(first.key, changed ? { ...said, input: changed } : said);
     } catch (fault) {
       complain((fault as Error).message);
       busy(false);
@@ -89,7 +112,7 @@ export function approval(first: CallItem, desk: Desk): Line {
   }
 
   function busy(on: boolean): void {
-    for (const one of [allow, deny]) one.disabled = on;
+    for (const one of [once, forSession, always, deny]) one.disabled = on;
   }
 
   const node = h("li", { class: "line is-approval" }, card);
@@ -99,10 +122,18 @@ export function approval(first: CallItem, desk: Desk): Line {
 /** In plain words: what happens on a yes, and why it asks. */
 function wordsOf(item: CallItem, desk: Desk): string {
   const reason = item.decidedBy.startsWith("default:")
-    ? "This kind of call always asks first."
+    ? "This tool always asks first, until a rule of the agent allows it."
     : ruleOf(item);
   const effects = desk.tools[item.name]?.effects ?? "";
   return [`${desk.agent} wants to do this.`, effects, reason].filter(Boolean).join(" ");
+}
+
+/** Which calls the wider answers let through. */
+function coversOf(item: CallItem, desk: Desk): string {
+  const what = desk.tools[item.name]?.covers ?? "every call of this tool";
+  return desk.mayAdmin
+    ? `For this session and always cover ${what}. Always writes a rule into the agent's policy.`
+    : `For this session covers ${what}.`;
 }
 
 function keycap(key: string): HTMLElement {

@@ -52,7 +52,7 @@ test("a result whose call lies before the page still makes a line", () => {
 });
 
 test("a line says the verb and the argument that matters", () => {
-  const words = { title: "Run a command", subject: "command", effects: "" };
+  const words = { title: "Run a command", subject: "command", effects: "", covers: "exactly this command" };
 
   expect(titleOf("exec", words)).toBe("Run a command");
   expect(titleOf("mcp:github:open_issue", undefined)).toBe("Mcp github open issue");

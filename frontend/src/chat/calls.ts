@@ -7,6 +7,8 @@ export interface ToolWords {
   title: string;
   subject: string;
   effects: string;
+  /** What a yes for the whole session would cover. */
+  covers: string;
 }
 
 /** The one answer to what state a call is in, from all that is known of it. */
@@ -38,10 +40,14 @@ export function advance(known: CallItem | undefined, frame: Frame): CallItem {
         input: frame.tool_input ? objectOf(frame.tool_input) : call.input,
         answer: {
           decision: metadata["decision"] === "deny" ? "deny" : "allow",
+          scope: textOf(metadata["scope"]) || "once",
+          again: metadata["again"] === true,
           note: textOf(metadata["note"]),
-          author: textOf(metadata.author),
+          author: textOf(metadata.author) || textOf(metadata["answered_by"]),
           at,
         },
+        // A call of unknown outcome that a person has run again has its result before it.
+        ...(metadata["again"] === true ? { result: null, output: null, error: "" } : {}),
       };
     default:
       return {
@@ -51,21 +57,29 @@ export function advance(known: CallItem | undefined, frame: Frame): CallItem {
         error: frame.error ?? "",
         durationMs: durationIn(metadata),
         clippedAt: metadata["clipped"] ? frame.seq : null,
+        live: null,
+        checkedBy: textOf(metadata["verified_by"]),
       };
   }
 }
 
 function blank(frame: Frame, at: string): CallItem {
+  const call = blankCall(textOf(frame.metadata["tool_use_id"]), frame.seq, at, frame.tool_name);
+  return { ...call, runId: frame.metadata.run_id ?? null };
+}
+
+/** A call of which nothing is known yet but where it stands. */
+export function blankCall(key: string, seq: number | null, at: string, name?: string): CallItem {
   return {
     kind: "call",
-    key: textOf(frame.metadata["tool_use_id"]),
-    order: frame.seq ?? 0,
-    seq: frame.seq,
+    key,
+    order: seq ?? 0,
+    seq,
     at,
-    name: frame.tool_name || "tool",
+    name: name || "tool",
     input: {},
     state: "pending",
-    runId: frame.metadata.run_id ?? null,
+    runId: null,
     decision: "allow",
     decidedBy: "",
     answer: null,
@@ -74,6 +88,9 @@ function blank(frame: Frame, at: string): CallItem {
     error: "",
     durationMs: null,
     clippedAt: null,
+    live: null,
+    checkedBy: "",
+    child: null,
   };
 }
 

@@ -11,6 +11,8 @@ export interface ComposerOptions {
   onStop: () => void;
   /** The arrow up in an empty composer. */
   onUp: () => void;
+  /** Something else must be done before it can be sent. */
+  mustWait?: () => boolean;
 }
 
 export interface Composer {
@@ -18,6 +20,8 @@ export interface Composer {
   setBusy(busy: boolean): void;
   setLink(words: string): void;
   setText(text: string): void;
+  /** What it has to wait for has changed. */
+  look(): void;
   isEmpty(): boolean;
   focus(): void;
   close(): void;
@@ -43,7 +47,7 @@ export function composer(options: ComposerOptions): Composer {
       area.style.height = "auto";
       area.style.height = `${area.scrollHeight}px`;
     }
-    send.disabled = !area.value.trim();
+    send.disabled = !area.value.trim() || (options.mustWait?.() ?? false);
     manner.hidden = !isBusy || !area.value.trim();
     keep(area.value);
   }
@@ -59,7 +63,7 @@ export function composer(options: ComposerOptions): Composer {
 
   function submit(): void {
     const text = area.value;
-    if (!text.trim()) return;
+    if (!text.trim() || options.mustWait?.()) return;
     options.onSend(text, isBusy ? (manner.value as OnBusy) : "followup");
     area.value = "";
     manner.value = "followup";
@@ -81,6 +85,7 @@ export function composer(options: ComposerOptions): Composer {
       event.preventDefault();
       submit();
     } else if (event.key === "ArrowUp" && !area.value) {
+      event.preventDefault();
       options.onUp();
     }
   };
@@ -104,6 +109,7 @@ export function composer(options: ComposerOptions): Composer {
       changed();
       area.focus();
     },
+    look: changed,
     isEmpty: () => !area.value,
     focus: () => area.focus(),
     close() {

@@ -27,7 +27,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 
 /** A copy of an icon that the page brought along in `<template id="chat-icons">`. */
 export function icon(name: string): Node {
-  const store = document.querySelector<HTMLTemplateElement>("#chat-icons");
+  const store = document.querySelector<HTMLTemplateElement>("[data-chat-icons], #chat-icons");
   const found = store?.content.querySelector(`[data-icon="${name}"] > svg`);
   return found ? document.importNode(found, true) : document.createTextNode("");
 }
@@ -90,4 +90,21 @@ export async function copyText(text: string, by: HTMLElement): Promise<void> {
     else by.textContent = words;
     by.removeAttribute("data-copied");
   }, 2_000);
+}
+
+/** A small button by an icon for something that takes a moment, and cannot be pressed twice. */
+export function act(words: string, symbol: string, does: () => Promise<void>): HTMLButtonElement {
+  const run = async (): Promise<void> => {
+    node.disabled = true;
+    try {
+      await does();
+    } finally {
+      node.disabled = false;
+    }
+  };
+  const node = button(words, () => void run(), {
+    class: "btn btn-bare btn-square btn-xs",
+    icon: symbol,
+  });
+  return node;
 }

@@ -1,9 +1,14 @@
 /** One element for each thing of the conversation, redrawn only when the thing changes. */
-import { approval } from "./approval.ts";
+import { approval, question } from "./approval.ts";
 import { callLine } from "./callline.ts";
+import { childCard } from "./childcard.ts";
+import { compactionLine } from "./compactionline.ts";
 import type { Desk } from "./desk.ts";
-import { button, copyText, h, timeOf } from "./dom.ts";
-import type { AgentItem, ErrorItem, Item, NoteItem, Receipt, UserItem } from "./items.ts";
+import { act, button, copyText, h, timeOf } from "./dom.ts";
+import { errorLine } from "./errorline.ts";
+import type { AgentItem, Item, NoteItem } from "./items.ts";
+import { personLine } from "./personline.ts";
+import { stepsLine } from "./stepsline.ts";
 import { StreamingText } from "./streaming.ts";
 
 export interface Line {
@@ -13,64 +18,31 @@ export interface Line {
 
 /** Which element an item needs. An approval shrinks to a line when it is answered. */
 export function formOf(item: Item, desk: Desk): string {
-  return item.kind === "call" && item.state === "awaiting_approval" && desk.mayRun
-    ? "approval"
-    : item.kind;
+  if (item.kind !== "call") return item.kind;
+  if (item.child) return "child";
+  return item.state === "awaiting_approval" && desk.mayRun ? "approval" : "call";
 }
 
 export function lineOf(item: Item, desk: Desk): Line {
   switch (item.kind) {
     case "user":
-      return userLine(item, desk);
+      return personLine(item, desk);
     case "agent":
       return agentLine(item, desk);
     case "call":
+      if (item.child) return childCard(item, desk);
       return formOf(item, desk) === "approval" ? approval(item, desk) : callLine(item, desk);
+    case "steps":
+      return stepsLine(item, desk);
+    case "question":
+      return question(item, desk);
     case "error":
       return errorLine(item, desk);
     case "note":
       return noteLine(item);
+    case "compaction":
+      return compactionLine(item, desk);
   }
-}
-
-const RECEIPTS: Record<Receipt, string> = {
-  sending: "Sending…",
-  failed: "Not sent",
-  sent: "Sent",
-  queued: "Queued",
-  taken: "Read",
-  steered: "Joined the answer",
-  answered: "Answered",
-};
-
-function userLine(first: UserItem, desk: Desk): Line {
-  const bubble = h("div", { class: "bubble" });
-  const meta = h("p", { class: "line-meta" });
-  const node = h("li", { class: "line is-person" }, bubble, meta);
-
-  function update(item: Item): void {
-    if (item.kind !== "user") return;
-    bubble.textContent = item.text;
-    node.dataset["receipt"] = item.receipt;
-    const state = item.receipt === "failed" ? `Not sent: ${item.reason}` : RECEIPTS[item.receipt];
-    meta.replaceChildren(
-      ...[
-        item.author ? h("span", { text: item.author }) : null,
-        timeOf(item.at),
-        item.edited ? h("span", { text: "edited" }) : null,
-        h("span", { class: "receipt", text: state }),
-      ].filter((part) => part !== null),
-    );
-    if (item.receipt === "failed") {
-      const id = item.key.replace("letter-", "");
-      meta.append(
-        button("Send again", () => desk.resend(id), { class: "link-text" }),
-        button("Edit", () => desk.reword(id, item.text), { class: "link-text" }),
-      );
-    }
-  }
-  update(first);
-  return { node, update };
 }
 
 function agentLine(first: AgentItem, desk: Desk): Line {
@@ -96,6 +68,7 @@ function agentLine(first: AgentItem, desk: Desk): Line {
         timeOf(item.at),
         item.model ? h("span", { text: item.model }) : null,
         copy,
+        ...agentActs(item, desk),
       ].filter((part) => part !== null),
     );
   }
@@ -103,32 +76,14 @@ function agentLine(first: AgentItem, desk: Desk): Line {
   return { node, update };
 }
 
-function errorLine(first: ErrorItem, desk: Desk): Line {
-  const words = h("p");
-  const node = h("li", { class: "line is-trouble" }, h("div", { class: "flash is-error" }, words));
-  const box = node.firstElementChild!;
-  let retry: HTMLButtonElement | undefined;
-
-  function update(item: Item): void {
-    if (item.kind !== "error") return;
-    words.textContent = item.message;
-    retry?.remove();
-    const { runId } = item;
-    if (!item.retryable || !runId || !desk.mayRun) return;
-    retry = button("Retry", () => void again(runId), { class: "btn btn-sm btn-quiet" });
-    box.append(retry);
-  }
-  async function again(runId: string): Promise<void> {
-    retry?.setAttribute("disabled", "");
-    try {
-      await desk.retry(runId);
-    } catch (fault) {
-      words.textContent = `${words.textContent} ${(fault as Error).message}`;
-      retry?.removeAttribute("disabled");
-    }
-  }
-  update(first);
-  return { node, update };
+/** What one can do with an answer. The log is never rewritten, so all of it happens in a copy. */
+function agentActs(item: AgentItem, desk: Desk): HTMLElement[] {
+  const { seq } = item;
+  if (!desk.mayRun || seq === null) return [];
+  return [
+    act("Answer again, in a copy of this chat", "rotate-ccw", () => desk.answerAgain(item)),
+    act("Go on from here in a copy of this chat", "git-branch", () => desk.fork(seq)),
+  ];
 }
 
 function noteLine(item: NoteItem): Line {

@@ -11,6 +11,10 @@ export interface LinkOptions {
   /** The address to connect to, made anew each time, as the cursor moves. */
   url: () => string;
   onMessage: (text: string) => void;
+  /** For sockets that carry bytes beside words. */
+  onBytes?: (bytes: Uint8Array) => void;
+  /** More codes after which trying again would change nothing. */
+  final?: readonly number[];
   /** `code` says why it ended, when it ended for good. */
   onState: (state: LinkState, code: number) => void;
 }
@@ -18,6 +22,7 @@ export interface LinkOptions {
 export interface Link {
   /** Says whether it could be handed to the socket. */
   send(message: object): boolean;
+  sendBytes(bytes: Uint8Array<ArrayBuffer>): boolean;
   /** Connect again at once: frames are missing. */
   resync(): void;
   close(): void;
@@ -47,15 +52,17 @@ export function connect(options: LinkOptions): Link {
     options.onState("connecting", 0);
     const mine = new WebSocket(options.url(), SUBPROTOCOL);
     socket = mine;
+    mine.binaryType = "arraybuffer";
     watch(HANDSHAKE_MS);
     mine.onopen = () => {
       options.onState("open", 0);
       listen();
     };
-    mine.onmessage = (message: MessageEvent<string>) => {
+    mine.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
       failures = 0;
       listen();
-      options.onMessage(message.data);
+      if (typeof data === "string") options.onMessage(data);
+      else options.onBytes?.(new Uint8Array(data));
     };
     mine.onclose = (event) => lose(event.code);
   }
@@ -77,7 +84,7 @@ export function connect(options: LinkOptions): Link {
   function lose(code: number): void {
     drop();
     if (closed) return;
-    if (FINAL.has(code)) {
+    if (FINAL.has(code) || options.final?.includes(code)) {
       closed = true;
       options.onState("ended", code);
       return;
@@ -102,6 +109,12 @@ export function connect(options: LinkOptions): Link {
     return true;
   }
 
+  function sendBytes(bytes: Uint8Array<ArrayBuffer>): boolean {
+    if (socket?.readyState !== WebSocket.OPEN) return false;
+    socket.send(bytes);
+    return true;
+  }
+
   const isDown = (): boolean => socket?.readyState !== WebSocket.OPEN;
   const onOnline = (): void => {
     failures = 0;
@@ -118,6 +131,7 @@ export function connect(options: LinkOptions): Link {
   open();
   return {
     send,
+    sendBytes,
     resync: open,
     close: () => {
       closed = true;

@@ -17,7 +17,8 @@ function queue(state: State, entries: [runId: string, ...seqs: number[]][]): Sta
 }
 
 function letter(id: string, text: string, onBusy: Letter["onBusy"] = "followup"): Letter {
-  return { id, text, onBusy, at: "", state: "sending", reason: "", seq: null, found: false };
+  return { id, text, onBusy,
+    files: [], at: "", state: "sending", reason: "", seq: null, found: false };
 }
 
 const people = (state: State): string[] =>

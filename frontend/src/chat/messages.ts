@@ -1,6 +1,6 @@
 /** Messages of people: on their way, in the queue, taken by a run, answered. */
 import type { StoredEvent } from "./frames.ts";
-import { change, insert, isUser, type Receipt, type UserItem } from "./items.ts";
+import { change, insert, isUser, type Attached, type Receipt, type UserItem } from "./items.ts";
 import type { State } from "./transcript.ts";
 
 export type OnBusy = "followup" | "steer" | "interrupt";
@@ -9,6 +9,7 @@ export type OnBusy = "followup" | "steer" | "interrupt";
 export interface Letter {
   id: string;
   text: string;
+  files: readonly Attached[];
   onBusy: OnBusy;
   at: string;
   state: "sending" | "failed";
@@ -46,6 +47,8 @@ export function takeMessage(state: State, event: StoredEvent, author: string): S
     seq: event.seq,
     at: event.created_at,
     text: String(event.payload["text"] ?? ""),
+    files: filesIn(event.payload["attachments"]),
+    merged: false,
     author,
     edited: false,
     receipt: "sent",
@@ -57,6 +60,10 @@ export function takeMessage(state: State, event: StoredEvent, author: string): S
   if (runId) return { ...next, waiting: [...next.waiting, { ...item, receipt: "taken" }] };
   if (isNext(state)) return place(next, item, event.seq, "sent");
   return { ...next, waiting: [...next.waiting, { ...item, receipt: "queued" }] };
+}
+
+export function filesIn(value: unknown): Attached[] {
+  return Array.isArray(value) ? (value as Attached[]) : [];
 }
 
 /** Whether a message that comes now is answered at once: nothing runs and nothing is before it. */
@@ -101,7 +108,8 @@ export function takeRun(state: State, runId: string, seq: number, reason: string
   }
   let next: State = { ...state, started: new Set([...state.started, runId]) };
   next = { ...next, waiting: next.waiting.filter((item) => !taken.includes(item)) };
-  for (const item of taken) next = place(next, { ...item, runId }, seq, "taken");
+  const merged = taken.length > 1;
+  for (const item of taken) next = place(next, { ...item, runId, merged }, seq, "taken");
   return next;
 }
 

@@ -12,10 +12,30 @@ export function stopWords(author: string, note: unknown): string {
   return textOf(note) ? `${said}: ${textOf(note)}` : said;
 }
 
-export function compaction(payload: Json): string {
+export function compactionWords(payload: Json): string {
   const [before, after] = [payload["tokens_before"], payload["tokens_after"]].map(numberOf);
   if (!before || !after) return "Context compacted";
   return `Context compacted ${thousands(before)} → ${thousands(after)} tokens`;
+}
+
+/** What happened to something that the session is given. */
+export function resourceWords(payload: Json): string {
+  const path = textOf(payload["mount_path"]) || "a resource";
+  if (payload["attached"] === false) return `Took away ${path}`;
+  const reason = textOf(payload["reason"]);
+  if (payload["status"] === "failed") return `Could not prepare ${path}${reason ? `: ${reason}` : ""}`;
+  return payload["status"] === "ready" ? `Prepared ${path}` : `Attached ${path}`;
+}
+
+/** What the grader said of the outcome. */
+export function verdictWords(payload: Json): string {
+  const oneLine = (value: unknown) => textOf(value).split(/\s+/).join(" ").trim();
+  const [feedback, why] = [oneLine(payload["feedback"]), oneLine(payload["why"])];
+  if (payload["status"] === "met") return "Outcome met";
+  if (payload["status"] !== "not_met") return why ? `Outcome unclear: ${why}` : "Outcome unclear";
+  const times = `${numberOf(payload["returns"])} of ${numberOf(payload["max_returns"])}`;
+  const said = payload["returned"] === true ? `Outcome not met, sent back ${times}` : "Outcome not met";
+  return feedback ? `${said}: ${feedback}` : said;
 }
 
 /** A count as one reads it: `812`, `9.4k`, `61k`. */
@@ -25,4 +45,18 @@ export function thousands(count: number): string {
 
 export function numberOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
+}
+
+/** What something cost: `$0.0042`, `$1.20`. Nothing when it cost nothing. */
+export function money(dollars: number): string {
+  if (!(dollars > 0)) return "";
+  if (dollars < 0.0001) return "< $0.0001";
+  return `$${dollars.toFixed(dollars < 0.1 ? 4 : 2)}`;
+}
+
+/** A size as one reads it: `812 B`, `9.4 kB`, `61 MB`. */
+export function bytes(size: number): string {
+  if (size < 1000) return `${size} B`;
+  const [value, unit] = size < 1_000_000 ? [size / 1000, "kB"] : [size / 1_000_000, "MB"];
+  return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
 }

@@ -1,26 +1,12 @@
 import { expect, test } from "vitest";
 import { openingOf, pageBefore, stateOf, withPast, type Opening } from "./opening.ts";
 import { answer, delta, end, message, start, use } from "./samples/frames.ts";
+import { OPENING } from "./samples/opening.ts";
 import { shown } from "./shown.ts";
 import { reduce } from "./transcript.ts";
 
 function opening(changed: Partial<Opening>): Opening {
-  return {
-    session_id: "s1",
-    agent: "Coder",
-    status: "idle",
-    title: "",
-    first_seq: 1,
-    last_seq: 0,
-    tokens: 0,
-    frames: [],
-    queue: [],
-    tools: {},
-    may_run: true,
-    api: "/api/v1/sessions/s1/",
-    runs: "/api/v1/runs/",
-    ...changed,
-  };
+  return { ...OPENING, ...changed };
 }
 
 const keys = (state: Parameters<typeof shown>[0]): string[] => shown(state).map((item) => item.key);
@@ -51,7 +37,7 @@ test("what waits is told by the page's queue", () => {
 
 test("a longer past goes before what is known, and keeps what is not in the log", () => {
   const recent = [answer(3, "Three"), message(4, "more"), start(5, "run-2")];
-  let state = stateOf(opening({ frames: recent, first_seq: 3, last_seq: 5 }));
+  let state = stateOf(opening({ frames: recent, first_seq: 3, last_seq: 5, status: "running" }));
   state = reduce(state, { type: "frame", frame: delta("e6", 0, "Dra", "run-2") });
   const past = [message(1, "first", { processed_at: "x", processed_run_id: "run-1" }), start(2)];
   const longer = withPast(state, [...past, ...recent], 1);

@@ -3,7 +3,7 @@ import type { ToolWords } from "./calls.ts";
 import { frameOf, type Frame, type StoredEvent } from "./frames.ts";
 import type { Status } from "./items.ts";
 import type { QueueEntry } from "./messages.ts";
-import { begin, reduce, type State } from "./transcript.ts";
+import { begin, reduce, settle, type State } from "./transcript.ts";
 
 export interface Opening {
   session_id: string;
@@ -13,20 +13,26 @@ export interface Opening {
   first_seq: number;
   last_seq: number;
   tokens: number;
+  cost: string;
   frames: Frame[];
   queue: QueueEntry[];
   tools: Record<string, ToolWords>;
   may_run: boolean;
+  may_admin: boolean;
   /** Where REST knows this session, and runs. */
   api: string;
   runs: string;
+  approvals: string;
+  executions: string;
+  /** Bytes of the largest file that a session takes. */
+  largest_file: number;
 }
 
 /** Events that REST is asked for at once. */
 const PAGE = 200;
 
 export function openingOf(root: ParentNode): Opening {
-  const found = root.querySelector("#chat-opening");
+  const found = root.querySelector("script[id$=chat-opening]");
   if (!found) throw new Error("The chat page lacks #chat-opening.");
   return JSON.parse(found.textContent ?? "") as Opening;
 }
@@ -35,15 +41,12 @@ export function openingOf(root: ParentNode): Opening {
 export function stateOf(opening: Opening): State {
   const frames = opening.frames;
   let state = replay(frames, opening.first_seq);
-  // Before the first change of status in the window, only the server knows it.
-  if (!frames.some(tellsStatus)) state = { ...state, status: opening.status };
+  // The server read it after the events. A copy may end in the midst of a run that is not its own.
+  const runId = opening.status === "running" ? state.runId : null;
+  state = settle({ ...state, status: opening.status, runId });
   state = reduce(state, { type: "queue", entries: opening.queue, asOf: opening.last_seq });
-  return { ...state, seq: Math.max(state.seq, opening.last_seq), tokens: opening.tokens };
-}
-
-function tellsStatus(frame: Frame): boolean {
-  const type = frame.metadata.event_type;
-  return type === "session.status_changed" || type === "session.status_idle";
+  const { tokens, cost } = opening;
+  return { ...state, seq: Math.max(state.seq, opening.last_seq), tokens, cost: Number(cost) };
 }
 
 function replay(frames: readonly Frame[], firstSeq: number): State {
@@ -52,11 +55,12 @@ function replay(frames: readonly Frame[], firstSeq: number): State {
 
 /** The same state with a longer past. What is not in the log is carried over. */
 export function withPast(state: State, frames: readonly Frame[], firstSeq: number): State {
-  const longer = reduce(replay(frames, firstSeq), {
+  let longer = reduce(replay(frames, firstSeq), {
     type: "queue",
     entries: state.queue,
     asOf: state.seq,
   });
+  longer = reduce(longer, { type: "branches", branches: state.branches });
   return {
     ...longer,
     status: state.status,
@@ -64,6 +68,8 @@ export function withPast(state: State, frames: readonly Frame[], firstSeq: numbe
     draft: state.draft,
     outbox: state.outbox,
     tokens: state.tokens,
+    cost: state.cost,
+    questions: state.questions,
   };
 }
 

@@ -5,13 +5,17 @@
  * went over REST goes over REST, as only the same door recognises a repetition. It stays in this
  * browser's store until the server has it, so that a reload loses nothing.
  */
+import type { Attached } from "./items.ts";
 import type { Letter, OnBusy } from "./messages.ts";
+import type { Json } from "./frames.ts";
 import { newId, Refused, type Rest } from "./rest.ts";
 import type { Action } from "./transcript.ts";
 
 interface Kept {
   id: string;
   text: string;
+  /** Missing in what an older page has kept. */
+  files?: readonly Attached[];
   onBusy: OnBusy;
   at: string;
   way: "socket" | "rest";
@@ -48,8 +52,8 @@ export class Outbox {
   }
 
   /** Take a message and see to it that it arrives. */
-  send(text: string, onBusy: OnBusy): void {
-    const letter = { id: newId(), text, onBusy, at: new Date().toISOString() };
+  send(text: string, onBusy: OnBusy, files: readonly Attached[] = []): void {
+    const letter = { id: newId(), text, files, onBusy, at: new Date().toISOString() };
     const way = this.options.send(command(letter)) ? "socket" : "rest";
     const one: Kept = { ...letter, way };
     this.keep([...this.kept, one]);
@@ -85,7 +89,7 @@ export class Outbox {
   again(id: string): void {
     const one = this.refused.get(id);
     this.forget(id);
-    if (one) this.send(one.text, one.onBusy);
+    if (one) this.send(one.text, one.onBusy, one.files);
   }
 
   forget(id: string): void {
@@ -98,7 +102,7 @@ export class Outbox {
   }
 
   private async post(one: Kept): Promise<void> {
-    const body = { text: one.text, on_busy: one.onBusy };
+    const body = { ...payloadOf(one), on_busy: one.onBusy };
     try {
       const answer = await this.options.rest.post<Acknowledged>(this.options.path, body, one.id);
       this.acknowledge(one.id, answer.event.seq, answer.run_id);
@@ -116,7 +120,7 @@ export class Outbox {
   }
 
   private show(one: Kept): void {
-    const letter: Letter = { ...one, state: "sending", reason: "", seq: null, found: false };
+    const letter: Letter = { ...one, files: one.files ?? [], state: "sending", reason: "", seq: null, found: false };
     this.options.dispatch({ type: "sending", letter });
   }
 
@@ -138,9 +142,13 @@ function isFinal(fault: Refused): boolean {
   return fault.status < 500 && !passing;
 }
 
-function command(letter: Pick<Kept, "id" | "text" | "onBusy">): object {
-  const { id, text, onBusy } = letter;
-  return { type: "user.message", payload: { text }, id, on_busy: onBusy };
+function command(letter: Omit<Kept, "way">): object {
+  const { id, onBusy } = letter;
+  return { type: "user.message", payload: payloadOf(letter), id, on_busy: onBusy };
+}
+
+function payloadOf({ text, files }: Pick<Kept, "text" | "files">): Json {
+  return files?.length ? { text, attachments: files } : { text };
 }
 
 function stored(options: OutboxOptions): Kept[] {

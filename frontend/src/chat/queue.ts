@@ -6,7 +6,8 @@ export interface QueueOptions {
   root: HTMLElement;
   onEdit: (runId: string, text: string) => Promise<void>;
   onRemove: (runId: string) => Promise<void>;
-  onNow: (runId: string, text: string) => Promise<void>;
+  onNow: (runId: string, text: string, onBusy: "steer" | "interrupt") => Promise<void>;
+  onMove: (runId: string, position: number) => Promise<void>;
 }
 
 const SMALL = "btn btn-bare btn-square btn-xs";
@@ -14,6 +15,7 @@ const SMALL = "btn btn-bare btn-square btn-xs";
 export class QueueView {
   private drawn = "";
   private editing: string | null = null;
+  private dragged: string | null = null;
   private places: Place[] = [];
   private letters: Letter[] = [];
   private readonly options: QueueOptions;
@@ -46,10 +48,11 @@ export class QueueView {
     );
   }
 
-  /** Reword the last one that waits. */
-  editLast(): void {
+  /** Reword the last one that waits; false when none does. */
+  editLast(): boolean {
     const last = this.places.findLast((place) => place.runId);
     if (last?.runId) this.edit(last.runId);
+    return last !== undefined;
   }
 
   private isEdited(place: Place): boolean {
@@ -67,17 +70,75 @@ export class QueueView {
     const { runId, text } = place;
     const words = h("span", { class: "queue-text", text, title: text });
     if (!runId) return h("li", { class: "queue-row" }, words);
-    return h(
+    const row = h(
       "li",
       { class: "queue-row" },
+      this.grip(runId),
       words,
-      button("Send now, into this answer", () => void this.options.onNow(runId, text), {
+      button("Send now, into this answer", () => void this.options.onNow(runId, text, "steer"), {
         class: SMALL,
         icon: "corner-down-left",
+      }),
+      button("Stop the answer and send this", () => void this.options.onNow(runId, text, "interrupt"), {
+        class: SMALL,
+        icon: "square",
       }),
       button("Edit", () => this.edit(runId), { class: SMALL, icon: "pencil" }),
       button("Remove", () => void this.options.onRemove(runId), { class: SMALL, icon: "x" }),
     );
+    this.takesDrops(row, runId);
+    return row;
+  }
+
+  /** What one drags a message by; with the keyboard the arrows move it. */
+  private grip(runId: string): HTMLElement | null {
+    if (this.places.length < 2) return null;
+    const grip = button("Move: drag, or press the arrows up and down", () => undefined, {
+      class: `${SMALL} queue-grip`,
+      icon: "grip-vertical",
+      draggable: "true",
+    });
+    grip.dataset["grip"] = runId;
+    grip.addEventListener("dragstart", (event) => {
+      this.dragged = runId;
+      event.dataTransfer?.setData("text/plain", "");
+    });
+    grip.addEventListener("dragend", () => (this.dragged = null));
+    grip.addEventListener("keydown", (event) => {
+      const by = event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0;
+      if (!by) return;
+      event.preventDefault();
+      void this.move(runId, this.placeOf(runId) + by);
+    });
+    return grip;
+  }
+
+  private takesDrops(row: HTMLElement, runId: string): void {
+    row.addEventListener("dragover", (event) => {
+      if (!this.dragged || this.dragged === runId) return;
+      event.preventDefault();
+      row.toggleAttribute("data-over", true);
+    });
+    row.addEventListener("dragleave", () => row.removeAttribute("data-over"));
+    row.addEventListener("drop", (event) => {
+      row.removeAttribute("data-over");
+      if (!this.dragged) return;
+      event.preventDefault();
+      event.stopPropagation();
+      void this.move(this.dragged, this.placeOf(runId));
+    });
+  }
+
+  private placeOf(runId: string): number {
+    return this.places.findIndex((place) => place.runId === runId);
+  }
+
+  private async move(runId: string, position: number): Promise<void> {
+    if (position < 0 || position >= this.places.length) return;
+    await this.options.onMove(runId, position);
+    // The row was drawn anew; the hand stays on it.
+    const grips = this.options.root.querySelectorAll<HTMLElement>("[data-grip]");
+    [...grips].find((one) => one.dataset["grip"] === runId)?.focus();
   }
 
   private editor(place: Place): HTMLElement {

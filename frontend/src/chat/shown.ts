@@ -1,16 +1,24 @@
 /** The state as the page shows it: what is stored, the draft, what is on its way. */
 import type { Draft } from "./draft.ts";
-import type { AgentItem, Item, Status, UserItem } from "./items.ts";
+import { isCall, type AgentItem, type Item, type Status, type UserItem } from "./items.ts";
 import type { Letter } from "./messages.ts";
+import { folded } from "./steps.ts";
 import type { State } from "./transcript.ts";
 
 export function isBusy(status: Status): boolean {
   return status === "running" || status === "rescheduling" || status === "requires_action";
 }
 
+/** Whether it waits for other sessions alone, and for no person. */
+export function waitsForChildren(state: State): boolean {
+  if (state.status !== "requires_action" || state.questions.length) return false;
+  const open = state.items.filter(isCall).filter((call) => !call.result);
+  return open.length > 0 && open.every((call) => call.child?.state === "running");
+}
+
 /** Everything, in its order. */
 export function shown(state: State): Item[] {
-  const items = [...state.items];
+  const items: Item[] = [...folded(state.items, state.status), ...state.questions];
   if (state.draft?.text) items.push(draftItem(state.draft));
   for (const letter of state.outbox) {
     if (!letter.found && !(letter.state === "sending" && waits(state, letter))) {
@@ -46,6 +54,8 @@ function letterItem(letter: Letter): UserItem {
     seq: null,
     at: letter.at,
     text: letter.text,
+    files: letter.files,
+    merged: false,
     author: "",
     edited: false,
     receipt: letter.state,

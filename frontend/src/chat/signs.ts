@@ -3,6 +3,7 @@ import { need, say } from "./dom.ts";
 import { isUser, type Item, type Status } from "./items.ts";
 import type { LinkState } from "./link.ts";
 import { thousands } from "./notes.ts";
+import { waitsForChildren } from "./shown.ts";
 import type { State } from "./transcript.ts";
 
 const STATUSES: Record<Status, [lamp: string, word: string]> = {
@@ -12,6 +13,7 @@ const STATUSES: Record<Status, [lamp: string, word: string]> = {
   requires_action: ["is-waiting", "Needs you"],
   terminated: ["", "Archived"],
 };
+const BELOW: [lamp: string, word: string] = ["is-running", "Sub-agent at work"];
 /** A connection that comes back by itself at once is not worth a word. */
 const QUIET_MS = 1_500;
 const TITLE = 80;
@@ -24,14 +26,15 @@ export class Signs {
   private readonly setLink: (words: string) => void;
 
   constructor(root: ParentNode, first: State, setLink: (words: string) => void) {
-    this.lamp = need(document, "[data-chat-status]");
+    // Where several talks stand on one page, each has its own lamp.
+    this.lamp = root.querySelector("[data-chat-status]") ?? need(document, "[data-chat-status]");
     this.live = need(root, "[data-announce]");
     this.setLink = setLink;
     this.draw(first);
   }
 
   draw(state: State): void {
-    const [look, word] = STATUSES[state.status];
+    const [look, word] = waitsForChildren(state) ? BELOW : STATUSES[state.status];
     this.lamp.className = `state ${look}`;
     say(this.lamp, word);
     for (const node of document.querySelectorAll("[data-chat-tokens]")) {

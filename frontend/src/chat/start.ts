@@ -1,4 +1,7 @@
 import type { Island } from "../lib/islands.ts";
+import { newId, restWith } from "./rest.ts";
+import { complaint, trayIn, type Tray } from "./tray.ts";
+import { upload } from "./upload.ts";
 
 /**
  * The page on which a conversation begins: the composer names the chosen agent and sends on Enter.
@@ -14,10 +17,18 @@ export const start: Island = (root) => {
   if (!form || !area || !send) return () => undefined;
   const byTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
   const listening = new AbortController();
+  let isSending = false;
   const { signal } = listening;
+  const complain = complaint(form.querySelector<HTMLElement>("[data-problem]") ?? document.createElement("p"));
+  const tray: Tray | undefined = trayIn(form, {
+    ground: root,
+    largest: Number(form.dataset["largest"]),
+    onChange: changed,
+    onProblem: complain,
+  });
 
   function changed(): void {
-    send!.disabled = !area!.value.trim();
+    send!.disabled = isSending || !area!.value.trim();
   }
   function onChoice(event: Event): void {
     const choice = event.target as HTMLInputElement;
@@ -32,9 +43,41 @@ export const start: Island = (root) => {
     form!.requestSubmit();
   }
 
+  /** A form carries no files of a session that is not there: make it, fill it, then speak. */
+  async function sendWithFiles(files: readonly File[]): Promise<void> {
+    const typed = new FormData(form!);
+    const token = String(typed.get("csrfmiddlewaretoken"));
+    const rest = restWith(token);
+    const sessions = form!.dataset["api"]!;
+    const made = await rest.post<{ id: string }>(sessions, { agent: String(typed.get("agent")) }, newId());
+    const api = `${sessions}${made.id}/`;
+    const attachments = await Promise.all(files.map((file) => upload(api, token, file).done));
+    await rest.post(`${api}messages/`, { text: area!.value, attachments }, newId());
+    location.assign(`/chat/${made.id}/`);
+  }
+  async function onSubmit(event: Event): Promise<void> {
+    const files = tray?.held ?? [];
+    if (!files.length) return;
+    event.preventDefault();
+    if (isSending) return;
+    isSending = true;
+    changed();
+    try {
+      await sendWithFiles(files);
+    } catch (fault) {
+      complain((fault as Error).message);
+      isSending = false;
+      changed();
+    }
+  }
+
+  form.addEventListener("submit", (event) => void onSubmit(event), { signal });
   root.addEventListener("change", onChoice, { signal });
   area.addEventListener("input", changed, { signal });
   area.addEventListener("keydown", onKey, { signal });
   changed();
-  return () => listening.abort();
+  return () => {
+    listening.abort();
+    tray?.close();
+  };
 };

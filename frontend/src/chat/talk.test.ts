@@ -1,26 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Opening } from "./opening.ts";
 import type { Rest } from "./rest.ts";
 import { answer, delta, message, start } from "./samples/frames.ts";
+import { OPENING } from "./samples/opening.ts";
 import { FakeSocket } from "./samples/socket.ts";
 import { shown } from "./shown.ts";
 import { Talk } from "./talk.ts";
 
-const OPENING: Opening = {
-  session_id: "s1",
-  agent: "Coder",
-  status: "idle",
-  title: "",
-  first_seq: 1,
-  last_seq: 0,
-  tokens: 0,
-  frames: [],
-  queue: [],
-  tools: {},
-  may_run: true,
-  api: "/api/v1/sessions/s1/",
-  runs: "/api/v1/runs/",
-};
 let talk: Talk;
 let asked: string[];
 let answers: Record<string, unknown>;
@@ -129,11 +114,17 @@ test("a stop resolves with its acknowledgement and rejects with the reason", asy
   say({ type: "ack", id: FakeSocket.last.sent[0]!["id"], seq: 1, run_id: null });
   await expect(stopped).resolves.toBeUndefined();
 
-  const answered = talk.answer("c1", "allow", "", { command: "ls" });
+  const answered = talk.answer("c1", {
+    decision: "allow",
+    scope: "session",
+    note: "",
+    input: { command: "ls" },
+  });
   const sent = FakeSocket.last.sent[1]!;
   expect(sent["payload"]).toEqual({
     tool_use_id: "c1",
     decision: "allow",
+    scope: "session",
     note: "",
     input: { command: "ls" },
   });
@@ -155,7 +146,7 @@ test("without a socket, or without an answer, a stop goes over REST", async () =
 });
 
 test("send now takes a message out of the queue and lets it join", async () => {
-  await talk.sendNow("run-2", "b");
+  await talk.sendNow("run-2", "b", "steer");
 
   expect(asked).toContain("DELETE /api/v1/sessions/s1/queue/run-2/");
   expect(FakeSocket.last.sent[0]).toMatchObject({ payload: { text: "b" }, on_busy: "steer" });

@@ -1,7 +1,10 @@
 /** One session as this page follows it: its state, its socket, and everything one can ask of it. */
 import { outputText } from "./calls.ts";
 import { Commands } from "./commands.ts";
+import type { Said } from "./desk.ts";
+import { Family } from "./family.ts";
 import { read, type Frame, type Json, type StoredEvent } from "./frames.ts";
+import type { Attached } from "./items.ts";
 import { connect, type Link, type LinkState } from "./link.ts";
 import type { OnBusy, QueueEntry } from "./messages.ts";
 import { framesOf, pageBefore, stateOf, withPast, type Opening } from "./opening.ts";
@@ -11,6 +14,16 @@ import { reduce, type Action, type State } from "./transcript.ts";
 
 /** The queue is asked for a moment after something changed it, once for all changes. */
 const QUEUE_MS = 100;
+
+interface Snapshot {
+  id: string;
+  summary: string;
+}
+
+interface Execution {
+  id: string;
+  tool_use_id: string;
+}
 
 export interface TalkOptions {
   opening: Opening;
@@ -24,6 +37,7 @@ export class Talk {
   state: State;
   /** The first event that is known here. */
   firstSeq: number;
+  readonly family: Family;
   private frames: Frame[];
   private asking: number | undefined;
   private readonly link: Link;
@@ -46,6 +60,7 @@ export class Talk {
       send,
       dispatch: (action) => this.dispatch(action),
     });
+    this.family = new Family({ opening, rest, dispatch: (action) => this.dispatch(action) });
     this.commands = new Commands(send, rest, `${opening.api}events/`);
     this.link = connect({
       url: () => socketUrl(opening.session_id, this.state.seq),
@@ -54,8 +69,8 @@ export class Talk {
     });
   }
 
-  send(text: string, onBusy: OnBusy): void {
-    this.outbox.send(text, onBusy);
+  send(text: string, onBusy: OnBusy, files: readonly Attached[] = []): void {
+    this.outbox.send(text, onBusy, files);
   }
 
   resend(id: string): void {
@@ -70,10 +85,8 @@ export class Talk {
     return this.commands.give("user.interrupt", {});
   }
 
-  answer(callId: string, decision: "allow" | "deny", note: string, input?: Json): Promise<void> {
-    const payload: Json = { tool_use_id: callId, decision, note };
-    if (input) payload["input"] = input;
-    return this.commands.give("user.tool_confirmation", payload);
+  answer(callId: string, said: Said): Promise<void> {
+    return this.commands.give("user.tool_confirmation", { tool_use_id: callId, ...said });
   }
 
   async retry(runId: string): Promise<void> {
@@ -90,16 +103,60 @@ export class Talk {
     this.askQueue();
   }
 
-  /** Take a message out of the queue and let it join the running answer. */
-  async sendNow(runId: string, text: string): Promise<void> {
+  /** Take a message out of the queue and let it join the running answer, or end it. */
+  async sendNow(runId: string, text: string, onBusy: "steer" | "interrupt"): Promise<void> {
+    const seqs = this.state.queue.find((one) => one.run_id === runId)?.message_seqs ?? [];
+    const items = this.state.waiting.filter((item) => seqs.includes(item.seq ?? 0));
     await this.options.rest.remove(this.queued(runId));
-    this.outbox.send(text, "steer");
+    this.outbox.send(text, onBusy, items.flatMap((item) => item.files));
+  }
+
+  /** Let a waiting message have another place; 0 is the next. */
+  async moveQueued(runId: string, position: number): Promise<void> {
+    await this.options.rest.patch(this.queued(runId), { position });
+    await this.readQueue();
+  }
+
+  /** Say what became of a call whose end nobody saw. */
+  async verify(callId: string, tookEffect: boolean): Promise<void> {
+    await this.settle(callId, "verify", { took_effect: tookEffect });
+  }
+
+  async runAgain(callId: string): Promise<void> {
+    await this.settle(callId, "retry", {});
+  }
+
+  /** Where a copy ends that has everything up to this event: a run that ended there ends there, too. */
+  endAt(seq: number): number {
+    const next = this.frames.find((frame) => frame.seq === seq + 1);
+    return next?.phase === "end" ? seq + 1 : seq;
+  }
+
+  private async settle(callId: string, verb: "verify" | "retry", body: Json): Promise<void> {
+    const { executions, session_id } = this.options.opening;
+    const path = `${executions}?session=${session_id}&state=unknown`;
+    const { results } = await this.options.rest.get<{ results: Execution[] }>(path);
+    const found = results.find((one) => one.tool_use_id === callId);
+    if (!found) throw new Error("Somebody else has settled this call.");
+    await this.options.rest.post(`${executions}${found.id}/${verb}/`, body);
   }
 
   async wholeOutput(seq: number): Promise<string> {
     const path = `${this.options.opening.api}events/?after=${seq - 1}&limit=1`;
     const page = await this.options.rest.get<{ results: StoredEvent[] }>(path);
     return outputText(page.results[0]?.payload["output"]);
+  }
+
+  async summary(snapshotId: string): Promise<string> {
+    const path = `${this.options.opening.api}snapshots/`;
+    const { results } = await this.options.rest.get<{ results: Snapshot[] }>(path);
+    const found = results.find((one) => one.id === snapshotId);
+    if (!found) throw new Error("This snapshot belongs to another session.");
+    return found.summary;
+  }
+
+  async undo(snapshotId: string): Promise<void> {
+    await this.options.rest.post(`${this.options.opening.api}snapshots/${snapshotId}/undo/`, {});
   }
 
   /** Add the events before the first one that is known. */
@@ -114,6 +171,7 @@ export class Talk {
   close(): void {
     window.clearTimeout(this.asking);
     this.outbox.close();
+    this.family.close();
     this.link.close();
   }
 

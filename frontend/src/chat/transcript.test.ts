@@ -33,8 +33,11 @@ function wordsOf(item: Item): string {
       return `[${item.name} ${item.state}]`;
     case "error":
       return `! ${item.message}${item.retryable ? " (retry)" : ""}`;
+    case "compaction":
     case "note":
       return `- ${item.text}`;
+    default:
+      return item.kind;
   }
 }
 
@@ -161,20 +164,34 @@ test("an error can be tried again until something newer runs", () => {
   expect(texts(hopeless).at(-1)).toBe("! The model refused.");
 });
 
-test("compaction, sub-agents and resources are notes", () => {
+test("compaction, resources and verdicts are notes, a sub-agent is a card", () => {
   const state = after([
     event(1, "session.context_compacted", { tokens_before: 61_000, tokens_after: 9_200 }),
     event(2, "session.child_created", { child_session_id: "kid" }),
     event(3, "session.resource_attached", { mount_path: "/docs" }),
     event(4, "session.something_new", {}),
+    event(5, "session.outcome_judged", { status: "met" }),
+    event(6, "session.outcome_judged", {
+      status: "not_met",
+      returned: true,
+      returns: 1,
+      max_returns: 2,
+      feedback: "Say\nmore.",
+    }),
+    event(7, "session.outcome_judged", { status: "not_met", returned: false, feedback: "" }),
+    event(8, "session.outcome_judged", { status: "unclear", why: "No grader." }),
   ]);
 
   expect(texts(state)).toEqual([
     "- Context compacted 61k → 9.2k tokens",
-    "- Started a sub-agent",
+    "[sessions_spawn pending]",
     "- Attached /docs",
+    "- Outcome met",
+    "- Outcome not met, sent back 1 of 2: Say more.",
+    "- Outcome not met",
+    "- Outcome unclear: No grader.",
   ]);
-  expect(shown(state)[1]).toMatchObject({ link: "kid" });
+  expect(shown(state)[1]).toMatchObject({ child: { sessionId: "kid", state: "running" } });
 });
 
 test("tokens add up as answers come", () => {

@@ -5,7 +5,10 @@
  * replaces. `sessions_app/pages/telling.py` tells the same for the first paint.
  */
 import { advance, resolve } from "./calls.ts";
+import { takeBranches, takeChild, type Branch } from "./children.ts";
+import { takeCompaction } from "./compactions.ts";
 import { addDelta, type Draft } from "./draft.ts";
+import { addOutput, pieceIn } from "./live.ts";
 import { objectOf, textOf, type Frame, type StoredEvent } from "./frames.ts";
 import {
   change,
@@ -15,6 +18,7 @@ import {
   type AgentItem,
   type CallItem,
   type Item,
+  type QuestionItem,
   type Status,
   type UserItem,
 } from "./items.ts";
@@ -30,7 +34,7 @@ import {
   type Letter,
   type QueueEntry,
 } from "./messages.ts";
-import { compaction, noteOf, numberOf, stopWords } from "./notes.ts";
+import { noteOf, numberOf, resourceWords, stopWords, verdictWords } from "./notes.ts";
 
 export interface State {
   /** The last stored frame that was taken. */
@@ -51,6 +55,11 @@ export interface State {
   /** Frames are missing: connect again and replay. */
   lacks: boolean;
   tokens: number;
+  /** In dollars, for all answers. */
+  cost: number;
+  /** The sessions below this one when the server was last asked, and what they ask of people. */
+  branches: readonly Branch[];
+  questions: readonly QuestionItem[];
 }
 
 export type Action =
@@ -60,6 +69,8 @@ export type Action =
   | { type: "acked"; id: string; seq: number; runId: string | null }
   | { type: "refused"; id: string; reason: string }
   | { type: "dropped"; id: string }
+  | { type: "branches"; branches: readonly Branch[] }
+  | { type: "questions"; questions: readonly QuestionItem[] }
   | { type: "replaying" };
 
 /** Nothing yet, before the event with this seq. */
@@ -77,6 +88,9 @@ export function begin(firstSeq = 1, tokens = 0): State {
     stopNote: "",
     lacks: false,
     tokens,
+    cost: 0,
+    branches: [],
+    questions: [],
   };
 }
 
@@ -96,6 +110,10 @@ export function reduce(state: State, action: Action): State {
       return refuse(state, action.id, action.reason);
     case "dropped":
       return { ...state, outbox: without(state.outbox, action.id) };
+    case "branches":
+      return takeBranches(state, action.branches);
+    case "questions":
+      return { ...state, questions: action.questions };
     case "replaying":
       return { ...state, lacks: false };
   }
@@ -105,7 +123,19 @@ function without(outbox: readonly Letter[], id: string): Letter[] {
   return outbox.filter((letter) => letter.id !== id);
 }
 
+function takeOutput(state: State, frame: Frame): State {
+  const piece = pieceIn(frame);
+  if (!piece) return state;
+  const items = change(state.items, isCall, (call) =>
+    call.key === piece.call && !call.result
+      ? { ...call, live: addOutput(call.live, piece.offset, piece.said) }
+      : call,
+  );
+  return items === state.items ? state : { ...state, items };
+}
+
 function takeDelta(state: State, frame: Frame): State {
+  if (frame.type === "tool") return takeOutput(state, frame);
   const eventId = textOf(frame.metadata.event_id);
   const offset = frame.metadata["offset"];
   if (!eventId || typeof offset !== "number") return state;
@@ -122,7 +152,9 @@ function takeDelta(state: State, frame: Frame): State {
 function takeStored(state: State, frame: Frame, seq: number): State {
   if (seq <= state.seq) return state;
   if (seq > state.seq + 1) return { ...state, lacks: true };
-  return settle(apply({ ...state, seq }, frame, seq));
+  const next = apply({ ...state, seq }, frame, seq);
+  // Looking through all calls at every frame would cost a long session dear.
+  return next.status === state.status ? next : settle(next);
 }
 
 function apply(state: State, frame: Frame, seq: number): State {
@@ -141,7 +173,7 @@ function apply(state: State, frame: Frame, seq: number): State {
 }
 
 /** Open calls mean something else when the session does something else. */
-function settle(state: State): State {
+export function settle(state: State): State {
   const items = change(state.items, isCall, (call) => {
     const now = resolve(call, state.status);
     return now === call.state ? call : { ...call, state: now };
@@ -166,16 +198,17 @@ function takeAnswer(state: State, frame: Frame, seq: number): State {
     items: insert(state.items, item),
     draft: null,
     tokens: state.tokens + numberOf(usage["input_tokens"]) + numberOf(usage["output_tokens"]),
+    cost: state.cost + (Number(usage["cost"]) || 0),
   };
 }
 
 function takeCall(state: State, frame: Frame): State {
   const key = textOf(frame.metadata["tool_use_id"]);
-  const known = state.items.find((item): item is CallItem => isCall(item) && item.key === key);
-  const call = advance(known, frame);
-  const items = known
-    ? state.items.map((item) => (item === known ? call : item))
-    : insert(state.items, call);
+  // What is spoken of is nearly always among the newest.
+  const at = state.items.findLastIndex((item) => isCall(item) && item.key === key);
+  const call = advance(state.items[at] as CallItem | undefined, frame);
+  const now = { ...call, state: resolve(call, state.status) };
+  const items = at < 0 ? insert(state.items, now) : state.items.with(at, now);
   return { ...state, items };
 }
 
@@ -191,6 +224,7 @@ function takeError(state: State, frame: Frame, seq: number): State {
     code: textOf(frame.metadata["code"]),
     runId,
     retryable: frame.metadata["retryable"] === true && runId !== null,
+    latest: true,
   };
   return { ...state, items: insert(state.items, item), draft: null };
 }
@@ -199,7 +233,7 @@ function takeStart(state: State, frame: Frame, seq: number): State {
   const runId = frame.metadata.run_id ?? null;
   // Something newer runs, so what failed before need not be tried again.
   const items = change(state.items, isError, (item) =>
-    item.retryable ? { ...item, retryable: false } : item,
+    item.latest ? { ...item, retryable: false, latest: false } : item,
   );
   const next: State = { ...state, items, status: "running", runId, draft: null };
   return runId ? takeRun(next, runId, seq, textOf(frame.metadata["reason"])) : next;
@@ -234,11 +268,14 @@ function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
     case "session.status_changed":
       return { ...state, status: payload["to"] as Status, runId: null, draft: null };
     case "session.context_compacted":
-      return withNote(state, frame, compaction(payload));
+      return takeCompaction(state, frame, payload);
     case "session.child_created":
-      return withNote(state, frame, "Started a sub-agent", textOf(payload["child_session_id"]));
+    case "session.child_idle":
+      return takeChild(state, event);
     case "session.resource_attached":
-      return withNote(state, frame, `Attached ${textOf(payload["mount_path"]) || "a resource"}`);
+      return withNote(state, frame, resourceWords(payload));
+    case "session.outcome_judged":
+      return withNote(state, frame, verdictWords(payload));
     default:
       return state;
   }

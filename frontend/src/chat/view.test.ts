@@ -4,12 +4,11 @@ import type { Desk } from "./desk.ts";
 import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
 import type { OnBusy } from "./messages.ts";
-import { QueueView } from "./queue.ts";
-import { answer, confirmation, delta, end, failure, message, result, start, use } from "./samples/frames.ts";
+import { answer, confirmation, delta, end, failure, message, result, said, start, use } from "./samples/frames.ts";
+import { sampleDesk } from "./samples/desk.ts";
 import { shown } from "./shown.ts";
 import { begin, reduce, type State } from "./transcript.ts";
 
-const WORDS = { exec: { title: "Run a command", subject: "command", effects: "It runs." } };
 let desk: Desk;
 
 beforeEach(() => {
@@ -19,16 +18,7 @@ beforeEach(() => {
     <select data-manner><option value="followup">After</option><option value="steer">Into</option></select>
     <span data-link hidden></span><button data-stop type="button">Stop</button>
     <button data-send>Send</button></form>`;
-  desk = {
-    agent: "Coder",
-    mayRun: true,
-    tools: WORDS,
-    retry: vi.fn(async () => undefined),
-    answer: vi.fn(async () => undefined),
-    resend: vi.fn(),
-    reword: vi.fn(),
-    wholeOutput: vi.fn(async () => "all of it"),
-  };
+  desk = sampleDesk();
 });
 afterEach(() => vi.unstubAllGlobals());
 
@@ -61,6 +51,18 @@ test("the element of a draft becomes that of the stored answer", () => {
   expect($(".is-agent")).toBe(line);
   expect(line.hasAttribute("data-streaming")).toBe(false);
   expect(document.querySelectorAll(".is-agent")).toHaveLength(1);
+});
+
+test("what a running call says stands below its line until the result replaces it", () => {
+  const { next } = flowOf(message(1, "hi"), start(2), use(3, "c1", "allow", { command: "make" }));
+  expect($(".call-live").hidden).toBe(true);
+  next(said("c1", 0, "<b>one</b>\n"), said("c1", 11, "two\n"));
+
+  expect($(".call-live").hidden).toBe(false);
+  expect($(".call-live pre").textContent).toBe("<b>one</b>\ntwo\n");
+  next(result(4, "c1"), said("c1", 15, "late\n"));
+  expect($(".call-live").hidden).toBe(true);
+  expect($(".call-live pre").textContent).toBe("");
 });
 
 /** Opens a call and waits until what is inside is drawn. */
@@ -109,7 +111,7 @@ test("an approval says what happens, sends the arguments untouched, and shrinks 
   expect($(".approval h3").textContent).toBe("Run a command?");
   expect($(".approval-words").textContent).toContain("It runs.");
   $("[data-approve]").click();
-  expect(desk.answer).toHaveBeenCalledWith("c1", "allow", "", undefined);
+  expect(desk.answer).toHaveBeenCalledWith("c1", { decision: "allow", scope: "once", note: "" });
   next(confirmation(5, "c1", "allow"));
 
   expect(document.querySelector(".approval")).toBeNull();
@@ -129,7 +131,38 @@ test("edited arguments are sent, and what is no JSON is not", () => {
   input.value = '{"command": "ls -la"}';
   $("[data-approve]").click();
 
-  expect(desk.answer).toHaveBeenCalledWith("c1", "allow", "", { command: "ls -la" });
+  expect(desk.answer).toHaveBeenCalledWith("c1", {
+    decision: "allow",
+    scope: "once",
+    note: "",
+    input: { command: "ls -la" },
+  });
+});
+
+function buttonOf(words: string): HTMLButtonElement | undefined {
+  return [...document.querySelectorAll("button")].find((one) => one.textContent === words);
+}
+
+test("a yes may be for the session, or always by those who write rules; the card says what it covers", () => {
+  approvalOf();
+  expect($(".approval-covers").textContent).toContain("exactly this command");
+  buttonOf("For this session")!.click();
+  expect(desk.answer).toHaveBeenCalledWith("c1", { decision: "allow", scope: "session", note: "" });
+  buttonOf("Always")!.disabled = false;
+  buttonOf("Always")!.click();
+  expect(desk.answer).toHaveBeenLastCalledWith("c1", { decision: "allow", scope: "always", note: "" });
+
+  desk.mayAdmin = false;
+  approvalOf();
+  expect(buttonOf("Always")).toBeUndefined();
+});
+
+test("an answered card is a line that says who and when", () => {
+  const { next } = approvalOf();
+  const answered = confirmation(5, "c1", "allow");
+  next({ ...answered, metadata: { ...answered.metadata, scope: "session", answered_by: "Olive" } });
+
+  expect($(".call-end").textContent).toMatch(/^Allowed for this session by Olive at \d/);
 });
 
 test("a denial carries its reason, and a failed answer can be given again", async () => {
@@ -141,7 +174,7 @@ test("a denial carries its reason, and a failed answer can be given again", asyn
   $("[data-deny]").click();
   await vi.waitFor(() => expect($(".field-error").textContent).toBe("Somebody was quicker."));
 
-  expect(desk.answer).toHaveBeenCalledWith("c1", "deny", "Not today", undefined);
+  expect(desk.answer).toHaveBeenCalledWith("c1", { decision: "deny", scope: "once", note: "Not today" });
   expect($<HTMLButtonElement>("[data-deny]").disabled).toBe(false);
 });
 
@@ -243,26 +276,22 @@ test("while the agent works one may choose when to send, and stop", () => {
   expect($("[data-stop]").hidden).toBe(true);
 });
 
-test("a waiting message is edited in place, and a redraw meanwhile does not disturb it", async () => {
-  const edits: [string, string][] = [];
-  const queue = new QueueView({
-    root: $("#queue"),
-    onEdit: async (runId, text) => void edits.push([runId, text]),
-    onRemove: async () => undefined,
-    onNow: async () => undefined,
-  });
-  const place = { key: "r1", runId: "r1", text: "later", seqs: [3] };
-  queue.draw([{ ...place, key: "e3", runId: null }], []);
-  expect($("#queue").querySelector("button, textarea")).toBeNull();
-  queue.draw([place], []);
-  queue.editLast();
-  const area = $<HTMLTextAreaElement>("#queue textarea");
-  area.value = "much later";
-  queue.draw([place, { key: "r2", runId: "r2", text: "another", seqs: [4] }], []);
-  expect($("#queue textarea")).toBe(area);
-  press(area, "Enter");
-  await vi.waitFor(() => expect(edits).toEqual([["r1", "much later"]]));
+function withoutMoney(seq: number): Frame {
+  const failed = failure(seq);
+  return { ...failed, metadata: { ...failed.metadata, code: "budget_reached" } };
+}
 
-  queue.draw([], []);
-  expect($("#queue").hidden).toBe(true);
+test("a run that has no money leads to the page where an admin can help", () => {
+  flowOf(message(1, "hi"), start(2), withoutMoney(3));
+
+  const link = $<HTMLAnchorElement>(".is-trouble a");
+  expect(link.textContent).toBe("Raise the budget");
+  expect(link.getAttribute("href")).toBe("/settings/budgets/");
+  expect($(".is-trouble button").textContent).toBe("Retry");
+});
+
+test("other errors have no link to money", () => {
+  flowOf(message(1, "hi"), start(2), failure(3));
+
+  expect(document.querySelector(".is-trouble a")).toBeNull();
 });

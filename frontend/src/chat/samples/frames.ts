@@ -12,6 +12,18 @@ export function delta(eventId: string, offset: number, content: string, runId = 
   };
 }
 
+/** Output of a call that still runs. */
+export function said(toolUseId: string, offset: number, text: string): Frame {
+  return {
+    type: "tool",
+    tool_name: "exec",
+    tool_state: "running",
+    tool_output: text,
+    metadata: { run_id: "run-1", tool_use_id: toolUseId, offset },
+    seq: null,
+  };
+}
+
 export function answer(seq: number, text: string, more: Json = {}): Frame {
   return {
     type: "assistant",

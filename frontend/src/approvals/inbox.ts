@@ -1,0 +1,110 @@
+import { connect } from "../chat/link.ts";
+import { need, say } from "../chat/dom.ts";
+import { restWith } from "../chat/rest.ts";
+import type { Island } from "../lib/islands.ts";
+import { isCommand, isTyping } from "../lib/keys.ts";
+import { pressInCard } from "../lib/press.ts";
+import { bodyOf, changeWords, type Change } from "./answer.ts";
+import { patch, showCount } from "./patch.ts";
+
+/** Rings that come close together are one reason to look. */
+const LOOK_MS = 60;
+
+/**
+ * Keeps the inbox of approvals live, and answers without leaving the page.
+ *
+ * The server writes every card; a ring only says that it has something new to read.
+ *
+ * @example
+ * <div data-island="approvals" data-api="/api/v1/approvals/"><ol data-pending>…</ol></div>
+ */
+const inbox: Island = (root) => {
+  const api = root.dataset["api"] ?? "";
+  const rest = restWith(need<HTMLInputElement>(root, "[name=csrfmiddlewaretoken]").value);
+  const status = need<HTMLElement>(root, "[data-announce]");
+  const listening = new AbortController();
+  let looking = 0;
+  let isFirst = true;
+
+  const link = connect({
+    url: () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/approvals/`,
+    onMessage: hear,
+    onState: () => undefined,
+  });
+
+  function hear(text: string): void {
+    const change = JSON.parse(text) as Change;
+    if (change.type !== "approvals") return;
+    showCount(change.pending);
+    if (change.approval) say(status, changeWords(change.approval));
+    // The page was written a moment ago; only a count that differs says that it is old.
+    if (!isFirst || change.pending !== cards().length) schedule();
+    isFirst = false;
+  }
+
+  function schedule(): void {
+    if (!looking) looking = window.setTimeout(() => void look(), LOOK_MS);
+  }
+
+  async function look(): Promise<void> {
+    looking = 0;
+    try {
+      const answer = await fetch(location.href, { credentials: "same-origin" });
+      if (answer.ok) patch(root, await answer.text());
+    } catch {
+      // The next ring, or the link that comes back, makes up for it.
+    }
+  }
+
+  function cards(): HTMLElement[] {
+    return [...root.querySelectorAll<HTMLElement>("[data-pending] .approval")];
+  }
+
+  async function onSubmit(event: SubmitEvent): Promise<void> {
+    const form = event.target as HTMLFormElement;
+    const card = form.closest<HTMLElement>("[data-approval]");
+    if (!form.matches("[data-answer]") || !card) return;
+    event.preventDefault();
+    const wrong = need<HTMLElement>(form, "[data-wrong]");
+    const buttons = [...form.querySelectorAll("button")];
+    wrong.hidden = true;
+    for (const button of buttons) button.disabled = true;
+    try {
+      const body = bodyOf(form, (event.submitter as HTMLButtonElement | null)?.value ?? "deny");
+      await rest.post(`${api}${card.dataset["approval"]}/`, body);
+      await look();
+    } catch (fault) {
+      say(wrong, (fault as Error).message);
+      wrong.hidden = false;
+      for (const button of buttons) button.disabled = false;
+    }
+  }
+
+  function onKey(event: KeyboardEvent): void {
+    if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (isCommand(event, "enter")) pressInCard(root, "[data-approve]", event);
+    else if (isCommand(event, "backspace")) pressInCard(root, "[data-deny]", event);
+    else if (!isTyping(event) && !event.ctrlKey && !event.metaKey && !event.altKey) move(event);
+  }
+
+  function move(event: KeyboardEvent): void {
+    const step = { j: 1, k: -1 }[event.key.toLowerCase()];
+    const all = cards();
+    if (!step || !all.length) return;
+    event.preventDefault();
+    const at = all.findIndex((card) => card.contains(document.activeElement));
+    const next = at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + step));
+    all[next]?.focus();
+    all[next]?.scrollIntoView({ block: "nearest" });
+  }
+
+  root.addEventListener("submit", (event) => void onSubmit(event), { signal: listening.signal });
+  document.addEventListener("keydown", onKey, { signal: listening.signal });
+  return () => {
+    listening.abort();
+    window.clearTimeout(looking);
+    link.close();
+  };
+};
+
+export default inbox;

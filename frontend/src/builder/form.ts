@@ -1,0 +1,81 @@
+/** The form for exact editing: it takes over what the builder changes, but never what is being typed. */
+
+type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
+
+const LIT_MS = 2_400;
+
+function fieldsOf(form: HTMLFormElement): Field[] {
+  return [...form.querySelectorAll<Field>("[data-part]")];
+}
+
+/** What the field held when the server wrote it. */
+function initialOf(field: Field): string {
+  if (field instanceof HTMLSelectElement) {
+    const first = [...field.options].find((option) => option.defaultSelected);
+    return first?.value ?? field.options[0]?.value ?? "";
+  }
+  return field.defaultValue;
+}
+
+export function isDirty(field: Field): boolean {
+  return field.value !== initialOf(field);
+}
+
+/** Brings the form up to the newer one. A field that is being edited keeps its text, and says so. */
+export function mergeForm(form: HTMLFormElement, next: HTMLFormElement): void {
+  for (const field of fieldsOf(form)) {
+    const newer = next.querySelector<Field>(`[name="${field.name}"]`);
+    if (!newer || initialOf(newer) === initialOf(field)) continue;
+    const keeps = isDirty(field);
+    const typed = field.value;
+    settle(field, initialOf(newer));
+    if (keeps) {
+      field.value = typed;
+      noteOn(field);
+    }
+  }
+}
+
+/** Makes this the value that counts as saved. */
+function settle(field: Field, value: string): void {
+  if (field instanceof HTMLSelectElement) {
+    for (const option of field.options) option.defaultSelected = option.value === value;
+  } else {
+    field.defaultValue = value;
+  }
+  field.value = value;
+}
+
+function noteOn(field: Field): void {
+  const box = field.closest(".field");
+  if (!box || box.querySelector(".field-also")) return;
+  const note = document.createElement("p");
+  note.className = "field-also";
+  note.textContent = "This was changed meanwhile. Saving replaces that by your text.";
+  box.append(note);
+}
+
+/** Lets what was changed be seen for a moment. */
+export function light(root: HTMLElement, parts: readonly string[]): void {
+  for (const part of parts) {
+    const found = root.querySelectorAll<HTMLElement>(`[data-part="${part}"], [data-change="${part}"]`);
+    for (const one of found) {
+      one.removeAttribute("data-lit");
+      // Reading its size lets the animation begin anew.
+      void one.offsetWidth;
+      one.setAttribute("data-lit", "");
+      window.setTimeout(() => one.removeAttribute("data-lit"), LIT_MS);
+    }
+  }
+}
+
+/** Says that something is not saved yet, and sends the revision that was seen when it was written. */
+export function watchForm(root: HTMLElement): () => void {
+  const onInput = (event: Event): void => {
+    const form = (event.target as HTMLElement).closest<HTMLFormElement>("[data-build-form]");
+    const note = form?.querySelector<HTMLElement>("[data-build-dirty]");
+    if (form && note) note.hidden = !fieldsOf(form).some(isDirty);
+  };
+  root.addEventListener("input", onInput);
+  return () => root.removeEventListener("input", onInput);
+}

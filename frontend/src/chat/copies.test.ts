@@ -1,0 +1,95 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { copyAndGo, type CopiesOptions } from "./copies.ts";
+import type { Desk } from "./desk.ts";
+import { Flow } from "./flow.ts";
+import { Meter } from "./meter.ts";
+import type { Rest } from "./rest.ts";
+import { sampleDesk } from "./samples/desk.ts";
+import { answer, end, message, start } from "./samples/frames.ts";
+import { shown } from "./shown.ts";
+import { begin, reduce } from "./transcript.ts";
+
+let posted: [string, unknown][];
+let options: CopiesOptions;
+let refuses: boolean;
+let desk: Desk;
+const go = vi.fn();
+const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
+
+beforeEach(() => {
+  localStorage.clear();
+  go.mockClear();
+  posted = [];
+  refuses = false;
+  const post = async (path: string, body: unknown): Promise<unknown> => {
+    posted.push([path, body]);
+    if (refuses && path.endsWith("messages/")) throw new Error("Not now.");
+    return { id: "s2" };
+  };
+  const rest = { post } as unknown as Rest;
+  options = { api: "/api/v1/sessions/s1/", sessionId: "s1", rest, token: "t", store: localStorage, go };
+  document.body.innerHTML = "<ol></ol>";
+  desk = sampleDesk();
+  const frames = [message(1, "hello"), start(2), answer(3, "Hi."), end(4)];
+  const state = frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), begin());
+  new Flow($("ol"), desk).draw(shown(state));
+});
+
+test("another wording is said in a copy that ends before the message", async () => {
+  await copyAndGo(options, 4, { text: "hullo", files: [] });
+
+  expect(posted).toEqual([
+    ["/api/v1/sessions/s1/fork/", { at_seq: 4 }],
+    ["/api/v1/sessions/s2/messages/", { text: "hullo" }],
+  ]);
+  expect(go).toHaveBeenCalledWith("/chat/s2/");
+});
+
+test("what could not be said in the copy waits there as a draft", async () => {
+  refuses = true;
+  await copyAndGo(options, 4, { text: "hullo", files: [] });
+
+  expect(localStorage.getItem("chat-draft:s2")).toBe("hullo");
+  expect(go).toHaveBeenCalledWith("/chat/s2/");
+});
+
+test("a message is edited where it stands; Escape leaves it alone, Enter sends the new words", () => {
+  const press = (key: string): boolean =>
+    $("textarea").dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true, bubbles: true }));
+  $("[data-edit-message]").click();
+  expect($<HTMLTextAreaElement>("textarea").value).toBe("hello");
+  press("Escape");
+  expect($(".bubble").textContent).toBe("hello");
+  expect(document.activeElement).toBe($("[data-edit-message]"));
+  $("[data-edit-message]").click();
+  $<HTMLTextAreaElement>("textarea").value = "hullo";
+  press("Enter");
+
+  expect(desk.sayInstead).toHaveBeenCalledWith(expect.objectContaining({ seq: 1 }), "hullo");
+});
+
+test("an answer can be asked for again, or gone on from", () => {
+  $(".is-agent [aria-label^='Answer again']").click();
+  $(".is-agent [aria-label^='Go on']").click();
+
+  expect(desk.answerAgain).toHaveBeenCalledWith(expect.objectContaining({ seq: 3 }));
+  expect(desk.fork).toHaveBeenCalledWith(3);
+});
+
+test("the meter tells context, tokens and cost, and opens the context", () => {
+  document.body.innerHTML = `<button data-inspector></button><aside id="inspector" data-closed></aside>
+    <h2 id="context-title" tabindex="-1"></h2>
+    <button data-meter hidden><progress max="100"></progress><span data-meter-words></span></button>`;
+  const opened = vi.fn();
+  $("[data-inspector]").addEventListener("click", opened);
+  const meter = new Meter($("[data-meter]"));
+  meter.draw(begin());
+  expect($("[data-meter]").hidden).toBe(true);
+  meter.draw({ ...begin(), tokens: 1_234, cost: 0.0421 });
+  meter.fill(850, 1_000);
+
+  expect($("[data-meter-words]").textContent).toBe("85 % of the context · 1.2k tokens · $0.0421");
+  expect($("progress").getAttribute("value")).toBe("85");
+  $("[data-meter]").click();
+  expect(opened).toHaveBeenCalled();
+});

@@ -1,0 +1,126 @@
+/**
+ * The sessions below this one: counted after something happened to them, and what they ask people.
+ *
+ * Nothing is asked at intervals. While a child is at work, the workspace's socket of approvals rings
+ * when there is a question; otherwise there is nothing to hear.
+ */
+import { blankCall } from "./calls.ts";
+import { childrenOf, type Branch } from "./children.ts";
+import type { Said } from "./desk.ts";
+import type { Json } from "./frames.ts";
+import type { QuestionItem } from "./items.ts";
+import { connect, type Link } from "./link.ts";
+import type { Opening } from "./opening.ts";
+import type { Rest } from "./rest.ts";
+import type { Action, State } from "./transcript.ts";
+
+interface Asked {
+  id: string;
+  session_id: string;
+  session_title: string;
+  agent_name: string;
+  tool: string | null;
+  input: Json;
+  reason: string;
+  created_at: string;
+}
+
+export interface FamilyOptions {
+  opening: Opening;
+  rest: Rest;
+  dispatch: (action: Action) => void;
+}
+
+const PAUSE_MS = 150;
+
+export class Family {
+  private seen = "";
+  private timer: number | undefined;
+  private bell: Link | null = null;
+  private closed = false;
+  private readonly options: FamilyOptions;
+
+  constructor(options: FamilyOptions) {
+    this.options = options;
+  }
+
+  /** Look again when a child came or ended, and listen while one is at work. */
+  follow(state: State): void {
+    const children = childrenOf(state.items);
+    const now = children.map((child) => child.sessionId + child.state).join();
+    if (now === this.seen) return;
+    this.seen = now;
+    if (children.some((child) => child.state === "running")) this.listen();
+    else this.unlisten();
+    this.soon();
+  }
+
+  async answer(approvalId: string, said: Said): Promise<void> {
+    await this.options.rest.post(`${this.options.opening.approvals}${approvalId}/`, { ...said });
+    this.soon();
+  }
+
+  close(): void {
+    this.closed = true;
+    window.clearTimeout(this.timer);
+    this.unlisten();
+  }
+
+  private listen(): void {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    this.bell ??= connect({
+      url: () => `${scheme}://${location.host}/ws/approvals/`,
+      onMessage: () => this.soon(),
+      onState: () => undefined,
+    });
+  }
+
+  private unlisten(): void {
+    this.bell?.close();
+    this.bell = null;
+  }
+
+  private soon(): void {
+    window.clearTimeout(this.timer);
+    if (!this.closed) this.timer = window.setTimeout(() => void this.look(), PAUSE_MS);
+  }
+
+  private async look(): Promise<void> {
+    const { opening, rest, dispatch } = this.options;
+    const asked = `${opening.approvals}?status=pending&tree=1&session=${opening.session_id}`;
+    try {
+      const [tree, questions] = await Promise.all([
+        rest.get<{ results: Branch[] }>(`${opening.api}tree/`),
+        this.bell ? rest.get<{ results: Asked[] }>(asked) : { results: [] },
+      ]);
+      if (this.closed) return;
+      dispatch({ type: "branches", branches: tree.results });
+      const below = questions.results.filter((one) => one.session_id !== opening.session_id);
+      dispatch({ type: "questions", questions: below.toReversed().map(questionOf) });
+    } catch {
+      // What was last known stays; the next change asks again.
+    }
+  }
+}
+
+function questionOf(asked: Asked): QuestionItem {
+  const call = blankCall(`asked-${asked.id}`, null, asked.created_at, asked.tool ?? "tool");
+  return {
+    kind: "question",
+    key: `asked-${asked.id}`,
+    order: Infinity,
+    seq: null,
+    at: asked.created_at,
+    approvalId: asked.id,
+    sessionId: asked.session_id,
+    sessionTitle: asked.session_title,
+    agent: asked.agent_name,
+    call: {
+      ...call,
+      input: asked.input,
+      decision: "ask",
+      decidedBy: asked.reason,
+      state: "awaiting_approval",
+    },
+  };
+}

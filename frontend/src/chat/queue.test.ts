@@ -1,0 +1,57 @@
+import { beforeEach, expect, test, vi } from "vitest";
+import { QueueView } from "./queue.ts";
+
+const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
+
+beforeEach(() => {
+  document.body.innerHTML = `<div id="queue"></div>`;
+});
+
+test("a waiting message is edited in place, and a redraw meanwhile does not disturb it", async () => {
+  const edits: [string, string][] = [];
+  const queue = new QueueView({
+    root: $("#queue"),
+    onEdit: async (runId, text) => void edits.push([runId, text]),
+    onRemove: async () => undefined,
+    onNow: async () => undefined,
+    onMove: async () => undefined,
+  });
+  const place = { key: "r1", runId: "r1", text: "later", seqs: [3] };
+  queue.draw([{ ...place, key: "e3", runId: null }], []);
+  expect($("#queue").querySelector("button, textarea")).toBeNull();
+  queue.draw([place], []);
+  queue.editLast();
+  const area = $<HTMLTextAreaElement>("#queue textarea");
+  area.value = "much later";
+  queue.draw([place, { key: "r2", runId: "r2", text: "another", seqs: [4] }], []);
+  expect($("#queue textarea")).toBe(area);
+  area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", cancelable: true }));
+  await vi.waitFor(() => expect(edits).toEqual([["r1", "much later"]]));
+
+  queue.draw([], []);
+  expect($("#queue").hidden).toBe(true);
+});
+
+test("a waiting message is moved by the arrows, sent into the answer, or sent instead of it", async () => {
+  const said: unknown[] = [];
+  const queue = new QueueView({
+    root: $("#queue"),
+    onEdit: async () => undefined,
+    onRemove: async () => undefined,
+    onNow: async (...how) => void said.push(how),
+    onMove: async (...how) => void said.push(how),
+  });
+  const place = (key: string): Parameters<QueueView["draw"]>[0][0] => ({ key, runId: key, text: key, seqs: [1] });
+  queue.draw([place("r1")], []);
+  expect(document.querySelector("[data-grip]")).toBeNull();
+  queue.draw([place("r1"), place("r2")], []);
+  const grip = $("[data-grip=r2]");
+  const press = (key: string): boolean => grip.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  press("ArrowDown");
+  press("ArrowUp");
+  $("[aria-label^=Stop]").click();
+  $("[aria-label^=Send]").click();
+
+  await vi.waitFor(() => expect(document.activeElement).toBe(grip));
+  expect(said).toEqual([["r2", 0], ["r1", "r1", "interrupt"], ["r1", "r1", "steer"]]);
+});

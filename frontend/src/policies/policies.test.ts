@@ -1,0 +1,103 @@
+import { afterEach, expect, test, vi } from "vitest";
+import policies from "./policies.ts";
+
+const PAGE = `
+<div id="root"><form data-policy data-preview="/policies/preview/">
+  <fieldset class="policy-fields">
+    <fieldset data-tool="exec">
+      <input type="radio" name="choice:exec" value="default" checked><input type="radio" name="choice:exec" value="allow">
+      <span data-verdict class="verdict is-ask">ask</span><span data-why>Asks first by default.</span>
+    </fieldset>
+    <ol data-rules><li data-rule data-spare><select name="verdict"><option value="ask">Ask</option></select>
+      <input name="rule" value=""><button type="button" data-remove>x</button></li></ol>
+    <button type="button" data-add>Add</button>
+  </fieldset><p data-said></p></form></div>
+<form data-simulate><input name="tool"><textarea name="input"></textarea></form><div data-call></div>`;
+let stop: () => void = () => undefined;
+
+function page(html = PAGE): void {
+  document.body.innerHTML = html;
+  stop = policies(document.getElementById("root")!);
+}
+const find = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
+const answering = (body: unknown) => vi.fn(async (_url: string, _given?: RequestInit) => Response.json(body));
+
+function choose(value: string): void {
+  find<HTMLInputElement>(`[value=${value}]`).checked = true;
+  find(`[value=${value}]`).dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+afterEach(() => {
+  stop();
+  vi.unstubAllGlobals();
+});
+
+test("a choice shows what follows from it before anything is saved", async () => {
+  page();
+  const asked = answering({
+    tools: { exec: { decision: "allow", why: "Allowed by the agent: exec(*)." } },
+    lines: ["+ allow exec(*)"],
+    risky: ["exec"],
+    call: null,
+  });
+  vi.stubGlobal("fetch", asked);
+  choose("allow");
+
+  await vi.waitFor(() => expect(find("[data-verdict]").textContent).toBe("allow"));
+  expect(find("[data-verdict]").className).toBe("verdict is-allow");
+  expect(find("[data-why]").textContent).toBe("Allowed by the agent: exec(*).");
+  expect(find("[data-said]").textContent).toBe("1 change, not saved yet. Lets exec act without asking.");
+  expect(find("[data-tool]").hasAttribute("data-changed")).toBe(true);
+  const body = asked.mock.calls[0]![1]!.body as FormData;
+  expect(body.get("choice:exec")).toBe("allow");
+});
+
+test("only the newest answer is shown", async () => {
+  page();
+  const waiting: ((answer: Response) => void)[] = [];
+  vi.stubGlobal("fetch", () => new Promise<Response>((done) => waiting.push(done)));
+  const tools = (decision: string) => Response.json({ tools: { exec: { decision, why: "" } } });
+  for (let number = 1; number <= 2; number++) {
+    choose("allow");
+    await vi.waitFor(() => expect(waiting.length).toBe(number));
+  }
+  waiting[1]!(tools("deny"));
+  await vi.waitFor(() => expect(find("[data-verdict]").textContent).toBe("deny"));
+  waiting[0]!(tools("allow"));
+  await new Promise((done) => setTimeout(done));
+
+  expect(find("[data-verdict]").textContent).toBe("deny");
+});
+
+test("a simulated call shows its chain as text", async () => {
+  page();
+  const said = { decision: "deny", chain: [{ layer: "agent", decision: "deny", rule: "<b>rule</b>" }] };
+  vi.stubGlobal("fetch", answering({ call: { said, sentence: "Denied by the agent." } }));
+  find<HTMLFormElement>("[data-simulate]").requestSubmit();
+
+  await vi.waitFor(() => expect(find(".chain").textContent).toContain("<b>rule</b>"));
+  expect(document.querySelector("b")).toBeNull();
+});
+
+test("rules are added and removed", () => {
+  page();
+  expect(document.querySelectorAll("[data-rule]").length).toBe(0);
+  find("[data-add]").click();
+  find("[data-add]").click();
+  expect(document.querySelectorAll("[data-rule]").length).toBe(2);
+  find("[data-remove]").click();
+
+  expect(document.querySelectorAll("[data-rule]").length).toBe(1);
+  expect(document.activeElement?.getAttribute("name")).toBe("rule");
+});
+
+test("a viewer's disabled form can still be asked about", async () => {
+  page(PAGE.replace('class="policy-fields"', 'class="policy-fields" disabled'));
+  const asked = answering({ call: null });
+  vi.stubGlobal("fetch", asked);
+  find<HTMLFormElement>("[data-simulate]").requestSubmit();
+
+  await vi.waitFor(() => expect(asked).toHaveBeenCalled());
+  expect((asked.mock.calls[0]![1]!.body as FormData).get("choice:exec")).toBe("default");
+  expect(find<HTMLFieldSetElement>(".policy-fields").disabled).toBe(true);
+});
