@@ -16,6 +16,7 @@ django.setup()
 from django_q.cluster import Cluster
 
 from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
+from bench.flows import define
 from sessions_app import answer, cluster_guards
 
 SECONDS = float(os.environ["MODEL_SECONDS"])
@@ -33,6 +34,7 @@ class TimedModel:
 
 
 if __name__ == "__main__":
+    define()
     answer.provider_for = lambda *_: TimedModel()  # type: ignore[attr-defined]
     cluster_guards.install()
     Cluster().start()

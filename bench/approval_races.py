@@ -1,0 +1,112 @@
+"""Is every approval answered once when yes and no come at the same moment, ten thousand times?
+
+Each question gets four answers at once, two of each kind, from threads with connections of their
+own. Then approvals and calls are counted: as many calls may run as were allowed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Literal
+from uuid import UUID
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+# Every thread keeps its connection while it waits for the others.
+os.environ["DATABASE_POOL"] = "20"
+
+from bench.yard import make_sessions, spread, yard
+
+QUESTIONS, SESSIONS, AT_ONCE = 10_000, 100, 4
+#: Races that are run side by side, each over its own questions.
+SIDE_BY_SIDE = 4
+
+
+def ask(sessions: list) -> list:
+    """Calls that wait, with their questions, as runs would leave them."""
+    from sessions_app.asking import questions
+    from sessions_app.models import Approval, Run, Session, ToolExecution
+
+    asked = []
+    for session in sessions:
+        run = Run.objects.create(
+            workspace_id=session.workspace_id, session=session, status=Run.Status.COMPLETED
+        )
+        calls = [
+            ToolExecution(
+                workspace_id=session.workspace_id,
+                session=session,
+                run=run,
+                tool_use_id=f"{run.pk.hex}-{nth}",
+                name="current_time",
+                input={},
+                state=ToolExecution.State.AWAITING_APPROVAL,
+            )
+            for nth in range(QUESTIONS // SESSIONS)
+        ]
+        ToolExecution.objects.bulk_create(calls)
+        asked += Approval.objects.bulk_create(questions(calls, session.agent_id))
+    Session.objects.filter(pk__in=[s.pk for s in sessions]).update(status="requires_action")
+    return asked
+
+
+def race(asked: list) -> tuple[Counter, list[float]]:
+    """How many answers were first, for each question; and what an answer took."""
+    from django.db import connection
+
+    from config.faults import AlreadyAnswered
+    from sessions_app.approvals import Answer, resolve
+    from sessions_app.insider import insider
+
+    principal = insider(asked[0].workspace_id)
+    taken: Counter[UUID] = Counter()
+    times: list[float] = []
+    lock = threading.Lock()
+    readies = [threading.Barrier(AT_ONCE) for _ in range(SIDE_BY_SIDE)]
+
+    def answer(group: int, decision: Literal["allow", "deny"]) -> None:
+        for one in asked[group::SIDE_BY_SIDE]:
+            readies[group].wait()
+            began, first = time.perf_counter(), 1
+            try:
+                resolve(one, Answer(decision=decision), principal)
+            except AlreadyAnswered:
+                first = 0
+            with lock:
+                taken[one.pk] += first
+                times.append((time.perf_counter() - began) * 1000)
+        connection.close()
+
+    answers = [(n, d) for n in range(SIDE_BY_SIDE) for d in ["allow", "deny"] * (AT_ONCE // 2)]
+    with ThreadPoolExecutor(len(answers)) as pool:
+        list(pool.map(lambda one: answer(*one), answers))
+    return taken, times
+
+
+def main() -> None:
+    with yard():
+        from sessions_app.models import Approval, ToolExecution
+
+        sessions = make_sessions(SESSIONS)
+        asked = ask(sessions)
+        began = time.monotonic()
+        taken, times = race(asked)
+        print(
+            f"{len(asked):,} questions, {len(times):,} answers in {time.monotonic() - began:.0f} s"
+        )
+        print(f"answered once: {sum(n == 1 for n in taken.values()):,}   an answer {spread(times)}")
+        statuses = Counter(Approval.objects.values_list("status", flat=True))
+        states = Counter(ToolExecution.objects.values_list("state", flat=True))
+        print(f"approvals {dict(statuses)}   calls {dict(states)}")
+        assert all(n == 1 for n in taken.values())
+        assert (states["requested"], states["denied"]) == (statuses["allowed"], statuses["denied"])
+
+
+if __name__ == "__main__":
+    main()

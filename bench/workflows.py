@@ -1,0 +1,126 @@
+"""What does a durable step cost, and how soon does a workflow start, beside DBOS and a raw insert?
+
+One run measures all of them on one durable PostgreSQL, in rounds that take turns. A step does nothing
+but return a number. Start is from the call to the first line of the workflow's own code, in another
+process; DBOS polls its queue as fast as it lets itself be set.
+
+DBOS is not a dependency: without it (`pip install dbos==3.3.0`) its columns stay empty. It may be
+installed elsewhere: `DBOS_PATH` names a folder to import it from.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.flows import define
+from bench.yard import FOLDER, ROOT, spread, workers, yard
+from config.embedded import socket_dir
+
+STEPS, ROUNDS, STARTS = 300, 5, 100
+
+
+def raw_steps(count: int) -> float:
+    """One row and one commit a step, over one prepared statement."""
+    from sessions_app.statements import connect
+
+    with connect() as database:
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS raw_steps (id bigserial PRIMARY KEY, flow uuid, nth int, "
+            "result text, UNIQUE (flow, nth))"
+        )
+        flow, began = uuid4(), time.perf_counter()
+        for nth in range(count):
+            database.execute(
+                "INSERT INTO raw_steps (flow, nth, result) VALUES (%s, %s, %s)",
+                [flow, nth, "1"],
+                prepare=True,
+            )
+        return (time.perf_counter() - began) / count * 1000
+
+
+def our_steps(count: int, workspace_id: Any) -> float:
+    from orchestrator import run_workflow
+    from orchestrator.engine import store
+    from orchestrator.engine.runner import Runner
+    from sessions_app.stopping import StopSign
+
+    run_workflow("bench-steps", {"count": count}, workspace_id=workspace_id)
+    held = store.claim(uuid4(), ["bench-steps@1"])
+    assert held
+    began = time.perf_counter()
+    Runner(held, StopSign(), lambda _: None).run()
+    return (time.perf_counter() - began) / count * 1000
+
+
+def dbos_figures() -> list[tuple[str, float]]:
+    """DBOS in a process of its own: it wants a database and threads to itself."""
+    env = {**os.environ, "BENCH_HOST": str(socket_dir(FOLDER)), "BENCH_STEPS": str(STEPS)}
+    env |= {"BENCH_ROUNDS": str(ROUNDS), "BENCH_STARTS": str(STARTS)}
+    peer = [sys.executable, "-m", "bench.dbos_peer"]
+    done = subprocess.run(  # noqa: S603 (this interpreter, this folder)
+        peer, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        print("DBOS was not measured:", done.stderr.strip().splitlines()[-1:])
+    lines = [
+        line.split() for line in done.stdout.splitlines() if line.startswith(("step ", "start "))
+    ]
+    return [(kind, float(figure)) for kind, figure in lines]
+
+
+def our_starts(workspace_id: Any) -> list[float]:
+    """From the call to the first line of the workflow's code, by the clock of this machine."""
+    from orchestrator import run_workflow
+    from orchestrator.models import Workflow
+
+    called = {}
+    for nth in range(STARTS + 10):
+        before = time.time()
+        made = run_workflow("bench-start", {}, workspace_id=workspace_id)
+        if nth >= 10:  # the first of a process and a connection plan their statements
+            called[made.pk] = before
+        time.sleep(0.03)
+    while Workflow.objects.filter(name="bench-start").exclude(status="complete").exists():
+        time.sleep(0.1)
+    ended = Workflow.objects.filter(pk__in=called)
+    return [(one.output - called[one.pk]) * 1000 for one in ended]
+
+
+def main() -> None:
+    with yard():
+        from orchestrator.engine.statements import use_hot_connections
+        from tenants.workspaces import create_workspace
+
+        define()
+        hot = use_hot_connections()
+        yard_id = create_workspace(name="Bench", owner=None).pk
+        raw, ours = [], []
+        for _ in range(ROUNDS):
+            raw.append(raw_steps(STEPS))
+            ours.append(our_steps(STEPS, yard_id))
+        peer = dbos_figures()
+        dbos = [figure for kind, figure in peer if kind == "step"]
+        floor = statistics.median(raw)
+        print(f"raw insert + commit     {floor:6.2f} ms a step")
+        for name, figures in (("Switchyard", ours), ("DBOS", dbos)):
+            if figures:
+                middle = statistics.median(figures)
+                print(f"{name:<22}  {middle:6.2f} ms a step   {middle / floor:4.1f} times raw")
+        with workers(model_seconds=0):
+            print(f"Switchyard starts       {spread(our_starts(yard_id))}")
+        if starts := [figure for kind, figure in peer if kind == "start"]:
+            print(f"DBOS starts             {spread(starts)}")
+        hot.close()
+
+
+if __name__ == "__main__":
+    main()
