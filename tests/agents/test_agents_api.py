@@ -35,6 +35,12 @@ def test_a_name_is_enough_and_the_answer_is_flat(api, workspace, owner):
         "max_tool_calls": 100,
         "max_seconds": 1800,
         "max_tokens_total": 1_000_000,
+        "max_depth": 3,
+        "max_children": 10,
+        "max_children_total": 100,
+        "compact_at_percent": 75,
+        "recall_memory": True,
+        "save_before_compacting": True,
     }
     assert (made["environment"], made["temperature"], made["fallbacks"]) == (None, None, [])
     assert made["created_by"] == str(owner.pk)
@@ -61,6 +67,12 @@ def test_every_field_comes_back_as_it_was_sent(api, workspace):
             "max_tool_calls": 4,
             "max_seconds": 5,
             "max_tokens_total": 6000,
+            "max_depth": 1,
+            "max_children": 2,
+            "max_children_total": 7,
+            "compact_at_percent": 60,
+            "recall_memory": False,
+            "save_before_compacting": False,
         },
     }
 

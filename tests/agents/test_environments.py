@@ -21,8 +21,14 @@ FULL = {
     "kind": "container",
     "network": "allowlist",
     "allowed_hosts": ["API.example.com.", "*.example.org", "bücher.example", "10.0.0.7"],
-    "image": "docker.io/library/python:3.11-slim",
-    "mounts": [{"kind": "repo_mount", "source_ref": "https://x.example/r", "mount_path": "/repo/"}],
+    "image": "example/python:3.11-slim",
+    "mounts": [
+        {
+            "kind": "repo_mount",
+            "source_ref": "https://x.example/r",
+            "mount_path": "/workspace/repo/",
+        }
+    ],
     "limits": {"memory_mb": 1024},
 }
 
@@ -43,7 +49,7 @@ def test_an_environment_is_stored_as_it_will_be_enforced(workspace, owner):
         "pids": 128,
         "wall_seconds": 120,
     }
-    assert stored.mounts[0]["mount_path"] == "/repo"
+    assert stored.mounts[0]["mount_path"] == "/workspace/repo"
     assert stored.created_by == owner
 
 
@@ -75,24 +81,38 @@ def test_nothing_said_means_no_network(workspace):
         ({"limits": {"disk": 1}}, "limits.disk"),
         ({"mounts": [{"kind": "vault", "mount_path": "vaults"}]}, "absolute"),
         ({"mounts": [{"kind": "vault", "mount_path": "/a/../etc"}]}, "absolute"),
-        ({"mounts": [{"kind": "vault", "mount_path": "/etc/x"}]}, "belongs to the sandbox"),
         (
-            {
-                "mounts": [
-                    {"kind": "local_file", "source_ref": "/etc/passwd", "mount_path": "/data/x"}
-                ]
-            },
-            "relative to the workspace",
+            {"mounts": [{"kind": "vault", "source_ref": "A", "mount_path": "/etc/x"}]},
+            "/vaults/NAME",
         ),
         (
             {
                 "mounts": [
-                    {"kind": "workspace_directory", "source_ref": "../..", "mount_path": "/data"}
+                    {
+                        "kind": "local_file",
+                        "source_ref": "/etc/passwd",
+                        "mount_path": "/workspace/x",
+                    }
                 ]
             },
-            "relative to the workspace",
+            "source_ref is",
         ),
-        ({"mounts": [{"kind": "vault", "mount_path": "/v"}] * 2}, "same mount_path"),
+        (
+            {
+                "mounts": [
+                    {
+                        "kind": "workspace_directory",
+                        "source_ref": "../..",
+                        "mount_path": "/workspace/data",
+                    }
+                ]
+            },
+            "source_ref is",
+        ),
+        (
+            {"mounts": [{"kind": "session_runtime_memory", "mount_path": "/runtime"}] * 2},
+            "same mount_path",
+        ),
         ({"colour": "red"}, "colour"),
     ],
 )

@@ -9,6 +9,7 @@ from agents.environments import create_environment
 from agents.models import Agent, AgentVersion, Environment, ProviderKey
 from agents.provider_keys import save_key
 from tenants.models import User, Workspace
+from tenants.workspaces import erase_workspace
 
 
 @pytest.mark.django_db(transaction=True)
@@ -29,7 +30,7 @@ def test_erasing_a_workspace_takes_its_agents_environments_and_keys(
     create_agent(workspace_id=workspace.pk, fields={"name": "Boxed", "environment": "box"})
     save_key(workspace_id=workspace.pk, provider="gemini", api_key="AIza-0123456789abcdef")
 
-    workspace.delete()
+    erase_workspace(workspace)
 
     assert set(AgentVersion.objects.values_list("workspace", flat=True)) == {foreign_workspace.pk}
     assert set(Environment.objects.values_list("workspace", flat=True)) == {foreign_workspace.pk}

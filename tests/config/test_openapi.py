@@ -46,7 +46,8 @@ def test_every_operation_says_in_words_what_it_does_or_is_a_plain_list_or_look(s
 
 def test_every_operation_with_an_identity_names_its_refusals_as_problems(schema):
     for name, operation in operations(schema):
-        if "health" in name:
+        # How it is, anybody may ask; an incoming webhook proves itself by its signature.
+        if "health" in operation["operationId"] or operation["operationId"] == "hooks_receive":
             continue
         assert {"apiKey": []} in operation["security"], name
         for status in ("401", "403", "404", "429"):

@@ -36,6 +36,14 @@ def eventually(check: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+def database_url() -> str:
+    """The test's own database, for a process of its own."""
+    database = connection.settings_dict
+    if settings.EMBEDDED:
+        return f"postgresql://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
+    return settings.DATABASE_URL.rsplit("/", 1)[0] + f"/{database['NAME']}"
+
+
 @dataclass(kw_only=True)
 class Workers:
     """A cluster under `python -m tests.faults.worker`."""
@@ -46,12 +54,8 @@ class Workers:
 
     def start(self, **env: str) -> None:
         self.env = {**self.env, **env}
-        database = connection.settings_dict
-        url = f"postgresql://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
-        if not settings.EMBEDDED:
-            url = settings.DATABASE_URL.rsplit("/", 1)[0] + f"/{database['NAME']}"
         words = {
-            "DATABASE_URL": url,
+            "DATABASE_URL": database_url(),
             "DJANGO_SETTINGS_MODULE": "config.settings.local",
             "DATA_DIR": str(self.folder),
             "LEASE_SECONDS": "3",

@@ -34,6 +34,27 @@ SELECT t.tool_use_id FROM tool_executions t LEFT JOIN session_messages m ON m.se
  GROUP BY t.tool_use_id, t.state
 HAVING count(m.*) <> 1 OR t.state IN ('requested', 'awaiting_approval', 'running')
 """
+#: A balance that is not the sum of its ledger, or money that nobody uses and nobody gave back.
+WRONG_PURSES = """
+SELECT p.workspace_id, p.ceiling - p.spent, p.reserved, sum(e.amount) FROM purses p
+  LEFT JOIN credit_ledger e ON e.workspace_id = p.workspace_id
+ WHERE p.kind = 'workspace' GROUP BY p.id
+HAVING p.ceiling - p.spent <> coalesce(sum(e.amount), 0)
+    OR p.reserved <> (SELECT coalesce(sum(c.reserved), 0) FROM model_calls c
+                       WHERE c.workspace_id = p.workspace_id AND c.state = 'reserved')
+"""
+#: Answers for which no call was written down.
+UNPAID = """
+SELECT m.run_id FROM session_messages m WHERE m.type = 'agent.message' AND m.payload ? 'model'
+ GROUP BY m.run_id HAVING count(*) > (SELECT count(*) FROM model_calls c WHERE c.run_id = m.run_id)
+"""
+#: Sub-agents whose result did not arrive exactly once.
+UNDELIVERED = """
+SELECT w.id, w.status, count(m.*) FROM subagent_spawns w LEFT JOIN session_messages m
+    ON m.session_id = w.parent_session_id AND m.type = 'session.child_idle'
+   AND m.payload ->> 'spawn_id' = w.id::text
+ GROUP BY w.id HAVING count(m.*) <> 1 OR w.delivered_at IS NULL
+"""
 MESSAGES = """
 SELECT session_id::text, array_agg(payload ->> 'text' ORDER BY seq) FROM session_messages
  WHERE type = 'user.message' GROUP BY session_id
@@ -63,6 +84,9 @@ class Evidence:
         found = [f"gap in {row}" for row in self._rows(GAPS)]
         found += [f"not answered: {row}" for row in self._rows(UNANSWERED)]
         found += [f"call without its one result: {row}" for row in self._rows(UNPAIRED)]
+        found += [f"purse that does not add up: {row}" for row in self._rows(WRONG_PURSES)]
+        found += [f"answer without its call: {row}" for row in self._rows(UNPAID)]
+        found += [f"result not delivered once: {row}" for row in self._rows(UNDELIVERED)]
         return found + self._overlaps() + self._repeated_effects()
 
     def _overlaps(self) -> list[str]:

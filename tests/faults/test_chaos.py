@@ -28,10 +28,19 @@ MESSAGES = int(os.environ.get("CHAOS_MESSAGES", "3"))
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "12"))
 EVERY_SECONDS = 2.0
 MAKE_AGENT = """
+from decimal import Decimal
 from agents.definitions import create_agent
+from agents.prices import set_price
+from tenants.credits import add_credits
 from tenants.workspaces import find_workspace
-create_agent(workspace_id=find_workspace("Chaos").pk,
-             fields={"name": "Chaos", "provider": "demo", "model": "demo"})
+from tools_app import save_tool_policy
+pk = find_workspace("Chaos").pk
+limits = {"max_children": 1000, "max_children_total": 1000, "max_tool_calls": 1000}
+agent = create_agent(
+    workspace_id=pk, fields={"name": "Chaos", "provider": "demo", "model": "demo", "limits": limits})
+save_tool_policy(agent.pk, {"profile": "full"})
+set_price(pk, provider="demo", model="demo", input_price=Decimal(1), output_price=Decimal(1))
+add_credits(pk, Decimal(100000), kind="grant")
 """
 
 

@@ -137,7 +137,9 @@ def test_an_archive_is_bounded_in_every_way(api, agent, monkeypatch):
     assert "together" in imported(api, agent, packed({"a": "x" * 9, "b": "y" * 9})).json()["detail"]
 
 
-@pytest.mark.parametrize("raw", [b"", b"not a zip", packed({"a.md": "x"})[:-30]])
+@pytest.mark.parametrize(
+    "raw", [b"", b"not a zip", packed({"a.md": "x"})[:-30]], ids=["empty", "words", "cut off"]
+)
 def test_what_is_no_zip_is_refused(api, agent, raw):
     assert imported(api, agent, raw).status_code == 400
 

@@ -22,11 +22,12 @@ Call = Callable[..., Any]
 
 
 @pytest.fixture
-def context(workspace, agent, session) -> ToolContext:
+def context(workspace, agent, session, owner) -> ToolContext:
     return ToolContext(
         workspace_id=workspace.pk,
         session_id=session.pk,
         agent_id=agent.pk,
+        user_id=owner.pk,
         run_id=uuid7(),
         call_id="call_1",
         sandbox=LazySandbox(lambda: pytest.fail("no sandbox is needed")),
@@ -45,7 +46,7 @@ def call(context: ToolContext) -> Call:
 def test_no_tool_lets_the_model_say_whose_memory_it_means():
     tools = [tool for name, tool in registry.items() if name.startswith("memory_")]
 
-    assert len(tools) == 6
+    assert len(tools) == 7
     for tool in tools:
         fields = set(tool.arguments.model_fields)
         assert not {name for name in fields if "id" in name.split("_")}
@@ -83,10 +84,8 @@ def test_another_session_of_the_agent_sees_its_learnings_but_not_the_other_sessi
 
     call("memory_store", path="learnings/a.md", content="Kettles whistle.")
     call("memory_store", path="session/b.md", content="Kettles are today's subject.")
-    other = Session.objects.create(
-        workspace=workspace, agent=agent, agent_version=agent.current, created_by=None
-    )
-    there = replace(context, session_id=other.pk)
+    other = Session.objects.create(workspace=workspace, agent=agent, agent_version=agent.current)
+    there = replace(context, session_id=other.pk, user_id=None)
 
     found = find("memory_search").call({"query": "kettles"}, there)
     assert "learnings/a.md" in found
@@ -185,13 +184,26 @@ def test_the_list_shows_paths_under_a_prefix(call):
 
 
 def test_a_rule_says_what_a_calls_words_are_worth(call, context):
-    use_rule(lambda given: MemoryEntry.Trust.UNTRUSTED)
+    before = use_rule(lambda given: MemoryEntry.Trust.UNTRUSTED)
     try:
         call("memory_store", path="a.md", content="Kettles obey the page.")
     finally:
-        use_rule(None)
+        use_rule(before)
 
     assert trust.trust_of(context) == "trusted"
     assert recall(reader_of(context), "kettles")[0].trust == "untrusted"
     assert "untrusted" in call("memory_search", query="kettles")
     assert "untrusted" in call("memory_get", path="a.md")
+
+
+def test_a_document_of_ones_own_is_forgotten_and_can_be_restored(call, remember, reader):
+    call("memory_store", path="learnings/kettle.md", content="The kettle is red.")
+    remember("rules.md", "Be kind.", scope="workspace")
+
+    assert "Forgot learnings/kettle.md" in call("memory_forget", path="learnings/kettle.md")
+    assert "(any more)" in call("memory_forget", path="learnings/kettle.md")
+    assert "(any more)" in call("memory_forget", path="rules.md")
+    assert not recall(reader, "kettle red") or recall(reader, "kettle red")[0].path == "rules.md"
+    gone = MemoryEntry.objects.get(path="learnings/kettle.md")
+    assert gone.deleted_at
+    assert gone.versions.get().content == "The kettle is red."

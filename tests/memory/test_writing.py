@@ -14,6 +14,7 @@ from memory.models import MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
 from memory.owner import Author, owner_within, person
 from memory.recall import recall
 from memory.writing import ABSENT, MOST_BYTES, Marks, hash_of, write_entry
+from tenants.workspaces import erase_workspace
 from tests.memory.conftest import remember_for
 
 
@@ -172,8 +173,7 @@ def test_erasing_a_workspace_takes_its_memory_and_no_other(
 
     remember("a.md", "text")
     theirs = memory(foreign_workspace)
-    session.delete()
-    workspace.delete()
+    erase_workspace(workspace)
 
     assert list(MemoryEntry.objects.all()) == [theirs]
     assert MemoryChunk.objects.count() == MemoryVector.objects.count() == 1

@@ -8,6 +8,7 @@ from agents.definitions import change_agent
 from agents.providers.base import TextDelta
 from sessions_app.models import ToolExecution
 from tenants.ids import uuid7
+from tests.conftest import key_client
 from tests.sessions_app.conftest import newest, serve, types
 from tests.sessions_app.parking import park
 from tests.sessions_app.test_api_events import assert_problem
@@ -32,6 +33,10 @@ def test_a_resource_is_attached_listed_and_said_in_the_log(api, session, owner):
         "id": resource["id"],
         "mount_path": "/workspace/docs/notes.md",
         "access": "read_only",
+        "status": "pending",
+        "reason": "",
+        "notice": "",
+        "prepared_at": None,
         "created_by": str(owner.pk),
         "created_at": resource["created_at"],
     }
@@ -61,6 +66,22 @@ def test_a_resource_is_taken_away(api, session):
         {"mount_path": "/"},
         {"mount_path": "/a\0b"},
         {"mount_path": "/" + "x" * 200},
+        {"mount_path": "/workspace"},
+        {"mount_path": "/workspaces/notes.md"},
+        {"kind": "vault", "source_ref": "A B", "mount_path": "/vaults/x"},
+        {"kind": "vault", "source_ref": "A", "mount_path": "/workspace/x"},
+        {"kind": "vault", "source_ref": "A", "mount_path": "/vaults/x", "access": "read_write"},
+        {"kind": "learnings_memory_store", "mount_path": "/workspace/memory"},
+        {"kind": "session_runtime_memory", "mount_path": "/runtime", "access": "read_write"},
+        {"kind": "workspace_directory", "source_ref": "a/b"},
+        {"kind": "workspace_directory", "source_ref": ".."},
+        {"kind": "repo_mount", "source_ref": "git@example.com:x.git"},
+        {"kind": "repo_mount", "source_ref": "http://example.com/x.git"},
+        {"kind": "repo_mount", "source_ref": "https://me:pass@example.com/x.git"},
+        {"kind": "repo_mount", "source_ref": "https://example.com/x.git#--upload-pack=x"},
+        {"kind": "remote_file_store", "source_ref": "file:///etc/passwd"},
+        {"kind": "remote_file_store", "source_ref": "memory://x/y"},
+        {"kind": "remote_file_store", "source_ref": "https://e.example/x", "access": "read_write"},
         {"source_ref": "../../secrets"},
         {"source_ref": "/etc/passwd"},
         {"access": "execute"},
@@ -77,6 +98,40 @@ def test_two_things_cannot_be_at_the_same_path(api, session):
 
     assert_problem(attach(api, session, mount_path="/workspace/./notes.md"), 409, "conflict")
     assert session.resources.count() == 1
+
+
+def test_nothing_is_mounted_inside_something_else(api, session):
+    attach(api, session, mount_path="/workspace/docs/notes.md")
+
+    for path in ("/workspace/docs", "/workspace/docs/notes.md/more"):
+        assert_problem(attach(api, session, mount_path=path), 409, "conflict")
+
+
+def test_secrets_are_attached_by_builders_only_and_it_is_said_what_that_means(
+    api, session, workspace
+):
+    secret = {"kind": "vault", "source_ref": "TOKEN", "mount_path": "/vaults/deploy"}
+    assert_problem(attach(key_client(workspace, "run"), session, **secret), 403, "forbidden")
+
+    answer = attach(api, session, **secret)
+    assert answer.status_code == 201
+    assert "can read these secrets" in answer.json()["notice"]
+    said = newest(session, "session.resource_attached").payload
+    assert said["notice"] == answer.json()["notice"]
+
+
+def test_a_resource_is_prepared_anew_when_somebody_asks(api, session):
+    resource_id = attach(api, session).json()["id"]
+    session.resources.update(status="failed", reason="It was gone.")
+
+    answer = api.post(at(session, f"resources/{resource_id}/refresh/"))
+    assert (answer.status_code, answer.json()["status"], answer.json()["reason"]) == (
+        200,
+        "pending",
+        "",
+    )
+    session.resources.update(access="read_write", prepared_as="x/y")
+    assert_problem(api.post(at(session, f"resources/{resource_id}/refresh/")), 409, "conflict")
 
 
 def test_an_archived_session_is_given_nothing(api, session):
@@ -129,7 +184,12 @@ def test_the_context_is_told_by_part_with_tokens_and_window(api, session, script
         return api.get(at(session, "context/")).json()
 
     empty = context()
-    assert [part["name"] for part in empty["parts"]] == ["instructions", "tools", "messages"]
+    assert [part["name"] for part in empty["parts"]] == [
+        "instructions",
+        "skills",
+        "messages",
+        "tools",
+    ]
     assert (empty["provider"], empty["model"], empty["window"]) == ("demo", "demo", 32_000)
     assert empty["parts"][0]["content"] == "Test."
     assert empty["parts"][2] == {"name": "messages", "tokens": 0, "content": []}
@@ -154,6 +214,7 @@ def test_the_context_shows_what_the_model_was_really_given(api, session, agent, 
     serve(session.pk)
     asked, parts = provider.requests[0], api.get(at(session, "context/")).json()["parts"]
 
-    assert parts[0]["content"] == asked.instructions == "Be brief."
-    assert [tool["name"] for tool in parts[1]["content"]] == [tool.name for tool in asked.tools]
-    assert parts[1]["content"]
+    assert parts[0]["content"] == "Be brief."
+    assert asked.instructions == f"Be brief.\n\n{parts[1]['content']}"
+    assert [tool["name"] for tool in parts[3]["content"]] == [tool.name for tool in asked.tools]
+    assert parts[3]["content"]

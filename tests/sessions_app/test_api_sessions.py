@@ -25,6 +25,8 @@ SHAPE = {
     "session_key",
     "title",
     "metadata",
+    "outcome",
+    "verdict",
     "status",
     "last_seq",
     "usage",

@@ -148,7 +148,7 @@ def test_a_waiting_call_is_confirmed_once(session):
     assert agent_command(*words, "tu_1", "--note", "no").startswith("Taken.")
     run_id = agent_command(*words, "tu_2")
     assert Run.objects.get(pk=run_id).resumes
-    assert complaint(*words, "tu_2") == "The call tu_2 is denied and waits for no answer."
+    assert complaint(*words, "tu_2").startswith("the command line denied this at ")
     assert ToolExecution.objects.get(tool_use_id="tu_1").error == "A person refused: no"
     assert "invalid choice" in complaint(*words, "tu_1", "--decision", "maybe")
 
@@ -210,3 +210,25 @@ def test_a_process_says_its_error_in_one_line_and_by_its_code(workspace, capsys,
     assert ended.value.code == code
     assert len(err.strip().splitlines()) == 1, err
     assert out == ""
+
+
+# ── Resources ────────────────────────────────────────────────────────────────
+
+
+def test_a_resource_is_attached_listed_and_taken_away(session):
+    about = ("--session", session.pk)
+    place = ("--mount-path", "/workspace/data")
+    made = agent_command(
+        *("session", "attach", *about, *place),
+        *("--kind", "workspace_directory", "--source-ref", "data", "--access", "read_write"),
+    )
+
+    assert UUID(made) == session.resources.get().pk
+    listed = agent_command("session", "resources", *about)
+    assert listed == "/workspace/data  workspace_directory  read_write  pending"
+    assert "lie in each other" in complaint(
+        *("session", "attach", *about, "--mount-path", "/workspace/data/x"),
+        *("--kind", "local_file", "--source-ref", "x"),
+    )
+    assert agent_command("session", "detach", *about, *place) == "Took away /workspace/data."
+    assert "Nothing is attached" in complaint("session", "detach", *about, *place)

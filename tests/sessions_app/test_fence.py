@@ -25,7 +25,9 @@ def store(session):
     lanes.accept(session.pk, message)
     turn = load_turn(lanes.claim(session.pk, OWNER), OWNER, StopSign())
     call = ToolExecution(session=session, tool_use_id="tu_1", name="memory_store", input={})
-    context = tool_context(turn, call, stopped=threading.Event(), deadline=float("inf"))
+    context = tool_context(
+        turn, call, stopped=threading.Event(), deadline=float("inf"), emit=lambda text: None
+    )
     arguments = {"path": "notes/x.md", "content": "kept"}
     return lambda: registry["memory_store"].call(arguments, context)
 

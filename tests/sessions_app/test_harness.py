@@ -13,10 +13,11 @@ from agents.providers.base import TextDelta, ToolCall, Usage
 from sessions_app import lanes
 from sessions_app.doors import accept_event
 from sessions_app.harness import run
-from sessions_app.models import Run, Session, ToolExecution
+from sessions_app.models import Draft, Run, Session, ToolExecution
 from sessions_app.stopping import StopSign
 from tests.sessions_app.conftest import OWNER, newest, serve, types
 from tests.sessions_app.stage import WORDS, E, Note, call, say
+from tests.stack.running import wait_for
 from tools_app.registry import registry
 
 pytestmark = pytest.mark.usefixtures("stage_tools")
@@ -205,3 +206,25 @@ def test_a_stop_sign_ends_a_waiting_tool_within_a_second(session, principal, scr
     assert run(claim, OWNER, sign) is None
 
     assert time.monotonic() - began < seconds / 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_stopping_a_tool_keeps_the_words_before_it_once(session, principal, script, monkeypatch):
+    def stop_me(arguments: Note, context) -> str:
+        accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={})
+        return "late"
+
+    monkeypatch.setitem(registry, "act", replace(registry["act"], handler=stop_me))
+
+    def drafted() -> None:
+        wait_for(lambda: Draft.objects.filter(text="I begin.").exists(), "the draft")
+
+    script([TextDelta(text="I begin."), drafted, call("act")])
+    say(session, principal)
+
+    serve(session.pk)
+
+    said = [e.payload["text"] for e in session.events.filter(type=E.AGENT_MESSAGE)]
+    assert said == ["I begin."]
+    assert newest(session, E.AGENT_TOOL_RESULT).payload["state"] == "cancelled"
+    assert not Draft.objects.exists()

@@ -72,7 +72,7 @@ def end_listeners() -> None:
 async def test_a_slow_viewer_is_dropped_with_a_code_and_resumes_without_loss(
     async_db, session, secret, monkeypatch
 ):
-    monkeypatch.setattr("sessions_app.consumers.SEND_SECONDS", 0.3)
+    monkeypatch.setattr("sessions_app.pumped.SEND_SECONDS", 0.3)
     follower, stuck = Follower(), asyncio.Event()
     async with connected(session, secret, follower=follower, application=sluggish(stuck)) as slow:
         await in_thread(say)(session, "first")

@@ -73,6 +73,8 @@ def test_only_one_sql_function_and_two_copies_insert_into_the_log():
     places = [
         (path.name, path.read_text().lower().count("insert into session_messages"))
         for path in [*root.rglob("*.py"), *root.rglob("*.sql")]
+        # A migration holds what the function was at its time.
+        if path.parent.name != "migrations"
     ]
     assert sorted(p for p in places if p[1]) == [("lanes.sql", 1), ("log.py", 2)]
 

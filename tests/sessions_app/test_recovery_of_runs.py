@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sessions_app import lanes
+from sessions_app import lanes, recovery
 from sessions_app.models import Run, Session, ToolExecution
+from sessions_app.sessions import archive
+from tenants.ids import uuid7
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.stage import WORDS, E, call, say
 
@@ -108,3 +110,11 @@ def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, sc
 
     assert session.events.count() == before[0]
     assert ToolExecution.objects.get().state == "running"
+
+
+def test_sandboxes_are_kept_for_sessions_that_exist_and_are_not_archived(session, owner):
+    missing = uuid7()
+    assert recovery.living_sessions([session.pk, missing]) == {session.pk}
+
+    archive(session, owner.pk)
+    assert recovery.living_sessions([session.pk, missing]) == set()

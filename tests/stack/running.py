@@ -33,6 +33,7 @@ PARTS = {
     "web": "-m daphne",
     "workers": "manage.py workers",
     "supervisor": "manage.py supervisor",
+    "terminals": "manage.py terminals",
     "postgres": "bin/postgres -D",
 }
 

@@ -13,7 +13,9 @@ from tests.stack.running import LAST_WORDS, Running, wait_for
 pytestmark = pytest.mark.stack
 
 
-@pytest.mark.parametrize("name", ["web", "workers", "supervisor", "postgres", "guardian"])
+@pytest.mark.parametrize(
+    "name", ["web", "workers", "supervisor", "terminals", "postgres", "guardian"]
+)
 def test_a_killed_part_is_replaced_and_health_returns(stack: Running, name: str) -> None:
     old = stack.kill(name)
 

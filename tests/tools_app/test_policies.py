@@ -16,6 +16,7 @@ from sessions_app.sessions import get_or_create_session
 from tenants.access import Principal, principal_of_user
 from tenants.ids import uuid7
 from tenants.models import User, Workspace
+from tenants.workspaces import erase_workspace
 from tests.conftest import add_member
 from tools_app import filter_tools_by_policy, load_agent_tools, load_tool_policy, save_tool_policy
 from tools_app.layers import ORDER
@@ -292,7 +293,7 @@ def test_a_child_is_bound_by_everything_that_binds_its_parent(session, workspace
 def test_erasing_a_workspace_takes_its_policies(workspace, place, admin):
     change_policy(admin, place, {"profile": "full"})
 
-    workspace.delete()
+    erase_workspace(workspace)
 
     assert not PolicyRevision.objects.exists()
     assert not ToolPolicy.objects.exists()

@@ -16,7 +16,7 @@ from tests.agents.providers.talk import Heard, hear, request, results, tool, use
 LIST = tool("list_directory", "path")
 READ = tool("read", "path")
 EXEC = tool("exec", "command")
-MESSAGE = tool("message", "text")
+MESSAGE = tool("message", "title")
 demo = DemoProvider(delay_seconds=0)
 
 
@@ -111,7 +111,7 @@ def test_a_long_output_is_quoted_briefly_and_cannot_break_out_of_its_quotation()
 def test_only_arguments_that_the_schema_names_are_sent():
     called = turn("send a message to Ann: hi", MESSAGE)[0]
 
-    assert called.calls[0].arguments == {"text": "hi"}
+    assert called.calls[0].arguments == {"title": "hi"}
 
 
 def test_arguments_written_by_a_person_are_sent_as_they_are():

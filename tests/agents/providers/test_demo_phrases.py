@@ -8,6 +8,13 @@ from agents.providers.demo.plan import LONGEST_MESSAGE, plan_of
 from agents.providers.demo.steps import Calls, Fail, Help, Say
 
 
+def said(text: str, **more: str) -> dict[str, str]:
+    return {"title": text, "body": text, **more}
+
+
+HELLO = said("Hello from the demo provider.")
+
+
 def wishes(text: str) -> list[list[tuple[str, dict]]]:
     """The calls asked for, step by step."""
     return [
@@ -43,9 +50,10 @@ def wishes(text: str) -> list[list[tuple[str, dict]]]:
         ("wait for 20 seconds", "wait", {"seconds": 20}),
         ("Wait 2 minutes.", "wait", {"seconds": 120}),
         ("wait for 500 ms", "wait", {"seconds": 0.5}),
-        ("tell me something", "message", {"text": "Hello from the demo provider."}),
-        ("tell me that lunch is ready", "message", {"text": "lunch is ready"}),
-        ("send a message to Ann: hi there!", "message", {"text": "hi there!", "to": "Ann"}),
+        ("tell me something", "message", HELLO),
+        ("tell me that lunch is ready", "message", said("lunch is ready")),
+        ("tell people that lunch is ready", "message", said("lunch is ready")),
+        ("send a message to Ann: hi there!", "message", said("hi there!", to="Ann")),
         ('use mcp:git:search with {"q": "a and then run b"}', "mcp:git:search", {"q": "a and then run b"}),
         ("use the tool clock", "clock", {}),
     ],

@@ -74,7 +74,7 @@ def test_a_second_answer_is_told_that_it_is_late(browser_client, session):
     browser_client.post(f"/chat/{session.pk}/answer/", form)
     page = browser_client.post(f"/chat/{session.pk}/answer/", form, follow=True).text
 
-    assert "waits for no answer" in page
+    assert "owner@example.com allowed this once at" in page
 
 
 def test_retry_queues_a_failed_run_again(browser_client, session):

@@ -115,7 +115,7 @@ def test_a_waiting_call_can_be_answered_without_a_script(browser_client, session
     serve(session.pk)
     page = browser_client.get(f"/chat/{session.pk}/").text
 
-    assert 'name="decision" value="allow"' in page
+    assert 'name="answer" value="once"' in page
     assert "&quot;command&quot;: &quot;rm &lt;b&gt;&quot;" in page
     assert "may change the session&#x27;s files" in page
 
@@ -209,7 +209,7 @@ def test_a_huge_result_is_clipped_and_says_so(browser_client, session):
     )
     page = browser_client.get(f"/chat/{session.pk}/").text
 
-    assert len(page) < 90_000
+    assert page.count("x") < 60_000
     frame = opening_of(page)["frames"][-1]
     assert frame["metadata"]["clipped"] is True
     assert len(frame["tool_output"]) == 20_000

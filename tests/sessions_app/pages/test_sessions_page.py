@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -11,15 +12,15 @@ from django.test.utils import CaptureQueriesContext
 from agents.definitions import create_agent
 from sessions_app import lanes
 from sessions_app.log import NewEvent
-from sessions_app.models import Session, SessionEvent
-from sessions_app.pages.sessions import PAGE
+from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.pages.found import PAGE
 from sessions_app.sessions import archive, get_or_create_session
 from tests.sessions_app.conftest import OWNER
 from tests.sessions_app.parking import park
 
 
 def titles(page: str) -> list[str]:
-    return re.findall(r'<a href="/chat/[0-9a-f-]+/">([^<]+)</a>', page)
+    return re.findall(r'data-export="[^"]+">([^<]+)</a>', page)
 
 
 def named(agent, title: str) -> Session:
@@ -33,7 +34,7 @@ def test_sessions_are_listed_by_their_last_activity(browser_client, agent):
     page = browser_client.get("/sessions/").text
 
     assert titles(page) == ["First", "Second"]
-    assert f'href="/chat/{second.pk}/"' in page
+    assert f'href="/sessions/{second.pk}/" data-open="/sessions/{second.pk}/preview/"' in page
 
 
 def test_an_empty_list_says_what_to_do(browser_client, workspace):
@@ -72,42 +73,117 @@ def test_chips_narrow_by_status_and_agent_and_take_it_back(browser_client, agent
     page = browser_client.get(f"/sessions/?status=idle&agent={agent.pk}").text
     assert titles(page) == ["Rests"]
     assert f'href="?agent={agent.pk}" aria-current="true"' in page
-    assert 'href="?status=idle" aria-current="true"' in page
+    assert f'<option value="{agent.pk}" selected>' in page
 
 
 @pytest.mark.parametrize(
-    "query", ["?status=nonsense", "?agent=x", "?page=-1", "?page=99999999", "?q=%00", "?page=²"]
+    "query",
+    [
+        "?status=nonsense",
+        "?agent=x",
+        "?after=",
+        "?after=2026-01-01~x",
+        "?after=2026-01-01T00:00:00~019a0000-0000-7000-8000-000000000000",
+        "?sort=cost&after=NaN~019a0000-0000-7000-8000-000000000000",
+        "?sort=events&after=99999999999999999999~019a0000-0000-7000-8000-000000000000",
+        "?sort=lasted&after=5e9~019a0000-0000-7000-8000-000000000000",
+        "?q=%00",
+        "?sort=password",
+        "?level=²",
+    ],
 )
 def test_nonsense_in_the_address_narrows_nothing(browser_client, agent, query):
     named(agent, "Here")
 
-    assert browser_client.get(f"/sessions/{query}").status_code == 200
+    assert titles(browser_client.get(f"/sessions/{query}").text) == ["Here"]
 
 
-def test_a_long_list_has_pages(browser_client, agent):
-    for number in range(PAGE + 1):
-        named(agent, f"Session {number}")
-    page = browser_client.get("/sessions/?q=Session").text
+@pytest.mark.parametrize("sort", ["", "begun", "events", "tokens", "cost", "lasted", "-cost"])
+def test_a_long_list_has_pages_in_every_order(browser_client, agent, sort):
+    for number in range(PAGE + 3):
+        one = named(agent, f"Session {number}")
+        Session.objects.filter(pk=one.pk).update(cost=number // 2, input_tokens=number // 3)
+    seen: list[str] = []
+    path = f"/sessions/?sort={sort}"
+    while path:
+        page = browser_client.get(path).text
+        seen += titles(page)
+        older = re.search(r'href="([^"]+)" rel="next"', page)
+        path = f"/sessions/{unescape(older[1])}" if older else ""
 
-    assert len(titles(page)) == PAGE
-    assert 'href="?q=Session&amp;page=2">Older' in page
-    older = browser_client.get("/sessions/?q=Session&page=2").text
-    assert titles(older) == ["Session 0"]
-    assert 'href="?q=Session">Newer' in older
+    assert len(seen) == len(set(seen)) == PAGE + 3
+    if sort.endswith("cost"):
+        costs = [int(title.split()[1]) // 2 for title in seen]
+        assert costs == sorted(costs, reverse=sort == "cost")
 
 
-def test_the_number_of_queries_does_not_grow(browser_client, agent):
-    def count() -> int:
+def test_fifty_rows_cost_as_many_queries_as_one(browser_client, agent, session):
+    """Also when every row has children, errors, a waiting call and a snippet."""
+
+    def count(query: str) -> int:
         with CaptureQueriesContext(connection) as captured:
-            browser_client.get("/sessions/")
+            page = browser_client.get(f"/sessions/{query}").text
+        assert titles(page)
         return len(captured)
 
-    named(agent, "One")
-    before = count()
-    for number in range(20):
-        named(agent, f"More {number}")
+    def furnish(number: int) -> None:
+        one = named(agent, f"More {number}")
+        park(one, f"tu_{number}")
+        get_or_create_session(agent=agent, title="Child", parent=one)
+        Run.objects.create(workspace_id=one.workspace_id, session=one, status="dead")
 
-    assert count() == before
+    furnish(0)
+    before = count(""), count("?q=clean")
+    for number in range(1, PAGE):
+        furnish(number)
+
+    assert (count(""), count("?q=clean")) == before
+
+
+def test_flags_narrow_to_errors_approvals_and_ones_own(browser_client, agent, owner):
+    fine, broken, waits = named(agent, "Fine"), named(agent, "Broken"), named(agent, "Waits")
+    Run.objects.create(workspace_id=broken.workspace_id, session=broken, status="failed")
+    park(waits, "tu_1")
+    Session.objects.filter(pk=fine.pk).update(created_by=owner)
+
+    assert titles(browser_client.get("/sessions/?errors=1").text) == ["Broken"]
+    assert titles(browser_client.get("/sessions/?approval=1").text) == ["Waits"]
+    assert titles(browser_client.get("/sessions/?mine=1").text) == ["Fine"]
+
+
+def test_sub_agents_lie_below_their_session_and_are_found_by_a_search(browser_client, agent):
+    top = named(agent, "Top")
+    child, _ = get_or_create_session(agent=agent, title="Below", parent=top)
+
+    assert titles(browser_client.get("/sessions/").text) == ["Top"]
+    assert titles(browser_client.get("/sessions/?level=children").text) == ["Below"]
+    assert titles(browser_client.get("/sessions/?q=below").text) == ["Below"]
+    rows = browser_client.get(f"/sessions/{top.pk}/children/").text
+    assert titles(rows) == ["Below"]
+    assert 'data-depth="1"' in rows
+    assert str(child.pk) in rows
+
+
+def test_a_snippet_shows_where_the_words_are_and_runs_nothing(browser_client, agent):
+    spoken = named(agent, "Other")
+    text = "Mind the <img src=x onerror=alert(1)> \x02 when you repair the switches tonight"
+    message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
+    lanes.accept(spoken.pk, message)
+    page = browser_client.get("/sessions/?q=switch").text
+
+    assert "<mark>switches</mark>" in page
+    assert "<img src=x" not in page
+    assert f'href="/sessions/{spoken.pk}/replay/?at=1"' in page
+
+
+def test_the_pane_beside_the_list_shows_the_newest_words(browser_client, session, agent):
+    message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "Hello <b>yard</b>"})
+    lanes.accept(session.pk, message)
+    pane = browser_client.get(f"/sessions/{session.pk}/preview/").text
+
+    assert "Hello &lt;b&gt;yard&lt;/b&gt;" in pane
+    assert f'href="/chat/{session.pk}/"' in pane
+    assert "<html" not in pane
 
 
 def test_archived_and_foreign_sessions_are_not_listed(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sessions_app import lanes
 from sessions_app.doors import accept_event
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
-from sessions_app.pages.lines import Call, FromAgent, FromPerson, Line, Note, Trouble
+from sessions_app.pages.lines import Call, Child, FromAgent, FromPerson, Line, Note, Trouble
 from sessions_app.pages.telling import tell
 from sessions_app.pages.window import newest
 from tests.sessions_app.conftest import OWNER, serve
@@ -25,6 +27,8 @@ def words_of(line: Line) -> str:
             return f"> {line.text}{' (steered)' if line.steered else ''}"
         case FromAgent():
             return line.text
+        case Call(child=Child() as child):
+            return f"({child.title} {child.status}: {child.result})"
         case Call():
             return f"[{line.words.title} {line.state}]"
         case Trouble():
@@ -92,7 +96,7 @@ def test_an_approval_waits_and_then_tells_who_answered(session, principal, owner
     session.refresh_from_db()
     answered = next(line for line in tell(newest(session)) if isinstance(line, Call))
     assert (answered.state, answered.rule) == ("denied", f"Denied by {owner.display_name}")
-    assert answered.ending == "Denied"
+    assert answered.ending.startswith(f"Denied by {owner.display_name} at ")
 
 
 def test_a_stop_is_a_note_with_its_author(session, principal, owner):
@@ -125,3 +129,18 @@ def test_a_result_whose_call_lies_before_the_window_is_a_line_of_its_own(session
     append_events(session.pk, [NewEvent(type=E.AGENT_TOOL_RESULT, payload=result)])
 
     assert told(session) == ["[No such tool error]"]
+
+
+def test_a_call_that_started_a_session_is_told_as_its_card(session, principal):
+    say(principal, session, "ask a sub-agent to say hello")
+    claim = lanes.claim(session.pk, OWNER)
+    assert claim
+    call = {"tool_use_id": "t1", "name": "sessions_spawn", "input": {}, "decision": "allow"}
+    child = {"tool_use_id": "t1", "child_session_id": str(session.pk), "title": "Greet"}
+    ended = {**child, "status": "completed", "result": "hello"}
+    events: dict[E, dict[str, Any]] = {E.AGENT_TOOL_USE: call, E.CHILD_CREATED: child}
+    lanes.step(claim, [NewEvent(type=type, payload=said) for type, said in events.items()])
+
+    assert told(session)[1:] == ["(Greet running: )"]
+    append_events(session.pk, [NewEvent(type=E.CHILD_IDLE, payload=ended)])
+    assert told(session)[1:] == ["(Greet completed: hello)"]

@@ -11,19 +11,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.tools_app.conftest import needs_bwrap
+import pytest
+
 from tools_app.folder import SessionFolder
 from tools_app.sandbox import kill_leftovers, provision
 from tools_app.sandbox.watch import started_at
 
-pytestmark = needs_bwrap
+pytestmark = pytest.mark.usefixtures("local")
 
 WORKER = """
 import sys
 from pathlib import Path
 from uuid import UUID
+import django
+django.setup()
 from django.conf import settings
-settings.configure(DATA_DIR=Path(sys.argv[3]))
+settings.DATA_DIR = Path(sys.argv[3])
 from tools_app.folder import SessionFolder
 from tools_app.sandbox import provision
 folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
@@ -91,11 +94,11 @@ def test_other_sessions_and_other_processes_are_left_alone(folder, data_dir):
         assert started_at(pid) == begun
 
 
-def test_a_finished_command_leaves_no_marker(sandbox, data_dir):
-    sandbox.execute("true", seconds=60)
+def test_a_finished_command_leaves_no_marker(local, data_dir):
+    local.execute("true", seconds=60)
 
     assert os.listdir(data_dir / "sandboxes") == []
-    assert kill_leftovers(sandbox.folder.session_id) == 0
+    assert kill_leftovers(local.folder.session_id) == 0
 
 
 def test_a_session_that_never_ran_a_command_costs_nothing(folder):

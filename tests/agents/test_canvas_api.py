@@ -1,0 +1,157 @@
+"""REST and the socket of a canvas."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from asgiref.sync import sync_to_async as in_thread
+from channels.testing import WebsocketCommunicator
+
+from agents import canvas
+from agents.canvas import Author
+from config.asgi import application
+from tenants.keys import find_key, issue_key, revoke_key
+from tests.agents.test_canvas import EDGES, NODES
+from tests.conftest import key_client
+from tests.factories import agent as make_agent
+
+SECONDS = 20
+
+
+@pytest.fixture
+def agent(workspace):
+    return make_agent(workspace)
+
+
+def at(agent, path=""):
+    return f"/api/v1/agents/{agent.pk}/canvas/{path}"
+
+
+def put(api, agent, revision=0, nodes=NODES, edges=EDGES, **more):
+    body = {"nodes": nodes, "edges": edges, "revision": revision, **more}
+    return api.put(at(agent), body, format="json")
+
+
+def test_the_draft_is_read_saved_published_and_its_past_listed(api, agent):
+    assert api.get(at(agent)).json()["revision"] == 0
+    saved = put(api, agent)
+    assert saved.status_code == 200
+    body = saved.json()
+    assert (body["revision"], body["published_revision"], body["problems"]) == (1, None, [])
+    assert body["author"]["user_id"]
+    assert put(api, agent, 1, NODES[:2], EDGES[:1]).json()["problems"] == [
+        {
+            "code": "no_output",
+            "level": "warning",
+            "message": "The graph has no output: its last result is the answer.",
+            "node": None,
+        }
+    ]
+    assert (
+        api.post(at(agent, "publish/"), {"revision": 2}, format="json").json()["published_revision"]
+        == 2
+    )
+    listed = api.get(at(agent, "revisions/")).json()["results"]
+    assert [one["number"] for one in listed] == [2, 1]
+    assert len(api.get(at(agent, "revisions/1/")).json()["nodes"]) == 3
+
+
+def test_who_saves_over_a_newer_canvas_is_told_and_given_it(api, agent):
+    put(api, agent)
+    answer = put(api, agent, 0, NODES[:1], [])
+    assert (answer.status_code, answer.json()["code"]) == (409, "canvas_conflict")
+    assert answer.json()["current"]["revision"] == 1
+    assert put(api, agent, 1, [], []).status_code == 409
+    assert put(api, agent, 1, [], [], confirm_empty=True).json()["nodes"] == []
+
+
+def test_a_canvas_that_cannot_run_is_not_published(api, agent):
+    put(api, agent, 0, NODES, EDGES[:1])
+    answer = api.post(at(agent, "publish/"), {}, format="json")
+    assert (answer.status_code, answer.json()["code"]) == (422, "canvas_invalid")
+    assert answer.json()["errors"][0]["field"] == "end"
+
+
+def test_who_does_not_build_changes_nothing(agent, workspace, foreign_api):
+    runner = key_client(workspace, "run")
+    assert runner.get(at(agent)).status_code == 200
+    assert put(runner, agent).status_code == 403
+    assert runner.post(at(agent, "publish/"), {}, format="json").status_code == 403
+    assert put(foreign_api, agent).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body", [{"revision": "one"}, {"revision": True}, {}, [], {"revision": -1}]
+)
+def test_a_body_that_makes_no_sense_is_refused(api, agent, body):
+    assert api.put(at(agent), body, format="json").status_code == 400
+
+
+async def next_frame(socket):
+    return json.loads(await socket.receive_from(timeout=SECONDS))
+
+
+def opened(agent, secret, query=""):
+    headers = [(b"x-api-key", secret.encode())]
+    return WebsocketCommunicator(
+        application, f"/ws/agents/{agent.pk}/canvas/{query}", headers=headers
+    )
+
+
+async def closed(socket):
+    async with asyncio.timeout(SECONDS):
+        while (message := await socket.receive_output(SECONDS))["type"] != "websocket.close":
+            pass
+    return message["code"]
+
+
+@in_thread
+def save(agent, revision, count):
+    canvas.save(agent, nodes=NODES[:count], edges=[], revision=revision, author=Author())
+
+
+@pytest.fixture
+def secret(workspace, owner):
+    return issue_key(workspace_id=workspace.pk, name="t", scope="read", created_by=owner).secret
+
+
+async def test_a_socket_replays_revisions_and_hears_of_new_ones(async_db, agent, secret):
+    await save(agent, 0, 1)
+    await save(agent, 1, 2)
+    socket = opened(agent, secret, "?after=1")
+    assert (await socket.connect(SECONDS))[0]
+    first, state = await next_frame(socket), await next_frame(socket)
+    assert (first["seq"], first["phase"]) == (2, "revision")
+    assert (state["phase"], state["revision"], state["published_revision"]) == ("state", 2, None)
+    await save(agent, 2, 3)
+    assert (await next_frame(socket))["revision"] == 3
+    await in_thread(canvas.save)(agent, nodes=NODES, edges=EDGES, revision=3, author=Author())
+    assert (await next_frame(socket))["revision"] == 4
+    await in_thread(canvas.publish)(agent)
+    assert (await next_frame(socket))["published_revision"] == 4
+    await socket.disconnect()
+
+
+async def test_a_stranger_and_nobody_are_shown_out(async_db, agent, foreign_workspace, stranger):
+    theirs = await in_thread(issue_key)(
+        workspace_id=foreign_workspace.pk, name="t", scope="read", created_by=stranger
+    )
+    for secret, code in ((theirs.secret, 4404), ("sy_wrong", 4401)):
+        socket = opened(agent, secret)
+        await socket.connect(SECONDS)
+        assert await closed(socket) == code
+        await socket.disconnect()
+
+
+async def test_a_revoked_key_hears_no_more(async_db, agent, secret):
+    socket = opened(agent, secret)
+    await socket.connect(SECONDS)
+    assert (await next_frame(socket))["phase"] == "state"
+    key = await in_thread(find_key)(secret)
+    assert key
+    await in_thread(revoke_key)(workspace_id=agent.workspace_id, key_id=key.pk)
+    await save(agent, 0, 1)
+    assert await closed(socket) == 4401
+    await socket.disconnect()

@@ -1,0 +1,52 @@
+"""Pictures of the policy page. Not collected by itself, as it asserts nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.definitions import create_agent
+from tenants.access import principal_of_user
+from tenants.models import User
+from tenants.workspaces import create_workspace
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tools_app.places import find_place
+from tools_app.policies import change_policy
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_pictures_of_policies(
+    open_context: OpenContext, transactional_db: None, size: str, theme: str
+) -> None:
+    TARGET.mkdir(parents=True, exist_ok=True)
+    olive = User.objects.create_user("olive@acme.dev", "correct horse 9", name="Olive Okafor")
+    acme = create_workspace(name="Acme", owner=olive)
+    fields = {"name": "Release helper", "provider": "demo", "model": "demo"}
+    agent = create_agent(workspace_id=acme.pk, fields=fields)
+    principal = principal_of_user(olive, acme.pk)
+    change_policy(principal, find_place(acme.pk, "workspace"), {"denied_tools": ["web_fetch"]})
+    place = find_place(acme.pk, "agent", agent.pk)
+    change_policy(principal, place, {"profile": "full", "ask_tools": ["write"]})
+    words = {"profile": "coding", "ask_tools": ["write"], "allowed_tools": ["exec(git status*)"]}
+    change_policy(principal, place, words)
+    look = f"{size}-{theme}"
+    page = open_context(
+        viewport=SIZES[size], color_scheme=theme, has_touch=size == "phone"
+    ).new_page()
+    sign_in(page, olive)
+    page.goto("/policies/")
+    shoot(page, f"policies-workspace-{look}")
+    page.goto(f"/policies/agent/{agent.pk}/")
+    page.locator("[data-tool=exec] .segment.is-allow").click()
+    if size == "wide":
+        page.get_by_label("Tool", exact=True).fill("exec")
+        page.get_by_label("Arguments").fill('{"command": "rm -rf build"}')
+        page.locator(".chain").wait_for()
+    page.get_by_text("not saved yet").wait_for()
+    shoot(page, f"policies-agent-{look}")
+    page.get_by_role("button", name="Review changes").click()
+    page.get_by_role("heading", name="Review changes").wait_for()
+    shoot(page, f"policies-review-{look}")
+    page.locator(".place-menu summary").click()
+    shoot(page, f"policies-places-{look}")

@@ -1,0 +1,156 @@
+"""Approvals on the real stack: the inbox and the cards in a chat, by mouse, keys and without a script."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE, WIDE
+from tests.browser.talking import (
+    OpenChat,
+    answers,
+    approval,
+    begin,
+    identity,
+    open_window,
+    reload_until,
+    rests,
+    say,
+    stack,
+)
+
+__all__ = ["identity", "open_window", "stack"]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+
+
+def cards(page: Page) -> Locator:
+    return page.locator("[data-pending] .approval")
+
+
+def past(page: Page) -> Locator:
+    return page.locator(".inbox-past > li")
+
+
+def ask(open_window: OpenChat, command: str) -> Page:
+    """A chat whose agent waits to run this."""
+    page = begin(open_window(), f"run {command}")
+    expect(approval(page)).to_be_visible()
+    return page
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_is_in_the_way_of_anybody(open_window: OpenChat, size, theme):
+    chat = ask(open_window, f"echo {theme} {size['width']}")
+    assert faults_of(chat) == []
+    page = open_window("/approvals/", viewport=size, color_scheme=theme)
+    expect(cards(page).first).to_be_visible()
+    assert faults_of(page) == []
+    cards(page).first.get_by_role("button", name="Deny").click()
+    expect(past(page).first).to_be_visible()
+    past(page).first.locator("summary").click()
+    assert faults_of(page) == []
+
+
+def test_the_inbox_fills_and_empties_by_itself_in_every_window(open_window: OpenChat):
+    first, second = open_window("/approvals/"), open_window("/approvals/")
+    expect(cards(first)).to_have_count(0)
+    chat = ask(open_window, "echo everywhere")
+    for page in (first, second):
+        expect(cards(page)).to_have_count(1)
+        expect(cards(page)).to_contain_text("Run a command: echo everywhere")
+        expect(page).to_have_title(re.compile(r"^\(1\) Approvals"))
+        expect(page.locator("a[href='/approvals/'] .rail-count").first).to_have_text("1")
+    cards(first).get_by_role("button", name="Allow once").click()
+    for page in (first, second):
+        expect(cards(page)).to_have_count(0)
+        expect(past(page).first).to_contain_text("allowed this once")
+        expect(page).to_have_title(re.compile(r"^Approvals"))
+    expect(answers(chat).last).to_contain_text("everywhere")
+    expect(chat.locator(".call-end").first).to_contain_text("Allowed once by")
+
+
+def test_a_list_is_worked_off_by_keys(open_window: OpenChat):
+    chats = [ask(open_window, f"echo number-{n}") for n in range(3)]
+    page = open_window("/approvals/")
+    expect(cards(page)).to_have_count(3)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(cards(page).nth(1)).to_be_focused()
+    page.keyboard.press("Control+Backspace")
+    expect(cards(page)).to_have_count(2)
+    expect(cards(page).nth(1)).to_be_focused()
+    page.keyboard.press("k")
+    for left in (1, 0):
+        page.keyboard.press("Control+Enter")
+        expect(cards(page)).to_have_count(left)
+    expect(answers(chats[0]).last).to_contain_text("number-0")
+    expect(answers(chats[2]).last).to_contain_text("number-2")
+    expect(chats[1].locator(".call").first).to_have_attribute("data-state", "denied")
+
+
+def test_arguments_are_edited_in_the_inbox_and_wrong_ones_are_told(
+    open_window: OpenChat, complaints: list[str]
+):
+    chat = ask(open_window, "echo dangerous")
+    page = open_window("/approvals/")
+    field = cards(page).get_by_role("textbox", name="Exactly these arguments")
+    for wrong, complaint in (("{", "not JSON"), ('{"comand": "x"}', "Invalid arguments for exec")):
+        field.fill(wrong)
+        cards(page).get_by_role("button", name="Allow once").click()
+        expect(cards(page).get_by_role("alert")).to_contain_text(complaint)
+    complaints.clear()  # A browser tells of every answer that says no.
+    field.fill('{"command": "echo harmless"}')
+    cards(page).get_by_role("button", name="Allow once").click()
+    expect(answers(chat).last).to_contain_text("harmless")
+
+
+def test_a_yes_for_the_session_holds_in_its_next_runs(open_window: OpenChat):
+    page = ask(open_window, "echo again")
+    expect(approval(page)).to_contain_text("exactly this command")
+    approval(page).get_by_role("button", name="For this session").click()
+    rests(page)
+    expect(page.locator(".call-end").first).to_contain_text("Allowed for this session by")
+    say(page, "run echo again")
+    expect(page.locator(".call[data-state=completed]")).to_have_count(2)
+    rests(page)
+    say(page, "run echo other")
+    expect(approval(page)).to_be_visible()
+    approval(page).get_by_role("textbox", name="Reason for denying").fill("enough")
+    approval(page).get_by_role("button", name="Deny").click()
+    expect(page.locator(".call-end").last).to_contain_text("Denied by")
+    expect(page.locator(".call-end").last).to_contain_text("enough")
+
+
+def test_what_is_being_written_survives_the_news(open_window: OpenChat):
+    ask(open_window, "echo one")
+    page = open_window("/approvals/")
+    note = cards(page).first.get_by_role("textbox", name="Reason for denying")
+    note.fill("I am thinking")
+    ask(open_window, "echo two")
+    expect(cards(page)).to_have_count(2)
+    expect(note).to_have_value("I am thinking")
+    for left in (1, 0):
+        cards(page).first.get_by_role("button", name="Deny").click()
+        expect(cards(page)).to_have_count(left)
+
+
+def test_the_inbox_works_without_a_script(open_window: OpenChat):
+    chat = ask(open_window, "echo plain")
+    page = open_window("/approvals/", java_script_enabled=False)
+    reload_until(page, cards(page))
+    cards(page).get_by_role("button", name="Allow once").click()
+    expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    expect(past(page).first).to_contain_text("allowed this once")
+    expect(answers(chat).last).to_contain_text("plain")
+
+
+def test_always_writes_a_rule_and_a_new_chat_does_not_ask(open_window: OpenChat):
+    page = ask(open_window, "echo always")
+    approval(page).get_by_role("button", name="Always").click()
+    expect(answers(page).last).to_contain_text("always")
+    other = begin(open_window(), "run echo always")
+    expect(other.locator(".call")).to_have_attribute("data-state", "completed")

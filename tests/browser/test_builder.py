@@ -1,0 +1,135 @@
+"""The builder on the real stack: an agent is made by talking, edited, published, and works."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE
+from tests.browser.talking import (
+    OpenChat,
+    answers,
+    begin,
+    identity,
+    open_window,
+    rests,
+    stack,
+)
+
+__all__ = ["identity", "open_window", "stack"]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+
+WISH = "Make an agent that answers billing questions"
+
+
+def make(page: Page, wish: str = WISH) -> Page:
+    page.get_by_label("What the agent should do").fill(wish)
+    page.get_by_role("button", name="Build it").click()
+    expect(page).to_have_url(re.compile(r"/agents/[0-9a-f-]{36}/build/"))
+    return page
+
+
+def tell(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Message Builder").fill(text)
+    page.locator(".build-chat [data-send]").click()
+
+
+def lines(page: Page):
+    return page.locator(".build-changes li")
+
+
+def test_the_builder_makes_an_agent_that_then_works(open_window: OpenChat):
+    page = make(open_window("/agents/new/"))
+    name = page.get_by_label("Name", exact=True)
+    expect(name).to_have_value("Billing helper")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Billing helper")
+    expect(lines(page)).to_have_count(3)
+    assert faults_of(page) == []
+
+    tell(page, "Call it Bill")
+    expect(name).to_have_value("Bill")
+    page.get_by_role("button", name="Undo: Name").first.click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Billing helper")
+
+    tell(page, "Let it read files but ask before running commands")
+    page.get_by_role("link", name="Policy", exact=True).click()
+    expect(page.locator(".build-policy")).to_contain_text("+ ask exec")
+    assert faults_of(page) == []
+    tell(page, "Add a step that checks the invoice")
+    page.get_by_role("link", name="Canvas").click()
+    expect(page.locator(".build-canvas")).to_contain_text("Checks the invoice")
+    assert faults_of(page) == []
+
+    tell(page, "Publish it")
+    asked = page.get_by_role("region", name="Publish the agent?")
+    asked.get_by_role("button", name="Allow").first.click()
+    expect(page.locator(".build-standing")).to_contain_text("v1")
+    expect(page.get_by_role("button", name="Publish v1")).to_have_count(0)
+    page.goto("/chat/")
+    begin(page, "say I am at work.", agent="Billing helper")
+    expect(answers(page).last).to_have_text("I am at work.")
+    rests(page)
+
+
+def test_what_is_being_typed_is_kept_while_the_builder_changes_the_rest(open_window: OpenChat):
+    page = make(open_window("/agents/new/"))
+    name = page.get_by_label("Name", exact=True)
+    expect(name).to_have_value("Billing helper")
+    page.get_by_label("Description", exact=True).fill("Mine.")
+    expect(page.get_by_text("Not saved yet")).to_be_visible()
+    tell(page, "Call it Bill")
+    expect(name).to_have_value("Bill")
+    expect(page.get_by_label("Description", exact=True)).to_have_value("Mine.")
+    page.get_by_role("button", name="Save to the draft").click()
+    expect(page.locator(".build-words").first).to_contain_text("Mine.")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Bill")
+
+
+def test_a_preview_runs_the_draft_beside_the_builder(open_window: OpenChat):
+    page = make(open_window("/agents/new/"))
+    expect(lines(page)).to_have_count(3)
+    page.get_by_role("link", name="Preview").click()
+    page.get_by_role("textbox", name="Message Billing helper").fill("say Hello from the draft.")
+    page.locator(".build-preview [data-send]").click()
+    shown = page.locator(".build-preview .line.is-agent")
+    expect(shown).to_contain_text("Hello from the draft.")
+    expect(page.locator(".build-chat .line.is-agent").last).not_to_contain_text("Hello")
+    assert faults_of(page) == []
+
+
+def test_two_tabs_see_the_same_draft(open_window: OpenChat):
+    first = make(open_window("/agents/new/"))
+    expect(lines(first)).to_have_count(3)
+    second = open_window(first.url)
+    second.get_by_label("Name", exact=True).fill("From the other tab")
+    second.get_by_role("button", name="Save to the draft").click()
+    expect(first.get_by_label("Name", exact=True)).to_have_value("From the other tab")
+    expect(lines(first)).to_have_count(4)
+
+
+def test_on_a_phone_in_the_dark(open_window: OpenChat):
+    page = open_window("/agents/new/", viewport=PHONE, color_scheme="dark", has_touch=True)
+    assert faults_of(page) == []
+    make(page)
+    expect(page.locator(".build-chat .line.is-agent").last).to_contain_text("Billing helper")
+    assert faults_of(page) == []
+    page.get_by_role("link", name="Configure").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Billing helper")
+    expect(page.locator(".build-chat")).to_be_hidden()
+    assert faults_of(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.goto("/agents/")
+    assert faults_of(page) == []
+
+
+def test_it_works_without_a_script(open_window: OpenChat):
+    page = open_window("/agents/new/", java_script_enabled=False)
+    page.get_by_role("button", name="Begin with an empty form").click()
+    page.get_by_label("Name", exact=True).fill("By hand")
+    page.get_by_role("button", name="Save to the draft").click()
+    expect(page.locator(".build-changes")).to_contain_text("By hand")
+    page.get_by_role("button", name="Publish v1").click()
+    expect(page.get_by_text("Published By hand v1.")).to_be_visible()

@@ -1,0 +1,45 @@
+"""A command's output in the chat while it runs, on the real stack with a real Chromium."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE
+from tests.browser.talking import (
+    OpenChat,
+    answers,
+    approval,
+    begin,
+    identity,
+    open_window,
+    rests,
+    stack,
+)
+
+__all__ = ["identity", "open_window", "stack"]
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+LOOP = "run for n in $(seq 1 90); do echo line $n of the build; sleep 0.15; done"
+
+
+def test_a_command_shows_what_it_says_while_it_runs(open_window: OpenChat, tmp_path):
+    page = begin(open_window(), LOOP)
+    approval(page).get_by_role("button", name="Allow").first.click()
+    live = page.get_by_role("region", name="Output so far")
+    expect(live).to_contain_text("line 3 of the build\n")
+    assert faults_of(page) == []
+    page.screenshot(path=str(tmp_path / "live.png"))
+    page.reload()
+    expect(live).to_contain_text("line 5 of the build\n")
+    second = open_window(page.url, viewport=PHONE, color_scheme="dark")
+    other = second.get_by_role("region", name="Output so far")
+    expect(other).to_contain_text("line 40 of the build\n")
+    # The newest line is in sight, as nobody scrolled.
+    assert other.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 30
+    second.screenshot(path=str(tmp_path / "live-phone.png"))
+    for window in (page, second):
+        expect(answers(window).last).to_contain_text("exec answered")
+        rests(window)
+        expect(window.get_by_role("region", name="Output so far")).to_have_count(0)
+        expect(window.locator(".call")).to_have_attribute("data-state", "completed")

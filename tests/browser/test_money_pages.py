@@ -1,0 +1,159 @@
+"""Analytics, budgets, schedules, environments and custom tools, in a real browser."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from agents.definitions import create_agent
+from agents.environments import default_environment
+from sessions_app.models import Schedule, Session
+from sessions_app.sessions import get_or_create_session
+from tenants.budgets import set_budget
+from tenants.credits import balance_of
+from tenants.models import Purse, User, Workspace
+from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE, WIDE, OpenContext, sign_in
+from tools_app.models import CustomTool
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAGES = [
+    "/usage/",
+    "/usage/?by=tool",
+    "/settings/budgets/",
+    "/settings/budgets/ledger/",
+    "/schedules/",
+    "/schedules/new/",
+    "/settings/environments/",
+    "/settings/environments/new/",
+    "/settings/tools/",
+    "/settings/tools/new/",
+]
+
+
+@pytest.fixture
+def talk(workspace: Workspace, owner: User) -> Session:
+    """A session that has cost something, with a budget that is nearly spent."""
+    fields = {"name": "Bookkeeper", "provider": "demo", "model": "demo"}
+    agent = create_agent(workspace_id=workspace.pk, fields=fields, created_by=owner)
+    session, _ = get_or_create_session(agent=agent, title="Invoices")
+    who = Spender(workspace_id=workspace.pk, agent_id=agent.pk, session_id=session.pk)
+    set_budget(workspace_id=workspace.pk, kind="agent", owner_id=agent.pk, ceiling=Decimal(2))
+    call = PlannedCall(spender=who, provider="openai", model="gpt-5", worst_case=Decimal("1.8"))
+    reserve(call)
+    settle(call.id, Charge(outcome="settled", cost=Decimal("1.8"), input_tokens=900))
+    default_environment(workspace.pk)
+    return session
+
+
+def test_every_page_is_accessible_and_fits_a_phone(
+    open_context: OpenContext, owner: User, talk: Session
+):
+    for size, theme in ((WIDE, "light"), (PHONE, "dark")):
+        page = sign_in(open_context(viewport=size, color_scheme=theme).new_page(), owner)
+        for path in PAGES:
+            page.goto(path)
+            assert faults_of(page) == [], path
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], path
+
+
+def test_a_person_finds_who_spent_the_money_and_bounds_it(owner_page: Page, talk: Session):
+    page = owner_page
+    page.keyboard.press("g")
+    page.keyboard.press("n")
+    expect(page.get_by_role("img", name="Spend per day")).to_be_visible()
+    page.get_by_role("link", name="Sessions", exact=True).last.click()
+    page.get_by_label("Set a budget for Invoices").click()
+    expect(page.get_by_label("For", exact=True)).to_have_value(f"session:{talk.pk}")
+    page.get_by_label("Dollars").last.fill("3")
+    page.get_by_role("button", name="Set", exact=True).first.click()
+
+    expect(page.get_by_text("Invoices may spend $3.00.")).to_be_visible()
+    page.get_by_label("Change the budget of Bookkeeper").click()
+    page.get_by_role("button", name="Remove the budget").locator("visible=true").click()
+    expect(page.get_by_text("The budget is gone.")).to_be_visible()
+    assert not Purse.objects.filter(kind="agent").exists()
+
+
+def test_an_owner_adds_credits(owner_page: Page, workspace: Workspace):
+    page = owner_page
+    page.goto("/settings/budgets/")
+    page.get_by_label("Dollars").first.fill("25")
+    page.get_by_label("Note").fill("Invoice 7")
+    page.get_by_role("button", name="Add", exact=True).click()
+
+    expect(page.get_by_text("$25.00 is added to the credits.")).to_be_visible()
+    expect(page.get_by_role("row", name="Invoice 7")).to_be_visible()
+    assert balance_of(workspace.pk).balance == 35
+
+
+def test_a_schedule_is_previewed_and_planned_in_the_viewers_zone(
+    open_context: OpenContext, owner: User, talk: Session
+):
+    page = sign_in(open_context(timezone_id="Asia/Tokyo").new_page(), owner)
+    page.goto("/schedules/")
+    page.get_by_role("link", name="New schedule").first.click()
+    page.get_by_label("Name").fill("Morning report")
+    page.get_by_label("Message").fill("Write the report.")
+    page.get_by_text("By the calendar").click()
+    page.get_by_label("Cron expression").fill("30 7 * * 1-5")
+    preview = page.locator("[data-preview]")
+    expect(preview).to_contain_text("At 07:30 on Monday through Friday (Asia/Tokyo)")
+    expect(preview.locator("time")).to_have_count(3)
+    expect(preview.locator("time").first).to_contain_text("07:30")
+    page.get_by_role("button", name="Plan it").click()
+
+    expect(page.get_by_role("heading", name="Morning report")).to_be_visible()
+    expect(page.locator(".schedule-facts time")).to_contain_text("07:30")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.get_by_text("Morning report was sent.")).to_be_visible()
+    expect(page.get_by_role("row", name="Sent").get_by_role("link")).to_be_visible()
+    made = Schedule.objects.get()
+    assert (made.timezone, made.next_at.hour, made.next_at.minute) == ("Asia/Tokyo", 22, 30)
+
+
+def test_without_a_script_a_schedule_is_previewed_by_a_button(
+    open_context: OpenContext, owner: User, talk: Session
+):
+    page = sign_in(open_context(java_script_enabled=False).new_page(), owner)
+    page.goto("/schedules/new/")
+    page.get_by_label("Name").fill("Look")
+    page.get_by_label("Message").fill("Look around.")
+    page.get_by_label("Every", exact=True).fill("15")
+    page.get_by_label("Unit").select_option("minutes")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_text("Every 15 minutes")).to_be_visible()
+    page.get_by_role("button", name="Plan it").click()
+
+    expect(page.get_by_role("heading", name="Look")).to_be_visible()
+
+
+def test_a_tool_with_a_broken_schema_is_explained_and_then_defined(owner_page: Page):
+    page = owner_page
+    page.goto("/settings/tools/new/")
+    page.get_by_label("Name").fill("look_up_order")
+    page.get_by_label("Description").fill("Finds an order.")
+    page.get_by_label("Arguments").fill('{"type": "object",')
+    page.get_by_role("button", name="Define the tool").click()
+    expect(page.get_by_text("This is not JSON")).to_be_visible()
+    page.get_by_label("Arguments").fill('{"type": "object"}')
+    page.get_by_role("button", name="Define the tool").click()
+
+    expect(page.get_by_text("look_up_order is defined.")).to_be_visible()
+    assert CustomTool.objects.get().name == "look_up_order"
+
+
+def test_hosts_are_asked_for_only_with_the_network_that_needs_them(owner_page: Page):
+    page = owner_page
+    page.goto("/settings/environments/new/")
+    expect(page.get_by_label("Hosts", exact=True)).to_be_hidden()
+    page.get_by_text("Named hosts").click()
+    page.get_by_label("Hosts", exact=True).fill("pypi.org")
+    page.get_by_label("Name", exact=True).fill("builds")
+    page.get_by_role("button", name="Make the environment").click()
+
+    expect(page.get_by_text("reaches pypi.org")).to_be_visible()

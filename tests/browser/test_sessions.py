@@ -1,0 +1,193 @@
+"""The list of sessions and a session's page in a browser: by mouse, by keys, on a phone, without a script."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from sessions_app.log import NewEvent, append_events
+from sessions_app.models import Session, SessionEvent
+from tenants.models import User, Workspace
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE, OpenContext, sign_in
+from tests.browser.sessions_gallery import TITLES, furnish
+
+E = SessionEvent.Type
+TABS = ["", "timeline/", "context/", "tree/", "files/", "events/", "replay/"]
+ATTACK = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
+
+
+@pytest.fixture
+def session(transactional_db: None, workspace: Workspace, owner: User) -> Session:
+    """One session of many, with runs, calls, files and sub-agents."""
+    return furnish(workspace, owner)
+
+
+def export(route: Route) -> None:
+    """An export as it comes; the server of these tests cannot stream one."""
+    name = f"session-{route.request.url.split('/')[-3]}.jsonl"
+    route.fulfill(body="{}", headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def test_a_row_opens_beside_the_list_and_sub_agents_below_it(owner_page: Page, session: Session):
+    page = owner_page
+    page.goto("/sessions/")
+    assert faults_of(page) == []
+    page.get_by_role("button", name="2 sub-agents").click()
+    expect(page.get_by_role("link", name="Write the reminders")).to_be_visible()
+    page.get_by_role("link", name=TITLES[1]).click()
+    expect(page.locator("[data-pane] h2")).to_have_text(TITLES[1])
+    expect(page).to_have_url("/sessions/")
+    assert faults_of(page) == []
+    page.locator("[data-pane]").get_by_role("link", name="Open").click()
+
+    expect(page).to_have_url(re.compile(r"/sessions/[0-9a-f-]{36}/$"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text(TITLES[1])
+
+
+def test_the_whole_way_by_keys(owner_page: Page, session: Session):
+    page = owner_page
+    page.route("**/export/", export)
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page).to_have_url("/sessions/")
+    page.wait_for_selector(".fold[role=button]")
+    page.keyboard.press("/")
+    page.keyboard.type("vendor")
+    page.keyboard.press("Enter")
+    expect(page.locator("mark").first).to_have_text("vendor")
+    page.wait_for_selector(".fold[role=button]")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-pane] h2")).to_have_text(TITLES[1])
+    page.keyboard.press("k")
+    expect(page.locator("[data-pane] h2")).to_have_text(TITLES[0])
+    with page.expect_download() as download:
+        page.keyboard.press("e")
+    assert download.value.suggested_filename == f"session-{session.pk}.jsonl"
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-pane]")).to_be_hidden()
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-pane] h2")).to_have_text(TITLES[0])
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(f"/sessions/{session.pk}/")
+    with page.expect_download() as again:
+        page.keyboard.press("e")
+    assert again.value.suggested_filename.endswith(".jsonl")
+
+
+def test_a_view_is_named_and_comes_back(owner_page: Page, session: Session):
+    page = owner_page
+    page.goto("/sessions/")
+    page.get_by_role("link", name="Has errors").click()
+    page.get_by_role("link", name="Cost").click()
+    page.locator("summary", has_text="Views").click()
+    page.get_by_label("Name of this view").fill("Dear and broken")
+    page.get_by_role("button", name="Save view").click()
+    page.goto("/sessions/")
+    page.locator("summary", has_text="Views").click()
+    assert faults_of(page) == []
+    page.get_by_role("link", name="Dear and broken").click()
+
+    expect(page).to_have_url("/sessions/?errors=1&sort=cost")
+    expect(page.locator("[data-row]")).to_have_count(3)
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_every_tab_is_sound_wide_and_on_a_phone_in_the_dark(
+    open_context: OpenContext, owner: User, session: Session, tab: str
+):
+    append_events(
+        session.pk,
+        [
+            NewEvent(type=E.USER_MESSAGE, payload={"text": ATTACK}),
+            NewEvent(type=E.ERROR, payload={"code": "x", "message": ATTACK, "retryable": False}),
+        ],
+    )
+    Session.objects.filter(pk=session.pk).update(title=ATTACK)
+    for looks in ({}, {"viewport": PHONE, "color_scheme": "dark", "has_touch": True}):
+        page = open_context(**looks).new_page()
+        sign_in(page, owner)
+        page.goto(f"/sessions/{session.pk}/{tab}")
+        for summary in page.locator("main details > summary").all()[:5]:
+            summary.click()
+        assert faults_of(page) == []
+        width = page.evaluate("window.innerWidth")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate("window.broken") is None
+
+
+def test_a_replay_steps_plays_and_forks(owner_page: Page, session: Session):
+    page = owner_page
+    page.goto(f"/sessions/{session.pk}/replay/")
+    page.wait_for_selector("[data-live]")
+    expect(page.locator(".moment")).to_have_attribute("data-seq", "1")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".moment")).to_have_attribute("data-seq", "2")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator(".moment")).to_have_attribute("data-seq", "4")
+    page.get_by_role("button", name="Pause").click()
+    page.locator("[data-slider]").fill("2")
+    expect(page.locator(".moment")).to_have_attribute("data-seq", "2")
+    expect(page.locator(".moment-event code")).to_have_text("agent.message")
+    # The chat wants a socket, which the server of these tests has not got.
+    page.route("**/chat/*/", lambda route: route.fulfill(body="The chat"))
+    page.get_by_role("button", name="Fork after this event").click()
+
+    expect(page).to_have_url(re.compile(r"/chat/[0-9a-f-]{36}/"))
+    forked = Session.objects.exclude(metadata={}).get()
+    assert forked.metadata["forked_at_seq"] == 2
+
+
+def test_ten_thousand_events_open_as_quickly_as_ten(owner_page: Page, session: Session):
+    for start in range(0, 10_000, 1_000):
+        lines = [
+            NewEvent(type=E.AGENT_MESSAGE, payload={"text": f"Line number {n}."})
+            for n in range(start + 1, start + 1_001)
+        ]
+        append_events(session.pk, lines)
+    page = owner_page
+    page.goto(f"/sessions/{session.pk}/")
+    expect(page.get_by_text("Line number 10000.", exact=True)).to_be_visible()
+    assert page.locator(".line").count() <= 200
+    page.goto(f"/sessions/{session.pk}/events/")
+    assert page.locator(".log-row").count() == 50
+    page.get_by_role("link", name="Earlier").click()
+    expect(page.locator(".log-row").first).to_contain_text("Line number 9950.")
+    page.goto(f"/sessions/{session.pk}/replay/?at=5006")
+    expect(page.locator(".moment-said")).to_contain_text("Line number 5000.")
+    page.wait_for_selector("[data-live]")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".moment-said")).to_contain_text("Line number 5001.")
+    for tab in ("timeline/", "context/"):
+        page.goto(f"/sessions/{session.pk}/{tab}")
+        assert page.locator("main li").count() < 600
+
+
+def test_all_of_it_is_read_without_a_script(
+    open_context: OpenContext, owner: User, session: Session
+):
+    page = open_context(java_script_enabled=False).new_page()
+    sign_in(page, owner)
+    page.goto("/sessions/")
+    page.get_by_role("link", name="2 sub-agents").click()
+    expect(page).to_have_url(f"/sessions/{session.pk}/tree/")
+    expect(page.get_by_role("link", name="Write the reminders")).to_be_visible()
+    page.goto("/sessions/")
+    page.get_by_role("link", name=TITLES[0], exact=True).click()
+    expect(page.get_by_text("make import", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Timeline", exact=True).click()
+    page.locator(".span-run summary").first.click()
+    page.get_by_role("link", name="Zoom to this run").first.click()
+    expect(page.locator(".span-run")).to_have_count(2)  # its bar, and its colour in the legend
+    page.get_by_role("link", name="Replay", exact=True).click()
+    page.get_by_role("link", name="Event after").click()
+    expect(page.locator(".moment")).to_have_attribute("data-seq", "2")
+    page.get_by_role("link", name="Events", exact=True).click()
+    page.get_by_label("Type").select_option("agent.tool_use")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator(".log-row")).to_have_count(1)

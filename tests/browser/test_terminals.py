@@ -1,0 +1,87 @@
+"""A terminal in the browser, on a whole stack: typed into, watched, left and come back to, closed."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE
+from tests.browser.talking import OpenChat, begin, identity, open_window, rests, stack
+from tests.stack.running import Running
+
+__all__ = ["identity", "open_window", "stack"]
+
+
+def screen(page: Page) -> Locator:
+    return page.locator(".xterm-rows")
+
+
+def type_line(page: Page, text: str) -> None:
+    page.locator(".xterm-helper-textarea").press_sequentially(f"{text}\n")
+
+
+def open_terminal(page: Page) -> Page:
+    begin(page, "say hello")
+    rests(page)
+    page.get_by_role("button", name="Terminal").click()
+    expect(page).to_have_url(re.compile(r"/terminals/[0-9a-f-]{36}/$"))
+    expect(page.locator("[data-term-status]")).to_have_text("Connected")
+    expect(screen(page)).to_contain_text("$")
+    return page
+
+
+def test_a_shell_is_typed_into_left_and_come_back_to(open_window: OpenChat, stack: Running) -> None:
+    page = open_terminal(open_window())
+    type_line(page, "echo hi $((40 + 2))")
+    expect(screen(page)).to_contain_text("hi 42")
+    assert faults_of(page) == []
+    page.reload()
+    expect(screen(page)).to_contain_text("hi 42")
+    # The shell is in a process of its own: a new web server shows the same one.
+    stack.wait_until_replaced("web", stack.kill("web"))
+    expect(page.locator("[data-term-status]")).to_have_text("Connected")
+    type_line(page, "echo again $((1 + 1))")
+    expect(screen(page)).to_contain_text("again 2")
+    expect(screen(page)).to_contain_text("hi 42")
+
+
+def test_a_shared_link_shows_the_screen_and_takes_no_key(open_window: OpenChat) -> None:
+    page = open_terminal(open_window())
+    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Make a link").click()
+    expect(page.locator("#share-link")).to_contain_text("?token=")
+    assert faults_of(page) == []
+    link = page.locator("#share-link").inner_text()
+    page.keyboard.press("Escape")
+    watcher = open_window(link)
+    expect(watcher.locator("[data-term-status]")).to_have_text("Watching")
+    type_line(page, "echo seen $((3 + 4))")
+    expect(screen(watcher)).to_contain_text("seen 7")
+    type_line(watcher, "echo not $((3 + 5))")
+    type_line(page, "echo last $((3 + 6))")
+    expect(screen(watcher)).to_contain_text("last 9")
+    expect(screen(watcher)).not_to_contain_text("not 8")
+    expect(watcher.get_by_role("button", name="Share")).to_have_count(0)
+
+
+def test_a_terminal_is_listed_and_closed_and_a_phone_can_use_it(open_window: OpenChat) -> None:
+    page = open_terminal(open_window())
+    phone = open_window(page.url, viewport=PHONE, color_scheme="dark")
+    expect(phone.locator("[data-term-status]")).to_have_text("Connected")
+    type_line(phone, "echo small")
+    phone.get_by_role("button", name="Up").click()
+    expect(screen(phone)).to_contain_text("$ echo small")
+    assert faults_of(phone) == []
+    listed = open_window("/settings/terminals/")
+    assert faults_of(listed) == []
+    address = page.url.rstrip("/").rsplit("/", 1)[1]
+    row = listed.locator("tbody tr", has=listed.locator(f"a[href*='{address}']"))
+    row.get_by_role("button").click()
+    for one in (page, phone):
+        expect(one.locator("[data-term-status]")).to_have_text("Closed")
+        expect(one.locator("[data-notice]")).to_contain_text("Closed by")
+    page.reload()
+    expect(page.get_by_text("This terminal is over")).to_be_visible()
+    assert faults_of(page) == []

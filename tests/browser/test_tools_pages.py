@@ -1,0 +1,143 @@
+"""The vault, MCP servers and skills, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tenants import vault
+from tenants.models import Secret, User, Workspace
+from tests.browser.axe import faults_of
+from tests.browser.conftest import PHONE, WIDE, OpenContext, sign_in
+from tests.wire.mcp_process import McpProcess, free_port
+from tools_app.mcp.servers import add_server
+from tools_app.models import McpServer, Skill
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PAGES = [
+    "/settings/vault/",
+    "/settings/vault/new/",
+    "/settings/mcp/",
+    "/settings/mcp/new/",
+    "/settings/skills/",
+    "/settings/skills/new/",
+]
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[McpProcess]:
+    with McpProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def yard(process: McpProcess, settings) -> McpProcess:
+    settings.EGRESS_ALLOWED_PRIVATE = [process.netloc]
+    return process
+
+
+def test_a_secret_is_kept_and_an_mcp_server_uses_it(
+    owner_page: Page, workspace: Workspace, yard: McpProcess
+):
+    page = owner_page
+    page.goto("/settings/vault/")
+    page.get_by_role("link", name="New secret").click()
+    box = page.get_by_role("dialog", name="New secret")
+    box.get_by_label("Name").fill("YARD")
+    box.get_by_label("Value", exact=True).fill("s3cr3t-in-a-browser")
+    box.get_by_role("button", name="Keep it").click()
+    expect(page.get_by_role("row", name="YARD")).to_contain_text("Nothing")
+
+    page.goto("/settings/mcp/")
+    page.get_by_role("link", name="Add a server").click()
+    box = page.get_by_role("dialog", name="New MCP server")
+    box.get_by_label("Name").fill("yard")
+    box.get_by_label("Address").fill(yard.url)
+    box.get_by_label("Headers").fill("Authorization: Bearer {{vault:YARD}}")
+    box.get_by_role("button", name="Add the server").click()
+    expect(page.get_by_text("yard is added and offers 7 tools.")).to_be_visible()
+    page.get_by_text("7 tools", exact=True).click()
+    expect(page.get_by_text("Say it again.")).to_be_visible()
+    assert "authorization Bearer s3cr3t-in-a-browser" in yard.notes()
+    assert "s3cr3t" not in page.content()
+
+    page.goto("/settings/vault/")
+    row = page.get_by_role("row", name="YARD")
+    expect(row).to_contain_text("MCP server yard")
+    row.get_by_label("Delete YARD").click()
+    expect(row.get_by_text("MCP server yard will stop working.")).to_be_visible()
+    row.get_by_role("button", name="Delete the secret").click()
+    expect(page.get_by_text("YARD is deleted.")).to_be_visible()
+    expect(page.get_by_text("Something names YARD")).to_be_visible()
+    assert not Secret.objects.exists()
+
+
+def test_a_dead_server_says_what_to_do_and_recovers_by_a_click(
+    owner_page: Page, workspace: Workspace, settings, yard: McpProcess
+):
+    port = free_port()
+    settings.EGRESS_ALLOWED_PRIVATE = [yard.netloc, f"127.0.0.1:{port}"]
+    fields = {"name": "yard", "url": f"http://127.0.0.1:{port}/mcp"}
+    server = add_server(workspace_id=workspace.pk, fields=fields)
+    page = owner_page
+    page.goto("/settings/mcp/")
+    page.get_by_label("Refresh yard").click()
+    expect(page.get_by_text("Cannot be reached", exact=True)).to_be_visible()
+    expect(page.get_by_text("Is it running")).to_be_visible()
+
+    McpServer.objects.filter(pk=server.pk).update(url=yard.url)
+    page.get_by_label("Refresh yard").click()
+    expect(page.get_by_text("Works", exact=True)).to_be_visible()
+
+
+def test_a_skill_is_written_and_edited_without_a_script(
+    open_context: OpenContext, owner: User, workspace: Workspace
+):
+    page = sign_in(open_context(java_script_enabled=False).new_page(), owner)
+    page.goto("/settings/skills/")
+    page.get_by_role("link", name="New skill").click()
+    page.get_by_label("Name").fill("deploy")
+    page.get_by_label("Description").fill("How to deploy.")
+    page.get_by_label("Text").fill("# Deploy\n\nAsk Ann.")
+    page.get_by_label("Coder").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("row", name="deploy")).to_contain_text("1 agent")
+
+    page.get_by_role("link", name="Edit deploy").click()
+    page.get_by_label("Text").fill("Ask Bob.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("deploy is saved.")).to_be_visible()
+    assert Skill.objects.get(name="deploy").body == "Ask Bob."
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide-light", "phone-dark"]
+)
+def test_axe_finds_no_serious_fault_and_everything_fits(
+    open_context: OpenContext, owner: User, workspace: Workspace, size, theme
+):
+    page = sign_in(open_context(viewport=size, color_scheme=theme).new_page(), owner)
+    faults = []
+    for full in (False, True):
+        if full:
+            vault.put(workspace.pk, "A_TOKEN_WITH_A_LONG_NAME", "x", hosts=["api.example.com"])
+            fields = {"name": "a-server-with-a-long-name", "url": f"https://{'a' * 60}.example/"}
+            server = add_server(workspace_id=workspace.pk, fields=fields)
+            tools = [{"name": "t" * 90, "description": "x " * 300, "input_schema": {}}]
+            McpServer.objects.filter(pk=server.pk).update(
+                status="down", error="It is down.", tools=tools, left_out=["b: no."]
+            )
+        for path in PAGES:
+            page.goto(path)
+            faults += faults_of(page)
+            assert page.evaluate("document.documentElement.scrollWidth") == size["width"], path
+    skill = Skill.objects.get()
+    server = McpServer.objects.get()
+    for path in (f"/settings/skills/{skill.pk}/", f"/settings/mcp/{server.pk}/"):
+        page.goto(path)
+        faults += faults_of(page)
+
+    assert faults == []

@@ -1,0 +1,62 @@
+"""Workflows in the browser, on a whole stack: started, watched live, approved, ended."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.axe import faults_of
+from tests.browser.talking import OpenChat, identity, open_window, stack
+
+__all__ = ["identity", "open_window", "stack"]
+
+
+def start(page: Page, name: str) -> None:
+    page.goto("/workflows/")
+    page.get_by_role("link", name="Start", exact=False).first.click()
+    page.locator(".flow-choices").get_by_role("link", name=re.compile(f"^{name}")).click()
+    page.get_by_role("button", name="Start").click()
+    expect(page).to_have_url(re.compile(r"/workflows/[0-9a-f-]{36}/$"))
+
+
+def test_a_digest_is_started_watched_live_and_approved(open_window: OpenChat) -> None:
+    page = open_window("/workflows/")
+    assert faults_of(page) == []
+    start(page, "digest")
+    # No reload: what follows comes over the socket.
+    expect(page.locator("#step-1 .flow-gate")).to_be_visible()
+    expect(page.locator("#flow-head .state")).to_have_text("Needs you")
+    assert faults_of(page) == []
+    page.get_by_label("Note").fill("fine by me")
+    page.get_by_role("button", name="Approve").click()
+    expect(page.locator("#flow-head .state")).to_have_text("Complete")
+    expect(page.locator("#flow-out")).to_contain_text("digests/")
+    assert faults_of(page) == []
+    page.goto("/workflows/")
+    expect(page.locator("tbody tr").first).to_contain_text("Complete")
+    assert faults_of(page) == []
+
+
+def test_a_rejected_digest_says_who_and_why_and_can_be_tried_again(open_window: OpenChat) -> None:
+    page = open_window("/workflows/")
+    start(page, "digest")
+    page.get_by_label("Note").fill("too dull")
+    page.get_by_role("button", name="Reject").click()
+    expect(page.locator("#flow-head .flash")).to_contain_text("said no: too dull")
+    page.get_by_role("button", name="Try again from").click()
+    expect(page.locator("#step-1 .flow-gate")).to_be_visible()
+    page.locator("#act-end").click()
+    page.get_by_role("button", name="Terminate", exact=True).click()
+    expect(page.locator("#flow-head .state")).to_have_text("Terminated")
+
+
+def test_two_windows_see_the_same_workflow_go_on(open_window: OpenChat) -> None:
+    one = open_window("/workflows/")
+    start(one, "panel")
+    other = open_window(one.url)
+    for page in (one, other):
+        expect(page.locator("#flow-head .state")).to_have_text("Complete")
+        expect(page.locator("#flow-log li")).to_have_count(2)
+    one.get_by_role("link", name="ask: open").first.click()
+    expect(one.locator("#flow-head .state")).to_have_text("Complete")

@@ -1,0 +1,44 @@
+"""Pictures of workflows on a real stack. Not collected by itself, as it asserts nothing."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.chat_gallery import shot
+from tests.browser.gallery import SIZES, THEMES
+from tests.browser.talking import OpenChat, identity, open_window, stack
+from tests.browser.test_workflows import start
+
+__all__ = ["identity", "open_window", "stack"]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_pictures_of_workflows(open_window: OpenChat, size: str, theme: str) -> None:
+    look = f"{size}-{theme}"
+    page = open_window(
+        "/workflows/",
+        viewport=SIZES[size],
+        color_scheme=theme,
+        device_scale_factor=2,
+        has_touch=size == "phone",
+    )
+    start(page, "panel")
+    expect(page.locator("#flow-head .state")).to_have_text("Complete")
+    page.locator("#out-0 summary").click()
+    shot(page, f"workflow-complete-{look}")
+    page.goto("/workflows/new/?name=digest")
+    shot(page, f"workflow-new-{look}")
+    start(page, "digest")
+    expect(page.locator("#step-1 .flow-gate")).to_be_visible()
+    shot(page, f"workflow-gate-{look}")
+    page.get_by_role("button", name="Reject").click()
+    expect(page.locator("#flow-head .state")).to_have_text("Failed")
+    shot(page, f"workflow-failed-{look}")
+    start(page, "digest")
+    expect(page.locator("#step-1 .flow-gate")).to_be_visible()
+    page.goto("/workflows/")
+    shot(page, f"workflows-{look}")
+    page.get_by_role("link", name="Start").first.click()
+    shot(page, f"workflows-start-{look}")

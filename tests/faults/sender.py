@@ -1,0 +1,14 @@
+"""A process that only sends webhooks, to be killed: `python -m tests.faults.sender`."""
+
+from __future__ import annotations
+
+import threading
+
+import django
+
+django.setup()
+
+from tenants.sender import Sender
+
+if __name__ == "__main__":
+    Sender(threading.Event(), look_seconds=0.2, seconds=30.0, lease=2.0).start().join()

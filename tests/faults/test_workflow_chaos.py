@@ -1,0 +1,141 @@
+"""Workflows while workers are killed at random: all complete, and every attempt is accounted for.
+
+The short version runs with every `make test`. The long one is
+`CHAOS_WORKFLOWS=200 CHAOS_SHOTS=60 pytest tests/faults/test_workflow_chaos.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+from config.embedded import socket_dir
+from tests.stack.running import Running, wait_for
+
+WORKFLOWS = int(os.environ.get("CHAOS_WORKFLOWS", "20"))
+STEP_SECONDS = float(os.environ.get("CHAOS_STEP_SECONDS", "0.5"))
+SHOTS = int(os.environ.get("CHAOS_SHOTS", "5"))
+STEPS = 10
+START = """
+from orchestrator import run_workflow
+from tenants.workspaces import create_workspace
+yard = create_workspace(name="Chaos", owner=None)
+for number in range({workflows}):
+    run_workflow("chaos", {{"steps": {steps}, "seconds": {seconds}}}, workspace_id=yard.pk,
+                 id=f"w{{number}}")
+"""
+OPEN = "SELECT count(*) FROM workflows WHERE status NOT IN ('complete', 'errored', 'terminated')"
+OUTCOMES = "SELECT status, count(*) FROM workflows GROUP BY status"
+GAPS = """
+SELECT w.key FROM workflows w LEFT JOIN workflow_events e ON e.workflow_id = w.id
+ GROUP BY w.id HAVING count(e.*) <> w.last_seq OR max(e.seq) <> w.last_seq
+"""
+STEPS_DONE = """
+SELECT w.key, s.position, s.result, s.attempts,
+       (SELECT count(*) FROM workflow_attempts a WHERE a.step_id = s.id AND a.status = 'lost'),
+       (SELECT count(*) FROM workflow_events e WHERE e.workflow_id = w.id AND e.type = 'step'
+           AND e.payload ->> 'status' = 'complete' AND (e.payload ->> 'position')::int = s.position)
+  FROM workflows w JOIN workflow_steps s ON s.workflow_id = w.id
+"""
+
+
+@pytest.fixture
+def running():
+    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
+    folder = Path(tempfile.mkdtemp(prefix="switchyard-chaos-"))
+    folder.chmod(0o755)
+    made = Running(
+        folder / "data",
+        DJANGO_SETTINGS_MODULE="tests.faults.settings",
+        WORKFLOWS_PER_WORKER="16",
+        WORKFLOW_MAX_RECOVERIES="200",
+    )
+    made.start()
+    yield made
+    made.destroy()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def rows(running: Running, query: str) -> list[tuple[Any, ...]]:
+    where = f"host={socket_dir(running.data_dir)} user=postgres dbname=switchyard"
+    with psycopg.connect(where) as database:
+        return database.execute(query.encode()).fetchall()
+
+
+def still_open(running: Running) -> int:
+    try:
+        return rows(running, OPEN)[0][0]
+    except psycopg.Error:
+        return -1
+
+
+def kill_a_worker(running: Running, rng: random.Random) -> None:
+    leader = running.pids().get("workers")
+    if leader:
+        with suppress(psutil.Error, IndexError):
+            psutil.Process(rng.choice([p.pid for p in running.group(leader)])).kill()
+
+
+def kill_postgres(running: Running, rng: random.Random) -> None:
+    with suppress(KeyError, ProcessLookupError):
+        running.kill("postgres")
+
+
+def under_fire(running: Running, fire: Callable[..., None], every: float, most: int) -> None:
+    """Fire until all is done, but not for ever: a machine may be too slow to get between two shots."""
+    code = START.format(workflows=WORKFLOWS, steps=STEPS, seconds=STEP_SECONDS)
+    assert running.manage("shell", "-c", code).returncode == 0
+    rng = random.Random(1)
+    for _ in range(most):
+        time.sleep(every)
+        if still_open(running) == 0:
+            break
+        fire(running, rng)
+    wait_for(lambda: still_open(running) == 0, "all workflows to be over", seconds=400)
+
+
+def check(running: Running) -> int:
+    """Answers how many attempts were lost on the way."""
+    assert rows(running, OUTCOMES) == [("complete", WORKFLOWS)]
+    assert rows(running, GAPS) == []
+    found = rows(running, STEPS_DONE)
+    assert len(found) == WORKFLOWS * STEPS
+    bodies = Counter((running.data_dir / "bodies").read_text().splitlines())
+    assert [line for line, times in bodies.items() if times > 1] == [], "one attempt, one body"
+    per_step = Counter(tuple(line.split()[:2]) for line in bodies)
+    for key, position, result, attempts, lost, told in found:
+        assert result == f'"{key}:{position}"'
+        assert told == 1, "the effect of a step is recorded once"
+        assert attempts == lost + 1, (
+            "only attempts that were lost are repeated, and all are counted"
+        )
+        assert 1 <= per_step[key, str(position)] <= attempts
+    return sum(lost for *_, lost, _ in found)
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(900)
+def test_all_workflows_complete_while_workers_are_killed_every_two_seconds(running):
+    under_fire(running, kill_a_worker, 2.0, most=SHOTS)
+
+    assert check(running) > 0, "somebody was hit"
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(900)
+def test_all_workflows_complete_while_postgresql_is_killed(running):
+    under_fire(running, kill_postgres, 5.0, most=2)
+
+    check(running)

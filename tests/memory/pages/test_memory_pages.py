@@ -1,0 +1,252 @@
+"""The memory pages without a script: reading, editing, the past, merging, moving in and out."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from memory.documents import delete_entry
+from memory.models import MemoryEntry
+from memory.pages import tree
+from memory.pages.tree import grow
+from memory.reader import Reader
+from tests import factories
+from tests.memory.conftest import remember_for
+from tests.memory.pages.conftest import newest, text, url
+
+
+def save(page: Client, entry: MemoryEntry, content: str, **more):
+    given = {"path": entry.path, "content": content, "expected_hash": entry.hash, **more}
+    return page.post(url(entry), given)
+
+
+def test_the_tree_shows_each_memory_by_whose_it_is(page, remember):
+    remember("learnings/deploying.md", "Wait for the smoke test.")
+    remember("rules.md", "Be kind.", scope="workspace")
+    remember("taste.md", "Short answers.", scope="user")
+    remember("session/plan.md", "First the tests.", scope="session")
+    shown = text(page.get("/memory/"))
+
+    places = [shown.index(words) for words in ("rules.md", "taste.md", "deploying.md", "plan.md")]
+    assert places == sorted(places)
+    assert "learnings/" in shown
+    assert "You" in shown
+
+
+def test_a_large_store_shows_the_open_memory_and_links_to_the_others(
+    workspace, agent, reader, remember, monkeypatch, django_assert_max_num_queries
+):
+    monkeypatch.setattr(tree, "MOST_SHOWN", 5)
+    for number in range(8):
+        remember(f"notes/{number}.md", "One of many.")
+    remember("rules.md", "Be kind.", scope="workspace")
+    everything = Reader(workspace_id=workspace.pk, user_id=reader.user_id, whole_workspace=True)
+    with django_assert_max_num_queries(5):
+        branches = {one.scope: one for one in grow(everything, current=None, open_owner=None)}
+    assert branches["workspace"].is_shown
+    assert not branches["agent"].is_shown
+    assert branches["agent"].count == 8
+
+    opened = {one.scope: one for one in grow(everything, current=None, open_owner=agent.pk)}
+    assert opened["agent"].is_shown
+    assert opened["agent"].left_out == 3
+    assert not opened["workspace"].is_shown
+
+
+def test_nobody_sees_what_another_person_keeps(workspace, reader, remember, viewer):
+    entry = remember("taste.md", "My secret taste.", scope="user")
+
+    assert "taste.md" not in text(viewer.get("/memory/"))
+    assert "Nothing fits" in text(viewer.get("/memory/?q=secret+taste"))
+    assert viewer.get(url(entry)).status_code == 404
+
+
+def test_a_search_shows_the_parts_of_each_score(page, remember):
+    remember("kettle.md", "The kettle is red.", pinned=True)
+    shown = text(page.get("/memory/?q=red+kettle"))
+
+    assert "1 result for" in shown
+    assert re.search(r'<rect class="is-text" x="0\.0"', shown)
+    for part in ("words", "meaning", "recency", "pin"):
+        assert re.search(rf"{part} 0\.\d\d", shown), part
+
+
+def test_a_search_as_an_agent_sees_what_the_agent_sees(page, workspace, agent, remember):
+    remember("kettle.md", "The kettle is red.")
+    other = factories.agent(workspace)
+
+    assert "kettle.md" in text(page.get(f"/memory/?q=kettle&as={agent.pk}"))
+    found = text(page.get(f"/memory/?q=kettle&as={other.pk}"))
+    assert "Nothing fits" in found
+
+
+def test_a_document_is_written_renamed_and_read_again(page, agent):
+    made = page.post(
+        "/memory/new/",
+        {
+            "path": "notes/office.md",
+            "owner": f"agent:{agent.pk}",
+            "content": "The door\r\nis open.\n",
+        },
+    )
+    entry = MemoryEntry.objects.get()
+    assert made.url == url(entry)
+    assert newest(entry) == "The door\nis open.\n"
+    assert entry.owner_id == agent.pk
+
+    assert save(page, entry, "Closed.", path="notes/door.md").status_code == 302
+    entry.refresh_from_db()
+    assert (entry.path, newest(entry)) == ("notes/door.md", "Closed.")
+    assert "Closed." in text(page.get(url(entry)))
+
+
+def test_a_text_that_begins_with_an_empty_line_keeps_it(page, remember):
+    entry = remember("a.md", "\n\nindented")
+    shown = re.search(
+        r"<textarea[^>]*name=\"content\"[^>]*>(.*?)</textarea>",
+        text(page.get(url(entry))),
+        re.DOTALL,
+    )
+
+    # A browser drops the first line end after the tag.
+    assert shown
+    assert shown[1].removeprefix("\n") == "\n\nindented"
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [("../up.md", "names between single slashes"), ("a.md", "Someone wrote"), ("", "required")],
+)
+def test_a_wrong_path_comes_back_with_what_was_typed(page, remember, agent, path, complaint):
+    remember("a.md", "there already")
+    given = {"path": path, "owner": f"agent:{agent.pk}", "content": "my long text"}
+    answer = page.post("/memory/new/", given)
+
+    assert answer.status_code == 400
+    assert complaint in text(answer)
+    assert "my long text" in text(answer)
+
+
+def test_too_long_a_text_says_so_and_is_not_lost(page, remember):
+    entry = remember("a.md", "short")
+    answer = save(page, entry, "x" * 100_001)
+
+    assert answer.status_code == 413
+    assert "the most is 100,000" in text(answer)
+    assert "x" * 100_001 in text(answer)
+    assert newest(entry) == "short"
+
+
+def test_two_changes_that_do_not_touch_are_merged_for_saving(page, remember):
+    entry = remember("a.md", "one\ntwo\nthree\nfour\nfive")
+    assert save(page, entry, "ONE\ntwo\nthree\nfour\nfive").status_code == 302
+    answer = save(page, entry, "one\ntwo\nthree\nfour\nFIVE")
+
+    assert answer.status_code == 409
+    assert "both are in the text below" in text(answer)
+    merged = re.search(
+        r"<textarea[^>]*name=\"content\"[^>]*>\n(.*?)</textarea>", text(answer), re.DOTALL
+    )
+    assert merged
+    assert merged[1] == "ONE\ntwo\nthree\nfour\nFIVE"
+    assert newest(entry) == "ONE\ntwo\nthree\nfour\nfive"
+
+    entry.refresh_from_db()
+    assert save(page, entry, merged[1]).status_code == 302
+    assert newest(entry) == merged[1]
+
+
+def test_the_same_lines_changed_twice_are_shown_side_by_side(page, remember):
+    entry = remember("a.md", "The kettle is red.")
+    save(page, entry, "The kettle is blue.")
+    shown = text(save(page, entry, "The kettle is green."))
+
+    assert "the same lines in 1 place" in shown
+    assert "&lt;&lt;&lt;&lt;&lt;&lt;&lt; mine" in shown
+    for words in ("blue", "green"):
+        assert f"The kettle is {words}." in shown
+
+
+def test_a_version_is_compared_and_restored(page, remember):
+    entry = remember("a.md", "one\ntwo")
+    save(page, entry, "one\nthree")
+    shown = text(page.get(f"{url(entry)}?version=1"))
+    assert re.search(r"is-removed.*?two", shown, re.DOTALL)
+    assert re.search(r"is-added.*?three", shown, re.DOTALL)
+
+    page.post(url(entry, "memory_restore"), {"version": "1"})
+    assert newest(entry) == "one\ntwo"
+    assert entry.versions.count() == 3
+    assert page.get(f"{url(entry)}?version=99").status_code == 404
+
+
+def test_a_deleted_document_can_be_taken_back(page, remember):
+    entry = remember("a.md", "one")
+    answer = page.post(url(entry, "memory_delete"), follow=True)
+    assert "is deleted" in text(answer)
+    assert "Undo" in text(answer)
+    assert "a.md" in text(page.get("/memory/?deleted=1"))
+
+    page.post(url(entry, "memory_restore"), {"version": "1"})
+    entry.refresh_from_db()
+    assert entry.deleted_at is None
+
+
+def test_a_document_whose_path_is_taken_meanwhile_is_not_taken_back(page, remember):
+    entry = remember("a.md", "one")
+    delete_entry(entry)
+    remember("a.md", "another")
+    answer = page.post(url(entry, "memory_restore"), {"version": "1"}, follow=True)
+
+    assert "There is another document" in text(answer)
+
+
+@pytest.mark.parametrize(
+    ("mark", "field", "value"),
+    [
+        ("pin", "pinned", True),
+        ("hide", "never_recall", True),
+        ("distrust", "trust", "untrusted"),
+    ],
+)
+def test_a_mark_is_set_and_taken_off(page, remember, mark, field, value):
+    entry = remember("a.md", "one")
+    page.post(url(entry, "memory_mark"), {"mark": mark})
+    entry.refresh_from_db()
+    assert getattr(entry, field) == value
+
+    back = {"pin": "unpin", "hide": "unhide", "distrust": "trust"}[mark]
+    page.post(url(entry, "memory_mark"), {"mark": back})
+    entry.refresh_from_db()
+    assert getattr(entry, field) != value
+    assert page.post(url(entry, "memory_mark"), {"mark": "nonsense"}).status_code == 400
+
+
+def test_redaction_keeps_who_wrote_when(page, remember):
+    entry = remember("a.md", "a password")
+    page.post(url(entry, "memory_redact"))
+
+    shown = text(page.get(url(entry)))
+    assert "a password" not in shown
+    assert "Olive Owner · redacted" in shown
+
+
+def test_a_viewer_reads_and_changes_nothing(viewer, remember):
+    entry = remember("a.md", "one")
+    shown = text(viewer.get(url(entry)))
+
+    assert "one" in shown
+    assert "data-editor" not in shown
+    assert save(viewer, entry, "two").status_code == 403
+    for door in ("mark", "delete", "restore", "redact"):
+        assert viewer.post(url(entry, f"memory_{door}"), {"mark": "pin"}).status_code == 403
+    assert viewer.get("/memory/new/").status_code == 403
+    assert newest(entry) == "one"
+
+
+def test_a_search_for_anything_is_answered(page, reader):
+    remember_for(reader, "a.md", "one")
+    for query in ("%00", "'", "\\", "%F0%9F%90%99", "a" * 3_000, "((", "or & |"):
+        assert page.get(f"/memory/?q={query}").status_code == 200, query

@@ -1,0 +1,59 @@
+"""Memory taken and brought by people as a zip; where a text came from; nobody else's agents."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+
+from memory.models import MemoryEntry, MemoryVersion
+from memory.owner import Author, owner_within
+from memory.writing import write_entry
+from tests import factories
+from tests.memory.pages.conftest import text, url
+
+
+def test_what_is_exported_comes_back(page, remember, agent):
+    remember("a.md", "one")
+    raw = b"".join(page.get(f"/memory/export/?of=agent:{agent.pk}").streaming_content)
+    assert zipfile.ZipFile(io.BytesIO(raw)).namelist() == ["a.md"]
+
+    def bring(owner: str, data: bytes):
+        file = SimpleUploadedFile("memory.zip", data, "application/zip")
+        return page.post("/memory/import/", {"owner": owner, "file": file}, follow=True)
+
+    assert "1 new, 0 changed" in text(bring("workspace", raw))
+    assert "0 new, 0 changed, 1 as they were" in text(bring(f"agent:{agent.pk}", raw))
+    assert "not a zip" in text(bring("user", b"nonsense"))
+    scopes = MemoryEntry.objects.values_list("scope", flat=True)
+    assert sorted(scopes) == ["agent", "workspace"]
+
+
+@pytest.mark.parametrize("of", ["", "agent", "session:x", "agent:nobody", "workspace:x"])
+def test_an_export_of_nobody_is_not_found(page, of):
+    assert page.get(f"/memory/export/?of={of}").status_code == 404
+
+
+def test_the_past_says_which_tool_wrote_and_where(page, session, reader):
+    author = Author(
+        kind=MemoryVersion.Author.TOOL, tool="memory_store", session_id=session.pk, call_id="c1"
+    )
+    entry = write_entry(
+        owner=owner_within(reader, "agent"), path="a.md", content="one", author=author
+    )
+    shown = text(page.get(url(entry)))
+
+    assert "Agent, by memory_store" in shown
+    assert reverse("chat_session", args=[session.pk]) in shown
+
+
+def test_a_foreign_agent_cannot_be_written_for(page, foreign_workspace):
+    foreign = factories.agent(foreign_workspace)
+    given = {"path": "a.md", "owner": f"agent:{foreign.pk}", "content": "x"}
+
+    assert page.post("/memory/new/", given).status_code == 400
+    assert page.get(f"/memory/export/?of=agent:{foreign.pk}").status_code == 404
+    assert not MemoryEntry.objects.exists()

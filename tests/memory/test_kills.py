@@ -1,0 +1,129 @@
+"""A process killed in the middle of an import or a move to another model leaves nothing half."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from agents.provider_keys import save_key
+from memory.embedding import chosen_embedder
+from memory.models import MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
+from memory.recall import recall
+from memory.reembedding import missing
+from tests.memory.conftest import remember_for
+from tests.wire.openai import OpenAIWire
+
+ROOT = Path(__file__).parents[2]
+MODEL = "openai:text-embedding-3-small@64"
+#: How many different moments of a work are tried.
+MOMENTS = 5
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def run(work: str, last: int, workspace, agent, **env: str) -> tuple[int, str]:
+    """Let a process do the work and die before its writing statement `last`; 0 lets it live."""
+    database = connection.settings_dict
+    url = f"postgresql://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
+    if not settings.EMBEDDED:
+        url = settings.DATABASE_URL.rsplit("/", 1)[0] + f"/{database['NAME']}"
+    words = {
+        "DATABASE_URL": url,
+        "DJANGO_SETTINGS_MODULE": "config.settings.test",
+        "LOG_LEVEL": "WARNING",
+        "WORKSPACE": str(workspace.pk),
+        "AGENT": str(agent.pk),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.memory.victim", work, str(last)],
+        cwd=ROOT,
+        env={**os.environ, **words, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr[-2_000:]
+    return done.returncode, done.stdout
+
+
+def moments(total: int) -> list[int]:
+    """The first, the last, and some between, other ones each time."""
+    between = random.sample(range(2, total), min(MOMENTS - 2, max(0, total - 2)))
+    return sorted({1, total, *between})
+
+
+def everything(agent) -> dict[str, tuple[str, int, int]]:
+    """Each document with its text, its versions and its chunks."""
+    rows = MemoryEntry.objects.filter(owner_id=agent.pk).select_related("current")
+    return {
+        row.path: (
+            row.current.content if row.current else "",
+            row.versions.count(),
+            row.chunks.count(),
+        )
+        for row in rows
+    }
+
+
+def test_an_import_that_is_killed_changes_nothing_and_can_be_repeated(
+    workspace, agent, reader, tmp_path
+):
+    remember_for(reader, "3.md", "What was there before.")
+    before = everything(agent)
+    with zipfile.ZipFile(tmp_path / "memory.zip", "w") as file:
+        for number in range(6):
+            file.writestr(f"{number}.md", f"# {number}\n\nThe kettle number {number}.")
+    env = {"ARCHIVE": str(tmp_path / "memory.zip")}
+    # Each document takes at least a row, a version, its pointer and its chunks.
+    total = 6 * 4
+    for last in moments(total):
+        code, _ = run("import", last, workspace, agent, **env)
+        assert code == -signal.SIGKILL, f"there is no statement {last}"
+        assert everything(agent) == before, f"killed before statement {last}"
+        assert not MemoryVersion.objects.filter(entry__path="0.md").exists()
+
+    code, said = run("import", 0, workspace, agent, **env)
+    assert code == 0
+    assert int(said) >= total
+    after = everything(agent)
+    assert len(after) == 6
+    assert after["3.md"] == ("# 3\n\nThe kettle number 3.", 2, 1)
+    assert {hit.path for hit in recall(reader, "kettle number")} == set(after)
+
+
+def test_a_move_to_another_model_that_is_killed_loses_nothing_and_goes_on(
+    workspace, agent, reader, settings
+):
+    for number in range(5):
+        remember_for(reader, f"{number}.md", f"The kettle number {number} is in the kitchen.")
+    with OpenAIWire() as wire:
+        address = wire.url.removeprefix("http://").split("/")[0]
+        settings.EGRESS_ALLOWED_PRIVATE = [address]
+        save_key(workspace_id=workspace.pk, provider="openai", api_key=wire.key, base_url=wire.url)
+        env = {"MODEL": MODEL, "EGRESS_ALLOWED_PRIVATE": address}
+        reached = 0
+        for last in range(1, 40):
+            code, _ = run("reembed", last, workspace, agent, **env)
+            if code == 0:
+                break
+            reached = last
+            assert MemoryVector.objects.filter(model="wordllama").count() == 5
+            assert len(recall(reader, "kettle in the kitchen")) == 5
+            half = MemoryVector.objects.filter(model=MODEL).count()
+            assert half in (0, 5), "a batch is one commit"
+        assert reached >= 3
+        run("reembed", 0, workspace, agent, **env)
+
+        assert chosen_embedder(workspace.pk).name == MODEL
+        assert not missing(workspace.pk, MODEL).exists()
+        assert MemoryChunk.objects.count() == 5
+        assert recall(reader, "kettle number 3")[0].path == "3.md"

@@ -1,0 +1,59 @@
+"""A process that dies in the middle of its work on memory: `python -m tests.memory.victim WORK NUMBER`.
+
+It kills itself before its statement NUMBER that writes, and says how many it has made when it lives.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import django
+
+django.setup()
+
+from django.db import connection
+
+from memory.archive import import_archive, read_archive
+from memory.models import MemoryEntry
+from memory.owner import Owner
+from memory.reembedding import move
+
+WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE", "SAVEPOINT", "RELEASE")
+
+
+class Executioner:
+    """Counts the statements that write, and lets one be the last."""
+
+    def __init__(self, last: int) -> None:
+        self.last, self.seen = last, 0
+
+    def __call__(
+        self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        if sql.lstrip().upper().startswith(WRITES):
+            self.seen += 1
+            if self.seen == self.last:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return execute(sql, params, many, context)
+
+
+def work(name: str, workspace_id: UUID, agent_id: UUID) -> None:
+    if name == "reembed":
+        move(workspace_id, os.environ["MODEL"])
+        return
+    owner = Owner(workspace_id=workspace_id, scope=MemoryEntry.Scope.AGENT, owner_id=agent_id)
+    with Path(os.environ["ARCHIVE"]).open("rb") as file:
+        import_archive(owner, read_archive(file), by=None, overwrite=True)
+
+
+if __name__ == "__main__":
+    executioner = Executioner(int(sys.argv[2]))
+    with connection.execute_wrapper(executioner):
+        work(sys.argv[1], UUID(os.environ["WORKSPACE"]), UUID(os.environ["AGENT"]))
+    sys.stdout.write(str(executioner.seen))

@@ -1,0 +1,115 @@
+"""Workflows to test with, and an engine that is served in the test's own thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from orchestrator import Workflow as Definition
+from orchestrator import workflow
+from orchestrator.engine import store
+from orchestrator.engine.attempts import attempts_of
+from orchestrator.engine.definition import known_versions, registry
+from orchestrator.engine.runner import Runner
+from orchestrator.engine.starting import start_workflow
+from orchestrator.engine.statements import rows
+from orchestrator.models import Step, Workflow
+from sessions_app.stopping import StopSign
+from tenants.access import Principal, principal_of_user
+from tenants.models import User, Workspace
+
+OWNER = uuid4()
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    known = dict(registry)
+    yield
+    registry.clear()
+    registry.update(known)
+
+
+@pytest.fixture
+def principal(owner: User, workspace: Workspace) -> Principal:
+    return principal_of_user(owner, workspace.pk)
+
+
+@pytest.fixture
+def define() -> Callable[..., None]:
+    """Register a function `(event, step)` as a workflow."""
+
+    def use(run: Callable[..., Any], name: str = "test", version: int = 1, **facts: Any) -> None:
+        body = {"run": lambda self, event, step: run(self, event, step), **facts}
+        workflow(name=name, version=version)(type("Defined", (Definition,), body))
+
+    return use
+
+
+@pytest.fixture
+def begin(workspace: Workspace, owner: User) -> Callable[..., Workflow]:
+    """Start a workflow of the workspace."""
+
+    def use(params: Any = None, name: str = "test", **words: Any) -> Workflow:
+        made, _ = start_workflow(workspace.pk, name, params, created_by_id=owner.pk, **words)
+        return made
+
+    return use
+
+
+def claim(owner: Any = OWNER) -> store.Claimed | None:
+    return store.claim(owner, known_versions())
+
+
+def serve_one(held: store.Claimed | None = None) -> bool:
+    """Go on with one workflow, as a worker would."""
+    held = held or claim()
+    if held is None:
+        return False
+    Runner(held, StopSign(), lambda _: None).run()
+    return True
+
+
+def serve(most: int = 100) -> int:
+    """Go on with everything that is due."""
+    served = 0
+    while served < most and serve_one():
+        served += 1
+    return served
+
+
+def pass_time(workflow: Workflow, seconds: float) -> None:
+    """Let the workflow's timers be so much older."""
+    shift = [seconds, workflow.pk]
+    rows(
+        "UPDATE workflows SET wake_at = wake_at - make_interval(secs => %s), "
+        "paused_at = paused_at - make_interval(secs => %s) WHERE id = %s RETURNING 1",
+        [seconds, *shift],
+    )
+    rows(
+        "UPDATE workflow_steps SET wake_at = wake_at - make_interval(secs => %s), "
+        "retry_at = retry_at - make_interval(secs => %s) "
+        "WHERE workflow_id = %s AND status IN ('waiting', 'retrying') RETURNING 1",
+        [seconds, *shift],
+    )
+
+
+def now(workflow: Workflow) -> Workflow:
+    """The workflow as it is now."""
+    return Workflow.objects.get(pk=workflow.pk)
+
+
+def steps(workflow: Workflow) -> list[Step]:
+    return list(Step.objects.filter(workflow=workflow).order_by("position"))
+
+
+def states(workflow: Workflow) -> list[tuple[str, str, int]]:
+    return [(one.name, one.status, one.attempts) for one in steps(workflow)]
+
+
+def attempts(workflow: Workflow) -> list[tuple[int, str]]:
+    """How every attempt at any step went."""
+    return [(one.number, one.status) for step in steps(workflow) for one in attempts_of(step)]

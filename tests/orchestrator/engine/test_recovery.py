@@ -1,0 +1,260 @@
+"""Workers die; their workflows go on, owned by exactly one, or are given up visibly."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from orchestrator.engine import store
+from orchestrator.engine.definition import known_versions
+from orchestrator.engine.runner import Runner
+from orchestrator.engine.starting import start_workflow
+from orchestrator.engine.statements import rows
+from orchestrator.models import StepAttempt, Workflow, WorkflowEvent
+from orchestrator.recovery import forget_old, look
+from orchestrator.supervisor import duties
+from sessions_app.stopping import StopSign
+from tests.orchestrator.conftest import attempts, claim, now, serve, serve_one, states
+
+pytestmark = pytest.mark.django_db
+
+
+def lose(held: store.Claimed) -> None:
+    """The holder died: its lease runs out."""
+    rows(
+        "UPDATE workflows SET lease_expires = clock_timestamp() - interval '1 s' "
+        "WHERE id = %s RETURNING 1",
+        [held.id],
+    )
+
+
+def begun(held: store.Claimed, name: str = "a", attempt: int = 1, position: int = 0) -> None:
+    """The holder had begun a step when it died."""
+    body = {"id": uuid4(), "position": position, "name": name, "nth": 1, "kind": "do"}
+    store.advance(held, begun={**body, "attempt": attempt, "timeout": 60})
+
+
+def test_recovery_strands_nothing_a_lost_workflow_is_queued_and_completed(define, begin):
+    """dbos #716."""
+    done = []
+    define(lambda self, event, step: step.do("a", lambda: done.append(step.attempt)))
+    made = begin()
+    held = claim()
+    begun(held)
+    lose(held)
+    assert look().reaped == [made.pk]
+    serve()
+
+    assert now(made).status == "complete"
+    assert done == [2], "the attempt that was lost is counted"
+    assert attempts(made) == [(1, "lost"), (2, "complete")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_recovery_runs_nothing_without_owning_it_a_fenced_worker_writes_nothing(define, begin):
+    """dbos #742."""
+    done = []
+    define(lambda self, event, step: step.do("a", lambda: done.append("body")))
+    made = begin()
+    old = claim()
+    lose(old)
+    look()
+    new = claim()
+    before = now(made).last_seq
+    Runner(old, StopSign(), lambda _: None).run()  # it was only paused, and comes back
+
+    assert done == []
+    assert now(made).last_seq == before
+    assert new.epoch > old.epoch
+    serve_one(new)
+    assert done == ["body"]
+
+
+def test_a_lease_that_is_renewed_is_not_taken_back(define, begin):
+    define(lambda self, event, step: 1)
+    made = begin()
+    held = claim()
+
+    assert store.heartbeat(uuid4(), [made.pk]) == {}
+    from tests.orchestrator.conftest import OWNER
+
+    assert store.heartbeat(OWNER, [made.pk]) == {made.pk: held.epoch}
+    assert look().reaped == []
+
+
+def test_the_reaper_is_a_duty_of_the_supervisor_and_no_job_of_the_queue():
+    """procrastinate #1408."""
+    names = {getattr(duty.work, "__name__", "") for duty in duties()}
+
+    assert {"_look_at_workflows", "settle_lost", "fail_orphans"} <= names
+
+
+def test_a_step_that_is_lost_more_often_than_it_may_be_tried_fails(define, begin):
+    done = []
+    define(lambda self, event, step: step.do("a", lambda: done.append(1), retries=0))
+    made = begin()
+    held = claim()
+    begun(held)
+    lose(held)
+    look()
+    serve()
+
+    assert done == [], "at most once means at most once"
+    assert now(made).error["code"] == "lost"
+    assert states(made) == [("a", "errored", 1)]
+
+
+def test_a_workflow_that_is_lost_again_and_again_without_progress_is_a_dead_letter(
+    define, begin, settings
+):
+    settings.WORKFLOW_MAX_RECOVERIES = 3
+    define(lambda self, event, step: 1)
+    made = begin()
+    for _ in range(3):
+        lose(claim())
+        look()
+
+    row = now(made)
+    assert (row.status, row.is_dead, row.error["code"]) == ("errored", True, "dead_letter")
+    assert not serve_one()
+
+
+def test_progress_clears_the_count_of_losses(define, begin, settings):
+    settings.WORKFLOW_MAX_RECOVERIES = 2
+    define(lambda self, event, step: [step.do("a", lambda: 1), step.do("b", lambda: 2)])
+    made = begin()
+    held = claim()
+    lose(held)
+    look()
+    held = claim()
+    begun(held)
+    store.advance(held, ended={"position": 0, "attempt": 1, "status": "complete"}, outcome="1")
+    lose(held)
+    look()
+    serve()
+
+    assert now(made).output == [1, 2]
+
+
+def test_a_write_that_is_repeated_because_its_answer_was_lost_changes_nothing(define, begin):
+    define(lambda self, event, step: 1)
+    made = begin()
+    held = claim()
+    begin_a = {"id": uuid4(), "position": 0, "name": "a", "nth": 1, "kind": "do", "attempt": 1}
+    end_a = {"position": 0, "attempt": 1, "status": "complete"}
+    begin_b = {"id": uuid4(), "position": 1, "name": "b", "nth": 1, "kind": "sleep", "seconds": 9}
+    for _ in range(2):
+        store.advance(held, begun=begin_a)
+    for _ in range(2):
+        state, _ = store.advance(held, ended=end_a, outcome='"x"', begun=begin_b)
+
+    assert state == "gone"
+    assert states(made) == [("a", "complete", 1), ("b", "waiting", 1)]
+    seqs = list(made.events.order_by("seq").values_list("seq", flat=True))
+    assert seqs == [*range(1, now(made).last_seq + 1)]
+    assert WorkflowEvent.objects.filter(workflow=made, type="step").count() == 3
+
+
+def test_a_workflow_that_a_worker_hands_back_at_shutdown_is_not_counted_as_lost(define, begin):
+    define(lambda self, event, step: 7)
+    made = begin()
+    store.release(claim(), "shutdown")
+
+    assert (now(made).status, now(made).recoveries) == ("queued", 0)
+    serve()
+    assert now(made).output == 7
+
+
+# ── Fairness and limits ──────────────────────────────────────────────────────────────────────────
+
+
+def test_claims_are_fair_between_workspaces(define, begin, foreign_workspace):
+    define(lambda self, event, step: 1)
+    for _ in range(3):
+        begin()
+    small, _ = start_workflow(foreign_workspace.pk, "test")
+    first, second = claim(), claim()
+
+    assert {first.workspace_id, second.workspace_id} == {first.workspace_id, foreign_workspace.pk}
+    assert small.pk in {first.id, second.id}
+
+
+def test_workspaces_take_turns_even_when_only_one_workflow_runs_at_a_time(
+    define, begin, foreign_workspace
+):
+    define(lambda self, event, step: 1)
+    for _ in range(3):
+        begin()
+        start_workflow(foreign_workspace.pk, "test")
+    order = []
+    for _ in range(6):
+        held = claim()
+        order.append(held.workspace_id)
+        serve_one(held)
+
+    assert all(one != other for one, other in pairwise(order))
+
+
+def test_a_workspace_runs_at_most_so_many_at_once(define, begin, settings):
+    settings.WORKFLOWS_PER_WORKSPACE = 2
+    define(lambda self, event, step: 1)
+    for _ in range(3):
+        begin()
+
+    first = claim()
+    assert claim()
+    assert claim() is None
+    serve_one(first)
+    assert claim()
+
+
+def test_a_workflow_with_a_limit_runs_at_most_so_many_of_its_name_at_once(define, begin):
+    define(lambda self, event, step: 1, concurrency=1)
+    define(lambda self, event, step: 1, name="other")
+    begin()
+    begin()
+    begin(name="other")
+
+    first = claim()
+    assert claim().name == "other"
+    assert claim() is None
+    serve_one(first)
+    assert claim().name == "test"
+
+
+def test_workflows_with_the_same_concurrency_key_run_one_at_a_time(define, begin):
+    define(lambda self, event, step: 1)
+    begin(concurrency_key="customer-1")
+    begin(concurrency_key="customer-1")
+    begin(concurrency_key="customer-2")
+
+    assert {claim().epoch, claim().epoch} == {1}
+    assert claim() is None
+
+
+def test_the_more_urgent_goes_first(define, begin):
+    define(lambda self, event, step: 1)
+    begin()
+    urgent = begin(priority=5)
+
+    assert store.claim(uuid4(), known_versions()).id == urgent.pk
+
+
+# ── Retention ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_ended_long_ago_is_deleted_with_all_that_belongs_to_it(define, begin, settings):
+    settings.WORKFLOW_RETENTION_DAYS = 30
+    define(lambda self, event, step: step.do("a", lambda: 1))
+    old, new, open = begin(), begin(), begin()
+    serve(2)
+    Workflow.objects.filter(pk=old.pk).update(finished_at=timezone.now() - timedelta(days=31))
+
+    assert forget_old() == 1
+    assert set(Workflow.objects.all()) == {new, open}
+    assert not WorkflowEvent.objects.filter(workflow_id=old.pk).exists()
+    assert not StepAttempt.objects.filter(step__workflow=old.pk).exists()

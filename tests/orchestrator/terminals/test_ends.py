@@ -1,0 +1,97 @@
+"""How terminals end without anybody closing them, and how rows of a dead host come to say so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from config.env import ROOT
+from orchestrator.models import Terminal
+from orchestrator.supervisor import duties
+from orchestrator.terminals import calling, desk, records
+from sessions_app.sessions import archive
+from tenants.models import Pulse
+from tests.orchestrator.terminals.conftest import is_closed, now, reachable, until
+from tools_app.sandbox.leftovers import marked_sessions
+
+
+def test_a_terminal_ends_with_its_session(terminal, session):
+    archive(session, None)
+    calling.ask(do="look")
+
+    until(lambda: is_closed(terminal))
+    assert now(terminal).reason == "Its session was archived."
+
+
+def test_a_terminal_that_nobody_watches_or_uses_ends(terminal, settings):
+    calling.ask(do="look")
+    assert not is_closed(terminal)
+    settings.TERMINAL_IDLE_SECONDS = 0
+    calling.ask(do="look")
+
+    until(lambda: is_closed(terminal))
+
+
+def test_the_supervisor_closes_what_no_living_host_holds(terminal):
+    until(lambda: Pulse.objects.filter(kind=records.PULSE).exists())
+    records.close_lost()
+    assert now(terminal).status == Terminal.Status.OPEN
+    old = timezone.now() - timedelta(seconds=settings.PULSE_SECONDS + 60)
+    Terminal.objects.filter(pk=terminal.pk).update(host_pid=1)
+    Pulse.objects.create(kind=records.PULSE, host=records.machine(), pid=1, at=old)
+
+    assert records.close_lost() == 1
+    assert now(terminal).reason == records.LOST
+    assert records.close_lost in [duty.work for duty in duties()]
+
+
+def test_what_was_never_opened_does_not_stay_for_ever(transactional_db, session):
+    made = Terminal.objects.create(workspace_id=session.workspace_id, session=session)
+    assert records.close_lost() == 0
+    late = timezone.now() - timedelta(seconds=records.OPENING_SECONDS + 1)
+    Terminal.objects.filter(pk=made.pk).update(created_at=late)
+
+    assert records.close_lost() == 1
+
+
+def start_host() -> subprocess.Popen[bytes]:
+    name = connection.settings_dict["NAME"]
+    given = connection.settings_dict
+    address = f"postgres://{given['USER']}@/{name}?host={given['HOST']}"
+    if given["PORT"]:
+        address += f"&port={given['PORT']}"
+    env = {**os.environ, "DATABASE_URL": address, "DATA_DIR": str(settings.DATA_DIR)}
+    env |= {"DJANGO_SETTINGS_MODULE": "config.settings.local"}
+    return subprocess.Popen([sys.executable, "manage.py", "terminals"], cwd=ROOT, env=env)
+
+
+def test_a_killed_host_takes_its_shells_along_and_the_next_marks_them(
+    transactional_db, session, principal
+):
+    first = start_host()
+    try:
+        until(reachable)
+        terminal = desk.open_terminal(principal, session)
+        assert marked_sessions(kind="terminal") == [session.pk]
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        until(lambda: session.pk not in marked_sessions(kind="terminal"))
+        assert now(terminal).status == Terminal.Status.OPEN
+        second = start_host()
+        try:
+            until(lambda: is_closed(terminal))
+            assert now(terminal).reason == records.LOST
+            until(reachable)
+        finally:
+            second.terminate()
+            assert second.wait(30) == 0
+    finally:
+        first.kill()
+        first.wait()

@@ -1,0 +1,177 @@
+"""A terminal over its socket: a real shell in a real sandbox, several viewers, who may what."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from asgiref.sync import sync_to_async
+
+from orchestrator.terminals import consumer, desk
+from orchestrator.terminals import screen as screens
+from orchestrator.terminals.calling import watching
+from orchestrator.terminals.screen import REPLAY_BYTES
+from tenants.models import ApiKey
+from tests.orchestrator.terminals.conftest import is_closed, now, until, watch
+from tests.tools_app.sandbox.conftest import alive
+
+
+async def test_what_is_typed_is_run_and_shown(async_db, terminal, workspace):
+    async with watch(terminal.pk, workspace) as viewer:
+        ready = await viewer.hears("ready")
+        assert (ready["cols"], ready["rows"], ready["write"]) == (91, 31, True)
+        await viewer.types("echo $((6 * 7)) is it; pwd; stty size\n")
+
+        seen = await viewer.sees(b"31 91")
+        assert b"42 is it\r\n/workspace" in seen
+
+
+async def test_a_new_size_reaches_the_shell_and_the_other_viewers(async_db, terminal, workspace):
+    async with watch(terminal.pk, workspace) as one, watch(terminal.pk, workspace) as other:
+        await other.hears("ready")
+        await one.tells(type="resize", cols=120, rows=40)
+
+        assert await other.hears("resize") == {"type": "resize", "cols": 120, "rows": 40}
+        await one.types("stty size\n")
+        await one.sees(b"40 120")
+        await other.sees(b"40 120")
+
+
+async def test_who_comes_back_is_shown_what_was(async_db, terminal, workspace):
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.types("echo before $((1 + 1))\n")
+        await viewer.sees(b"before 2")
+
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.sees(b"before 2")
+        await viewer.types("echo after $((2 + 2))\n")
+        await viewer.sees(b"after 4")
+
+
+async def test_only_the_last_of_a_long_past_is_kept(async_db, terminal, workspace, hosted):
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.types("seq 100000 199999; echo that is $((3 * 3)) all\n")
+        await viewer.sees(b"that is 9 all")
+
+    async with watch(terminal.pk, workspace) as viewer:
+        ready = await viewer.hears("ready")
+        seen = await viewer.sees(b"that is 9 all")
+        assert REPLAY_BYTES - 4 <= ready["replay"] <= REPLAY_BYTES
+        assert b"199999\r\n" in seen
+        assert b"\n100001\r\n" not in seen
+
+
+async def test_a_reader_sees_nothing_without_a_link_and_types_nothing_with_one(
+    async_db, terminal, workspace
+):
+    async with watch(terminal.pk, workspace, "read") as viewer:
+        assert await viewer.ends() == 4403
+    token, _ = await sync_to_async(desk.share_terminal)(await sync_to_async(now)(terminal))
+
+    async with (
+        watch(terminal.pk, workspace, "read", token) as reader,
+        watch(terminal.pk, workspace) as writer,
+    ):
+        assert (await reader.hears("ready"))["write"] is False
+        await reader.types("echo $((40 + 2)) by a reader\n")
+        assert (await reader.hears("error"))["code"] == "forbidden"
+        await reader.tells(type="resize", cols=20, rows=10)
+        await writer.types("echo $((40 + 3)) by a writer; stty size\n")
+        seen = await reader.sees(b"31 91")
+        assert b"43 by a writer" in seen
+        assert b"by a reader" not in seen
+
+
+async def test_a_link_that_is_taken_back_cuts_those_who_came_by_it(
+    async_db, terminal, workspace, monkeypatch
+):
+    monkeypatch.setattr(consumer, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(consumer, "FRESH_SECONDS", 0.0)
+    token, _ = await sync_to_async(desk.share_terminal)(await sync_to_async(now)(terminal))
+    async with watch(terminal.pk, workspace, "read", token) as reader:
+        await reader.hears("ready")
+        await sync_to_async(desk.unshare_terminal)(terminal)
+
+        assert await reader.ends() == 4403
+    async with watch(terminal.pk, workspace, "read", token) as reader:
+        assert await reader.ends() == 4403
+
+
+async def test_a_revoked_key_types_no_more(async_db, terminal, workspace, monkeypatch):
+    monkeypatch.setattr(consumer, "FRESH_SECONDS", 0.0)
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.hears("ready")
+        await ApiKey.objects.all().adelete()
+        await viewer.types("echo $((40 + 2)) afterwards\n")
+
+        assert await viewer.ends() == 4401
+        assert b"42 afterwards" not in viewer.seen
+
+
+async def test_a_foreign_terminal_and_none_at_all_are_the_same(
+    async_db, terminal, workspace, foreign_workspace
+):
+    async with watch(terminal.pk, foreign_workspace) as viewer:
+        assert await viewer.ends() == 4404
+    async with watch(uuid4(), workspace) as viewer:
+        assert await viewer.ends() == 4404
+
+
+async def test_nonsense_is_refused_and_harms_nobody(async_db, terminal, workspace):
+    async with watch(terminal.pk, workspace) as viewer:
+        for words in ({"type": "resize", "cols": 0, "rows": 9}, {"type": "what"}):
+            viewer.said.clear()
+            await viewer.tells(**words)
+            assert (await viewer.hears("error"))["code"] == "invalid"
+        await viewer.socket.send_to(text_data="[not json")
+        await viewer.tells(type="ping")
+        await viewer.hears("pong")
+        await viewer.types("echo still $((1 + 1))\n")
+        await viewer.sees(b"still 2")
+
+
+async def test_a_shell_that_ends_says_so_and_is_over(async_db, terminal, workspace):
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.types("exit\n")
+
+        assert (await viewer.hears("closed"))["reason"] == "The shell ended."
+        assert await viewer.ends() == 4410
+    await sync_to_async(until)(lambda: is_closed(terminal))
+    async with watch(terminal.pk, workspace) as viewer:
+        assert await viewer.ends() == 4410
+
+
+async def test_closing_ends_everything_that_runs_in_it(async_db, terminal, workspace, principal):
+    marker = f"sleep 87{terminal.pk.int % 10_000:04}"
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.types(f"setsid {marker} & {marker} & echo both $((1 + 1))\n")
+        await viewer.sees(b"both 2")
+        assert alive(marker)
+        await sync_to_async(desk.close_terminal)(terminal, principal)
+
+        assert (await viewer.hears("closed"))["reason"] == "Closed by Olive Owner."
+        assert await viewer.ends() == 4410
+    assert alive(marker) == []
+    await sync_to_async(until)(lambda: is_closed(terminal))
+    closed = await sync_to_async(now)(terminal)
+    assert closed.reason == "Closed by Olive Owner."
+    assert closed.closed_by_id == principal.user.pk
+
+
+async def test_a_viewer_who_reads_nothing_is_cut_and_the_others_go_on(
+    async_db, terminal, workspace, hosted, monkeypatch
+):
+    monkeypatch.setattr(screens, "SLOW_SECONDS", 0.2)
+    async with watching(terminal.pk, may_write=False) as deaf, watch(terminal.pk, workspace) as one:
+        await deaf.next()
+        await one.types("seq 1 400000; echo done $((3 + 4))\n")
+        await one.sees(b"done 7")
+        assert len(hosted.screens[terminal.pk].viewers) == 1
+
+
+async def test_a_terminal_of_another_machine_is_away_and_not_over(async_db, terminal, workspace):
+    elsewhere = await sync_to_async(now)(terminal)
+    elsewhere.pk, elsewhere.host = uuid4(), "another"
+    await elsewhere.asave(force_insert=True)
+
+    async with watch(elsewhere.pk, workspace) as viewer:
+        assert await viewer.ends() == 4503

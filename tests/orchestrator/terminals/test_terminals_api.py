@@ -1,0 +1,98 @@
+"""Terminals over REST: opened, listed, shared and closed, each by those who may."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.faults import NotFound
+from orchestrator.models import Step, Terminal
+from orchestrator.terminals import desk
+from sessions_app.sessions import archive
+from tenants.access import principal_of_user
+from tenants.models import Membership
+from tests.conftest import add_member, key_client
+from tests.factories import make
+from tests.orchestrator.terminals.conftest import is_closed, now, until
+
+URL = "/api/v1/terminals/"
+
+
+def test_a_terminal_is_opened_in_a_session_and_closed(hosted, api, session):
+    answer = api.post(URL, {"session": str(session.pk), "columns": 100}, format="json")
+
+    assert answer.status_code == 201, answer.json()
+    made = answer.json()
+    assert made["ws_url"] == f"ws://testserver/ws/terminals/{made['id']}/"
+    assert (made["status"], made["columns"], made["rows"]) == ("open", 100, 24)
+    assert [one["id"] for one in api.get(URL).json()["results"]] == [made["id"]]
+    assert api.delete(f"{URL}{made['id']}/").status_code == 204
+    until(lambda: api.get(f"{URL}{made['id']}/").json()["status"] == "closed")
+    assert hosted.screens == {}
+    assert api.delete(f"{URL}{made['id']}/").status_code == 204
+
+
+def test_a_terminal_of_a_workflow_is_in_the_sandbox_of_its_newest_session(
+    hosted, api, workspace, session
+):
+    step = Step.objects.get(pk=make(Step, workspace).pk)
+    refused = api.post(URL, {"workflow": str(step.workflow_id)}, format="json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "no_sandbox")
+    Step.objects.filter(pk=step.pk).update(detail={"session_id": str(session.pk)})
+
+    made = api.post(URL, {"workflow": str(step.workflow_id)}, format="json").json()
+
+    assert made["session"] == str(session.pk)
+    assert made["workflow"] == str(step.workflow_id)
+
+
+def test_it_wants_one_place_that_exists_and_goes_on(hosted, api, foreign_api, session):
+    for body in ({}, {"session": str(session.pk), "workflow": "x"}):
+        assert api.post(URL, body, format="json").status_code == 400
+    body = {"session": str(session.pk)}
+    assert foreign_api.post(URL, body, format="json").status_code == 404
+    archive(session, None)
+    assert api.post(URL, body, format="json").status_code == 409
+
+
+def test_without_a_host_it_says_so_and_leaves_no_open_row(transactional_db, api, session):
+    answer = api.post(URL, {"session": str(session.pk)}, format="json")
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "terminals_away")
+    assert Terminal.objects.get().status == Terminal.Status.CLOSED
+
+
+def test_readers_open_none_and_others_see_only_their_own(hosted, terminal, workspace, session):
+    reader = key_client(workspace, "read")
+    assert reader.post(URL, {"session": str(session.pk)}, format="json").status_code == 403
+    builder = principal_of_user(add_member(workspace, Membership.Role.BUILDER), workspace.pk)
+    own = desk.open_terminal(builder, session)
+
+    assert list(desk.visible_to(builder)) == [own]
+    with pytest.raises(NotFound):
+        desk.find_terminal(builder, terminal.pk)
+    admin = principal_of_user(add_member(workspace, Membership.Role.ADMIN), workspace.pk)
+    assert set(desk.visible_to(admin)) == {own, terminal}
+    desk.close_terminal(desk.find_terminal(admin, terminal.pk), admin)
+    until(lambda: is_closed(terminal))
+    assert now(own).status == Terminal.Status.OPEN
+
+
+def test_a_workspace_has_only_so_many(hosted, api, session, settings):
+    settings.TERMINALS_PER_WORKSPACE = 1
+    body = {"session": str(session.pk)}
+    assert api.post(URL, body, format="json").status_code == 201
+
+    refused = api.post(URL, body, format="json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "too_many_terminals")
+
+
+def test_a_link_is_shown_once_and_only_its_digest_is_kept(hosted, api, terminal):
+    shared = api.post(f"{URL}{terminal.pk}/share/", {"minutes": 5}, format="json")
+
+    assert shared.status_code == 201
+    token = shared.json()["token"]
+    assert shared.json()["url"] == f"http://testserver/terminals/{terminal.pk}/?token={token}"
+    assert token not in str(api.get(f"{URL}{terminal.pk}/").json())
+    assert now(terminal).share_hash not in ("", token)
+    assert api.delete(f"{URL}{terminal.pk}/share/").status_code == 204
+    assert now(terminal).share_hash == ""

@@ -1,0 +1,124 @@
+"""Those who watch a workflow get every stored event, then what is new."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.testing import WebsocketCommunicator
+
+from config.asgi import application
+from orchestrator.engine.statements import rows
+from orchestrator.streams import frame_of
+from sessions_app.hub import hub
+from tests.orchestrator.conftest import serve
+from tests.sessions_app.following import key_for
+
+
+def watches(self, event, step):
+    self.report_progress("half way", percent=50)
+    self.broadcast_to_clients({"hello": "all"})
+    self.log("a line")
+    return step.wait_for_event("go", type="go")
+
+
+@pytest.mark.django_db
+def test_each_event_is_one_frame_of_the_public_contract(define, begin):
+    define(watches)
+    made = begin()
+    serve()
+    frames = [frame_of(event) for event in made.events.order_by("seq")]
+
+    assert [frame["type"] for frame in frames] == [
+        "status",
+        "status",
+        "progress",
+        "output",
+        "log",
+        "step",
+        "status",
+    ]
+    progress = frames[2]
+    assert (progress["step"], progress["status"], progress["percent"]) == ("", "running", 50)
+    assert progress["message"] == "half way"
+    assert frames[3]["message"] == {"hello": "all"}
+    assert progress["metadata"]["workflow_id"] == str(made.pk)
+
+
+@pytest.mark.django_db
+def test_the_agent_hears_of_progress_and_a_hook_that_fails_harms_nobody(define, begin):
+    from orchestrator import WorkflowAgent
+
+    heard = []
+
+    class Hears(WorkflowAgent):
+        def on_workflow_progress(self, name, workflow_id, progress):
+            heard.append((name, workflow_id, progress["percent"]))
+            raise ValueError("the hook is broken")
+
+    define(watches, agent_class=Hears)
+    made = begin()
+    serve()
+
+    assert heard == [("test", made.pk, 50)]
+
+
+def socket(path: str, secret: str) -> WebsocketCommunicator:
+    return WebsocketCommunicator(
+        application, path, headers=[(b"x-api-key", secret.encode()), (b"host", b"testserver")]
+    )
+
+
+async def test_a_socket_replays_after_a_cursor_and_then_goes_live(
+    async_db, define, begin, workspace
+):
+    define(watches)
+    made = await sync_to_async(begin)()
+    await sync_to_async(serve)()
+    secret = await sync_to_async(key_for)(workspace)
+    window = socket(f"/ws/workflows/{made.pk}/?after=4", secret)
+    connected, _ = await window.connect(timeout=10)
+    assert connected
+    seen = [json.loads(await window.receive_from(timeout=10)) for _ in range(3)]
+    assert [frame["seq"] for frame in seen] == [5, 6, 7]
+
+    from orchestrator.lifecycle import send_event
+
+    await sync_to_async(send_event)(made, "go", 1)
+    live = [json.loads(await window.receive_from(timeout=10)) for _ in range(3)]
+    assert [frame["seq"] for frame in live] == [8, 9, 10]
+    await window.send_to(text_data='{"type": "ping"}')
+    assert json.loads(await window.receive_from(timeout=10)) == {"type": "pong"}
+    await window.disconnect()
+    await asyncio.sleep(0)
+
+
+async def test_a_ring_that_was_lost_is_made_up_for_by_the_slow_look(
+    async_db, define, begin, workspace
+):
+    define(watches)
+    made = await sync_to_async(begin)()
+    secret = await sync_to_async(key_for)(workspace)
+    window = socket(f"/ws/workflows/{made.pk}/", secret)
+    await window.connect(timeout=10)
+    assert json.loads(await window.receive_from(timeout=10))["seq"] == 1
+    await sync_to_async(rows)("SELECT workflow_pause(%s)", [made.pk])  # nobody rings
+    await hub().look()
+
+    assert json.loads(await window.receive_from(timeout=10))["seq"] == 2
+    await window.disconnect()
+
+
+async def test_a_stranger_is_told_that_there_is_no_such_workflow(
+    async_db, define, begin, foreign_workspace
+):
+    define(watches)
+    made = await sync_to_async(begin)()
+    secret = await sync_to_async(key_for)(foreign_workspace)
+    window = socket(f"/ws/workflows/{made.pk}/", secret)
+    await window.connect(timeout=10)
+    closed = await window.receive_output(timeout=10)
+
+    assert closed["code"] == 4404

@@ -1,0 +1,246 @@
+"""Triggers: set up, fired once by any number of supervisors, listed, paused; and the agent's tool."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from config.faults import ToolFailed
+from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
+from orchestrator.supervisor import duties
+from orchestrator.tools import RunWorkflow, run_workflow
+from orchestrator.triggers import create_trigger, fire_due, forget_old_firings
+from sessions_app.sessions import get_or_create_session
+from tests.conftest import key_client
+from tests.orchestrator.test_canvas_runs import draw, new_agent, node
+from tools_app.registry import ToolContext, registry
+
+pytestmark = pytest.mark.django_db
+BASE = "/api/v1/triggers/"
+
+
+@pytest.fixture(autouse=True)
+def flow(define):
+    define(lambda self, event, step: event.payload, name="flow")
+
+
+@pytest.fixture
+def timed(workspace, owner):
+    made = create_trigger(
+        workspace_id=workspace.pk, created_by=owner, name="Nightly", kind="schedule",
+        workflow="flow", cron="0 3 * * *", params={"at": "{{input.due_at}}"},
+    )  # fmt: skip
+    return made.trigger
+
+
+def make_due(trigger):
+    at = timezone.now() - timedelta(seconds=5)
+    WorkflowTrigger.objects.filter(pk=trigger.pk).update(next_at=at)
+    return at
+
+
+def test_what_is_due_starts_its_workflow_and_is_due_again_later(timed):
+    at = make_due(timed)
+    assert (fire_due(), fire_due()) == (1, 0)
+
+    assert Workflow.objects.get().params == {"at": at.isoformat()}
+    timed.refresh_from_db()
+    assert timed.next_at > timezone.now()
+    assert TriggerFiring.objects.get().outcome == "started"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_supervisors_fire_a_trigger_once(timed):
+    make_due(timed)
+    ready = threading.Barrier(2)
+
+    def supervise():
+        ready.wait()
+        fire_due()
+        connection.close()
+
+    both = [threading.Thread(target=supervise) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+
+    assert Workflow.objects.count() == 1
+    assert TriggerFiring.objects.count() == 1
+
+
+def test_a_paused_trigger_is_not_fired(timed, api):
+    make_due(timed)
+    api.post(f"{BASE}{timed.pk}/pause/")
+    assert fire_due() == 0
+    api.post(f"{BASE}{timed.pk}/resume/")
+    assert fire_due() == 0, "what was missed is not made up for"
+
+
+def test_what_cannot_start_is_in_the_history_with_its_reason(workspace, owner):
+    agent = new_agent(workspace, owner, "Walker")
+    made = create_trigger(
+        workspace_id=workspace.pk, name="C", kind="schedule", workflow="canvas", agent=agent,
+        interval_seconds=60,
+    )  # fmt: skip
+    make_due(made.trigger)
+    fire_due()
+
+    firing = TriggerFiring.objects.get()
+    assert (firing.outcome, "published" in firing.note) == ("failed", True)
+
+
+def test_old_firings_are_forgotten(timed):
+    make_due(timed)
+    fire_due()
+    TriggerFiring.objects.update(created_at=timezone.now() - timedelta(days=31))
+    assert forget_old_firings() == 1
+
+
+def test_the_supervisor_looks_after_triggers():
+    works = [one.work for one in duties()]
+    assert fire_due in works
+    assert forget_old_firings in works
+
+
+def test_a_webhook_is_set_up_over_rest_and_its_secret_is_shown_once(api):
+    body = {"name": "Hook", "kind": "webhook", "workflow": "flow"}
+    made = api.post(BASE, body, format="json")
+    assert made.status_code == 201
+    assert made.data["secret"].startswith("whsec_")
+    shown = api.get(f"{BASE}{made.data['id']}/")
+    assert "secret" not in shown.json()
+    assert shown.json()["path"].startswith("/hooks/")
+    again = api.post(f"{BASE}{made.data['id']}/rotate/")
+    assert again.data["secret"] != made.data["secret"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "schedule"},
+        {"kind": "schedule", "cron": "never"},
+        {"kind": "schedule", "interval_seconds": 5},
+        {"kind": "schedule", "cron": "* * * * *", "interval_seconds": 60},
+        {"kind": "webhook", "workflow": "canvas"},
+        {"kind": "webhook", "params": {"a": "{{nodes.x.output}}"}},
+        {"kind": "webhook", "params": {"a": "x" * 20_000}},
+    ],
+)
+def test_what_cannot_work_is_refused_at_once(api, wrong):
+    answer = api.post(BASE, {"name": "x", "workflow": "flow", **wrong}, format="json")
+    assert answer.status_code == 400
+    assert not WorkflowTrigger.objects.exists()
+
+
+def test_an_unknown_workflow_is_refused(api):
+    body = {"name": "x", "kind": "webhook", "workflow": "gone"}
+    assert api.post(BASE, body, format="json").status_code == 404
+
+
+def test_a_trigger_is_changed_and_removed(api, timed):
+    changed = api.patch(f"{BASE}{timed.pk}/", {"cron": "0 4 * * *"}, format="json")
+    assert (changed.status_code, changed.data["cron"]) == (200, "0 4 * * *")
+    assert api.get(f"{BASE}{timed.pk}/firings/").json()["results"] == []
+    assert api.delete(f"{BASE}{timed.pk}/").status_code == 204
+
+
+def test_whoever_may_only_run_sets_up_nothing(workspace, timed):
+    runner = key_client(workspace, "run")
+    body = {"name": "x", "kind": "webhook", "workflow": "flow"}
+    assert runner.post(BASE, body, format="json").status_code == 403
+    assert runner.get(BASE).json()["results"][0]["name"] == "Nightly"
+
+
+def test_triggers_are_set_up_at_the_command_line(workspace):
+    out = StringIO()
+    call_command("workflows", "triggers", "add", "Hook", "--start", "flow", stdout=out)
+    assert "whsec_" in out.getvalue()
+    for act in ("pause", "resume", "history", "remove"):
+        call_command("workflows", "triggers", act, "Hook", stdout=out)
+    assert not WorkflowTrigger.objects.exists()
+
+
+# ── Pages ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_page_lists_sets_up_and_pauses_triggers(browser_client, timed):
+    shown = browser_client.get("/workflows/").content.decode()
+    assert "Nightly" in shown
+    assert "0 3 * * *" in shown
+    browser_client.post(f"/workflows/triggers/{timed.pk}/pause/")
+    timed.refresh_from_db()
+    assert timed.paused_at
+
+    fields = {"name": "Hook", "workflow": "flow", "kind": "webhook", "timezone": "UTC",
+              "verify": "signature", "params": "{}"}  # fmt: skip
+    made = browser_client.post("/workflows/triggers/new/", fields)
+    assert "whsec_" in made.content.decode()
+    assert made.headers["Cache-Control"].startswith("max-age=0, no-cache")
+    assert "whsec_" not in browser_client.get("/workflows/").content.decode()
+
+
+def test_a_form_that_is_wrong_says_so(browser_client):
+    fields = {"name": "Hook", "kind": "schedule", "timezone": "UTC", "verify": "signature"}
+    answer = browser_client.post("/workflows/triggers/new/", {**fields, "workflow": "flow"})
+    assert "Say either an interval or a cron expression." in answer.content.decode()
+
+
+# ── The agent's tool ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def context(workspace, owner):
+    agent = new_agent(workspace, owner, "Starter")
+    session, _ = get_or_create_session(agent=agent)
+    return ToolContext(
+        workspace_id=workspace.pk, session_id=session.pk, agent_id=agent.pk, run_id=uuid4(),
+        call_id="call-1", sandbox=None,
+    )  # fmt: skip
+
+
+def test_an_agent_starts_a_workflow_once_per_call(context):
+    first = run_workflow(RunWorkflow(workflow="flow", params={"n": 1}), context)
+    again = run_workflow(RunWorkflow(workflow="flow", params={"n": 1}), context)
+    assert first == again
+    assert Workflow.objects.get().params == {"n": 1}
+    assert registry["run_workflow"].permission == "always_ask"
+
+
+def test_an_agent_starts_what_people_published_of_its_canvas(context):
+    with pytest.raises(ToolFailed):
+        run_workflow(RunWorkflow(), context)
+    from agents.models import Agent
+
+    nodes = [node("start", "trigger"), node("end", "output")]
+    draw(Agent.objects.get(pk=context.agent_id), nodes, ["start>end"])
+    run_workflow(RunWorkflow(params={"a": 1}), context)
+    assert Workflow.objects.get(name="canvas").params["input"] == {"a": 1}
+
+
+def test_a_lost_worker_starts_nothing(context):
+    from dataclasses import replace
+
+    from config.faults import StaleEpoch
+
+    def fence():
+        raise StaleEpoch
+
+    with pytest.raises(StaleEpoch):
+        run_workflow(RunWorkflow(workflow="flow"), replace(context, fence=fence))
+    assert not Workflow.objects.exists()
+
+
+def test_the_session_of_a_workflow_starts_no_other(context, workspace):
+    from sessions_app.models import Session
+
+    Session.objects.filter(pk=context.session_id).update(metadata={"workflow_id": "x"})
+    with pytest.raises(ToolFailed):
+        run_workflow(RunWorkflow(workflow="flow"), context)

@@ -1,0 +1,105 @@
+"""A demo model with a small window, and ways to give a session a long past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from django.utils import timezone
+
+from agents.models_catalog import OVERRIDES, ModelInfo
+from agents.providers.base import Delta, ModelRequest
+from agents.providers.demo import DemoProvider
+from agents.providers.estimate import estimate_request
+from sessions_app import lanes
+from sessions_app.harness import run
+from sessions_app.log import NewEvent, import_events
+from sessions_app.models import Session, SessionEvent
+from sessions_app.stopping import StopSign
+
+HOLDER = uuid4()
+
+
+class Watched(DemoProvider):
+    """The demo without its pauses; it remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(delay_seconds=0)
+        self.requests: list[ModelRequest] = []
+
+    def stream(self, request: ModelRequest) -> Iterator[Delta]:
+        self.requests.append(request)
+        return super().stream(request)
+
+    @property
+    def largest(self) -> int:
+        return max(estimate_request(request) for request in self.requests)
+
+    @property
+    def answered(self) -> list[ModelRequest]:
+        """Those for answers, not for records."""
+        return [r for r in self.requests if not r.instructions.startswith("You keep the records")]
+
+
+@contextmanager
+def window_of(tokens: int) -> Iterator[None]:
+    """Let the demo's model have this window."""
+    known = OVERRIDES[("demo", "demo")]
+    OVERRIDES[("demo", "demo")] = ModelInfo(
+        provider="demo",
+        name="demo",
+        window=tokens,
+        max_output=tokens // 8,
+        input_price=known.input_price,
+        output_price=known.output_price,
+    )
+    try:
+        yield
+    finally:
+        OVERRIDES[("demo", "demo")] = known
+
+
+def tell(session: Session, text: str, author_id: Any = None) -> None:
+    """Say something and let the agent answer, in this thread."""
+    event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
+    lanes.accept(session.pk, event, author_id=author_id)
+    serve(session)
+
+
+def serve(session: Session) -> None:
+    claim = lanes.claim(session.pk, HOLDER)
+    while claim:
+        claim = run(claim, HOLDER, StopSign())
+
+
+def overhear(session: Session, texts: list[str]) -> None:
+    """Messages and answers that stand in the log as if runs had written them."""
+    session.refresh_from_db()
+    kinds = (SessionEvent.Type.USER_MESSAGE, SessionEvent.Type.AGENT_MESSAGE)
+    spoken = [(kind, text) for text in texts for kind in kinds]
+    now = timezone.now()
+    SessionEvent.objects.bulk_create(
+        SessionEvent(
+            workspace_id=session.workspace_id,
+            session=session,
+            seq=session.last_seq + nth,
+            type=kind,
+            payload={"text": text},
+            processed_at=now,
+        )
+        for nth, (kind, text) in enumerate(spoken, start=1)
+    )
+    Session.objects.filter(pk=session.pk).update(last_seq=session.last_seq + len(spoken))
+
+
+def give_past(session: Session, count: int, words: str = "some words about the yard") -> None:
+    """So many messages, in turn from a person and from the agent."""
+    kinds = (SessionEvent.Type.USER_MESSAGE, SessionEvent.Type.AGENT_MESSAGE)
+    past = [
+        {"type": kinds[nth % 2], "payload": {"text": f"message {nth}: {words}"}}
+        for nth in range(count)
+    ]
+    import_events(session.pk, past, None)
+    session.refresh_from_db()

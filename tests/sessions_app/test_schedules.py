@@ -1,0 +1,228 @@
+"""Later wake-ups: at the right times, once each, bounded, and free when there is nothing to do."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from agents.providers.base import ToolCall
+from config.faults import Conflict, Invalid
+from memory.models import MemoryEntry
+from memory.owner import Owner, person
+from memory.writing import write_entry
+from sessions_app import schedules
+from sessions_app.models import Firing, Run, Schedule
+from sessions_app.timing import advance, next_time
+from tenants.credits import add_credits
+from tests.factories import schedule as make_schedule
+from tests.sessions_app.conftest import newest, serve
+from tests.sessions_app.stage import WORDS, E, say
+
+pytestmark = pytest.mark.django_db
+
+
+def due(session, **fields) -> Schedule:
+    made = schedules.create_schedule(
+        workspace_id=session.workspace_id,
+        name="Look",
+        agent=session.agent,
+        session=session,
+        message="Look around.",
+        **{"kind": "interval", "interval_seconds": 60, **fields},
+    )
+    Schedule.objects.filter(pk=made.pk).update(next_at=timezone.now() - timedelta(seconds=1))
+    return made
+
+
+def test_what_is_due_is_sent_once_and_is_due_again_later(session, script):
+    script(WORDS)
+    made = due(session)
+    assert schedules.fire_due() == 1
+    assert schedules.fire_due() == 0
+    made.refresh_from_db()
+    assert made.next_at > timezone.now()
+    serve(session.pk)
+    assert newest(session, E.USER_MESSAGE).payload["schedule_id"] == str(made.pk)
+    assert newest(session, E.AGENT_MESSAGE).payload["text"] == "All done."
+    assert Firing.objects.get().outcome == "sent"
+
+
+def test_once_means_once(session):
+    made = due(
+        session,
+        kind="once",
+        interval_seconds=None,
+        next_at=timezone.now() + timedelta(hours=1),
+    )
+    assert schedules.fire_due() == 1
+    made.refresh_from_db()
+    assert made.next_at is None
+
+
+def test_what_was_missed_is_counted_and_not_made_up_for(session):
+    made = due(session)
+    Schedule.objects.update(next_at=timezone.now() - timedelta(seconds=630))
+    assert schedules.fire_due() == 1
+    assert Firing.objects.get().missed == 10
+    made.refresh_from_db()
+    assert made.next_at > timezone.now()
+    assert Run.objects.count() == 1
+
+
+def test_cron_keeps_to_the_clock_on_the_wall_through_summer_time():
+    made = Schedule(kind="cron", cron="0 9 * * *", timezone="Europe/Zurich")
+    before = datetime(2026, 10, 24, 7, 30, tzinfo=UTC)  # 09:30 in summer time
+    following = next_time(made, before)
+    assert following == datetime(2026, 10, 25, 8, 0, tzinfo=UTC)  # 09:00 in winter time
+    made.next_at = datetime(2026, 10, 20, 7, 0, tzinfo=UTC)
+    assert advance(made, before) == (following, 4)
+
+
+def test_a_paused_schedule_sends_nothing_and_goes_on_from_now(session):
+    made = due(session)
+    made.refresh_from_db()
+    schedules.pause(made)
+    assert schedules.fire_due() == 0
+    schedules.resume(made)
+    assert schedules.fire_due() == 0
+    assert made.next_at > timezone.now()
+
+
+def test_a_heartbeat_with_nothing_to_do_costs_nothing(session, agent):
+    due(session, heartbeat=True)
+    assert schedules.fire_due() == 1
+    assert Firing.objects.get().outcome == "nothing_to_do"
+    assert session.events.count() == Run.objects.count() == 0
+
+
+def test_a_heartbeat_wakes_the_agent_when_its_list_names_something(session, agent, owner):
+    write_entry(
+        owner=Owner(
+            workspace_id=agent.workspace_id, scope=MemoryEntry.Scope.AGENT, owner_id=agent.pk
+        ),
+        path="HEARTBEAT.md",
+        content="# To look after\n\n- the backups",
+        author=person(owner.pk),
+    )
+    due(session, heartbeat=True)
+    schedules.fire_due()
+    assert Firing.objects.get().outcome == "sent"
+
+
+def test_without_a_session_each_firing_has_one_of_its_own(session, agent):
+    due(session)
+    Schedule.objects.update(session=None)
+    schedules.fire_due()
+    fired = Firing.objects.get()
+    assert fired.session_id not in (None, session.pk)
+
+
+def test_an_empty_purse_is_told_in_the_history_and_stops_nothing_else(session, workspace):
+    made = due(session)
+    add_credits(workspace.pk, Decimal(-10), kind="adjustment")
+    assert schedules.fire_due() == 1
+    fired = Firing.objects.get()
+    assert (fired.outcome, "credits" in fired.note) == ("failed", True)
+    made.refresh_from_db()
+    assert made.next_at > timezone.now()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "interval", "interval_seconds": 5},
+        {"kind": "interval"},
+        {"kind": "cron", "cron": "every day"},
+        {"kind": "cron", "cron": "* * * * * *"},
+        {"kind": "once"},
+        {"kind": "once", "next_at": datetime(2020, 1, 1, tzinfo=UTC)},
+        {"kind": "cron", "cron": "0 9 * * *", "timezone": "Mars/Olympus"},
+        {"kind": "sometimes"},
+        {"kind": "interval", "interval_seconds": 60, "message": " "},
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_refused(session, fields):
+    with pytest.raises(Invalid):
+        schedules.create_schedule(
+            workspace_id=session.workspace_id,
+            name="x",
+            agent=session.agent,
+            **{"message": "Look.", **fields},
+        )
+
+
+def test_a_session_cannot_ask_for_wake_ups_without_end(session):
+    for _ in range(3):
+        due(session, asked_by=session)
+    with pytest.raises(Conflict, match="at most 3"):
+        due(session, asked_by=session)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_supervisors_fire_each_time_once(session):
+    for _ in range(5):
+        due(session)
+
+    def look() -> None:
+        schedules.fire_due()
+        connections.close_all()
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Firing.objects.count() == Run.objects.count() == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_agent_asks_to_be_woken_and_takes_it_back(agent, session, principal, script):
+    from tools_app import save_tool_policy
+
+    save_tool_policy(agent.pk, {"profile": "full"})
+    wish = {"message": "Look again.", "in_seconds": 600}
+    script([ToolCall(call_id="a", name="schedule_wake", arguments=wish)], WORDS)
+    say(session, principal)
+    serve(session.pk)
+    made = Schedule.objects.get()
+    assert (made.session_id, made.asked_by_id, made.kind) == (session.pk, session.pk, "once")
+
+    cancel = {"id": str(made.pk)}
+    script([ToolCall(call_id="b", name="schedule_cancel", arguments=cancel)], WORDS)
+    say(session, principal)
+    serve(session.pk)
+    made.refresh_from_db()
+    assert made.next_at is None
+
+
+def test_over_rest_a_schedule_is_made_changed_run_and_removed(api, session):
+    body = {
+        "name": "Daily",
+        "session": str(session.pk),
+        "message": "Good morning.",
+        "kind": "cron",
+        "cron": "0 9 * * 1-5",
+        "timezone": "Europe/Zurich",
+    }
+    made = api.post("/api/v1/schedules/", body, format="json")
+    assert made.status_code == 201, made.content
+    url = f"/api/v1/schedules/{made.json()['id']}/"
+    assert api.patch(url, {"cron": "nine"}, format="json").status_code == 400
+    assert api.patch(url, {"cron": "0 10 * * *"}, format="json").json()["cron"] == "0 10 * * *"
+    assert api.post(f"{url}run/").json()["outcome"] == "sent"
+    assert api.post(f"{url}pause/").json()["paused_at"]
+    assert api.post(f"{url}resume/").json()["paused_at"] is None
+    assert len(api.get(f"{url}firings/").json()["results"]) == 1
+    assert api.delete(url).status_code == 204
+
+
+def test_a_schedule_for_a_foreign_session_is_refused(api, foreign_workspace):
+    foreign = make_schedule(foreign_workspace)
+    body = {"name": "x", "agent": str(foreign.agent_id), "message": "x", "kind": "interval"}
+    answer = api.post("/api/v1/schedules/", {**body, "interval_seconds": 60}, format="json")
+    assert answer.status_code == 400

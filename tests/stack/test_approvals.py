@@ -1,0 +1,81 @@
+"""An approval waits through a restart of every process, and then its call runs, once."""
+
+from __future__ import annotations
+
+import json
+import signal
+import urllib.request
+from typing import Any
+
+import pytest
+
+from tests.stack.running import Running, wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+
+
+class Client:
+    """A program with a key of the stack's first workspace."""
+
+    def __init__(self, stack: Running) -> None:
+        self.stack = stack
+        made = stack.manage("issue_key", "--workspace", "My workspace", "--scope", "admin")
+        self.key = made.stdout.strip()
+
+    def call(self, path: str, body: object = None) -> Any:
+        request = urllib.request.Request(  # noqa: S310
+            f"{self.stack.base_url}/api/v1/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"x-api-key": self.key, "content-type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def rows(self, path: str) -> list[dict[str, Any]]:
+        return list(self.call(path)["results"])
+
+
+def ask(client: Client, text: str) -> dict[str, Any]:
+    """Have an agent ask for a command; the question that waits then."""
+    body = {"agent": "Coder", "session_key": text, "message": f"run {text}"}
+    session_id = client.call("runtime/", body)["session_id"]
+    path = f"approvals/?status=pending&session={session_id}"
+    return wait_for(lambda: client.rows(path), "a question")[0]
+
+
+def test_an_approval_survives_the_death_of_everything(make_stack):
+    stack = make_stack()
+    stack.start()
+    client = Client(stack)
+    asked = ask(client, "echo first")
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in stack.everything():
+            process.send_signal(number)
+        stack.wait_until_gone()
+        stack.start()
+        assert client.call(f"approvals/{asked['id']}/")["status"] == "pending"
+
+    answered = client.call(f"approvals/{asked['id']}/", {"decision": "allow", "scope": "session"})
+    calls = f"tools/executions/?session={asked['session_id']}"
+    over = wait_for(
+        lambda: [c for c in client.rows(calls) if c["finished_at"]], "the end of the call"
+    )
+
+    assert answered["status"] == "allowed"
+    assert [(c["input"], c["attempts"]) for c in over] == [({"command": "echo first"}, 1)]
+    messages = f"sessions/{asked['session_id']}/messages/"
+    wait_for(lambda: client.rows(messages)[-1]["role"] == "assistant", "the answer")
+
+
+def test_the_supervisor_of_a_running_stack_ends_what_nobody_answers(make_stack):
+    stack = make_stack(APPROVAL_SECONDS="1")
+    stack.start()
+    client = Client(stack)
+    body = {"agent": "Coder", "session_key": "k", "message": "run echo late"}
+    session_id = client.call("runtime/", body)["session_id"]
+
+    path = f"approvals/?status=expired&session={session_id}"
+    wait_for(lambda: client.rows(path), "the end of the question")
+    messages = f"sessions/{session_id}/messages/"
+    wait_for(lambda: client.rows(messages)[-1]["role"] == "assistant", "the answer")
+    assert client.rows(f"tools/executions/?session={session_id}")[0]["state"] == "denied"

@@ -1,0 +1,92 @@
+"""Tasks on a running stack: a command ends well, and one whose worker is killed is not repeated."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.stack.running import Running, wait_for
+from tests.stack.test_approvals import Client
+from tests.tools_app.conftest import needs_bwrap
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(300), needs_bwrap]
+
+
+def begin(client: Client, **body: Any) -> str:
+    request = urllib.request.Request(  # noqa: S310
+        f"{client.stack.base_url}/api/orchestrator",
+        data=json.dumps(body).encode(),
+        headers={"x-api-key": client.key, "content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        return str(json.load(answer)["workflow_id"])
+
+
+def over(client: Client, task: str) -> dict[str, Any]:
+    def look() -> Any:
+        found = client.call(f"workflows/{task}/")
+        return found if found["status"] in {"complete", "errored"} else None
+
+    return wait_for(look, "the end of the task")
+
+
+def download(client: Client, path: str) -> bytes:
+    request = urllib.request.Request(  # noqa: S310
+        f"{client.stack.base_url}/api/v1/{path}", headers={"x-api-key": client.key}
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        return bytes(answer.read())
+
+
+def worker_of(stack: Running, word: str) -> psutil.Process:
+    """The worker above the sandbox in which this word is part of a command."""
+    for process in stack.everything():
+        with suppress(psutil.Error):
+            children = process.children(recursive=False)
+            if any("bwrap" in child.name() for child in children):
+                return process
+    raise AssertionError(f"No worker runs {word}.")
+
+
+def test_a_command_whose_worker_is_killed_is_unknown_and_ran_once(stack: Running) -> None:
+    client = Client(stack)
+    fine = begin(client, command="echo hello | tee out.txt")
+    assert over(client, fine)["result"]["output"] == "hello\n"
+    assert download(client, f"workflows/{fine}/artifacts/out.txt") == b"hello\n"
+
+    task = begin(client, command="echo run >> count; echo begun; sleep 600; echo late >> count")
+
+    def has_begun() -> bool:
+        events = client.rows(f"workflows/{task}/events/?limit=100")
+        return any("begun" in str(e["payload"]) for e in events if e["type"] == "output")
+
+    wait_for(has_begun, "the command's first words")
+    worker_of(stack, task).kill()
+    lost = over(client, task)
+
+    assert lost["error"]["code"] == "unknown"
+    run = next(step for step in lost["steps"] if step["name"] == "run command")
+    assert [one["status"] for one in run["attempts"]] == ["lost", "errored"]
+    (count,) = stack.data_dir.glob(f"sessions/*/{task}/workspace/count")
+    assert count.read_text() == "run\n"
+    wait_for(lambda: not _sleeps(stack), "the end of the lost command")
+
+    client.call(f"workflows/{task}/restart/", {"from_step": "run command"})
+    wait_for(lambda: count.read_text() == "run\nrun\n", "the command that a person runs again")
+    client.call(f"workflows/{task}/terminate/", {})
+    wait_for(lambda: not count.exists(), "the end of the sandbox")
+    wait_for(lambda: not _sleeps(stack), "the end of the command")
+
+
+def _sleeps(stack: Running) -> bool:
+    """Whether a command of this stack still sleeps: it shows no variable, but its folder."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.cmdline()[:2] == ["sleep", "600"]:
+                return True
+    return False

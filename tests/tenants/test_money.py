@@ -1,0 +1,217 @@
+"""Purses: nothing is reserved beyond them, everything is settled once, the ledger adds up."""
+
+from __future__ import annotations
+
+import threading
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import DatabaseError, connection, connections, transaction
+from django.db.models import Sum
+
+from config.faults import BudgetReached, Invalid, OutOfCredits
+from tenants.budgets import set_budget
+from tenants.credits import add_credits, balance_of, take_low_purses
+from tenants.ids import uuid7
+from tenants.low_credits import tell_low_credits
+from tenants.models import (
+    CreditEntry,
+    InboxItem,
+    ModelCall,
+    Purse,
+    WebhookDelivery,
+    Workspace,
+)
+from tenants.spending import Charge, PlannedCall, Spender, check_purses, reserve, settle
+from tenants.webhooks import add_webhook
+from tenants.workspaces import erase_workspace
+
+pytestmark = pytest.mark.django_db
+D = Decimal
+
+
+def call(workspace: Workspace, worst: str = "1", **spender: Any) -> PlannedCall:
+    return PlannedCall(
+        spender=Spender(workspace_id=workspace.pk, **spender),
+        provider="openai",
+        model="m",
+        worst_case=D(worst),
+    )
+
+
+def paid(planned: PlannedCall, cost: str, outcome: str = "settled") -> bool:
+    return settle(planned.id, Charge(outcome=outcome, cost=D(cost), input_tokens=10))
+
+
+def test_a_new_workspace_starts_with_credits(workspace: Workspace) -> None:
+    assert balance_of(workspace.pk).balance == D(10)
+    assert CreditEntry.objects.get(workspace=workspace).kind == "grant"
+
+
+def test_a_call_reserves_its_worst_case_and_is_charged_what_it_cost(workspace: Workspace) -> None:
+    planned = call(workspace, "4")
+    reserve(planned)
+    assert balance_of(workspace.pk).available == D(6)
+    assert paid(planned, "1.5")
+    after = balance_of(workspace.pk)
+    assert (after.balance, after.reserved, after.debt) == (D("8.5"), D(0), D(0))
+    assert ModelCall.objects.get(pk=planned.id).state == "settled"
+
+
+def test_a_call_is_charged_once(workspace: Workspace) -> None:
+    planned = call(workspace)
+    reserve(planned)
+    assert paid(planned, "1")
+    assert not paid(planned, "1")
+    assert balance_of(workspace.pk).balance == D(9)
+
+
+def test_what_is_not_there_cannot_be_reserved(workspace: Workspace) -> None:
+    reserve(call(workspace, "7"))
+    with pytest.raises(OutOfCredits, match="may need"):
+        reserve(call(workspace, "4"))
+    assert balance_of(workspace.pk).reserved == D(7)
+    assert ModelCall.objects.filter(workspace=workspace).count() == 1
+
+
+def test_the_database_itself_refuses_a_reservation_beyond_the_purse(workspace: Workspace) -> None:
+    with pytest.raises(DatabaseError), transaction.atomic():
+        Purse.objects.filter(workspace=workspace).update(reserved=D(11))
+
+
+def test_an_overrun_is_a_debt_and_stops_the_purse(workspace: Workspace) -> None:
+    planned = call(workspace, "9")
+    reserve(planned)
+    paid(planned, "12")
+    after = balance_of(workspace.pk)
+    assert (after.balance, after.debt) == (D(-2), D(3))
+    with pytest.raises(OutOfCredits):
+        reserve(call(workspace, "0"))
+    with pytest.raises(OutOfCredits):
+        check_purses(workspace.pk, [])
+
+
+def test_a_budget_stops_its_owner_alone_and_goes_on_when_raised(workspace: Workspace) -> None:
+    agent, other = uuid7(), uuid7()
+    set_budget(workspace_id=workspace.pk, kind="agent", owner_id=agent, ceiling=D(1))
+    planned = call(workspace, "1", agent_id=agent)
+    reserve(planned)
+    paid(planned, "1")
+    with pytest.raises(BudgetReached, match="budget of this agent"):
+        reserve(call(workspace, "0.5", agent_id=agent))
+    reserve(call(workspace, "0.5", agent_id=other))
+    set_budget(workspace_id=workspace.pk, kind="agent", owner_id=agent, ceiling=D(2))
+    reserve(call(workspace, "0.5", agent_id=agent))
+
+
+def test_a_child_spends_from_the_purse_of_its_parent(workspace: Workspace) -> None:
+    parent, child = uuid7(), uuid7()
+    set_budget(workspace_id=workspace.pk, kind="session", owner_id=parent, ceiling=D(1))
+    reserve(call(workspace, "0.7", session_id=child, ancestors=(parent,)))
+    with pytest.raises(BudgetReached):
+        reserve(call(workspace, "0.7", session_id=parent))
+
+
+def test_a_budget_of_a_day_begins_anew_with_the_day(workspace: Workspace) -> None:
+    key = uuid7()
+    purse = set_budget(
+        workspace_id=workspace.pk, kind="key", owner_id=key, ceiling=D(1), period="day"
+    )
+    planned = call(workspace, "1", key_id=key)
+    reserve(planned)
+    paid(planned, "1")
+    with pytest.raises(BudgetReached, match="for this day"):
+        reserve(call(workspace, "1", key_id=key))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE purses SET since = since - 1 WHERE id = %s", [purse.pk])
+    reserve(call(workspace, "1", key_id=key))
+
+
+def test_a_budget_is_never_negative_and_for_somebody_known(workspace: Workspace) -> None:
+    with pytest.raises(Invalid):
+        set_budget(workspace_id=workspace.pk, kind="agent", owner_id=uuid7(), ceiling=D(-1))
+    with pytest.raises(Invalid):
+        set_budget(workspace_id=workspace.pk, kind="planet", owner_id=uuid7(), ceiling=D(1))
+
+
+def test_the_ledger_refuses_changes(workspace: Workspace) -> None:
+    with pytest.raises(DatabaseError), transaction.atomic():
+        CreditEntry.objects.filter(workspace=workspace).update(amount=1000)
+    with pytest.raises(DatabaseError), transaction.atomic():
+        CreditEntry.objects.filter(workspace=workspace).delete()
+
+
+def test_the_balance_is_the_sum_of_the_ledger(workspace: Workspace) -> None:
+    for cost in ("0.1", "0.25", "0"):
+        planned = call(workspace)
+        reserve(planned)
+        paid(planned, cost)
+    add_credits(workspace.pk, D("-1"), kind="adjustment", note="A refund taken back")
+    total = CreditEntry.objects.filter(workspace=workspace).aggregate(all=Sum("amount"))["all"]
+    assert total == balance_of(workspace.pk).balance == D("8.65")
+
+
+def test_people_are_told_once_that_little_is_left(workspace: Workspace) -> None:
+    assert take_low_purses() == []
+    add_credits(workspace.pk, D("-9.5"), kind="adjustment")
+    assert [p.workspace_id for p in take_low_purses()] == [workspace.pk]
+    assert take_low_purses() == []
+    add_credits(workspace.pk, D("5"), kind="grant")
+    add_credits(workspace.pk, D("-5"), kind="adjustment")
+    assert len(take_low_purses()) == 1
+
+
+def test_a_workspace_is_erased_with_its_ledger(workspace: Workspace) -> None:
+    planned = call(workspace)
+    reserve(planned)
+    paid(planned, "1")
+    erase_workspace(workspace)
+    assert not CreditEntry.objects.exists()
+    assert not ModelCall.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sixty_four_threads_never_reserve_more_than_the_purse_has(workspace: Workspace) -> None:
+    session = uuid7()
+    set_budget(workspace_id=workspace.pk, kind="session", owner_id=session, ceiling=D("3"))
+    refused, settled = [], []
+
+    def spend(nth: int) -> None:
+        try:
+            for _ in range(5):
+                planned = call(workspace, "0.1", session_id=session)
+                try:
+                    reserve(planned)
+                except BudgetReached:
+                    refused.append(nth)
+                    continue
+                settled.append(paid(planned, "0.05"))
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=spend, args=(nth,)) for nth in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    purse = Purse.objects.get(owner_id=session)
+    assert refused
+    assert purse.spent == D("0.05") * len(settled) <= D(3)
+    assert purse.reserved == purse.debt == 0
+    total = CreditEntry.objects.filter(workspace=workspace).aggregate(all=Sum("amount"))["all"]
+    assert total == balance_of(workspace.pk).balance
+
+
+def test_few_credits_are_told_by_inbox_mail_and_webhook(
+    workspace: Workspace, mailoutbox: list, django_capture_on_commit_callbacks: Any
+) -> None:
+    hook = add_webhook(workspace_id=workspace.pk, url="https://example.com/x", events=["credits.*"])
+    add_credits(workspace.pk, D("-9.5"), kind="adjustment")
+    with django_capture_on_commit_callbacks(execute=True):
+        assert tell_low_credits() == 1
+    assert tell_low_credits() == 0
+    assert InboxItem.objects.get(workspace=workspace).title == "Few credits are left"
+    assert [mail.to for mail in mailoutbox] == [["owner@example.com"]]
+    sent = WebhookDelivery.objects.get(webhook_id=hook.webhook.pk)
+    assert sent.type == "credits.low"

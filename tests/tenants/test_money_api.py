@@ -1,0 +1,130 @@
+"""REST doors to money: credits, budgets, prices, usage."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from django.test import Client
+
+from tenants.ids import uuid7
+from tenants.models import Purse, User, Workspace
+from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
+from tests.conftest import add_member, key_client
+
+pytestmark = pytest.mark.django_db
+
+
+def spend(workspace: Workspace, cost: str, model: str = "m", user: User | None = None) -> None:
+    planned = PlannedCall(
+        spender=Spender(workspace_id=workspace.pk, user_id=user.pk if user else None),
+        provider="openai",
+        model=model,
+        worst_case=Decimal(1),
+    )
+    reserve(planned)
+    settle(
+        planned.id, Charge(outcome="settled", cost=Decimal(cost), input_tokens=5, output_tokens=2)
+    )
+
+
+def test_the_credits_are_the_balance_and_the_newest_lines(api, workspace):
+    spend(workspace, "0.25")
+    answer = api.get("/api/v1/credits/").json()
+    assert (answer["currency"], Decimal(answer["balance"])) == ("USD", Decimal("9.75"))
+    assert [entry["kind"] for entry in answer["entries"]] == ["charge", "grant"]
+    assert len(api.get("/api/v1/credits/entries/?kind=charge").json()["results"]) == 1
+
+
+def test_only_an_owner_adds_credits(workspace, browser_client: Client):
+    admin_key = key_client(workspace, "admin")
+    body = {"amount": "5", "kind": "grant"}
+    assert admin_key.post("/api/v1/credits/", body, format="json").status_code == 403
+    answer = browser_client.post("/api/v1/credits/", body, content_type="application/json")
+    assert answer.status_code == 201
+    assert Decimal(admin_key.get("/api/v1/credits/").json()["balance"]) == 15
+
+
+@pytest.mark.parametrize("amount", ["0", "-3", "1e99", "ten"])
+def test_an_amount_that_makes_no_sense_is_refused(browser_client: Client, amount):
+    body = {"amount": amount, "kind": "grant"}
+    answer = browser_client.post("/api/v1/credits/", body, content_type="application/json")
+    assert answer.status_code == 400
+
+
+def test_a_budget_is_set_changed_and_removed(api, workspace):
+    agent = api.post("/api/v1/agents/", {"name": "A"}, format="json").json()
+    body = {"kind": "agent", "owner_id": agent["id"], "limit": "2.5", "period": "day"}
+    made = api.post("/api/v1/budgets/", body, format="json")
+    assert made.status_code == 201
+    pk = made.json()["id"]
+    changed = api.patch(f"/api/v1/budgets/{pk}/", {"limit": "4"}, format="json").json()
+    assert (Decimal(changed["limit"]), changed["period"]) == (Decimal(4), "day")
+    assert len(api.get("/api/v1/budgets/").json()["results"]) == 1
+    assert api.delete(f"/api/v1/budgets/{pk}/").status_code == 204
+
+
+def test_a_budget_is_for_something_of_this_workspace(api, foreign_api):
+    foreign = foreign_api.post("/api/v1/agents/", {"name": "A"}, format="json").json()
+    body = {"kind": "agent", "owner_id": foreign["id"], "limit": "1"}
+    assert api.post("/api/v1/budgets/", body, format="json").status_code == 404
+
+
+def test_the_purse_of_the_workspace_is_no_budget(api, workspace):
+    own = Purse.objects.get(workspace=workspace, kind="workspace")
+    assert api.delete(f"/api/v1/budgets/{own.pk}/").status_code == 404
+
+
+def test_whoever_runs_may_not_set_budgets(workspace):
+    body = {"kind": "member", "owner_id": str(uuid7()), "limit": "1"}
+    assert (
+        key_client(workspace, "run").post("/api/v1/budgets/", body, format="json").status_code
+        == 403
+    )
+
+
+def test_a_price_is_said_and_taken_back(api):
+    body = {"provider": "openai", "model": "mine", "input_price": "1", "output_price": "2"}
+    pk = api.post("/api/v1/prices/", body, format="json").json()["id"]
+    again = api.post("/api/v1/prices/", {**body, "output_price": "3"}, format="json").json()
+    assert (again["id"], Decimal(again["output_price"])) == (pk, Decimal(3))
+    assert api.delete(f"/api/v1/prices/{pk}/").status_code == 204
+
+
+def test_usage_is_told_by_model_and_by_member(api, workspace):
+    person = add_member(workspace, "builder")
+    spend(workspace, "0.2", "big", person)
+    spend(workspace, "0.1", "small")
+    answer = api.get("/api/v1/usage/?by=model").json()
+    assert [line["name"] for line in answer["results"]] == ["openai/big", "openai/small"]
+    assert Decimal(answer["totals"]["cost"]) == Decimal("0.3")
+    by_member = api.get("/api/v1/usage/?by=member").json()["results"]
+    assert {line["name"] for line in by_member} == {person.email, "none"}
+
+
+@pytest.mark.parametrize("by", ["day", "member", "agent", "model", "key", "session"])
+def test_usage_costs_the_same_few_queries_however_it_is_told(
+    api, workspace, by, django_assert_max_num_queries
+):
+    for nth in range(5):
+        spend(workspace, "0.1", f"m{nth}")
+    with django_assert_max_num_queries(7):
+        assert api.get(f"/api/v1/usage/?by={by}").status_code == 200
+
+
+def test_usage_comes_as_csv_and_no_name_becomes_a_formula(api, workspace):
+    planned = PlannedCall(
+        spender=Spender(workspace_id=workspace.pk),
+        provider="=cmd",
+        model="m",
+        worst_case=Decimal(0),
+    )
+    reserve(planned)
+    text = api.get("/api/v1/usage/?by=model&as=csv").content.decode()
+    assert text.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cost"
+    assert ",'=cmd/m," in text
+
+
+@pytest.mark.parametrize("query", ["by=planet", "from=yesterday", "from=2026-02-01&to=2026-01-01"])
+def test_a_question_that_makes_no_sense_is_refused(api, query):
+    assert api.get(f"/api/v1/usage/?{query}").status_code == 400

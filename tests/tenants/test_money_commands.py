@@ -1,0 +1,92 @@
+"""Credits, usage and schedules from the command line."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from agents.models import Agent
+from sessions_app import schedules
+from sessions_app.models import Schedule
+from tenants.credits import balance_of
+from tenants.models import Workspace
+from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
+from tests.factories import make
+
+pytestmark = pytest.mark.django_db
+D = Decimal
+
+
+def typed(*words: str) -> str:
+    written = StringIO()
+    call_command(*words, stdout=written)
+    return written.getvalue()
+
+
+def test_credits_are_granted_adjusted_and_shown(workspace: Workspace):
+    typed("credits", "grant", "--workspace", "Yard", "--amount", "25", "--note", "Invoice 7")
+    typed("credits", "adjust", "--workspace", "Yard", "--amount=-5")
+    shown = typed("credits", "show", "--workspace", "Yard")
+
+    assert balance_of(workspace.pk).balance == D(30)
+    assert "balance 30.00" in shown
+    assert "Invoice 7" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["credits", "show", "--workspace", "Nowhere"], "no workspace 'Nowhere'"),
+        (["credits", "grant", "--workspace", "Yard", "--amount", "much"], "not an amount"),
+        (["credits", "grant", "--workspace", "Yard", "--amount", "nan"], "not an amount"),
+        (["credits", "grant", "--workspace", "Yard", "--amount=-1"], "A grant adds credits"),
+        (["usage", "--workspace", "Yard", "--from", "soon"], "is not a day"),
+        (["schedules", "run", "--workspace", "Yard", "--schedule", "X"], "No schedule is named"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(workspace: Workspace, words, said):
+    with pytest.raises(CommandError, match=said):
+        typed(*words)
+
+
+def test_usage_is_told_in_lines_and_as_csv(workspace: Workspace):
+    call = PlannedCall(
+        spender=Spender(workspace_id=workspace.pk),
+        provider="openai",
+        model="gpt-5",
+        worst_case=D(1),
+    )
+    reserve(call)
+    settle(call.id, Charge(outcome="settled", cost=D("0.25"), input_tokens=10, output_tokens=2))
+    lines = typed("usage", "--workspace", "Yard", "--by", "model")
+    table = typed("usage", "--workspace", "Yard", "--by", "model", "--csv")
+
+    assert "openai/gpt-5\t1 calls\t10 in\t2 out\t0.250000" in lines
+    assert table.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cost"
+
+
+def test_schedules_are_listed_paused_resumed_and_run(workspace: Workspace):
+    agent = Agent.objects.get(pk=make(Agent, workspace).pk)
+    schedules.create_schedule(
+        workspace_id=workspace.pk,
+        name="Look",
+        agent=agent,
+        message="Look.",
+        kind="interval",
+        interval_seconds=3600,
+    )
+    where = ("--workspace", "Yard")
+    assert "Every hour" in typed("schedules", "list", *where)
+    assert typed("schedules", "pause", *where, "--schedule", "Look").endswith("paused\n")
+    assert typed("schedules", "resume", *where, "--schedule", "Look").endswith("active\n")
+    assert typed("schedules", "run", *where, "--schedule", "Look").startswith("sent\t")
+
+
+def test_a_schedule_of_another_workspace_is_not_found(workspace, foreign_workspace):
+    foreign = make(Schedule, foreign_workspace)
+
+    with pytest.raises(CommandError, match="No schedule"):
+        typed("schedules", "pause", "--workspace", "Yard", "--schedule", str(foreign.pk))

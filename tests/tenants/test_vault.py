@@ -1,0 +1,162 @@
+"""Secrets go in, are used where they may be, and come out nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from config.faults import Invalid, NotFound, SecretMissing, SecretRefused
+from tenants import vault
+from tenants.masking import MASK, mask, mask_json, remember
+from tenants.models import Secret
+from tests.conftest import add_member, key_client
+
+VAULT, PAGE = "/api/v1/vault/", "/settings/vault/"
+VALUE = 'tok"en/with spaces 0123456789'
+
+
+def test_a_secret_is_encrypted_at_rest_and_revealed_in_its_own_workspace_only(
+    workspace, foreign_workspace
+):
+    vault.put(workspace.pk, "TOKEN", VALUE)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT value FROM vault_secrets")
+        stored = cursor.fetchone()[0]
+
+    assert "tok" not in stored
+    assert vault.reveal(workspace.pk, "TOKEN") == VALUE
+    assert Secret.objects.get().last_used_at is not None
+    with pytest.raises(SecretMissing, match="no secret named TOKEN"):
+        vault.reveal(foreign_workspace.pk, "TOKEN")
+
+
+def test_placeholders_are_filled_and_others_left_alone(workspace):
+    vault.put(workspace.pk, "A", "one")
+    vault.put(workspace.pk, "B_2", "{{vault:A}}")
+
+    filled = vault.fill(workspace.pk, "Bearer {{vault:A}} {{ vault:B_2 }} {{other}} {vault:A}")
+
+    assert filled == "Bearer one {{vault:A}} {{other}} {vault:A}"
+    assert vault.names_in("{{vault:A}}{{vault:B_2}}{{vault:A}}") == ["A", "B_2"]
+    with pytest.raises(SecretMissing):
+        vault.fill(workspace.pk, "{{vault:NONE}}")
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("api.example.com", True),
+        ("API.example.com", True),
+        ("a.b.example.org", True),
+        ("example.org", False),
+        ("api.example.com.evil.test", False),
+        ("", False),
+    ],
+)
+def test_a_secret_that_is_bound_to_hosts_goes_nowhere_else(workspace, host, allowed):
+    vault.put(workspace.pk, "TOKEN", VALUE, hosts=["api.example.com", "*.Example.org"])
+
+    if allowed:
+        assert vault.reveal(workspace.pk, "TOKEN", host=host) == VALUE
+    else:
+        with pytest.raises(SecretRefused):
+            vault.reveal(workspace.pk, "TOKEN", host=host)
+
+
+def test_replacing_the_value_keeps_the_hosts(workspace):
+    vault.put(workspace.pk, "TOKEN", "old", hosts=["a.example"])
+    vault.put(workspace.pk, "TOKEN", "new")
+
+    assert Secret.objects.get().hosts == ["a.example"]
+    assert vault.reveal(workspace.pk, "TOKEN", host="a.example") == "new"
+
+
+@pytest.mark.parametrize("name", ["", "lower", "1A", "A B", "A" * 65, "A\n", "{{vault:A}}"])
+def test_a_name_is_plain(workspace, name):
+    with pytest.raises(Invalid):
+        vault.put(workspace.pk, name, VALUE)
+
+
+def test_a_forgotten_secret_is_missing(workspace):
+    vault.put(workspace.pk, "TOKEN", VALUE)
+    vault.forget(workspace.pk, "TOKEN")
+
+    with pytest.raises(SecretMissing):
+        vault.reveal(workspace.pk, "TOKEN")
+    with pytest.raises(NotFound):
+        vault.forget(workspace.pk, "TOKEN")
+
+
+def test_what_was_revealed_is_masked_in_every_spelling(workspace, foreign_workspace):
+    remember(workspace.pk, VALUE)
+    told = f'{VALUE} tok\\"en/with spaces 0123456789 tok%22en%2Fwith%20spaces%200123456789'
+
+    assert mask(workspace.pk, told) == f"{MASK} {MASK} {MASK}"
+    assert mask_json(workspace.pk, {VALUE: [VALUE, 1]}) == {MASK: [MASK, 1]}
+    assert mask(foreign_workspace.pk, VALUE) == VALUE
+
+
+def test_a_value_is_never_in_an_answer(api, workspace, owner):
+    made = api.post(VAULT, {"name": "TOKEN", "value": VALUE, "hosts": ["a.example"]}, format="json")
+    assert made.status_code == 201
+    body = made.json()
+    assert (body["name"], body["hosts"], body["used_by"]) == ("TOKEN", ["a.example"], [])
+    assert body["created_by"] == str(owner.pk)
+    path = f"{VAULT}{body['id']}/"
+
+    assert api.post(VAULT, {"name": "TOKEN", "value": "x"}, format="json").status_code == 409
+    changed = api.patch(path, {"value": "another one", "hosts": []}, format="json")
+    answers = [made, changed, api.get(path), api.get(VAULT)]
+    assert all("tok" not in one.text and "another" not in one.text for one in answers)
+    assert all("value" not in one.json() for one in answers)
+    assert vault.reveal(workspace.pk, "TOKEN") == "another one"
+    assert api.delete(path).status_code == 204
+    assert not Secret.objects.exists()
+
+
+def test_the_vault_is_for_admins(workspace):
+    secret = vault.put(workspace.pk, "TOKEN", VALUE)
+    program = key_client(workspace, scope="run")
+
+    assert program.get(VAULT).status_code == 403
+    assert program.post(VAULT, {"name": "B", "value": "x"}, format="json").status_code == 403
+    assert program.delete(f"{VAULT}{secret.pk}/").status_code == 403
+
+
+def test_the_page_keeps_replaces_and_deletes(browser_client, workspace):
+    form = {"name": "TOKEN", "value": VALUE, "hosts": "a.example, b.example"}
+    page = browser_client.post(f"{PAGE}new/", form, follow=True)
+    secret = Secret.objects.get()
+    assert "only for a.example, b.example" in page.text
+    assert "tok" not in page.text.replace("csrfmiddlewaretoken", "")
+
+    browser_client.post(f"{PAGE}{secret.pk}/replace/", {"value": "next"})
+    assert vault.reveal(workspace.pk, "TOKEN", host="a.example") == "next"
+    refused = browser_client.post(f"{PAGE}new/", form)
+    assert refused.status_code == 400
+    assert "is there already" in refused.text
+    assert "tok" not in refused.text.replace("csrfmiddlewaretoken", "")
+    browser_client.post(f"{PAGE}{secret.pk}/delete/")
+    assert not Secret.objects.exists()
+
+
+def test_others_see_that_the_vault_is_for_admins(client, workspace):
+    vault.put(workspace.pk, "TOKEN", VALUE)
+    client.force_login(add_member(workspace, "builder"))
+
+    page = client.get(PAGE)
+    assert "An admin of this workspace" in page.text
+    assert "TOKEN" not in page.text
+
+
+def test_what_runs_in_a_sandbox_may_send_only_a_secret_that_is_bound_to_the_host(workspace):
+    vault.put(workspace.pk, "LOOSE", "a loose word")
+    vault.put(workspace.pk, "BOUND", "a bound word", hosts=["api.example.com"])
+
+    assert vault.fill_bound(workspace.pk, "Bearer {{vault:BOUND}}", "api.example.com") == (
+        "Bearer a bound word"
+    )
+    with pytest.raises(SecretRefused, match="bound to no host"):
+        vault.fill_bound(workspace.pk, "{{vault:LOOSE}}", "api.example.com")
+    with pytest.raises(SecretRefused, match="may only be sent"):
+        vault.fill_bound(workspace.pk, "{{vault:BOUND}}", "evil.example.com")

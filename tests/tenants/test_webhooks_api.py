@@ -1,0 +1,166 @@
+"""Webhooks over REST and the command line."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+from standardwebhooks import Webhook as Signer
+
+from tenants.models import Webhook, WebhookDelivery
+from tenants.webhooks import MOST_WEBHOOKS, announce
+from tests.conftest import key_client
+from tests.factories import make
+
+HOOKS = "/api/v1/webhooks/"
+URL = "https://example.com/hook"
+
+
+def add(api, **fields):
+    return api.post(HOOKS, {"url": URL, "events": ["*"], **fields}, format="json")
+
+
+def test_the_secret_is_shown_once_and_stored_encrypted(api, owner):
+    made = add(api, description="CI").json()
+
+    assert Signer(made["secret"])
+    assert made["created_by"] == str(owner.pk)
+    for path in (HOOKS, f"{HOOKS}{made['id']}/"):
+        assert made["secret"] not in api.get(path).content.decode()
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT secret FROM webhooks")
+        assert made["secret"] not in cursor.fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"url": "ftp://example.com"},
+        {"url": "https://user@example.com/"},
+        {"url": "nonsense"},
+        {"url": "https://example.com/a b"},
+        {"url": "https://[::1"},
+        {"url": ""},
+        {"events": []},
+        {"events": ["DROP TABLE"]},
+        {"events": ["run.%"]},
+        {"events": ["*"] * 2 + [f"a.b{n}" for n in range(60)]},
+    ],
+)
+def test_bad_input_adds_nothing(api, fields):
+    assert add(api, **fields).status_code == 400
+    assert not Webhook.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "0x7f.1", "2130706433", "[::1]", "localhost", "a.localhost", "169.254.169.254"],
+)
+def test_a_private_address_is_refused_at_once(api, host):
+    answer = add(api, url=f"http://{host}/")
+
+    assert answer.status_code == 422
+    assert answer.json()["code"] == "egress_refused"
+
+
+@pytest.mark.parametrize(
+    ("globs", "type", "told"),
+    [
+        (["*"], "run.failed", 1),
+        (["run.*"], "run.failed", 1),
+        (["run.*"], "runs.failed", 0),
+        (["session.status_idle"], "session.status_idle", 1),
+        (["session.status_idle"], "session.statusxidle", 0),
+        (["a.b", "workflow.*"], "workflow.step.done", 1),
+        (["run.failed"], "run.failed.twice", 0),
+    ],
+)
+def test_globs_say_who_is_told(api, workspace, globs, type, told):
+    add(api, events=globs)
+
+    assert announce(workspace.pk, type, {}) == told
+
+
+def test_nobody_else_is_told(api, workspace, foreign_workspace):
+    add(api)
+
+    assert announce(foreign_workspace.pk, "run.failed", {}) == 0
+
+
+def test_a_webhook_is_changed_switched_off_and_on(api, workspace):
+    one = add(api).json()
+    path = f"{HOOKS}{one['id']}/"
+    announce(workspace.pk, "run.failed", {})
+    off = api.patch(path, {"active": False, "events": ["run.*"]}, format="json").json()
+
+    assert off["active"] is False
+    assert off["disabled_reason"]
+    assert WebhookDelivery.objects.get().status == "failed"
+    assert announce(workspace.pk, "run.failed", {}) == 0
+    assert api.post(f"{path}ping/").status_code == 400
+    assert api.patch(path, {"active": True}, format="json").json()["disabled_reason"] == ""
+    assert announce(workspace.pk, "run.failed", {}) == 1
+    assert api.patch(path, {"url": "http://127.0.0.1/"}, format="json").status_code == 422
+
+
+def test_deliveries_are_listed_and_replayed(api, workspace):
+    one = add(api).json()
+    announce(workspace.pk, "run.failed", {"n": 1})
+    path = f"{HOOKS}{one['id']}/deliveries/"
+    (listed,) = api.get(path).json()["results"]
+    WebhookDelivery.objects.update(status="failed", next_attempt_at=None, attempts=11)
+
+    assert listed["body"]["data"] == {"n": 1}
+    answer = api.post(f"{path}{listed['id']}/replay/")
+    assert answer.status_code == 202
+    assert (answer.json()["status"], answer.json()["attempts"]) == ("pending", 0)
+    assert answer.json()["id"] == listed["id"]
+
+
+def test_a_ping_and_a_rotation(api):
+    one = add(api).json()
+    ping = api.post(f"{HOOKS}{one['id']}/ping/")
+    rotated = api.post(f"{HOOKS}{one['id']}/rotate/").json()
+
+    assert (ping.status_code, ping.json()["type"]) == (202, "webhook.ping")
+    assert rotated["secret"] != one["secret"]
+
+
+def test_only_admins_see_webhooks(workspace, api):
+    one = add(api).json()
+    for scope in ("read", "run"):
+        client = key_client(workspace, scope)
+        assert client.get(HOOKS).status_code == 403
+        assert client.get(f"{HOOKS}{one['id']}/deliveries/").status_code == 403
+        assert client.post(f"{HOOKS}{one['id']}/ping/").status_code == 403
+
+
+def test_a_workspace_has_a_bounded_number_of_them(api, workspace):
+    for _ in range(MOST_WEBHOOKS):
+        make(Webhook, workspace)
+
+    assert add(api).status_code == 400
+
+
+def test_removing_a_webhook_erases_its_deliveries(api, workspace):
+    one = add(api).json()
+    announce(workspace.pk, "run.failed", {})
+
+    assert api.delete(f"{HOOKS}{one['id']}/").status_code == 204
+    assert not WebhookDelivery.objects.exists()
+
+
+def test_the_command_lists_pings_and_replays(api, workspace, capsys):
+    one = add(api).json()
+    call_command("webhooks", "list", "--workspace", workspace.slug)
+    call_command("webhooks", "ping", one["id"])
+    delivery = WebhookDelivery.objects.get()
+    call_command("webhooks", "replay", str(delivery.pk))
+
+    said = capsys.readouterr().out
+    assert URL in said
+    assert one["secret"] not in said
+    assert said.count(str(delivery.pk)) == 2
+    with pytest.raises(CommandError, match="no such webhook"):
+        call_command("webhooks", "ping", str(delivery.pk))

@@ -1,0 +1,169 @@
+"""Environments and custom tools: forms that say what is wrong, and who may send them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.test import Client
+
+from agents.environments import default_environment
+from agents.models import Environment
+from tests.conftest import add_member
+from tools_app.models import CustomTool
+
+HERE, TOOLS = "/settings/environments/", "/settings/tools/"
+
+
+def client_of(workspace, role: str) -> Client:
+    client = Client()
+    client.force_login(add_member(workspace, role))
+    return client
+
+
+def typed(**changed: object) -> dict[str, object]:
+    return {
+        "name": "builds",
+        "kind": "container",
+        "image": "docker.io/library/python:3.12-slim",
+        "network": "allowlist",
+        "allowed_hosts": "pypi.org\n*.example.com",
+        "cpu_seconds": "60",
+        "memory_mb": "1024",
+        "pids": "64",
+        "wall_seconds": "300",
+        "mount_kind": ["workspace_directory", "workspace_directory"],
+        "mount_source_ref": ["shared", ""],
+        "mount_mount_path": ["/workspace/shared", ""],
+        "mount_access": ["read_write", "read_only"],
+        **changed,
+    }
+
+
+def tool(**changed: str) -> dict[str, str]:
+    schema = {"type": "object", "properties": {"order": {"type": "string"}}}
+    return {
+        "name": "look_up_order",
+        "description": "Finds an order.",
+        "input_schema": json.dumps(schema),
+        "permission": "always_ask",
+        "timeout_seconds": "30",
+        **changed,
+    }
+
+
+def test_an_environment_is_made_shown_changed_and_deleted(browser_client, workspace):
+    assert browser_client.post(f"{HERE}new/", typed()).status_code == 302
+    made = Environment.objects.get(name="builds")
+    assert made.allowed_hosts == ["pypi.org", "*.example.com"]
+    assert made.limits["memory_mb"] == 1024
+    assert [mount["access"] for mount in made.mounts] == ["read_write"]
+    page = browser_client.get(HERE).text
+    assert "reaches pypi.org, *.example.com" in page
+    assert "/workspace/shared" in page
+    assert "300 s by the clock" in page
+
+    form = browser_client.get(f"{HERE}{made.pk}/").text
+    assert 'value="/workspace/shared"' in form
+    without = typed(network="none", mount_mount_path=["", ""], mount_source_ref=["", ""])
+    browser_client.post(f"{HERE}{made.pk}/", without)
+    made.refresh_from_db()
+    assert (made.network, made.mounts) == ("none", [])
+
+    browser_client.post(f"{HERE}{made.pk}/delete/")
+    assert not Environment.objects.filter(pk=made.pk).exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"allowed_hosts": ""}, "needs at least one host"),
+        ({"allowed_hosts": "*"}, "choose the network"),
+        ({"memory_mb": "1"}, "greater than or equal to 16"),
+        ({"image": "--privileged"}, "match pattern"),
+        ({"mount_mount_path": ["/etc", ""]}, "Mounts: "),
+        ({"name": " "}, "required"),
+    ],
+)
+def test_what_is_wrong_with_an_environment_is_said(browser_client, workspace, changed, said):
+    answer = browser_client.post(f"{HERE}new/", typed(**changed))
+
+    assert answer.status_code == 400
+    assert said in answer.text
+    assert not Environment.objects.filter(name="builds").exists()
+
+
+def test_the_default_keeps_its_name_and_stays(browser_client, workspace):
+    default = default_environment(workspace.pk)
+    answer = browser_client.post(f"{HERE}{default.pk}/", typed())
+
+    assert answer.status_code == 400
+    assert "has to stay" in answer.text
+    refused = browser_client.post(f"{HERE}{default.pk}/delete/", follow=True).text
+    assert "Change it instead" in refused
+
+
+def test_a_name_that_is_taken_is_said_beside_the_name(browser_client, workspace):
+    browser_client.post(f"{HERE}new/", typed())
+    again = browser_client.post(f"{HERE}new/", typed())
+
+    assert again.status_code == 400
+    assert "is named &#x27;builds&#x27; already" in again.text
+
+
+def test_this_machine_is_tried_when_an_admin_asks(browser_client, workspace):
+    page = browser_client.post(f"{HERE}check/").text
+
+    assert "Local, network none" in page
+    assert "Container, network full" in page
+
+
+def test_viewers_only_look(workspace):
+    client = client_of(workspace, "viewer")
+    for page in (HERE, TOOLS):
+        assert client.get(page).status_code == 200
+        assert client.get(f"{page}new/").status_code == 403
+    assert client.post(f"{HERE}check/").status_code == 403
+
+
+def test_a_custom_tool_is_defined_changed_and_deleted(browser_client, workspace):
+    assert "No custom tools yet" in browser_client.get(TOOLS).text
+    assert browser_client.post(f"{TOOLS}new/", tool()).status_code == 302
+    made = CustomTool.objects.get()
+    assert (made.timeout_seconds, made.permission) == (30, "always_ask")
+    assert "look_up_order" in browser_client.get(TOOLS).text
+
+    changed = tool(permission="always_allow", description="Finds any order.")
+    browser_client.post(f"{TOOLS}{made.pk}/", changed)
+    made.refresh_from_db()
+    assert made.description == "Finds any order."
+
+    browser_client.post(f"{TOOLS}{made.pk}/delete/")
+    assert not CustomTool.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"input_schema": "{"}, "in line 1, column 2"),
+        ({"input_schema": "[]"}, "A schema is an object"),
+        ({"input_schema": '{"type": "string"}'}, "must describe an object"),
+        ({"input_schema": '{"type": "object", "properties": 3}'}, "not a JSON Schema"),
+        ({"input_schema": "[" * 100_000}, "This is n"),
+        ({"name": "exec"}, "is a tool of the product"),
+        ({"name": "Look up"}, "Small letters"),
+        ({"timeout_seconds": "0"}, "greater than or equal to 1"),
+    ],
+)
+def test_what_is_wrong_with_a_tool_is_said(browser_client, workspace, changed, said):
+    answer = browser_client.post(f"{TOOLS}new/", tool(**changed))
+
+    assert answer.status_code == 400
+    assert said in answer.text
+    assert not CustomTool.objects.exists()
+
+
+def test_what_was_typed_is_still_there_when_it_was_wrong(browser_client, workspace):
+    answer = browser_client.post(f"{TOOLS}new/", tool(input_schema='{"type": "<b>"'))
+
+    assert "{&quot;type&quot;: &quot;&lt;b&gt;&quot;" in answer.text

@@ -1,0 +1,254 @@
+"""The policy page without a script: what counts and why, a change reviewed, warned of, saved, reverted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenants.access import principal_of_user
+from tests import factories
+from tests.conftest import add_member
+from tools_app.models import PolicyRevision
+from tools_app.pages.choices import LISTS, choice_of, rules_of, words_from
+from tools_app.places import find_place
+from tools_app.policies import change_policy, stored_policy
+from tools_app.selection import effective_policy
+
+EMPTY: dict[str, Any] = {
+    "profile": None,
+    "allowed_tools": [],
+    "denied_tools": [],
+    "ask_tools": [],
+    "max_tool_calls_per_turn": None,
+}
+TOOLS = ["read", "write", "exec"]
+
+
+@pytest.fixture
+def page(browser_client: Client) -> Client:
+    return browser_client
+
+
+@pytest.fixture
+def agent(workspace):
+    return factories.agent(workspace)
+
+
+@pytest.fixture
+def place(workspace, agent):
+    return find_place(workspace.pk, "agent", agent.pk)
+
+
+@pytest.fixture
+def url(agent) -> str:
+    return f"/policies/agent/{agent.pk}/"
+
+
+def member(workspace, role: str) -> Client:
+    client = Client()
+    client.force_login(add_member(workspace, role))
+    return client
+
+
+def text(answer) -> str:
+    return answer.content.decode()
+
+
+def form(place, act: str, **more) -> dict[str, object]:
+    stored = stored_policy(place)
+    return {"act": act, "profile": stored.profile or "", "revision": stored.revision, **more}
+
+
+def test_every_tool_says_what_counts_and_why(page, url, workspace, owner):
+    ceiling = find_place(workspace.pk, "workspace")
+    change_policy(principal_of_user(owner, workspace.pk), ceiling, {"denied_tools": ["group:web"]})
+    shown = text(page.get(url))
+
+    assert "Denied by the workspace&#x27;s ceiling: group:web." in shown
+    assert "Asks first by default." in shown
+    assert "Allowed by the agent: profile coding." in shown
+
+
+def test_a_change_is_shown_before_it_is_saved(page, url, place):
+    answer = page.post(url, form(place, "review", **{"choice:read": "deny"}))
+
+    assert "+ deny read" in text(answer)
+    assert "What follows" in text(answer)
+    assert stored_policy(place).revision == 0
+
+
+def test_a_saved_change_binds_the_next_run(page, url, place, agent):
+    answer = page.post(url, form(place, "save", **{"choice:read": "deny"}))
+
+    assert answer.status_code == 302
+    assert stored_policy(place).denied_tools == ["read"]
+    assert effective_policy(agent.current)["read"].decision == "deny"
+
+
+def test_to_open_a_dangerous_tool_must_be_confirmed(page, url, place, agent):
+    words = {"choice:exec": "allow"}
+    answer = page.post(url, form(place, "save", **words))
+    assert "This lets exec act without asking." in text(answer)
+    assert stored_policy(place).revision == 0
+
+    assert page.post(url, form(place, "save", confirmed="on", **words)).status_code == 302
+    assert stored_policy(place).allowed_tools == ["exec(*)"]
+    policy = effective_policy(agent.current)
+    assert policy["exec"].decision == "allow"
+    assert policy["read"].decision == "allow"
+
+
+def test_a_builder_may_narrow_and_not_open(workspace, url, place):
+    builder = member(workspace, "builder")
+    answer = builder.post(url, form(place, "save", confirmed="on", **{"choice:exec": "allow"}))
+    assert answer.status_code == 403
+    assert "needs the right to admin" in text(answer)
+    assert "an admin may" in text(answer)
+
+    assert builder.post(url, form(place, "save", **{"choice:exec": "deny"})).status_code == 302
+    assert stored_policy(place).denied_tools == ["exec"]
+
+
+def test_a_viewer_sees_all_of_it_and_changes_nothing(workspace, url, place):
+    viewer = member(workspace, "viewer")
+    shown = text(viewer.get(url))
+
+    assert "disabled" in shown
+    assert "Review changes" not in shown
+    assert viewer.post(url, form(place, "save", **{"choice:read": "deny"})).status_code == 403
+    assert viewer.get(f"{url}?tool=read").status_code == 200
+    assert stored_policy(place).revision == 0
+
+
+def test_rules_with_patterns_are_edited_as_a_list(page, url, place):
+    rules = {"verdict": ["deny", "ask", "ask"], "rule": ["exec(rm *)", "group:web", ""]}
+    page.post(url, form(place, "save", **rules))
+    stored = stored_policy(place)
+    assert (stored.denied_tools, stored.ask_tools) == (["exec(rm *)"], ["group:web"])
+
+    shown = text(page.get(url))
+    assert 'value="exec(rm *)"' in shown
+    page.post(url, form(place, "save", verdict=["deny"], rule=["exec(rm *)"], confirmed="on"))
+    assert stored_policy(place).ask_tools == []
+
+
+def test_a_rule_that_names_no_tool_comes_back_with_its_words(page, url, place):
+    answer = page.post(url, form(place, "save", verdict=["deny"], rule=["exce(rm *)"]))
+
+    assert answer.status_code == 400
+    assert "No tool is named exce(rm *)" in text(answer)
+    assert 'value="exce(rm *)"' in text(answer)
+    assert stored_policy(place).revision == 0
+
+
+def test_somebody_elses_change_in_between_is_not_overwritten(page, url, place, owner, workspace):
+    stale = form(place, "save", **{"choice:read": "deny"})
+    change_policy(principal_of_user(owner, workspace.pk), place, {"ask_tools": ["write"]})
+    answer = page.post(url, stale)
+
+    assert answer.status_code == 409
+    assert "Somebody changed this policy meanwhile" in text(answer)
+    assert stored_policy(place).ask_tools == ["write"]
+    assert stored_policy(place).denied_tools == []
+
+
+def test_history_says_who_changed_what_and_can_be_brought_back(page, url, place):
+    page.post(url, form(place, "save", profile="full", **{"choice:write": "ask"}))
+    page.post(url, form(place, "save", profile="minimal"))
+    shown = text(page.get(url))
+    assert "Profile: full → minimal" in shown
+    assert "\u2212 ask write" in shown
+    assert "owner@example.com" in shown
+
+    reviewed = page.post(url, {"act": "revert", "revision": "1"})
+    assert "Revert to revision 1" in text(reviewed)
+    assert stored_policy(place).profile == "minimal"
+    page.post(url, {"act": "save", "reverts_to": "1", "confirmed": "on"})
+    stored = stored_policy(place)
+    assert (stored.profile, stored.ask_tools, stored.revision) == ("full", ["write"], 3)
+    assert PolicyRevision.objects.get(revision=3).reverts_to == 1
+
+
+def test_a_revert_that_opens_a_tool_is_warned_of_too(page, url, place):
+    page.post(url, form(place, "save", confirmed="on", **{"choice:exec": "allow"}))
+    page.post(url, form(place, "save", **{"choice:exec": "deny"}))
+    answer = page.post(url, {"act": "save", "reverts_to": "1"})
+
+    assert "This lets exec act without asking." in text(answer)
+    assert stored_policy(place).denied_tools == ["exec"]
+
+
+def test_a_call_is_simulated_with_its_chain(page, url, place):
+    rules = {"verdict": ["deny"], "rule": ["exec(rm *)"]}
+    page.post(url, form(place, "save", **rules))
+    shown = text(page.get(url, {"tool": "exec", "input": '{"command": "rm -rf /"}'}))
+    assert "Denied by the agent: exec(rm *)." in shown
+    assert "exec asks first" in shown
+
+    assert "JSON object" in text(page.get(url, {"tool": "exec", "input": "nonsense"}))
+    assert "no tool has this name" in text(page.get(url, {"tool": "nope"})).lower()
+
+
+def test_the_script_is_told_what_the_form_would_mean(page, url, place):
+    asked = form(place, "", **{"choice:exec": "allow", "tool": "exec", "input": "{}"})
+    answer = json.loads(text(page.post(f"{url}preview/", asked)))
+
+    assert answer["tools"]["exec"]["decision"] == "allow"
+    assert answer["lines"] == ["+ allow exec(*)"]
+    assert answer["risky"] == ["exec"]
+    assert answer["call"]["said"]["decision"] == "allow"
+    assert stored_policy(place).revision == 0
+    wrong = page.post(f"{url}preview/", form(place, "", max_tool_calls_per_turn="many"))
+    assert wrong.status_code == 400
+
+
+def test_every_place_has_a_page(page, workspace, agent):
+    from agents.models import Environment
+    from sessions_app.models import Session
+
+    environment = Environment.objects.for_workspace(workspace.pk).first()
+    session = Session.objects.create(
+        workspace=workspace, agent=agent, agent_version=agent.current, title="A talk"
+    )
+    assert environment
+    for where in ("", f"environment/{environment.pk}/", f"session/{session.pk}/"):
+        answer = page.post(f"/policies/{where}", {"act": "save", "choice:read": "deny"})
+        assert answer.status_code == 302, where
+        assert "Denied by" in text(page.get(f"/policies/{where}")), where
+    assert "A talk" in text(page.get("/policies/"))
+
+
+def test_a_list_of_the_only_tools_is_said_aloud(page, url, place, owner, workspace):
+    words = {"allowed_tools": ["read", "group:memory"]}
+    change_policy(principal_of_user(owner, workspace.pk), place, words)
+    shown = text(page.get(url))
+
+    assert "names the only tools it allows (read, group:memory)" in shown
+    page.post(
+        url,
+        form(place, "save", **{"choice:read": "allow"}, verdict=["allow"], rule=["group:memory"]),
+    )
+    assert stored_policy(place).revision == 1
+
+
+RULES = st.lists(
+    st.sampled_from(["read", "read(*)", "exec(*)", "exec", "write", "group:web", "exec(git *)"]),
+    max_size=4,
+    unique=True,
+)
+
+
+@given(allowed=RULES, denied=RULES, asked=RULES)
+def test_a_form_that_changes_nothing_says_the_same_words(allowed, denied, asked):
+    words = {**EMPTY, "allowed_tools": allowed, "denied_tools": denied, "ask_tools": asked}
+    choices = {tool: choice_of(tool, words) for tool in TOOLS}
+
+    made = words_from(EMPTY, choices, rules_of(words, TOOLS), words)
+    assert {name: made[name] for name in LISTS.values()} == {
+        name: words[name] for name in LISTS.values()
+    }

@@ -1,0 +1,129 @@
+"""Both kinds of sandbox, for tests that hold for either.
+
+Where a kind cannot run, its tests are skipped and say why; with SWITCHYARD_REQUIRE_SANDBOX set, as
+in CI, they fail instead.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from config.faults import SandboxUnavailable
+from tools_app.folder import SessionFolder
+from tools_app.sandbox import Limits, host
+from tools_app.sandbox.container import ContainerSandbox
+from tools_app.sandbox.container.engine import connect
+from tools_app.sandbox.container.service import find_socket
+from tools_app.sandbox.local import LocalSandbox
+
+IMAGE = "switchyard/base"
+#: Long enough that a command never ends by it, short enough that a broken test does.
+PATIENCE = 60
+Either = LocalSandbox | ContainerSandbox
+
+
+def lacking(reason: str) -> None:
+    if os.environ.get("SWITCHYARD_REQUIRE_SANDBOX"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def engine_socket() -> Iterator[str]:
+    """One engine for all tests; its reason when there is none."""
+    with tempfile.TemporaryDirectory(prefix="switchyard-") as folder:
+        try:
+            with override_settings(DATA_DIR=Path(folder)):
+                socket = find_socket()
+            with override_settings(CONTAINER_SOCKET=socket):
+                image = connect().ask("GET", f"/images/{IMAGE}/json")
+        except SandboxUnavailable as fault:
+            yield fault.detail
+            return
+        yield socket if image.is_fine else f"{IMAGE} is not made: run `make containers`"
+
+
+@pytest.fixture
+def engine(engine_socket: str, settings: Any, data_dir: Path) -> str:
+    if not engine_socket.startswith("/"):
+        lacking(engine_socket)
+    settings.CONTAINER_SOCKET = engine_socket
+    return engine_socket
+
+
+@pytest.fixture
+def local(folder: SessionFolder) -> LocalSandbox:
+    try:
+        host.find_bwrap()
+    except SandboxUnavailable as fault:
+        lacking(fault.detail)
+    return LocalSandbox(folder=folder, limits=Limits())
+
+
+@pytest.fixture
+def container(folder: SessionFolder, engine: str) -> Iterator[ContainerSandbox]:
+    sandbox = ContainerSandbox(folder=folder, limits=Limits(), image=IMAGE)
+    yield sandbox
+    sandbox.destroy()
+
+
+@pytest.fixture(params=["local", "container"])
+def sandbox(request: pytest.FixtureRequest) -> Either:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def kind(sandbox: Either) -> str:
+    return "local" if isinstance(sandbox, LocalSandbox) else "container"
+
+
+def remade(sandbox: Either, **changes: Any) -> Either:
+    """The same with other settings, as if its environment had been changed."""
+    if isinstance(sandbox, ContainerSandbox):
+        changes["_known"] = []
+    return replace(sandbox, **changes)
+
+
+def limited(sandbox: Either, **limits: int) -> Either:
+    return remade(sandbox, limits=Limits(**limits))
+
+
+def run(sandbox: Either, command: str) -> str:
+    result = sandbox.execute(command, seconds=PATIENCE)
+    assert result.ended_by == "itself"
+    return result.output
+
+
+def alive(marker: str) -> list[str]:
+    """Command lines on this machine that hold the marker."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if marker in line and str(os.getpid()) != entry.name:
+            found.append(line)
+    return found
+
+
+TRY = """
+import ctypes, errno, os, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    ctypes.set_errno(0)
+    return libc.syscall(*arguments), errno.errorcode.get(ctypes.get_errno(), "")
+"""
+
+
+def python(sandbox, files: Path, program: str) -> str:
+    (files / "try.py").write_text(TRY + program)
+    return run(sandbox, "python3 try.py")

@@ -1,0 +1,258 @@
+"""One container per session: kept between commands, taken from stale workers, swept when idle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from config.faults import SandboxReplaced, SandboxUnavailable
+from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, remade, run
+from tests.tools_app.sandbox.test_leftovers import until
+from tools_app.sandbox import kill_leftovers
+from tools_app.sandbox.container import ContainerSandbox, cgroup, lifecycle, service
+from tools_app.sandbox.container.claims import claimed, claims_of, session_dir
+from tools_app.sandbox.container.engine import connect
+from tools_app.sandbox.container.lifecycle import labels, name_of
+from tools_app.sandbox.container.sweep import leave, running, sweep
+
+WORKER = """
+import sys
+from pathlib import Path
+from uuid import UUID
+import django
+django.setup()
+from django.conf import settings
+settings.DATA_DIR, settings.CONTAINER_SOCKET = Path(sys.argv[3]), sys.argv[4]
+from tools_app.folder import SessionFolder
+from tools_app.sandbox import Limits
+from tools_app.sandbox.container import ContainerSandbox
+folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
+sandbox = ContainerSandbox(folder=folder, limits=Limits(), image="switchyard/base")
+sandbox.execute(f"touch running; exec -a {sys.argv[5]} sleep 600", seconds=600)
+"""
+
+
+@contextmanager
+def worker(container: ContainerSandbox, data_dir: Path) -> Iterator[tuple[subprocess.Popen, str]]:
+    """A process with a command in its container, and a name by which the command is known."""
+    folder = container.folder
+    marker = f"left-{folder.session_id}"
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-c", WORKER),
+            *(str(folder.workspace_id), str(folder.session_id), str(data_dir)),
+            *(connect().socket, marker),
+        ],
+    )
+    try:
+        until((folder.files / "running").exists)
+        until(lambda: commands(marker))
+        yield process, marker
+    finally:
+        process.kill()
+        process.wait()
+
+
+def commands(marker: str) -> list[str]:
+    return [line for line in alive(marker) if line.startswith(marker)]
+
+
+def container_id(container: ContainerSandbox) -> str | None:
+    found = connect().find(name_of(container.folder.session_id))
+    return found["Id"] if found else None
+
+
+def names() -> set[str]:
+    return {box["Names"][0].lstrip("/") for box in running()}
+
+
+def test_the_container_stays_between_commands(container):
+    run(container, "echo kept > /tmp/note")
+    first = container_id(container)
+
+    assert run(container, "cat /tmp/note") == "kept\n"
+    assert container_id(container) == first
+
+
+def test_changed_limits_make_another_container(container, files):
+    run(container, "echo kept > note")
+    first = container_id(container)
+
+    assert run(limited(container, pids=50), "cat note") == "kept\n"
+    assert container_id(container) != first
+
+
+def test_a_handle_to_a_replaced_container_is_an_error(container):
+    run(container, "true")
+    connect().remove(name_of(container.folder.session_id))
+    run(remade(container), "true")
+
+    with pytest.raises(SandboxReplaced):
+        container.execute("touch ran", seconds=PATIENCE)
+    assert not (container.folder.files / "ran").exists()
+
+
+def test_two_threads_that_need_the_container_make_one(container, folder):
+    other = remade(container)
+    results: list[str] = []
+    threads = [
+        Thread(target=lambda box=box: results.append(run(box, "echo done")))
+        for box in (container, other)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert results == ["done\n"] * 2
+    assert names() == {name_of(folder.session_id)}
+
+
+def test_a_paused_workers_command_is_ended_and_it_cannot_come_back(container, data_dir, files):
+    with worker(container, data_dir) as (process, marker):
+        process.send_signal(signal.SIGSTOP)
+
+        assert kill_leftovers(container.folder.session_id) == 1
+
+        assert commands(marker) == []
+        assert container_id(container) is None
+        assert claims_of(container.folder.session_id) == []
+        assert run(container, "echo new") == "new\n"
+        process.send_signal(signal.SIGCONT)
+        process.wait(PATIENCE)
+        # What it was in the middle of is over, and the new container was left alone.
+        assert run(container, "echo again") == "again\n"
+
+
+def test_a_stale_worker_cannot_start_a_command(container, monkeypatch):
+    """It was paused before it looked for the container, and would make or find a newer one."""
+    ensure = lifecycle.ensure
+
+    def slow_ensure(*arguments, **options):
+        kill_leftovers(container.folder.session_id)
+        return ensure(*arguments, **options)
+
+    monkeypatch.setattr("tools_app.sandbox.container.sandbox.ensure", slow_ensure)
+
+    with pytest.raises(SandboxReplaced):
+        container.execute("touch ran", seconds=PATIENCE)
+    assert not (container.folder.files / "ran").exists()
+
+
+def test_a_worker_whose_container_is_taken_at_the_last_moment_starts_nothing(
+    container, monkeypatch
+):
+    """The claim was still there when it looked."""
+    check = "tools_app.sandbox.container.claims.Claim.check"
+    monkeypatch.setattr(check, lambda claim: kill_leftovers(container.folder.session_id))
+
+    with pytest.raises(SandboxReplaced):
+        container.execute("touch ran", seconds=PATIENCE)
+    assert not (container.folder.files / "ran").exists()
+
+
+def test_a_killed_workers_command_is_ended_by_the_supervisor(container, data_dir):
+    session_id = container.folder.session_id
+    with worker(container, data_dir) as (process, marker):
+        assert sweep([session_id], [session_id]) == 0
+        assert commands(marker)
+        process.kill()
+        process.wait()
+
+        assert sweep([session_id], [session_id]) == 1
+
+        assert commands(marker) == []
+        assert claims_of(session_id) == []
+
+
+def test_an_engine_that_is_away_leaves_the_work_to_the_supervisor(container, monkeypatch):
+    session_id = container.folder.session_id
+    run(container, "true")
+    with claimed(session_id) as claim:
+        with monkeypatch.context() as patch:
+            patch.setattr(lifecycle, "connect", lambda: (_ for _ in ()).throw(SandboxUnavailable()))
+            assert kill_leftovers(session_id) == 0
+        # No longer valid, though the container could not be removed yet.
+        with pytest.raises(SandboxReplaced):
+            claim.check()
+
+        assert sweep([session_id], [session_id]) == 1
+    assert container_id(container) is None
+
+
+def test_a_command_that_cannot_be_ended_takes_its_container_with_it(container, monkeypatch):
+    monkeypatch.setattr(cgroup.Cgroup, "_kill", lambda group, pid: None)
+    monkeypatch.setattr(cgroup, "KILL_SECONDS", 0.2)
+
+    result = container.execute("sleep 600", seconds=1)
+
+    assert result.timed_out
+    assert container_id(container) is None
+
+
+def test_a_container_that_ends_under_a_command_ends_the_command(container, files):
+    def end() -> None:
+        until((files / "begun").exists)
+        connect().remove(name_of(container.folder.session_id))
+
+    thread = Thread(target=end)
+    thread.start()
+    result = container.execute("touch begun; sleep 600", seconds=PATIENCE)
+    thread.join()
+
+    assert result.ended_by in {"itself", "stop"}
+    assert result.exit_code in {None, 137}
+
+
+def test_nothing_is_asked_of_an_engine_that_was_never_used(folder, settings):
+    settings.CONTAINER_SOCKET = "/nowhere"
+
+    assert kill_leftovers(folder.session_id) == 0
+    leave()
+
+
+def test_podman_is_started_when_no_engine_listens_and_by_one_process_only(
+    engine, data_dir, settings, monkeypatch
+):
+    settings.CONTAINER_SOCKET = ""
+    monkeypatch.setattr(service, "_usual", list)
+    monkeypatch.setattr(service, "IDLE_SECONDS", 1)
+    found: list[str] = []
+    threads = [Thread(target=lambda: found.append(service.find_socket())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(found)) == 1
+    assert connect().is_podman
+    until(lambda: not alive(found[0]))
+
+
+def test_a_long_data_dir_has_its_socket_elsewhere(settings, tmp_path):
+    settings.DATA_DIR = tmp_path / ("long" * 30)
+    path = service._own_socket()
+
+    assert len(bytes(path)) <= service.LONGEST_SOCKET_PATH
+    assert path.parent.stat().st_mode & 0o077 == 0
+    for name in ("engine.lock",):
+        (path.parent / name).unlink(missing_ok=True)
+    path.parent.rmdir()
+
+
+def test_labels_name_installation_and_session(container, folder):
+    run(container, "true")
+    (box,) = connect().labelled(labels(folder.session_id, lifecycle.COMMANDS))
+
+    assert box["Id"] == container_id(container)
+    assert os.path.basename(box["Names"][0]) == name_of(folder.session_id)
+    assert time.time() - session_dir(folder.session_id).stat().st_mtime < PATIENCE

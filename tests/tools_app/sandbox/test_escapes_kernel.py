@@ -1,0 +1,122 @@
+"""The kernel and the network offer nothing to a sandbox of either kind that leads out of it."""
+
+from __future__ import annotations
+
+import platform
+import socket
+from uuid import UUID
+
+import pytest
+
+from tests.tools_app.sandbox.conftest import python, remade, run
+from tools_app.sandbox.container.claims import session_dir
+from tools_app.sandbox.network import Network
+from tools_app.sandbox.seccomp import ARCHITECTURES, REFUSED
+
+OPEN = [Network(), Network(posture="allowlist", hosts=("example.com",)), Network(posture="full")]
+POSTURES = pytest.mark.parametrize("network", OPEN, ids=lambda network: network.posture)
+
+
+def test_calls_that_lead_around_the_limits_do_not_exist(sandbox, files):
+    column = ARCHITECTURES[platform.machine()][1]
+    numbers = [numbers[column] for numbers in REFUSED.values()]
+
+    output = python(sandbox, files, f"print({{call(number, 0, 0, 0, 0) for number in {numbers}}})")
+
+    assert output == "{(-1, 'ENOSYS')}\n"
+
+
+def test_namespaces_cannot_be_made_by_clone_either(sandbox, files):
+    clone = {"x86_64": 56, "aarch64": 220}[platform.machine()]
+    for flag in (0x10000000, 0x10000000 | 0x40000000, 0x40000000, 0x00020000, 0x20000000):
+        # 17 is SIGCHLD: a child that came into being would say so.
+        output = python(
+            sandbox,
+            files,
+            f"made = call({clone}, {flag | 17}, 0, 0, 0, 0)\n"
+            "if made[0] == 0: print('a child', flush=True); os._exit(0)\nprint(made)",
+        )
+        assert "a child" not in output
+        assert "(-1, " in output
+
+
+def test_terminals_cannot_be_typed_into(sandbox, files):
+    output = python(
+        sandbox,
+        files,
+        "import fcntl, pty, termios\nouter, inner = pty.openpty()\n"
+        "for number in (termios.TIOCSTI, termios.TIOCLINUX):\n"
+        "    try: fcntl.ioctl(inner, number, b'x'); print('typed')\n"
+        "    except OSError as error: print(errno.errorcode[error.errno])",
+    )
+
+    assert output == "ENOSYS\nENOSYS\n"
+
+
+def test_only_harmless_families_of_sockets_exist(sandbox, files):
+    """Vsock would lead to whoever runs this virtual machine, whatever the network namespace."""
+    output = python(
+        sandbox,
+        files,
+        "made = []\n"
+        "for family in range(46):\n"
+        "    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, 5):\n"
+        "        try: socket.socket(family, kind); made.append(int(family)); break\n"
+        "        except OSError: pass\n"
+        "print(made)",
+    )
+
+    assert set(eval(output)) <= {1, 2, 10, 16}  # noqa: S307
+    assert {1, 2} <= set(eval(output))  # noqa: S307
+
+
+@POSTURES
+def test_nothing_of_the_hosts_network_can_be_reached(sandbox, network):
+    """Loopback, the metadata address and a public one, by every address that this machine has."""
+    server = socket.create_server(("0.0.0.0", 0))  # noqa: S104
+    port = server.getsockname()[1]
+    own = {entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
+    targets = [f"{address}/{port}" for address in {"127.0.0.1", *own}]
+    targets += ["169.254.169.254/80", "1.1.1.1/53", "192.168.0.1/80", "10.0.0.1/80"]
+    output = run(
+        remade(sandbox, network=network),
+        f"for a in {' '.join(targets)}; do"
+        '  timeout 3 bash -c "echo > /dev/tcp/$a" 2>/dev/null && echo reached $a; done; '
+        "tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route",
+    )
+    server.close()
+
+    assert output.split() == ["lo"]
+
+
+@POSTURES
+def test_sockets_of_the_host_cannot_be_reached(sandbox, data_dir, files, network):
+    """Abstract ones belong to the network namespace, others need a path."""
+    abstract = socket.socket(socket.AF_UNIX)
+    abstract.bind(f"\0switchyard-{data_dir.name}")
+    abstract.listen()
+    # Where PostgreSQL listens, in an installation and in a distribution.
+    (data_dir / "run").mkdir()
+    database = socket.socket(socket.AF_UNIX)
+    database.bind(str(data_dir / "run" / ".s.PGSQL.5432"))
+    database.listen()
+    places = [
+        f"\0switchyard-{data_dir.name}",
+        str(data_dir / "run" / ".s.PGSQL.5432"),
+        "/var/run/postgresql/.s.PGSQL.5432",
+        "/run/podman/podman.sock",
+        "/var/run/docker.sock",
+        str(session_dir(UUID(int=0)).parent.parent / "engine.sock"),
+    ]
+
+    output = python(
+        remade(sandbox, network=network),
+        files,
+        f"for place in {places!r}:\n"
+        "    try: socket.socket(socket.AF_UNIX).connect(place); print('reached', place)\n"
+        "    except OSError as error: pass",
+    )
+    abstract.close()
+    database.close()
+
+    assert output == ""

@@ -1,0 +1,148 @@
+"""What cannot be enforced on this machine is refused, with what to do about it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from agents.models import Environment
+from config.faults import SandboxUnavailable
+from tests.tools_app.sandbox.conftest import PATIENCE
+from tools_app.sandbox import Limits, confinement, host, provision, seccomp
+from tools_app.sandbox.container import ContainerSandbox, cgroup, service
+from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.network import Network
+
+pytestmark = pytest.mark.usefixtures("local")
+
+
+def test_an_environment_decides_on_kind_limits_and_network(folder):
+    environment = Environment(name="tight", network="full", limits={"pids": 7, "other": 1})
+    some = Environment(network="allowlist", allowed_hosts=["example.com"], kind="container")
+    limits = Limits(pids=7)
+    full = Network(posture="full")
+    listed = Network(posture="allowlist", hosts=("example.com",))
+
+    assert provision(environment, folder) == LocalSandbox(
+        folder=folder, limits=limits, network=full
+    )
+    assert provision(None, folder) == LocalSandbox(folder=folder, limits=Limits())
+    assert provision(some, folder) == ContainerSandbox(
+        folder=folder, limits=Limits(), network=listed, image="switchyard/base"
+    )
+
+
+def test_an_environment_may_name_an_image(folder, engine):
+    made = provision(Environment(kind="container", image="example.com/none:1"), folder)
+
+    with pytest.raises(
+        SandboxUnavailable, match=r"image example.com/none:1 is not on this machine"
+    ):
+        made.execute("true", seconds=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("environment", "complaint"),
+    [
+        (Environment(network="some"), "no network posture 'some'"),
+        (Environment(name="odd", limits={"pids": 1}), "limits of the environment odd .* pids"),
+    ],
+)
+def test_what_cannot_be_enforced_is_refused(folder, environment, complaint):
+    with pytest.raises(SandboxUnavailable, match=complaint):
+        provision(environment, folder)
+
+
+def test_a_missing_bubblewrap_is_told_with_how_to_install_it(folder, monkeypatch):
+    monkeypatch.setattr(host, "PLACES", "/nowhere")
+
+    with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
+        provision(None, folder)
+
+
+def test_an_old_bubblewrap_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(host, "OLDEST_BWRAP", (99, 1))
+
+    with pytest.raises(SandboxUnavailable, match=r"too old.* 99.1 or newer"):
+        provision(None, folder)
+
+
+def test_an_old_kernel_is_refused(folder, monkeypatch):
+    monkeypatch.setattr("platform.release", lambda: "5.4.0-generic")
+
+    with pytest.raises(SandboxUnavailable, match=r"needs Linux 5.14 or newer"):
+        provision(None, folder)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("bwrap: setting up uid map: Permission denied", "uid map.*On Ubuntu.*AppArmor"),
+        ("bwrap: something else", "The sandbox cannot be started: bwrap: something else$"),
+    ],
+)
+def test_what_bubblewrap_complains_of_is_told(local, data_dir, monkeypatch, said, told):
+    complaining = data_dir / "bwrap"
+    complaining.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
+    complaining.chmod(0o755)
+    monkeypatch.setattr(host, "find_bwrap", lambda: str(complaining))
+
+    with pytest.raises(SandboxUnavailable, match=told):
+        local.execute("true", seconds=PATIENCE)
+
+
+def test_an_unknown_processor_is_refused():
+    for make in (seccomp.program, seccomp.profile):
+        with pytest.raises(SandboxUnavailable, match="not riscv64"):
+            make("riscv64")
+
+
+def test_a_missing_engine_is_told_with_how_to_get_one(folder, settings, monkeypatch, data_dir):
+    monkeypatch.setattr(service, "_usual", list)
+    monkeypatch.setattr(service, "PLACES", "/nowhere")
+    made = provision(Environment(kind="container"), folder)
+
+    with pytest.raises(SandboxUnavailable, match=r"make containers.*CONTAINER_SOCKET"):
+        made.execute("true", seconds=PATIENCE)
+
+    settings.CONTAINER_SOCKET = f"unix://{data_dir}/none.sock"
+    with pytest.raises(SandboxUnavailable, match=r"listens at CONTAINER_SOCKET"):
+        made.execute("true", seconds=PATIENCE)
+
+
+def test_an_engine_that_does_not_start_is_told_with_what_it_says(folder, monkeypatch, data_dir):
+    podman = data_dir / "podman"
+    podman.write_text("#!/bin/sh\necho this machine is too small >&2; exit 1\n")
+    podman.chmod(0o755)
+    monkeypatch.setattr(service, "_usual", list)
+    monkeypatch.setattr(service, "PLACES", f"{data_dir}:/bin")
+
+    with pytest.raises(SandboxUnavailable, match="does not start: this machine is too small"):
+        provision(Environment(kind="container"), folder).execute("true", seconds=PATIENCE)
+
+
+def test_a_limit_that_the_engine_does_not_enforce_is_refused(container, monkeypatch):
+    """The kernel is asked, not the engine."""
+    monkeypatch.setattr(cgroup, "pids_max", lambda limits: limits.pids)
+
+    with pytest.raises(SandboxUnavailable, match="does not bound the number of processes"):
+        container.execute("touch ran", seconds=PATIENCE)
+    assert not (container.folder.files / "ran").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives commands to another user")
+def test_a_folder_that_the_commands_user_cannot_reach_is_told(sandbox, data_dir):
+    data_dir.chmod(0o700)
+
+    with pytest.raises(SandboxUnavailable, match=f"chmod o\\+x {data_dir}"):
+        sandbox.execute("true", seconds=PATIENCE)
+
+
+def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
+    lower_before = f"ulimit -t 5; {confinement.SET_LIMITS}"
+    monkeypatch.setattr(confinement, "SET_LIMITS", lower_before)
+
+    with pytest.raises(SandboxUnavailable, match="cannot limit this here: cpu time"):
+        local.execute("echo must not run > ran", seconds=PATIENCE)
+    assert not (local.folder.files / "ran").exists()

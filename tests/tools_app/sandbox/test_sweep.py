@@ -1,0 +1,96 @@
+"""Containers that nobody needs are taken away, and only those; files stay."""
+
+from __future__ import annotations
+
+from orchestrator.supervisor import Sweeper
+from sessions_app import recovery
+from tenants.ids import uuid7
+from tests.tools_app.sandbox.conftest import IMAGE, remade, run
+from tests.tools_app.sandbox.test_containers import container_id
+from tools_app.folder import SessionFolder
+from tools_app.sandbox import Limits, kill_leftovers
+from tools_app.sandbox.container import ContainerSandbox, lifecycle
+from tools_app.sandbox.container.claims import claimed, session_dir
+from tools_app.sandbox.container.sweep import leave, running, sweep
+
+
+def test_idle_containers_go_and_their_files_stay(container, settings, files):
+    session_id = container.folder.session_id
+    run(container, "echo kept > note")
+
+    assert sweep([session_id], [session_id]) == 0
+    assert container_id(container)
+
+    settings.SANDBOX_IDLE_SECONDS = 0
+    with claimed(session_id):
+        assert sweep([session_id], [session_id]) == 0
+    assert sweep([session_id], [session_id]) == 1
+
+    assert container_id(container) is None
+    assert not session_dir(session_id).exists()
+    assert run(remade(container), "cat note") == "kept\n"
+
+
+def test_containers_of_sessions_that_are_over_go(container):
+    session_id = container.folder.session_id
+    run(container, "true")
+    terminal = container.open_terminal()
+
+    assert sweep([session_id], []) == 2
+    assert running() == []
+    assert not session_dir(session_id).exists()
+    terminal.close()
+
+
+def test_a_container_that_nobody_remembers_goes(container):
+    run(container, "true")
+    other = uuid7()
+    lifecycle.remove_containers(other)
+    session_dir(container.folder.session_id).rmdir()
+
+    assert sweep([other], [other]) == 1
+    assert running() == []
+
+
+def test_containers_in_which_nothing_runs_go_when_switchyard_stops(container):
+    run(container, "true")
+    with claimed(container.folder.session_id):
+        leave()
+        assert container_id(container)
+
+    leave()
+    assert container_id(container) is None
+
+
+def test_two_installations_leave_each_other_alone(container, data_dir, settings, folder):
+    run(container, "true")
+    ours = container_id(container)
+    settings.DATA_DIR = data_dir / "other"
+    settings.DATA_DIR.mkdir(mode=0o711)
+    same = SessionFolder(workspace_id=folder.workspace_id, session_id=folder.session_id)
+    theirs = ContainerSandbox(folder=same, limits=Limits(), image=IMAGE)
+
+    run(theirs, "true")
+    assert kill_leftovers(folder.session_id) == 0
+    settings.SANDBOX_IDLE_SECONDS = 0
+    assert sweep([folder.session_id], [folder.session_id]) == 1
+
+    assert running() == []
+    settings.DATA_DIR = data_dir
+    assert container_id(container) == ours
+
+
+def test_the_supervisor_keeps_containers_of_living_sessions_only(
+    db, container, folder, monkeypatch
+):
+    run(container, "true")
+    monkeypatch.setattr(recovery, "living_sessions", lambda ids: set(ids))
+    sweeper = Sweeper()
+    sweeper.work()
+    sweeper.wait()
+    assert container_id(container)
+
+    monkeypatch.undo()
+    sweeper.work()
+    sweeper.wait()
+    assert container_id(container) is None

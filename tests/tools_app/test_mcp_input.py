@@ -1,0 +1,45 @@
+"""What may be said about an MCP server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools_app.api.mcp import McpServerSerializer
+from tools_app.mcp.server_input import McpServerInput
+from tools_app.models import McpServer
+
+SERVERS = "/api/v1/tools/mcp-servers/"
+
+
+def test_the_described_shape_is_the_judged_one():
+    fields = McpServerSerializer().get_fields()
+
+    described = {name for name, field in fields.items() if not field.read_only}
+    assert described == set(McpServerInput.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"name": "Yard", "url": "https://a.example"}, "name"),
+        ({"name": "a:b", "url": "https://a.example"}, "name"),
+        ({"name": "yard"}, "has an address"),
+        ({"name": "yard", "url": "ftp://a.example"}, "http://"),
+        ({"name": "yard", "url": "https://me:pass@a.example"}, "password"),
+        ({"name": "yard", "url": "https://a.example/?token=abcdefgh12345"}, "no secret"),
+        ({"name": "yard", "url": "https://{{vault:A}}.example"}, ""),
+        ({"name": "yard", "url": "https://a.example", "headers": {"Authorization": "Bearer abc"}}, "vault"),
+        ({"name": "yard", "url": "https://a.example", "headers": {"X-Api-Key": "abc"}}, "vault"),
+        ({"name": "yard", "url": "https://a.example", "headers": {"X-A": "sk-0123456789abcdef"}}, "vault"),
+        ({"name": "yard", "url": "https://a.example", "headers": {"Host": "b.example"}}, "client itself"),
+        ({"name": "yard", "url": "https://a.example", "headers": {"X-A": "a\r\nB: c"}}, "printable"),
+        ({"name": "yard", "transport": "stdio"}, "has a command"),
+        ({"name": "yard", "url": "https://a.example", "timeout_seconds": 601}, "timeout_seconds"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_server_is_told(api, fields, complaint):
+    answer = api.post(SERVERS, fields, format="json")
+
+    assert answer.status_code == 400
+    assert complaint in answer.text
+    assert not McpServer.objects.exists()

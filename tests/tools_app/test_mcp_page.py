@@ -1,0 +1,116 @@
+"""The page of MCP servers and the command, against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.conftest import add_member
+from tests.wire.mcp_process import McpProcess, free_port
+from tools_app.models import McpServer
+
+URL = "/settings/mcp/"
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[McpProcess]:
+    with McpProcess() as running:
+        yield running
+
+
+@pytest.fixture
+def form(process: McpProcess, settings) -> dict[str, str]:
+    settings.EGRESS_ALLOWED_PRIVATE = [process.netloc]
+    return {
+        "name": "yard",
+        "url": process.url,
+        "permission": "always_ask",
+        "timeout_seconds": "30",
+        "headers": "X-Team: cranes\n",
+    }
+
+
+def test_a_server_is_added_asked_changed_switched_and_deleted(browser_client, form):
+    page = browser_client.post(f"{URL}new/", form, follow=True).text
+    server = McpServer.objects.get()
+    assert "yard is added and offers 7 tools." in page
+    assert "Yard tools 1.2.3" in page
+    assert (server.headers, server.timeout_seconds) == ({"X-Team": "cranes"}, 30)
+
+    path = f"{URL}{server.pk}/"
+    assert "X-Team: cranes" in browser_client.get(path).text
+    page = browser_client.post(path, form | {"permission": "always_allow"}, follow=True).text
+    assert "runs without asking" in page
+    page = browser_client.post(f"{path}switch/", {"on": "0"}, follow=True).text
+    assert "Switched off" in page
+    browser_client.post(f"{path}switch/", {"on": "1"})
+    assert (
+        "was asked and offers 7 tools" in browser_client.post(f"{path}refresh/", follow=True).text
+    )
+    browser_client.post(f"{path}delete/")
+    assert not McpServer.objects.exists()
+
+
+def test_a_dead_server_is_told_with_its_remedy(browser_client, form, settings):
+    port = free_port()
+    settings.EGRESS_ALLOWED_PRIVATE = [f"127.0.0.1:{port}"]
+    dead = form | {"url": f"http://127.0.0.1:{port}/mcp"}
+    page = browser_client.post(f"{URL}new/", dead, follow=True).text
+
+    assert "Cannot be reached" in page
+    assert "Is it running" in page
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "Yard"}, "Small letters"),
+        ({"headers": "nonsense"}, "Write “Name: value”"),
+        ({"headers": "Authorization: Bearer abcdef"}, "vault"),
+        ({"url": ""}, "has an address"),
+    ],
+)
+def test_what_is_wrong_stands_beside_its_field(browser_client, form, change, words):
+    answer = browser_client.post(f"{URL}new/", form | change)
+
+    assert answer.status_code == 400
+    assert words in answer.text
+    assert not McpServer.objects.exists()
+
+
+def test_builders_refresh_and_viewers_look(client, workspace, browser_client, form):
+    browser_client.post(f"{URL}new/", form)
+    server = McpServer.objects.get()
+    client.force_login(add_member(workspace, "builder"))
+    page = client.get(URL).text
+    assert "Refresh yard" in page
+    assert "Delete yard" not in page
+    assert client.post(f"{URL}{server.pk}/refresh/").status_code == 302
+    assert client.post(f"{URL}{server.pk}/delete/").status_code == 403
+
+    client.force_login(add_member(workspace, "viewer"))
+    assert "Refresh yard" not in client.get(URL).text
+    assert client.post(f"{URL}{server.pk}/refresh/").status_code == 403
+
+
+def command(*words: str) -> str:
+    out = StringIO()
+    call_command("mcp", *words, stdout=out)
+    return out.getvalue()
+
+
+def test_the_command_adds_lists_and_refreshes(workspace, form):
+    where = ("--workspace", workspace.slug)
+    added = command("add", *where, "--name", "yard", "--url", form["url"], "--header", "X-A: b")
+
+    assert added == f"yard\tok\t7 tools\t{form['url']}\n"
+    assert command("list", *where) == added
+    assert command("refresh", *where, "--name", "yard") == added
+    assert McpServer.objects.get().headers == {"X-A": "b"}
+    with pytest.raises(CommandError, match="no such MCP server"):
+        command("refresh", *where, "--name", "other")
+    with pytest.raises(CommandError, match="already"):
+        command("add", *where, "--name", "yard", "--url", form["url"])
