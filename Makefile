@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 # The Node that bin/setup installs when the system has none that fits; no harm if there is none.
 export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
 
-.PHONY: run test check bench test-local-model
+.PHONY: run test test-without-browser check bench containers test-local-model
 
 run:
 	@bin/setup run
@@ -13,7 +13,13 @@ run:
 test:
 	@bin/setup dev
 	@cd frontend && npm run test --silent
-	@CHROMIUM=$$(bin/chromium) && export CHROMIUM && exec .venv/bin/pytest $(ARGS)
+	@exec bin/tests $(ARGS)
+
+# Everything but what drives a browser.
+test-without-browser:
+	@bin/setup dev
+	@cd frontend && npm run test --silent
+	@exec bin/tests --without-browser
 
 check:
 	@bin/setup dev
@@ -27,9 +33,13 @@ check:
 		$(PYTHON) manage.py check --deploy --fail-level WARNING
 	cd frontend && npm run check --silent
 
+# Podman, and the image that sandboxes of the kind `container` are made of.
+containers:
+	@bin/containers
+
 bench:
 	@bin/setup dev
-	@for question in latency runs_in_flight memory; do echo "== $$question" && $(PYTHON) bench/$$question.py || exit; done
+	@for question in latency runs_in_flight workflows memory context; do echo "== $$question" && $(PYTHON) bench/$$question.py || exit; done
 
 # A real small model on llama.cpp, from wheels; large, so not part of `make test`.
 test-local-model:
