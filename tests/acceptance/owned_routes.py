@@ -1,113 +1,27 @@
-"""Every route of the product, and whose things it opens.
+"""Every route that names an object, and how to make such an object in a workspace.
 
-A new route needs one line here, or `test_foreign_objects.py` fails:
-- `OWNED`, when its path names an object: how to make one in a workspace;
-- `IN_WORKSPACE`, when it lists or makes things of the acting workspace;
-- `PUBLIC`, when anybody may come: why;
-- `SOCKETS`, for a WebSocket: as in `OWNED`; `SOCKETS_IN_WORKSPACE`, as in `IN_WORKSPACE`.
+A new route needs one line, or `test_foreign_objects.py` fails: in `OWNED` when its path names an
+object, in `SOCKETS` when it is such a WebSocket, in `open_routes.py` otherwise.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-
-from django.apps import apps
-
-from agents.models import AgentVersion, CanvasRevision, DraftChange
-from memory.models import MemoryVersion
-from orchestrator.models import Step, Workflow
-from orchestrator.taskagent.artifacts import COLLECT, collect
-from orchestrator.taskagent.place import TaskPlace
-from sessions_app.models import ContextSnapshot, ResourceAttachment, Run, SavedView, Session
-from sessions_app.uploads import store_file
-from tenants.models import WebhookDelivery, Workspace
-from tests.factories import make
-from tools_app.files import write_file
-from tools_app.folder import SessionFolder
-
-Arguments = dict[str, object]
-Make = Callable[[Workspace], Arguments]
-
-
-def ids(**labels: str) -> Make:
-    """Arguments of a route, each the id of a new row of the named model."""
-    return lambda workspace: {
-        name: make(apps.get_model(label), workspace).pk for name, label in labels.items()
-    }
-
-
-def version(workspace: Workspace) -> Arguments:
-    made = AgentVersion.objects.get(pk=make(AgentVersion, workspace).pk)
-    return {"agent_id": made.agent_id, "number": made.number}
-
-
-def canvas_revision(workspace: Workspace) -> Arguments:
-    made = CanvasRevision.objects.get(pk=make(CanvasRevision, workspace).pk)
-    return {"agent_id": made.agent_id, "number": made.number}
-
-
-def draft_change(workspace: Workspace) -> Arguments:
-    made = DraftChange.objects.get(pk=make(DraftChange, workspace).pk)
-    return {"agent_id": made.agent_id, "change_id": made.pk}
-
-
-def queued(workspace: Workspace) -> Arguments:
-    session = make(Session, workspace)
-    run = Run.objects.create(workspace=workspace, session_id=session.pk)
-    return {"session_id": session.pk, "run_id": run.pk}
-
-
-def resource(workspace: Workspace) -> Arguments:
-    made = ResourceAttachment.objects.get(pk=make(ResourceAttachment, workspace).pk)
-    return {"session_id": made.session_id, "resource_id": made.pk}
-
-
-def a_file(workspace: Workspace) -> Arguments:
-    session = Session.objects.get(pk=make(Session, workspace).pk)
-    store_file(session, "notes.md", [b"ours"])
-    return {"session_id": session.pk, "path": "notes.md"}
-
-
-def an_artifact(workspace: Workspace) -> Arguments:
-    workflow = Workflow.objects.get(pk=make(Workflow, workspace).pk)
-    folder = SessionFolder(workspace_id=workspace.pk, session_id=workflow.pk)
-    write_file(folder, "report.txt", b"ours")
-    here = TaskPlace(workspace_id=workspace.pk, workflow_id=workflow.pk, token="t")
-    Step.objects.create(
-        workflow=workflow,
-        position=99,
-        name=COLLECT,
-        status=Step.Status.COMPLETE,
-        result=json.dumps(collect(here, {})),
-    )
-    return {"pk": workflow.pk, "path": "report.txt"}
-
-
-def snapshot(workspace: Workspace) -> Arguments:
-    made = ContextSnapshot.objects.get(pk=make(ContextSnapshot, workspace).pk)
-    return {"session_id": made.session_id, "snapshot_id": made.pk}
-
-
-def memory_version(workspace: Workspace) -> Arguments:
-    made = MemoryVersion.objects.get(pk=make(MemoryVersion, workspace).pk)
-    return {"entry_id": made.entry_id, "number": made.number}
-
-
-def webhook_delivery(workspace: Workspace) -> Arguments:
-    made = WebhookDelivery.objects.get(pk=make(WebhookDelivery, workspace).pk)
-    return {"webhook_id": made.webhook_id, "pk": made.pk}
-
-
-def shared_view(workspace: Workspace) -> Arguments:
-    made = make(SavedView, workspace)
-    SavedView.objects.filter(pk=made.pk).update(is_shared=True)
-    return {"view_id": made.pk}
-
-
-def own_workspace(workspace: Workspace) -> Arguments:
-    return {"workspace_id": workspace.pk}
-
+from tests.acceptance.made import (
+    Make,
+    a_file,
+    an_artifact,
+    canvas_revision,
+    draft_change,
+    ids,
+    memory_version,
+    own_workspace,
+    queued,
+    resource,
+    shared_view,
+    snapshot,
+    version,
+    webhook_delivery,
+)
 
 AN_ITEM = ids(item_id="tenants.InboxItem")
 A_WEBHOOK = ids(webhook_id="tenants.Webhook")
@@ -289,140 +203,10 @@ OWNED: dict[str, Make] = {
     "/approvals/<approval_id>/answer/": ids(approval_id="sessions_app.Approval"),
 }
 
-IN_WORKSPACE: dict[str, str] = {
-    "/api/v1/keys/": "keys of the acting workspace",
-    "/api/v1/schedules/": "schedules of the acting workspace",
-    "/api/v1/budgets/": "budgets of the acting workspace",
-    "/api/v1/credits/": "credits of the acting workspace",
-    "/api/v1/credits/entries/": "the ledger of the acting workspace",
-    "/api/v1/prices/": "prices of the acting workspace",
-    "/api/v1/analytics/tools/": "how tools fare in the acting workspace",
-    "/api/v1/usage/": "usage of the acting workspace",
-    "/api/v1/tools/mcp-servers/": "MCP servers of the acting workspace",
-    "/settings/mcp/": "MCP servers of the acting workspace",
-    "/settings/mcp/new/": "adds a server to the acting workspace",
-    "/settings/skills/": "skills of the acting workspace",
-    "/settings/skills/new/": "writes a skill of the acting workspace",
-    "/api/v1/skills/": "skills of the acting workspace",
-    "/api/v1/vault/": "secrets of the acting workspace",
-    "/settings/vault/": "secrets of the acting workspace",
-    "/settings/vault/new/": "keeps a secret of the acting workspace",
-    "/api/v1/members/": "members of the acting workspace",
-    "/api/v1/invitations/": "invitations to the acting workspace",
-    "/api/v1/workspace/": "the acting workspace itself",
-    "/api/v1/workspace/policy/": "the acting workspace's ceiling",
-    "/api/v1/workspace/policy/history/": "the acting workspace's ceiling",
-    "/api/v1/workspace/policy/revert/": "the acting workspace's ceiling",
-    "/api/v1/tools/": "tools that the acting workspace's agents may be given",
-    "/api/v1/tools/custom/": "the acting workspace's own tools",
-    "/api/v1/me/": "the caller",
-    "/api/v1/agents/": "agents of the acting workspace",
-    "/api/v1/environments/": "environments of the acting workspace",
-    "/api/v1/memory/": "documents of the acting workspace",
-    "/api/v1/memory/search/": "searches the acting workspace",
-    "/api/v1/memory/export/": "the query names an agent, which must be of the acting workspace",
-    "/api/v1/memory/import/": "the query names an agent, which must be of the acting workspace",
-    "/api/v1/sessions/": "sessions of the acting workspace",
-    "/api/v1/sessions/import/": "makes a session in the acting workspace",
-    "/api/v1/runtime/": "the body names an agent, which must be of the acting workspace",
-    "/api/v1/builder/": "the body names an agent, which must be of the acting workspace",
-    "/api/v1/runs/": "runs of the acting workspace",
-    "/api/v1/tools/executions/": "tool calls of the acting workspace",
-    "/api/v1/approvals/": "approvals of the acting workspace",
-    "/approvals/": "approvals of the acting workspace",
-    "/api/v1/triggers/": "triggers of the acting workspace",
-    "/workflows/triggers/new/": "makes a trigger in the acting workspace",
-    "/api/orchestrator/session": "makes a session in the acting workspace",
-    "/api/orchestrator/session/": "makes a session in the acting workspace",
-    "/api/v1/workflows/": "workflows of the acting workspace",
-    "/api/v1/workflows/definitions/": "the workflows that this installation knows",
-    "/api/v1/terminals/": "terminals of the acting workspace",
-    "/terminals/open/": "the form names a session, which must be of the acting workspace",
-    "/settings/terminals/": "terminals of the acting workspace",
-    "/api/v1/models/": "the models that this installation knows",
-    "/api/v1/providers/": "providers, with what the acting workspace has for them",
-    "/api/v1/providers/<name>/": "the acting workspace's key; the path names a provider",
-    "/api/v1/providers/<name>/test/": "the acting workspace's key; the path names a provider",
-    "/api/v1/inbox/": "what the caller was told in the acting workspace",
-    "/api/v1/inbox/read-all/": "what the caller was told in the acting workspace",
-    "/api/v1/webhooks/": "webhooks of the acting workspace",
-    "/inbox/": "what the person was told in the acting workspace",
-    "/inbox/read-all/": "what the person was told in the acting workspace",
-    "/settings/webhooks/": "webhooks of the acting workspace",
-    "/settings/webhooks/new/": "adds a webhook to the acting workspace",
-    "/settings/workspace/mail/": "the acting workspace itself",
-    "/": "the acting workspace's first page",
-    "/agents/": "agents of the acting workspace",
-    "/agents/new/": "makes an agent of the acting workspace",
-    "/chat/": "agents and sessions of the acting workspace",
-    "/usage/": "usage of the acting workspace",
-    "/schedules/": "schedules of the acting workspace",
-    "/schedules/new/": "the form names an agent or a session, which must be of the acting workspace",
-    "/schedules/preview/": "says when a schedule would be due, holds nobody's data",
-    "/settings/budgets/": "credits and budgets of the acting workspace",
-    "/settings/budgets/ledger/": "the ledger of the acting workspace",
-    "/settings/budgets/credits/": "credits of the acting workspace",
-    "/settings/budgets/set/": "the form names an owner, who must be of the acting workspace",
-    "/settings/budgets/prices/": "prices of the acting workspace",
-    "/settings/environments/": "environments of the acting workspace",
-    "/settings/environments/new/": "makes an environment in the acting workspace",
-    "/settings/environments/check/": "tries this machine, holds nobody's data",
-    "/settings/tools/": "the acting workspace's own tools",
-    "/settings/tools/new/": "defines a tool of the acting workspace",
-    "/sessions/views/": "names a list of the acting workspace",
-    "/sessions/": "sessions of the acting workspace",
-    "/memory/": "documents of the acting workspace",
-    "/memory/new/": "makes a document in the acting workspace",
-    "/memory/export/": "the query names an owner, who must be of the acting workspace",
-    "/memory/import/": "the form names an owner, who must be of the acting workspace",
-    "/policies/": "the acting workspace's ceiling",
-    "/policies/preview/": "the acting workspace's ceiling",
-    "/workflows/": "workflows of the acting workspace",
-    "/workflows/new/": "starts a workflow in the acting workspace",
-    "/password/": "the person's own password",
-    "/workspaces/new/": "makes a workspace of the person's own",
-    "/workspaces/switch/": "the form names a workspace, which must be one of the person's",
-    "/settings/workspace/": "the acting workspace itself",
-    "/settings/members/": "members of the acting workspace",
-    "/settings/members/invite/": "invites to the acting workspace",
-    "/settings/keys/": "keys of the acting workspace",
-    "/settings/keys/new/": "issues a key of the acting workspace",
-    "/settings/account/": "the person's own account",
-    "/settings/providers/": "providers, with what the acting workspace has for them",
-    "/settings/providers/<name>/": "the acting workspace's key; the path names a provider",
-    "/settings/providers/<name>/test/": "the acting workspace's key; the path names a provider",
-    "/settings/providers/<name>/remove/": "the acting workspace's key; the path names a provider",
-}
-
-PUBLIC: dict[str, str] = {
-    "/admin/": "for staff; tests/test_admin.py looks at it",
-    "/metrics": "for operators; tests/orchestrator/test_metrics.py looks at it",
-    "/favicon.ico": "leads to a picture",
-    "/api/schema/": "describes the API, holds nobody's data",
-    "/api/docs/": "describes the API, holds nobody's data",
-    "/api/orchestrator": "says how the stack is; tasks start in the acting workspace",
-    "/api/orchestrator/": "says how the stack is; tasks start in the acting workspace",
-    "/api/v1/health/": "says how the stack is, holds nobody's data",
-    "/hooks/<token>/": "other systems call it; tests/orchestrator/test_hooks.py looks at it",
-    "/sign-in/": "how one comes in",
-    "/sign-in/<token>/": "how one comes in; the token is the secret",
-    "/sign-out/": "ends the caller's own session",
-    "/sign-up/": "how one begins",
-    "/invitations/<token>/": "for whoever holds the link; the token is the secret",
-    "/settings/": "leads to a page that asks who comes",
-    "/password/reset/": "for people who cannot sign in",
-    "/password/reset/sent/": "for people who cannot sign in",
-    "/password/reset/<uidb64>/<token>/": "for people who cannot sign in; the token is the secret",
-}
-
 SOCKETS: dict[str, Make] = {
     "/ws/inbox/<workspace_id>/": own_workspace,
     "/ws/sessions/<session_id>/": A_SESSION,
     "/ws/agents/<agent_id>/canvas/": AN_AGENT,
     "/ws/terminals/<terminal_id>/": A_TERMINAL,
     "/ws/workflows/<workflow_id>/": ids(workflow_id="orchestrator.Workflow"),
-}
-#: Sockets that name no object: what each shows of the acting workspace.
-SOCKETS_IN_WORKSPACE: dict[str, str] = {
-    "/ws/approvals/": "approvals of the acting workspace",
 }
