@@ -207,6 +207,7 @@ SOCKETS: dict[str, Make] = {
     "/ws/inbox/<workspace_id>/": own_workspace,
     "/ws/sessions/<session_id>/": A_SESSION,
     "/ws/agents/<agent_id>/canvas/": AN_AGENT,
+    "/ws/agents/<agent_id>/draft/": AN_AGENT,
     "/ws/terminals/<terminal_id>/": A_TERMINAL,
     "/ws/workflows/<workflow_id>/": ids(workflow_id="orchestrator.Workflow"),
 }

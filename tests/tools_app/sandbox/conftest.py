@@ -37,26 +37,24 @@ def lacking(reason: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def engine_socket() -> Iterator[str]:
-    """One engine for all tests; its reason when there is none."""
+def engine_home() -> Iterator[Path]:
+    """Where one engine for all tests has its socket."""
     with tempfile.TemporaryDirectory(prefix="switchyard-") as folder:
-        try:
-            with override_settings(DATA_DIR=Path(folder)):
-                socket = find_socket()
-            with override_settings(CONTAINER_SOCKET=socket):
-                image = connect().ask("GET", f"/images/{IMAGE}/json")
-        except SandboxUnavailable as fault:
-            yield fault.detail
-            return
-        yield socket if image.is_fine else f"{IMAGE} is not made: run `make containers`"
+        yield Path(folder)
 
 
 @pytest.fixture
-def engine(engine_socket: str, settings: Any, data_dir: Path) -> str:
-    if not engine_socket.startswith("/"):
-        lacking(engine_socket)
-    settings.CONTAINER_SOCKET = engine_socket
-    return engine_socket
+def engine(engine_home: Path, settings: Any, data_dir: Path) -> str:
+    """An engine that answers now: it leaves when nobody has asked for long, and is started again."""
+    try:
+        with override_settings(DATA_DIR=engine_home):
+            settings.CONTAINER_SOCKET = find_socket()
+            image = connect().ask("GET", f"/images/{IMAGE}/json")
+    except SandboxUnavailable as fault:
+        lacking(fault.detail)
+    if not image.is_fine:
+        lacking(f"{IMAGE} is not made: run `make containers`")
+    return settings.CONTAINER_SOCKET
 
 
 @pytest.fixture
