@@ -23,12 +23,12 @@ class CanvasConsumer(AgentConsumer):
     async def send_news(self, cursor: int, known: int) -> tuple[int, int]:
         while rows := await read_rows(partial(self._page, cursor)):
             for row in rows:
-                await self.send_in_time(revision_frame(row))
+                await self.send_body(revision_frame(row))
                 cursor = row.number
         canvas = await read_rows(lambda: Canvas.objects.filter(agent=self.agent_id).first())
         published = (canvas.published if canvas else None) or 0
         if published != known:
-            await self.send_in_time(state_frame(self.agent_id, canvas))
+            await self.send_body(state_frame(self.agent_id, canvas))
         return cursor, published
 
     def _page(self, cursor: int) -> list[CanvasRevision]:

@@ -22,12 +22,12 @@ class DraftConsumer(AgentConsumer):
     async def send_news(self, cursor: int, known: int) -> tuple[int, int]:
         while rows := await read_rows(partial(self._page, cursor)):
             for row in rows:
-                await self.send_in_time(change_frame(row))
+                await self.send_body(change_frame(row))
                 cursor = row.revision
         revision = await read_rows(self._revision)
         if revision != known:
             # Publishing moves the draft on without a change of its own.
-            await self.send_in_time(
+            await self.send_body(
                 {
                     "type": "draft",
                     "phase": "state",

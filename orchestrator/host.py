@@ -9,7 +9,6 @@ from multiprocessing.util import Finalize
 from queue import SimpleQueue
 from uuid import UUID
 
-import psycopg
 import structlog
 from django.conf import settings
 from django.db import Error
@@ -21,10 +20,10 @@ from orchestrator.engine.definition import known_versions
 from orchestrator.engine.ringing import Ringer
 from orchestrator.engine.runner import FOLD_SECONDS, Runner
 from orchestrator.engine.statements import use_hot_connections
-from sessions_app.broker import listen
+from sessions_app.hearing import hear
 from sessions_app.host import owner_of
-from sessions_app.statements import let_go
 from sessions_app.stopping import StopSign
+from tenants.off_loop import let_go
 
 log = structlog.get_logger(__name__)
 
@@ -128,14 +127,7 @@ class WorkflowHost:
 
     def _hear_stops(self) -> None:
         """Tell a body at once that nobody waits for it any more."""
-        while not self._ending.is_set():
-            try:
-                with listen(STOP_CHANNEL) as listener:
-                    while not self._ending.is_set():
-                        for note in listener.notifies(timeout=1, stop_after=1):
-                            self._stop(UUID(note.payload))
-            except (psycopg.Error, ValueError):
-                self._ending.wait(0.5)
+        hear(STOP_CHANNEL, self._stop, until=self._ending)
 
     def _stop(self, workflow_id: UUID) -> None:
         with self._lock:

@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import StreamingHttpResponse
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.renderers import JSONRenderer
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from config.faults import NotFound
 from orchestrator.canvas.nodes import node_of
@@ -24,10 +21,10 @@ from orchestrator.models import Workflow, WorkflowEvent
 from sessions_app.consumers import SessionConsumer
 from sessions_app.encoding import Frame, encode
 from sessions_app.frames import Body, at, error_frame
-from sessions_app.reader import Answer, Log, Page, State, cursor_in, read
-from sessions_app.sse import EventStreamRenderer, events
-from sessions_app.statements import let_go
+from sessions_app.reader import Answer, Log, Page, State
+from sessions_app.sse import STREAM_SCHEMA, LogStream
 from tenants.authentication import principal_of
+from tenants.off_loop import read
 
 PAGE_ROWS = 100
 PING = '{"type":"ping"}'
@@ -96,36 +93,8 @@ class WorkflowConsumer(SessionConsumer):
         )
 
 
-class WorkflowStream(APIView):
-    """Every stored event after a cursor, then what is new, until the client leaves."""
-
-    renderer_classes = [EventStreamRenderer, JSONRenderer]
-
-    @extend_schema(
-        operation_id="workflows_stream",
-        parameters=[
-            OpenApiParameter("after", OpenApiTypes.INT, description="Begin after this seq."),
-            OpenApiParameter(
-                "Last-Event-ID",
-                OpenApiTypes.INT,
-                OpenApiParameter.HEADER,
-                description="The same, as browsers send it when they reconnect; it goes first.",
-            ),
-        ],
-        responses={
-            (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR, description="Frames; `id` is the seq of a stored event."
-            )
-        },
-    )
+class WorkflowStream(LogStream):
+    @extend_schema(operation_id="workflows_stream", **STREAM_SCHEMA)
     def get(self, request: Request, pk: str) -> StreamingHttpResponse:
-        resumed = request.headers.get("Last-Event-ID") or request.query_params.get("after", "0")
-        after = cursor_in(resumed)
-        principal = principal_of(request)
-        followed = WorkflowLog(workflow_id=find_workflow(principal, pk).pk)
-        let_go()
-        return StreamingHttpResponse(
-            events(followed, after=after, principal=principal),
-            content_type="text/event-stream",
-            headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"},
-        )
+        found = find_workflow(principal_of(request), pk)
+        return self.stream(WorkflowLog(workflow_id=found.pk))

@@ -13,7 +13,7 @@ from config.faults import Fault
 from orchestrator.engine.links import settle_child, settle_run
 from orchestrator.engine.ringing import ring
 from orchestrator.host import WorkflowHost
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 
 log = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ import structlog
 from django.db import Error
 
 from orchestrator.recovery import fire_due, seconds_to_next
-from sessions_app.broker import listen
-from sessions_app.statements import let_go
+from sessions_app.hearing import listen
+from tenants.off_loop import let_go
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

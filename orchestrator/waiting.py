@@ -13,7 +13,7 @@ from channels.layers import get_channel_layer
 
 from orchestrator.engine.ringing import group_name
 from orchestrator.models import Workflow
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 
 #: A ring may be lost; this is how long a waiter then stays in the dark.
 LOOK_SECONDS = 2.0

@@ -17,9 +17,9 @@ from sessions_app.drafts import DraftWriter, pump
 from sessions_app.models import ContextSnapshot
 from sessions_app.points import reached
 from sessions_app.purse import paid_call
-from sessions_app.statements import let_go
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
+from tenants.off_loop import let_go
 
 PAUSES = (0.5, 1.0, 2.0, 4.0)  #: Seconds before each new try of the same model.
 LONGEST_PAUSE = 30.0

@@ -7,13 +7,9 @@ It closes with 4000 + the status that HTTP would answer: 4401 no identity or one
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
-from channels.layers import get_channel_layer
 from django.db import Error
 
 from config.faults import StreamUnavailable
@@ -24,12 +20,12 @@ from sessions_app.approvals import count_pending
 from sessions_app.encoding import encode
 from sessions_app.frames import Body
 from sessions_app.models import Approval
-from sessions_app.pumped import PumpedConsumer
-from sessions_app.reader import read
-from sessions_app.rights import renewed
 from tenants.access import Principal, authorise
+from tenants.group_ear import listening
+from tenants.off_loop import read
+from tenants.pumped import PumpedConsumer
+from tenants.rights import renewed
 
-Hear: TypeAlias = Callable[[float], Awaitable[dict[str, Any] | None]]
 #: How often lost rings and lost rights are looked for.
 LOOK_SECONDS = 10.0
 
@@ -42,7 +38,7 @@ class ApprovalConsumer(PumpedConsumer):
 
     async def send_frames(self) -> None:
         workspace_id = authorise(self.principal, "read")
-        async with _listening(group_name(workspace_id)) as hear:
+        async with listening(group_name(workspace_id)) as hear:
             pending = await self._tell(None)
             while True:
                 message = await hear(LOOK_SECONDS)
@@ -58,30 +54,6 @@ class ApprovalConsumer(PumpedConsumer):
             raise StreamUnavailable from error
         await self.send_in_time(encode(body))
         return int(body["pending"])
-
-
-@asynccontextmanager
-async def _listening(group: str) -> AsyncIterator[Hear]:
-    """Hear what is sent to a group while the block lasts: the next message, or None in good time."""
-    layer = get_channel_layer()
-    channel = await layer.new_channel()
-    await layer.group_add(group, channel)
-    coming = asyncio.ensure_future(layer.receive(channel))
-
-    async def hear(seconds: float) -> dict[str, Any] | None:
-        nonlocal coming
-        # A message must not be lost because nobody had the patience for it.
-        await asyncio.wait({coming}, timeout=seconds)
-        if not coming.done():
-            return None
-        message, coming = coming.result(), asyncio.ensure_future(layer.receive(channel))
-        return message
-
-    try:
-        yield hear
-    finally:
-        coming.cancel()
-        await layer.group_discard(group, channel)
 
 
 def _id_in(message: dict[str, Any]) -> UUID | None:

@@ -16,19 +16,12 @@ from django_q.conf import Conf
 from django_q.signing import SignedPackage
 
 from config.faults import Fault
-from sessions_app.statements import connect
+from sessions_app.hearing import listen
 from sessions_app.wake import CHANNEL
 
 TASK = "sessions_app.tasks.wake_many"
 #: Waking itself without being called, so that a stop is seen, and pausing when PostgreSQL is away.
 LOOK_SECONDS, PAUSE_SECONDS = 0.5, 0.5
-
-
-def listen(channel: str) -> psycopg.Connection[Any]:
-    """A connection that hears one channel."""
-    listener = connect()
-    listener.execute(f'LISTEN "{channel}"'.encode())
-    return listener
 
 
 class NotifyBroker(ORM):

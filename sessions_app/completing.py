@@ -9,8 +9,8 @@ from agents.provider_keys import provider_for
 from agents.providers.base import ModelRequest, TextDelta, Usage
 from config.faults import ProviderUnavailable
 from sessions_app.purse import paid_call
-from sessions_app.statements import let_go
 from sessions_app.turn import Turn
+from tenants.off_loop import let_go
 
 PAUSES = (0.5, 2.0)  #: Seconds before each new try.
 LONGEST_PAUSE = 10.0

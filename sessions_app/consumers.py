@@ -15,9 +15,10 @@ from config.faults import Unauthenticated
 from sessions_app.doors import find_session
 from sessions_app.encoding import encode
 from sessions_app.hub import watching
-from sessions_app.pumped import CLOSE_CODES, PumpedConsumer
-from sessions_app.reader import Log, SessionLog, cursor_in, read
+from sessions_app.reader import Log, SessionLog, cursor_in
 from sessions_app.socket_commands import obey
+from tenants.off_loop import read
+from tenants.pumped import CLOSE_CODES, PumpedConsumer
 
 
 class SessionConsumer(PumpedConsumer):

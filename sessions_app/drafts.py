@@ -7,7 +7,6 @@ draft and misses nothing. A stale writer stores nothing and sends nothing.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,16 +14,13 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-import structlog
-from django.db import Error
 
 from sessions_app.lanes import Claim
 from sessions_app.models import Draft, Session
-from sessions_app.statements import let_go, rows
+from sessions_app.pumps import Pump
+from sessions_app.statements import rows
 from sessions_app.stream import Delta, send_deltas
 from tools_app.clip import storable
-
-log = structlog.get_logger(__name__)
 
 BUNDLE_SECONDS = 0.03
 STORE = """
@@ -85,14 +81,12 @@ class DraftWriter:
         )
 
 
-class DraftPump:
+class DraftPump(Pump):
     """Stores and sends what all writers of this process have added, some thirty times a second."""
 
     def __init__(self) -> None:
         self._writers: set[DraftWriter] = set()
-        self._lock = threading.Lock()
-        self._busy = threading.Event()
-        threading.Thread(target=self._work, name="drafts", daemon=True).start()
+        super().__init__("drafts", every=BUNDLE_SECONDS)
 
     @contextmanager
     def writing(self, claim: Claim, event_id: UUID) -> Iterator[DraftWriter]:
@@ -108,19 +102,6 @@ class DraftPump:
                 self._writers.discard(writer)
                 if not self._writers:
                     self._busy.clear()
-
-    def _work(self) -> None:
-        pause = threading.Event()
-        while True:
-            self._busy.wait()
-            pause.wait(BUNDLE_SECONDS)
-            try:
-                with self._lock:
-                    self.flush()
-            except Error:
-                log.warning("drafts_not_stored")
-            finally:
-                let_go()
 
     def flush(self) -> None:
         """Store what was added since the last time, then send it.

@@ -23,9 +23,9 @@ from sessions_app.outputs import pump, speaking
 from sessions_app.points import reached
 from sessions_app.sandbox_minutes import charge_commands
 from sessions_app.saying import hide
-from sessions_app.statements import let_go
 from sessions_app.toolbox import tool_context
 from sessions_app.turn import Turn
+from tenants.off_loop import let_go
 from tools_app.context import Parked
 from tools_app.registry import Tool
 

@@ -15,11 +15,12 @@ import structlog
 from sessions_app.encoding import Frame
 from sessions_app.frames import Body
 from sessions_app.models import Run, Session
-from sessions_app.reader import SessionLog, read
+from sessions_app.reader import SessionLog
 from sessions_app.viewer import Viewer
 from sessions_app.waiting import OVER
 from sessions_app.watch import Watch
 from tenants.access import NOBODY
+from tenants.off_loop import read
 
 log = structlog.get_logger(__name__)
 

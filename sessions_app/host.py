@@ -9,19 +9,18 @@ from multiprocessing.util import Finalize
 from queue import SimpleQueue
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-import psycopg
 import structlog
 from django.conf import settings
 from django.db import Error, connection
 
 from config.faults import Fault, StaleEpoch
 from sessions_app import lanes
-from sessions_app.broker import listen
 from sessions_app.harness import run
+from sessions_app.hearing import hear
 from sessions_app.lanes import Claim
-from sessions_app.statements import let_go
 from sessions_app.stopping import StopSign
 from sessions_app.wake import wake_many
+from tenants.off_loop import let_go
 from tenants.pulse import beat
 
 log = structlog.get_logger(__name__)
@@ -127,14 +126,7 @@ class LaneHost:
 
     def _hear_stops(self) -> None:
         """Pass an interrupt on to the lane that it is for, as soon as it is committed."""
-        while not self._ending.is_set():
-            try:
-                with listen(STOP_CHANNEL) as listener:
-                    while not self._ending.is_set():
-                        for note in listener.notifies(timeout=1, stop_after=1):
-                            self._stop(UUID(note.payload))
-            except (psycopg.Error, ValueError):
-                self._ending.wait(0.5)
+        hear(STOP_CHANNEL, self._stop, until=self._ending)
 
     def _stop(self, session_id: UUID) -> None:
         with self._lock:

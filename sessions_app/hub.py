@@ -12,11 +12,12 @@ import structlog
 from django.db import Error
 
 from config.faults import TooManyRequests, Unauthenticated
-from sessions_app.reader import Log, read
-from sessions_app.rights import revoked
+from sessions_app.reader import Log
 from sessions_app.viewer import Viewer
 from sessions_app.watch import Watch
 from tenants.access import Principal
+from tenants.off_loop import read
+from tenants.rights import revoked
 
 log = structlog.get_logger(__name__)
 

@@ -20,11 +20,11 @@ from django.db import DatabaseError
 
 from config.faults import Fault
 from sessions_app import harness, lanes
-from sessions_app.broker import listen
+from sessions_app.hearing import listen
 from sessions_app.host import STOP_CHANNEL, owner_of
 from sessions_app.lanes import Claim
-from sessions_app.statements import let_go
 from sessions_app.stopping import StopSign
+from tenants.off_loop import let_go
 
 log = structlog.get_logger(__name__)
 

@@ -25,8 +25,9 @@ from sessions_app.models import ResourceAttachment, SessionEvent
 from sessions_app.preparing import EACH_RUN, PREPARERS, Job, Prepared
 from sessions_app.preparing.files import shared_path
 from sessions_app.preparing.job import SECONDS, give_away
-from sessions_app.statements import let_go, row
+from sessions_app.statements import row
 from sessions_app.turn import Turn
+from tenants.off_loop import let_go
 from tools_app.folder import PASSABLE, PRIVATE, SessionFolder
 from tools_app.mounts import make_mount_points
 from tools_app.registry import Category

@@ -7,7 +7,6 @@ nothing. Nothing of it is a record: the result is.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +19,9 @@ from django.db import Error
 
 from sessions_app.lanes import Claim
 from sessions_app.models import ToolExecution, ToolOutput
+from sessions_app.pumps import Pump
 from sessions_app.saying import Saying
-from sessions_app.statements import let_go, rows
+from sessions_app.statements import rows
 from sessions_app.stream import OutputPiece, send_outputs
 
 log = structlog.get_logger(__name__)
@@ -82,14 +82,12 @@ class CallOutput(Saying):
         )
 
 
-class OutputPump:
+class OutputPump(Pump):
     """Stores and sends what the calls of this process say."""
 
     def __init__(self) -> None:
         self._calls: set[CallOutput] = set()
-        self._lock = threading.Lock()
-        self._busy = threading.Event()
-        threading.Thread(target=self._work, name="tool outputs", daemon=True).start()
+        super().__init__("tool outputs", every=BUNDLE_SECONDS)
 
     def take(self, output: CallOutput, text: str) -> None:
         output.add(text)
@@ -106,19 +104,6 @@ class OutputPump:
                 self._busy.clear()
         if output.stored_end:
             ToolOutput.objects.filter(pk=output.call.tool_use_id).delete()
-
-    def _work(self) -> None:
-        pause = threading.Event()
-        while True:
-            self._busy.wait()
-            pause.wait(BUNDLE_SECONDS)
-            try:
-                with self._lock:
-                    self.flush()
-            except Error:
-                log.warning("tool_outputs_not_sent")
-            finally:
-                let_go()
 
     def flush(self) -> None:
         """Store what is due and send what is new, each in one statement for all calls."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
 from django.db.models import Exists, F, OuterRef
 
 from config.faults import Invalid, NotFound
@@ -15,11 +14,7 @@ from sessions_app import encoding
 from sessions_app.encoding import Frame
 from sessions_app.models import Draft, Session, SessionEvent, ToolExecution, ToolOutput
 from sessions_app.saying import Tail
-from sessions_app.statements import let_go
 from sessions_app.stream import group_name
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 #: What is read at once: so many rows, or fewer when they are large. The first always comes.
 PAGE_ROWS = 100
@@ -178,15 +173,3 @@ def cursor_in(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise Invalid("`after` is the seq of an event: a whole number.")
     return int(text)
-
-
-async def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run synchronous code on a thread of the loop's pool; its connection goes back at once."""
-
-    def call() -> T:
-        try:
-            return function(*args, **kwargs)
-        finally:
-            let_go()
-
-    return await sync_to_async(call, thread_sensitive=False)()

@@ -19,9 +19,9 @@ from config.faults import Fault, StreamUnavailable, TooManyRequests, Unauthentic
 from sessions_app.doors import accept_event
 from sessions_app.frames import Body, ClientId, ack_frame, error_frame
 from sessions_app.models import Run
-from sessions_app.reader import read
-from sessions_app.rights import renewed
 from tenants.access import Principal
+from tenants.off_loop import read
+from tenants.rights import renewed
 from tenants.throttle import spend_as
 
 #: Characters of one command. The web server refuses frames that are much longer by itself.

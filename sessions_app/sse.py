@@ -18,9 +18,9 @@ from sessions_app.doors import find_session
 from sessions_app.encoding import Frame
 from sessions_app.hub import watching
 from sessions_app.reader import Log, SessionLog, cursor_in
-from sessions_app.statements import let_go
 from tenants.access import Principal
 from tenants.authentication import principal_of
+from tenants.off_loop import let_go
 
 #: Silence that proxies and browsers would take for a dead connection is broken this often.
 PING_SECONDS = 15.0
@@ -38,40 +38,47 @@ class EventStreamRenderer(BaseRenderer):
         return data
 
 
-class SessionStream(APIView):
+#: What the OpenAPI document says of every stream.
+STREAM_SCHEMA: dict[str, Any] = {
+    "parameters": [
+        OpenApiParameter("after", OpenApiTypes.INT, description="Begin after this seq."),
+        OpenApiParameter(
+            "Last-Event-ID",
+            OpenApiTypes.INT,
+            OpenApiParameter.HEADER,
+            description="The same, as browsers send it when they reconnect; it goes first.",
+        ),
+    ],
+    "responses": {
+        (200, "text/event-stream"): OpenApiResponse(
+            OpenApiTypes.STR, description="Frames; `id` is the seq of a stored event."
+        )
+    },
+}
+
+
+class LogStream(APIView):
     """Every stored event after a cursor, then what is new, until the client leaves."""
 
     renderer_classes = [EventStreamRenderer, JSONRenderer]
 
-    @extend_schema(
-        operation_id="sessions_stream",
-        parameters=[
-            OpenApiParameter("after", OpenApiTypes.INT, description="Begin after this seq."),
-            OpenApiParameter(
-                "Last-Event-ID",
-                OpenApiTypes.INT,
-                OpenApiParameter.HEADER,
-                description="The same, as browsers send it when they reconnect; it goes first.",
-            ),
-        ],
-        responses={
-            (200, "text/event-stream"): OpenApiResponse(
-                OpenApiTypes.STR, description="Frames; `id` is the seq of a stored event."
-            )
-        },
-    )
-    def get(self, request: Request, session_id: UUID) -> StreamingHttpResponse:
-        resumed = request.headers.get("Last-Event-ID") or request.query_params.get("after", "0")
-        after = cursor_in(resumed)
-        principal = principal_of(request)
-        find_session(principal, session_id)
+    def stream(self, followed: Log) -> StreamingHttpResponse:
+        asked = self.request.headers.get("Last-Event-ID") or self.request.GET.get("after", "0")
+        after, principal = cursor_in(asked), principal_of(self.request)
         # The answer lasts; its thread's connection is for those who come meanwhile.
         let_go()
         return StreamingHttpResponse(
-            events(SessionLog(session_id=session_id), after=after, principal=principal),
+            events(followed, after=after, principal=principal),
             content_type="text/event-stream",
             headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"},
         )
+
+
+class SessionStream(LogStream):
+    @extend_schema(operation_id="sessions_stream", **STREAM_SCHEMA)
+    def get(self, request: Request, session_id: UUID) -> StreamingHttpResponse:
+        find_session(principal_of(request), session_id)
+        return self.stream(SessionLog(session_id=session_id))
 
 
 async def events(followed: Log, *, after: int, principal: Principal) -> AsyncIterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -42,14 +42,14 @@ def row(query: str, params: Sequence[Any]) -> tuple[Any, ...]:
 
 
 @contextmanager
-def faults() -> Iterator[None]:
-    """Raise the fault that a lane's function means by its error code."""
+def faults(complaints: Mapping[str, type[Fault]] = COMPLAINTS) -> Iterator[None]:
+    """Raise the fault that a function of ours means by its error code."""
     try:
         with connection.wrap_database_errors:
             yield
     except Exception as error:
         code = getattr(error.__cause__, "sqlstate", None) or ""
-        if fault := COMPLAINTS.get(code):
+        if fault := complaints.get(code):
             raise fault from error
         raise
 
@@ -59,12 +59,6 @@ def connect() -> psycopg.Connection[Any]:
     given = connection.get_connection_params()
     words = {word: given[word] for word in CONNECTION_WORDS if word in given}
     return psycopg.connect(autocommit=True, **words)
-
-
-def let_go() -> None:
-    """Give the connection back before waiting for anything else than the database."""
-    if not connection.in_atomic_block:
-        connection.close()
 
 
 def patiently(write: Callable[[bool], T]) -> T:

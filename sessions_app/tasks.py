@@ -7,7 +7,7 @@ from functools import cache
 from uuid import UUID
 
 from sessions_app.host import LaneHost
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 from tenants.pulse import beat
 
 #: Rung by the supervisor: it proves the whole way from NOTIFY to a worker.

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from agents.models import Environment
 from sessions_app.models import ToolExecution
-from sessions_app.statements import let_go, row
+from sessions_app.statements import row
 from sessions_app.turn import Turn
+from tenants.off_loop import let_go
 from tools_app.registry import ToolContext
 from tools_app.sandbox import LazySandbox, Sandbox, SessionFolder, provision
 

@@ -14,9 +14,9 @@ from django.db import Error
 
 from config.faults import Fault, StreamUnavailable
 from sessions_app.encoding import Frame
-from sessions_app.reader import read
 from sessions_app.watch import Watch
 from tenants.access import Principal
+from tenants.off_loop import read
 
 #: What may wait for a viewer in memory.
 MOST_WAITING_FRAMES = 500

@@ -13,8 +13,8 @@ from channels.layers import get_channel_layer
 
 from config.faults import NotFound
 from sessions_app.models import Run
-from sessions_app.statements import let_go
 from sessions_app.stream import group_name
+from tenants.off_loop import let_go
 
 OVER = {Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.DEAD}
 #: A ring may be lost; this is how long a waiter then stays in the dark.

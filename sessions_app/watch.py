@@ -14,8 +14,9 @@ from django.db import Error
 
 from config.faults import StreamUnavailable
 from sessions_app.encoding import Frame
-from sessions_app.reader import Answer, CallTail, Log, read
+from sessions_app.reader import Answer, CallTail, Log
 from sessions_app.saying import Tail
+from tenants.off_loop import read
 
 if TYPE_CHECKING:
     from sessions_app.viewer import Viewer

@@ -15,7 +15,8 @@ from config.faults import Fault, NonRetryableError, OutcomeUnknown, StaleEpoch, 
 from orchestrator.canvas.plan import why_unfit
 from sessions_app.models import Session
 from sessions_app.sessions import get_or_create_session
-from sessions_app.statements import let_go, row
+from sessions_app.statements import row
+from tenants.off_loop import let_go
 from tools_app.context import Parked, ToolContext
 from tools_app.policy import Decision
 from tools_app.registry import Tool

@@ -20,7 +20,7 @@ from orchestrator.canvas.plan import Plan, check_runnable, find_canvas_agent, gr
 from orchestrator.canvas.tool_node import DELAY, GRACE_SECONDS, RETRIES, Call
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import WAIT_SECONDS, Steps
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 
 CANVAS = "canvas"
 #: Parts a node's id from what is done for it; no id holds it.

@@ -24,9 +24,9 @@ from sessions_app import lanes
 from sessions_app.log import NewEvent
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
-from sessions_app.statements import let_go
 from sessions_app.waiting import OVER
 from tenants.ids import uuid7
+from tenants.off_loop import let_go
 
 if TYPE_CHECKING:
     from collections.abc import Callable

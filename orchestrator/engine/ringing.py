@@ -10,7 +10,7 @@ import structlog
 from django.db import Error
 
 from config import live
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 
 log = structlog.get_logger(__name__)
 

@@ -26,8 +26,9 @@ from orchestrator.engine.store import Body, Claimed
 from orchestrator.models import Step
 from orchestrator.models import Workflow as Row
 from sessions_app.points import reached
-from sessions_app.statements import let_go, patiently
+from sessions_app.statements import patiently
 from sessions_app.stopping import StopSign
+from tenants.off_loop import let_go
 
 log = structlog.get_logger(__name__)
 

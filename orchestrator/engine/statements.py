@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import connection
 
 from config.faults import Fault, InboxFull, NotFound, StaleEpoch, WorkflowEnded
-from sessions_app.statements import connect
+from sessions_app.statements import connect, faults
 
 COMPLAINTS: dict[str, type[Fault]] = {
     "SY404": NotFound,
@@ -66,7 +66,7 @@ def use_hot_connections() -> HotConnections:
 
 def rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """The rows of one statement. Outside a transaction it is a commit of its own."""
-    with faults():
+    with faults(COMPLAINTS):
         if _hot is None or connection.in_atomic_block:
             connection.ensure_connection()
             return _run(connection.connection, query, params)
@@ -84,16 +84,3 @@ def _run(on: psycopg.Connection[Any], query: str, params: Sequence[Any]) -> list
     with psycopg.Cursor(on) as cursor:
         cursor.execute(query.encode(), params)
         return cursor.fetchall()
-
-
-@contextmanager
-def faults() -> Iterator[None]:
-    """Raise the fault that a function means by its error code."""
-    try:
-        with connection.wrap_database_errors:
-            yield
-    except Exception as error:
-        code = getattr(error.__cause__, "sqlstate", None) or ""
-        if fault := COMPLAINTS.get(code):
-            raise fault from error
-        raise

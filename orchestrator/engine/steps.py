@@ -30,8 +30,8 @@ from orchestrator.engine.replay import Kind, Place, Replay, Status, Undo, step_f
 from orchestrator.engine.results import PREVIEW, describe, encode_result
 from orchestrator.engine.store import Body
 from sessions_app.points import reached
-from sessions_app.statements import let_go
 from tenants.ids import uuid7
+from tenants.off_loop import let_go
 
 T = TypeVar("T")
 

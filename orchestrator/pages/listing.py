@@ -16,6 +16,7 @@ from orchestrator.models import Workflow
 from orchestrator.models.workflow import WorkflowQuerySet
 from orchestrator.pages.triggers import listed
 from orchestrator.pages.words import STATUSES, span
+from sessions_app.pages.chips import Chip
 from tenants.access import authorise
 from tenants.authentication import principal_of
 
@@ -45,16 +46,6 @@ class Wanted:
         facts = {"status": self.status, "name": self.name, "page": 1, **changed}
         said = {name: value for name, value in facts.items() if value and value != 1}
         return f"?{urlencode(said)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chip:
-    """One way to narrow the list."""
-
-    name: str
-    url: str
-    is_on: bool
-    lamp: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

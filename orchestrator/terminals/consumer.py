@@ -22,8 +22,8 @@ from config.faults import Fault, SlowViewer, TerminalOver, TerminalsAway
 from orchestrator.terminals.calling import Line, watching
 from orchestrator.terminals.desk import Seat, keep_seat, take_seat
 from orchestrator.terminals.records import machine
-from sessions_app.pumped import CLOSE_CODES, SEND_SECONDS, PumpedConsumer
-from sessions_app.reader import read
+from tenants.off_loop import read
+from tenants.pumped import CLOSE_CODES, SEND_SECONDS, PumpedConsumer
 
 #: Rights are looked at again so often while nobody types, and before a key that comes later.
 CHECK_SECONDS = 5.0

@@ -22,7 +22,7 @@ from orchestrator.terminals import records
 from orchestrator.terminals.place import sandbox_of
 from orchestrator.terminals.screen import Screen
 from orchestrator.terminals.wire import MOST_BYTES, Words, address, frame, next_frame
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 from tenants.pulse import beat
 from tools_app.sandbox import Terminal as Shell
 

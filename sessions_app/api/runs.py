@@ -21,9 +21,9 @@ from config.faults import Fault, Invalid
 from sessions_app.api.serializers import RunSerializer
 from sessions_app.models import Run
 from sessions_app.sessions import cancel_run, retry_run
-from sessions_app.statements import let_go
 from sessions_app.waiting import OVER, await_run
 from tenants.api.base import WorkspaceViewSet
+from tenants.off_loop import let_go
 
 log = structlog.get_logger(__name__)
 

@@ -25,11 +25,10 @@ from sessions_app.api.door import SessionDoor
 from sessions_app.api.serializers import SessionSerializer
 from sessions_app.api.sessions import show_session
 from sessions_app.models import SessionEvent
-from sessions_app.reader import read
-from sessions_app.statements import let_go
 from sessions_app.transcript import describe, import_session
 from tenants.access import authorise
 from tenants.authentication import principal_of
+from tenants.off_loop import let_go, read
 
 JSONL = "application/x-ndjson"
 PAGE = 500

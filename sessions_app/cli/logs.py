@@ -11,8 +11,8 @@ import orjson
 from sessions_app.cli.desk import Desk
 from sessions_app.following import frames
 from sessions_app.models import SessionEvent
-from sessions_app.reader import read
 from sessions_app.transcript import describe, export
+from tenants.off_loop import read
 
 #: Characters of a payload that one line shows.
 SHOWN = 120

@@ -10,11 +10,11 @@ from django.db.models.functions import Now
 
 from agents.definitions import find_agent
 from sessions_app import lanes, local_lane
-from sessions_app.broker import listen
 from sessions_app.cli.desk import Desk
+from sessions_app.hearing import listen
 from sessions_app.models import Run, Session
-from sessions_app.statements import let_go
 from sessions_app.wake import CHANNEL
+from tenants.off_loop import let_go
 
 Status = Session.Status
 #: How long a watching loop sleeps when nothing rings; runs that are due later are found so.

@@ -8,7 +8,7 @@ from config.faults import ResourceFailed
 from memory.documents import content_of
 from memory.models import MemoryEntry
 from sessions_app.preparing.job import Job, Prepared, make_below, put
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 
 MOST_DOCUMENTS = 2_000
 MOST_TEXT_BYTES = 32 * 1024 * 1024

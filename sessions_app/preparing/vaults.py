@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from config.faults import Fault, ResourceFailed
 from sessions_app.preparing.job import Job, Prepared, put
-from sessions_app.statements import let_go
+from tenants.off_loop import let_go
 from tenants.vault import reveal
 
 

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from sessions_app import lanes
-from sessions_app.broker import listen
+from sessions_app.hearing import listen
 from sessions_app.models import Session
 from sessions_app.wake import CHANNEL
 from tests.sessions_app.conftest import OWNER, serve

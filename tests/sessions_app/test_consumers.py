@@ -9,10 +9,10 @@ from django.test import Client
 
 from sessions_app import hub as hub_module
 from sessions_app.hub import hub
-from sessions_app.reader import read
 from tenants.ids import uuid7
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership
+from tenants.off_loop import read
 from tests.sessions_app.following import (
     Socket,
     connected,

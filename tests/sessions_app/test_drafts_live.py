@@ -8,8 +8,8 @@ from itertools import cycle
 from agents.providers.base import TextDelta
 from sessions_app.doors import accept_event
 from sessions_app.models import Draft, Session
-from sessions_app.reader import read
 from tenants.ids import uuid7
+from tenants.off_loop import read
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.following import (
     Follower,

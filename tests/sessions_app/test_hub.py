@@ -13,9 +13,10 @@ from sessions_app import hub as hub_module
 from sessions_app import viewer as viewer_module
 from sessions_app.hub import hub
 from sessions_app.models import Session
-from sessions_app.reader import PAGE_BYTES, Page, SessionLog, read
-from sessions_app.rights import revoked
+from sessions_app.reader import PAGE_BYTES, Page, SessionLog
 from tenants.ids import uuid7
+from tenants.off_loop import read
+from tenants.rights import revoked
 from tests.sessions_app.following import (
     Follower,
     connected,
@@ -72,7 +73,7 @@ def end_listeners() -> None:
 async def test_a_slow_viewer_is_dropped_with_a_code_and_resumes_without_loss(
     async_db, session, secret, monkeypatch
 ):
-    monkeypatch.setattr("sessions_app.pumped.SEND_SECONDS", 0.3)
+    monkeypatch.setattr("tenants.pumped.SEND_SECONDS", 0.3)
     follower, stuck = Follower(), asyncio.Event()
     async with connected(session, secret, follower=follower, application=sluggish(stuck)) as slow:
         await in_thread(say)(session, "first")

@@ -9,12 +9,12 @@ import pytest
 
 from config.faults import Forbidden, Unauthenticated
 from sessions_app.doors import accept_event
-from sessions_app.reader import read
-from sessions_app.rights import renewed
 from sessions_app.socket_commands import LONGEST
 from tenants.buckets import buckets
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership, User
+from tenants.off_loop import read
+from tenants.rights import renewed
 from tests.sessions_app.following import connected, in_thread, key_for
 
 MESSAGE: dict[str, Any] = {"type": "user.message", "payload": {"text": "Hello"}}

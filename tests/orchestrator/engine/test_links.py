@@ -14,7 +14,7 @@ from orchestrator.lifecycle import restart, terminate
 from orchestrator.models import Workflow
 from orchestrator.recovery import fire_due, settle_lost
 from sessions_app import lanes
-from sessions_app.broker import listen
+from sessions_app.hearing import listen
 from sessions_app.models import Run, Session
 from sessions_app.stopping import StopSign
 from sessions_app.wake import CHANNEL
