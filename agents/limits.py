@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from agents.inputs import Input, read_input
 
 if TYPE_CHECKING:
-    from agents.models import AgentVersion, Environment
+    from agents.models import AgentVersion
 
 
 class Limits(Input):
@@ -77,10 +77,6 @@ def read_sandbox_limits(fields: object) -> SandboxLimits:
 def limits_of(version: AgentVersion) -> Limits:
     """The bounds of this version; what it does not say has the default."""
     return read_limits(_known(Limits, version.limits))
-
-
-def sandbox_limits_of(environment: Environment) -> SandboxLimits:
-    return read_sandbox_limits(_known(SandboxLimits, environment.limits))
 
 
 def _known(model: type[Input], stored: dict[str, Any]) -> dict[str, Any]:

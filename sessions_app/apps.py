@@ -10,11 +10,13 @@ class SessionsConfig(AppConfig):
     verbose_name = "Sessions"
 
     def ready(self) -> None:
-        from sessions_app.sessions import name_sessions
-        from tenants.usage import namers
-
-        namers["session"] = name_sessions
         from memory.trust import use_rule
         from sessions_app.outside import trust_of_call
+        from sessions_app.preparing.files import shared_room
+        from sessions_app.sessions import name_sessions
+        from tenants.usage import namers
+        from tenants.workspaces import rooms
 
+        namers["session"] = name_sessions
+        rooms.append(shared_room)
         use_rule(trust_of_call)

@@ -16,7 +16,6 @@ from uuid import UUID
 import orjson
 
 from sessions_app.lanes import Claim
-from sessions_app.models import Draft, Session
 from sessions_app.pumps import Pump
 from sessions_app.statements import rows
 from sessions_app.stream import Delta, send_deltas
@@ -124,8 +123,3 @@ class DraftPump(Pump):
 def pump() -> DraftPump:
     """The pump of this process."""
     return DraftPump()
-
-
-def draft_of(session: Session) -> Draft | None:
-    """The draft of the answer that is running now, not of one that a lost worker left."""
-    return Draft.objects.filter(session=session, epoch=session.lane_epoch).first()

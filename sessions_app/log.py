@@ -65,19 +65,6 @@ def append_events(
     return int(seq)
 
 
-def append_event(
-    *,
-    session_id: UUID,
-    type: SessionEvent.Type,
-    payload: dict[str, Any],
-    author_id: UUID | None = None,
-) -> SessionEvent:
-    """Append one event that starts no run."""
-    event = NewEvent(type=type, payload=payload)
-    append_events(session_id, [event], author_id=author_id)
-    return SessionEvent.objects.get(pk=event.id)
-
-
 def append_surely(
     session_id: UUID, events: Sequence[NewEvent], *, epoch: int, run_id: UUID
 ) -> None:

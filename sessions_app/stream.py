@@ -42,15 +42,6 @@ def ring(session_id: UUID) -> None:
     live.send(group_name(session_id), {"type": "log.grew"})
 
 
-def send_delta(
-    *, session_id: UUID, event_id: UUID, run_id: UUID | None, offset: int, text: str
-) -> None:
-    """Send new text of one answer. Its draft must have been stored before."""
-    send_deltas(
-        [Delta(session_id=session_id, event_id=event_id, run_id=run_id, offset=offset, text=text)]
-    )
-
-
 def send_deltas(deltas: Sequence[Delta]) -> None:
     """Send new text of several answers, in one statement."""
     live.send_many([(group_name(delta.session_id), _message(delta)) for delta in deltas])

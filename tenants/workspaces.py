@@ -1,9 +1,13 @@
-"""Workspaces: made, named, found."""
+"""Workspaces: made, named, found, erased."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from secrets import token_hex
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.utils.text import slugify
@@ -13,6 +17,8 @@ from tenants.models import Membership, User, Workspace
 
 #: What other apps put into every new workspace (example agents, a default environment).
 furnishings: list[Callable[[Workspace, User | None], None]] = []
+#: Where other apps keep files of a workspace.
+rooms: list[Callable[[UUID], Path]] = []
 
 
 @transaction.atomic
@@ -42,8 +48,15 @@ def find_workspace(name: str) -> Workspace | None:
 
 @transaction.atomic
 def erase_workspace(workspace: Workspace) -> None:
-    """Remove a workspace with all that is in it, logs included. There is no way back."""
+    """Remove a workspace with all that is in it, logs and files included. There is no way back."""
     with connection.cursor() as cursor:
         # The log refuses DELETE but for the workspace that this transaction says it erases.
         cursor.execute("SELECT set_config('switchyard.erasing', %s, true)", [str(workspace.pk)])
+    files = [room(workspace.pk) for room in rooms]
     workspace.delete()
+    transaction.on_commit(partial(_remove, files))
+
+
+def _remove(folders: list[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -12,8 +12,9 @@ class ToolsConfig(AppConfig):
     def ready(self) -> None:
         from agents.canvas_check import provide_tools
         from tenants import vault
-        from tenants.workspaces import furnishings
+        from tenants.workspaces import furnishings, rooms
         from tools_app.examples import furnish
+        from tools_app.folder import sessions_room
         from tools_app.mcp.servers import secrets_used
         from tools_app.registry import discover
         from tools_app.workspace_tools import tools_of_workspace
@@ -21,4 +22,5 @@ class ToolsConfig(AppConfig):
         discover()
         provide_tools(tools_of_workspace)
         furnishings.append(furnish)
+        rooms.append(sessions_room)
         vault.users.append(secrets_used)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -22,13 +21,6 @@ def clip_for_model(text: str, limit: int = MODEL_LIMIT) -> str:
     cut = len(text) - limit
     note = f"\n\n[… {cut:,} of {len(text):,} characters were cut here …]\n\n"
     return text[:head] + note + (text[-tail:] if tail else "")
-
-
-def text_for_model(value: Any, limit: int = MODEL_LIMIT) -> str:
-    """A tool's answer as the model reads it: text as it is, anything else as JSON."""
-    if not isinstance(value, str):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    return clip_for_model(value, limit)
 
 
 def storable(text: str) -> str:

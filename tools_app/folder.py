@@ -38,7 +38,7 @@ class SessionFolder:
     @property
     def root(self) -> Path:
         """The session's own folder, of which nothing but `files` is shown to its commands."""
-        return _sessions() / str(self.workspace_id) / str(self.session_id)
+        return sessions_room(self.workspace_id) / str(self.session_id)
 
     @property
     def files(self) -> Path:
@@ -68,6 +68,11 @@ def _make_passable(folder: Path) -> None:
     except FileExistsError:
         return
     folder.chmod(PASSABLE)  # the umask may have taken a bit
+
+
+def sessions_room(workspace_id: UUID) -> Path:
+    """The folder of all sessions of a workspace."""
+    return _sessions() / str(workspace_id)
 
 
 def _sessions() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePosixPath
+from uuid import UUID
 
 from django.conf import settings
 
@@ -34,7 +35,12 @@ def share_directory(job: Job) -> Prepared:
 
 
 def shared_path(folder: SessionFolder, name: str) -> Path:
-    return Path(settings.DATA_DIR) / "shared" / str(folder.workspace_id) / name
+    return shared_room(folder.workspace_id) / name
+
+
+def shared_room(workspace_id: UUID) -> Path:
+    """The folder of what sessions of a workspace share."""
+    return Path(settings.DATA_DIR) / "shared" / str(workspace_id)
 
 
 def take_file(job: Job) -> Prepared:

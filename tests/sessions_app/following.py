@@ -18,7 +18,7 @@ from sessions_app.hub import hub
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Draft, Session, SessionEvent
 from sessions_app.routing import websocket_urlpatterns
-from sessions_app.stream import send_delta
+from sessions_app.stream import Delta, send_deltas
 from sessions_app.viewer import Viewer
 from tenants.ids import uuid7
 from tenants.keys import issue_key
@@ -68,7 +68,13 @@ def write_on(session: Session, event_id: UUID, offset: int, text: str) -> None:
             "text": (draft.text if draft else "")[:offset] + text,
         },
     )
-    send_delta(session_id=session.pk, event_id=event_id, run_id=None, offset=offset, text=text)
+    send_piece(session.pk, event_id, offset, text)
+
+
+def send_piece(session_id: UUID, event_id: UUID, offset: int, text: str) -> None:
+    send_deltas(
+        [Delta(session_id=session_id, event_id=event_id, run_id=None, offset=offset, text=text)]
+    )
 
 
 class Follower:
@@ -169,9 +175,7 @@ async def joined(session: Session) -> Viewer:
 def send_late(session: Session, event_id: UUID, text: str) -> None:
     """Send deltas of an answer without having stored a draft."""
     for offset in (0, len(text) // 2):
-        send_delta(
-            session_id=session.pk, event_id=event_id, run_id=None, offset=offset, text=text[offset:]
-        )
+        send_piece(session.pk, event_id, offset, text[offset:])
 
 
 def sluggish(stuck: asyncio.Event) -> Any:

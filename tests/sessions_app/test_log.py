@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection, transaction
 
 from config.faults import NotFound, StaleEpoch
 from sessions_app import lanes
-from sessions_app.log import NewEvent, append_event, append_events
+from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 
 E = SessionEvent.Type
@@ -51,7 +51,7 @@ def test_an_unknown_session_is_not_found(db):
     ],
 )
 def test_a_written_event_cannot_be_changed(session, change):
-    append_event(session_id=session.pk, type=E.RESOURCE_ATTACHED, payload={})
+    append_events(session.pk, [NewEvent(type=E.RESOURCE_ATTACHED, payload={})])
 
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
         change(session.events.all())

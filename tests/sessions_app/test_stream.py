@@ -9,7 +9,7 @@ import pytest_asyncio
 from channels.layers import get_channel_layer
 from django.db import transaction
 
-from sessions_app.stream import Delta, group_name, ring, send_delta, send_deltas
+from sessions_app.stream import Delta, group_name, ring, send_deltas
 from tenants.ids import uuid7
 from tests.sessions_app.following import in_thread
 
@@ -47,7 +47,9 @@ async def test_nothing_is_announced_before_commit(ear):
         with transaction.atomic():
             ring(SESSION)
             transaction.set_rollback(True)
-        send_delta(session_id=SESSION, event_id=uuid7(), run_id=None, offset=0, text="after")
+        send_deltas(
+            [Delta(session_id=SESSION, event_id=uuid7(), run_id=None, offset=0, text="after")]
+        )
 
     await in_thread(write)()
 
@@ -58,8 +60,8 @@ async def test_offsets_and_text_arrive_as_they_were_given(ear):
     event_id, run_id = uuid7(), uuid7()
     text = "👩\u200d🔧 e\u0301 \x00 \u2028 " * 2_000
 
-    await in_thread(send_delta)(
-        session_id=SESSION, event_id=event_id, run_id=run_id, offset=41, text=text
+    await in_thread(send_deltas)(
+        [Delta(session_id=SESSION, event_id=event_id, run_id=run_id, offset=41, text=text)]
     )
 
     assert await ear.next() == {

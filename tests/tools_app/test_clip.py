@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools_app.clip import clip_for_model, storable, text_for_model
+from tools_app.clip import clip_for_model, storable
 
 
 def test_a_short_text_is_left_alone():
@@ -14,10 +14,6 @@ def test_head_and_tail_are_kept_with_a_note_of_what_was_cut():
 
     assert clipped.startswith("a" * 200 + "\n\n[… 9,700 of 10,000 characters were cut here …]")
     assert clipped.endswith("…]\n\n" + "b" * 100)
-
-
-def test_an_answer_that_is_no_text_becomes_json():
-    assert text_for_model({"name": "Zoë", "n": 1}) == '{"name": "Zoë", "n": 1}'
 
 
 def test_what_the_database_refuses_is_made_visible():

@@ -1,0 +1,46 @@
+"""Erasing a workspace from the command line."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from sessions_app.preparing.files import shared_room
+from tenants.ids import uuid7
+from tenants.models import Workspace
+from tools_app.folder import SessionFolder
+
+
+@pytest.fixture
+def files(workspace, foreign_workspace, settings, tmp_path):
+    """A file of each of two workspaces."""
+    settings.DATA_DIR = tmp_path
+    made = []
+    for place in (workspace, foreign_workspace):
+        folder = SessionFolder(workspace_id=place.pk, session_id=uuid7()).make()
+        (folder / "note").write_text("kept")
+        shared_room(place.pk).mkdir(parents=True)
+        made.append(folder / "note")
+    return made
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_and_files_of_that_workspace_go(workspace, foreign_workspace, files, capsys):
+    call_command("erase_workspace", workspace.slug, "--yes")
+
+    assert Workspace.objects.get() == foreign_workspace
+    assert [file.exists() for file in files] == [False, True]
+    assert [shared_room(one.pk).exists() for one in (workspace, foreign_workspace)] == [False, True]
+
+
+def test_nothing_goes_without_a_yes(workspace, files, capsys):
+    call_command("erase_workspace", workspace.slug)
+
+    assert "Add --yes" in capsys.readouterr().out
+    assert Workspace.objects.filter(pk=workspace.pk).exists()
+    assert files[0].exists()
+
+
+def test_an_unknown_name_is_said(db):
+    with pytest.raises(CommandError, match="no workspace 'nowhere'"):
+        call_command("erase_workspace", "nowhere")
