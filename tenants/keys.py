@@ -72,3 +72,9 @@ def revoke_key(*, workspace_id: UUID, key_id: UUID) -> None:
     if not keys.exists():
         raise NotFound
     keys.filter(revoked_at=None).update(revoked_at=Now())
+
+
+def revoke_keys_of(user_id: UUID, *, workspace_id: UUID) -> None:
+    """Close every door of this workspace that this person made."""
+    keys = ApiKey.objects.for_workspace(workspace_id).filter(created_by=user_id, revoked_at=None)
+    keys.update(revoked_at=Now())

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from config.faults import Conflict, Forbidden, Invalid, LastOwner, LinkExpired, NotFound
 from tenants.access import Principal, authorise
+from tenants.keys import revoke_keys_of
 from tenants.models import Invitation, Membership, User, Workspace
 from tenants.tokens import digest, new_token
 
@@ -115,7 +116,7 @@ def change_role(principal: Principal, membership_id: UUID, role: str) -> Members
 
 @transaction.atomic
 def remove_member(principal: Principal, membership_id: UUID) -> None:
-    """Take somebody out, or leave."""
+    """Take somebody out, or leave. The keys they made end too: they know them by heart."""
     membership = _locked(principal, membership_id)
     leaving = principal.user is not None and membership.user_id == principal.user.pk
     authorise(principal, "read" if leaving and not principal.key else "admin", membership)
@@ -123,6 +124,7 @@ def remove_member(principal: Principal, membership_id: UUID) -> None:
         if not leaving:
             _check_may_grant(principal, Membership.Role.OWNER)
         _check_another_owner(membership)
+    revoke_keys_of(membership.user_id, workspace_id=membership.workspace_id)
     membership.delete()
 
 

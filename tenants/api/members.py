@@ -40,7 +40,7 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(MemberSerializer(change_role(self.principal, member.pk, role)).data)
 
     def destroy(self, request: Request, pk: str) -> Response:
-        """Remove a member, or leave."""
+        """Remove a member, or leave. The API keys that they made are revoked."""
         remove_member(self.principal, self.get_object().pk)
         return Response(status=204)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from django.core import mail
+from rest_framework.test import APIClient
 
+from tenants.keys import issue_key
 from tenants.models import Invitation, Membership
 from tests.conftest import add_member
 
@@ -100,3 +102,21 @@ def test_a_builder_sees_no_invitations(client, builder):
     client.force_login(builder.user)
 
     assert client.get(INVITATIONS).status_code == 403
+
+
+def test_the_keys_of_somebody_who_is_removed_end_with_them(
+    api, workspace, foreign_workspace, owner, builder
+):
+    """Whoever made a key knows it by heart."""
+    words = {"name": "theirs", "created_by": builder.user}
+    theirs = issue_key(workspace_id=workspace.pk, **words)
+    elsewhere = issue_key(workspace_id=foreign_workspace.pk, **words)
+    others = issue_key(workspace_id=workspace.pk, name="ours", created_by=owner)
+
+    assert api.delete(f"{MEMBERS}{builder.pk}/").status_code == 204
+
+    assert [may_enter(made.secret) for made in (theirs, elsewhere, others)] == [False, True, True]
+
+
+def may_enter(secret: str) -> bool:
+    return APIClient(headers={"x-api-key": secret}).get(MEMBERS).status_code == 200
