@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from contextlib import suppress
-from typing import Any
+from functools import partial
 from uuid import UUID
 
 from asgiref.sync import async_to_sync, sync_to_async
-from channels.layers import get_channel_layer
 
 from config.faults import NotFound
 from sessions_app.models import Run
 from sessions_app.stream import group_name
+from tenants.group_ear import watched
 from tenants.off_loop import let_go
 
 OVER = {Run.Status.COMPLETED, Run.Status.FAILED, Run.Status.CANCELLED, Run.Status.DEAD}
@@ -27,38 +25,13 @@ async def await_run(run_id: UUID, seconds: float) -> Run:
     run = await _read(run_id)
     if run.status in OVER or seconds <= 0:
         return run
-    layer = get_channel_layer()
-    channel = await layer.new_channel("wait")
-    group = group_name(run.session_id)
-    try:
-        while True:
-            # Each time anew, as a layer forgets whoever stopped receiving; and before the look,
-            # as the run may end in between.
-            await layer.group_add(group, channel)
-            run = await _read(run_id)
-            left = end - time.monotonic()
-            if run.status in OVER or left <= 0:
-                return run
-            await _ring(layer, channel, min(left, LOOK_SECONDS))
-    finally:
-        await layer.group_discard(group, channel)
-        await _forget(layer, channel)
-
-
-async def _ring(layer: Any, channel: str, seconds: float) -> None:
-    """Until the log grows, skipping the deltas of an answer."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while (await layer.receive(channel))["type"] == "delta":
-                pass
-
-
-async def _forget(layer: Any, channel: str) -> None:
-    """Channels has no call for the end of a channel; a receiver that is cancelled means it."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(0):
-            while True:
-                await layer.receive(channel)
+    return await watched(
+        group_name(run.session_id),
+        partial(_read, run_id),
+        is_over=lambda found: found.status in OVER,
+        seconds=end - time.monotonic(),
+        every=LOOK_SECONDS,
+    )
 
 
 @sync_to_async

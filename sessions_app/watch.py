@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+JOIN_SECONDS = 10.0
+
 
 class Watch:
     """Joins the log's group first and reads then: what is written in between rings."""
@@ -44,8 +46,7 @@ class Watch:
         await asyncio.shield(self._opening)
 
     async def _open(self) -> None:
-        self._channel = await self._layer.new_channel()
-        await self._layer.group_add(self.log.group, self._channel)
+        await self._join()
         try:
             state = await read(self.log.state)
         except Error as error:
@@ -53,6 +54,15 @@ class Watch:
         self.seen, self.answer, self.outputs = state.last_seq, state.answer, state.outputs
         self._following = asyncio.create_task(self._follow(), name=f"follow {self.log.group}")
         self._following.add_done_callback(self._stopped)
+
+    async def _join(self) -> None:
+        """Have the log's group ring us. A layer that is away might keep us waiting for ever."""
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                self._channel = await self._layer.new_channel()
+                await self._layer.group_add(self.log.group, self._channel)
+        except Exception as error:
+            raise StreamUnavailable from error
 
     async def close(self) -> None:
         if self._channel:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from channels.layers import get_channel_layer
 
+T = TypeVar("T")
 Hear: TypeAlias = Callable[[float], Awaitable[dict[str, Any] | None]]
+#: These come in quick succession and change nothing that is worth a look.
+PIECES = {"delta", "output"}
 
 
 @asynccontextmanager
@@ -34,3 +38,31 @@ async def listening(group: str) -> AsyncIterator[Hear]:
     finally:
         coming.cancel()
         await layer.group_discard(group, channel)
+
+
+async def watched(
+    group: str,
+    look: Callable[[], Awaitable[T]],
+    *,
+    is_over: Callable[[T], bool],
+    seconds: float,
+    every: float,
+) -> T:
+    """What a look finds when it is over, or when the time is up. A lost ring costs `every` seconds."""
+    end = time.monotonic() + seconds
+    # Joined before the first look, as it may end in between.
+    async with listening(group) as hear:
+        while True:
+            found = await look()
+            left = end - time.monotonic()
+            if is_over(found) or left <= 0:
+                return found
+            await _ring(hear, min(left, every))
+
+
+async def _ring(hear: Hear, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        message = await hear(left)
+        if message is None or message["type"] not in PIECES:
+            return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -220,10 +221,12 @@ async def test_a_group_name_that_would_break_the_payload_is_refused(layer, name)
 
 async def test_live_sends_over_the_configured_layer_after_commit(layer, settings, monkeypatch):
     heard: list[tuple[str, dict]] = []
+    arrived = threading.Event()
 
     class ForeignLayer:
         async def group_send(self, group: str, message: dict) -> None:
             heard.append((group, message))
+            arrived.set()
 
     def send_in_a_transaction() -> None:
         with transaction.atomic():
@@ -238,6 +241,7 @@ async def test_live_sends_over_the_configured_layer_after_commit(layer, settings
 
     monkeypatch.setattr("config.live.get_channel_layer", ForeignLayer)
     await sync_to_async(send_in_a_transaction)()
+    await sync_to_async(arrived.wait)(10)
     assert heard == [("yard", HELLO)]
 
 

@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import urllib.request
 from typing import Any
 
 import pytest
 
-from tests.stack.running import Running, wait_for
+from tests.stack.client import Client
+from tests.stack.running import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
-
-
-class Client:
-    """A program with a key of the stack's first workspace."""
-
-    def __init__(self, stack: Running) -> None:
-        self.stack = stack
-        made = stack.manage("issue_key", "--workspace", "My workspace", "--scope", "admin")
-        self.key = made.stdout.strip()
-
-    def call(self, path: str, body: object = None) -> Any:
-        request = urllib.request.Request(  # noqa: S310
-            f"{self.stack.base_url}/api/v1/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"x-api-key": self.key, "content-type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-            return json.load(answer)
-
-    def rows(self, path: str) -> list[dict[str, Any]]:
-        return list(self.call(path)["results"])
 
 
 def ask(client: Client, text: str) -> dict[str, Any]:
