@@ -18,7 +18,8 @@ class BM25:
         self._having = Counter(word for words in self._words.values() for word in words)
 
     def rank(self, query: str, limit: int = 10) -> list[Any]:
-        scores = {key: self._score(key, set(stems(query))) for key in self._words}
+        words = set(stems(query))
+        scores = {key: self._score(key, words) for key in self._words}
         best = sorted(scores, key=lambda key: -scores[key])
         return [key for key in best[:limit] if scores[key] > 0]
 

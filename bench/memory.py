@@ -2,8 +2,9 @@
 
 `python bench/memory.py FILE.json` takes conversations in the form of LoCoMo: a list of
 `{"conversation": {"session_1": [{"speaker", "dia_id", "text"}], "session_1_date_time": …},
-"qa": [{"question", "evidence": ["D1:3"], "category"}]}`. Every turn is a chunk; a question is
-answered as far as its evidence turns are among the first hits. Without a file it measures speed.
+"qa": [{"question", "evidence": ["D1:3"], "category"}]}`. A question is answered as far as its
+evidence turns are in the first hits: once with every turn a chunk, once with the conversations
+split as memory splits documents. Without a file it measures speed.
 """
 
 from __future__ import annotations
@@ -29,17 +30,27 @@ CUTS = (1, 5, 10)
 ENTRIES, AGENTS, ASKED = 100_000, 1_000, 200
 
 Ranking = Callable[[str], list[Any]]
+#: By chunk: the turns that it holds, and its text.
+Turns = dict[Any, tuple[set[str], str]]
 
 
 def main() -> None:
     with yard():
         if len(sys.argv) > 1:
-            measure_quality(json.loads(Path(sys.argv[1]).read_text()))
+            from memory.chunking import chunk, chunk_lines
+
+            samples = json.loads(Path(sys.argv[1]).read_text())
+            for name, split in {
+                "a chunk is a turn": chunk_lines,
+                "as memory splits": chunk,
+            }.items():
+                print(f"{name}:")
+                measure_quality(samples, split)
         else:
             measure_speed()
 
 
-def measure_quality(samples: list[dict[str, Any]]) -> None:
+def measure_quality(samples: list[dict[str, Any]], split: Any) -> None:
     from memory.ranking import Weights
 
     alone = {"neighbours": 0.0, "named": 0.0, "recency": 0.0, "pin": 0.0}
@@ -50,9 +61,10 @@ def measure_quality(samples: list[dict[str, Any]]) -> None:
     }
     results: dict[str, list[tuple[list[float], float, float]]] = {}
     for sample in samples:
-        reader, turns = load(sample)
+        reader, turns = load(sample, split)
         rankings: dict[str, Ranking] = {"bm25": BM25({k: t for k, (_, t) in turns.items()}).rank}
         rankings |= {name: ranked(reader, weights) for name, weights in ways.items()}
+        rankings["fused, thinned"] = ranked(reader, Weights(), thin=True)
         rankings["vector, plain"] = plain_vectors(reader)
         for question in sample["qa"]:
             if question.get("category") != ADVERSARIAL and question.get("evidence"):
@@ -66,10 +78,9 @@ def measure_quality(samples: list[dict[str, Any]]) -> None:
     print(f"{len(next(iter(results.values())))} questions")
 
 
-def load(sample: dict[str, Any]) -> tuple[Any, dict[Any, tuple[str, str]]]:
-    """One conversation as the memory of one agent: its reader, and the turn behind each chunk."""
+def load(sample: dict[str, Any], split: Any) -> tuple[Any, Turns]:
+    """One conversation as the memory of one agent: its reader, and the turns in each chunk."""
     from agents.definitions import create_agent
-    from memory.chunking import chunk_lines
     from memory.models import MemoryVersion
     from memory.owner import Author, owner_within
     from memory.reader import Reader
@@ -80,7 +91,8 @@ def load(sample: dict[str, Any]) -> tuple[Any, dict[Any, tuple[str, str]]]:
     fields = {"name": "Bench", "provider": "demo", "model": "demo"}
     agent = create_agent(workspace_id=workspace.pk, fields=fields)
     reader = Reader(workspace_id=workspace.pk, agent_id=agent.pk)
-    talk, turns = sample["conversation"], {}
+    talk = sample["conversation"]
+    turns: Turns = {}
     for name in [key for key in talk if key.startswith("session_") and isinstance(talk[key], list)]:
         said = [one for one in talk[name] if one.get("text", "").strip()]
         lines = [f"{one['speaker']}: {_line(one)}" for one in said]
@@ -89,10 +101,12 @@ def load(sample: dict[str, Any]) -> tuple[Any, dict[Any, tuple[str, str]]]:
             path=f"talk/{name}.md",
             content=f"# {talk.get(f'{name}_date_time', name)}\n" + "\n".join(lines),
             author=Author(kind=MemoryVersion.Author.IMPORT),
-            split=chunk_lines,
+            split=split,
         )
-        for chunk, one in zip(entry.chunks.order_by("position"), said, strict=True):
-            turns[chunk.pk] = (one["dia_id"], chunk.text)
+        for piece in entry.chunks.all():
+            held = set(piece.text.splitlines())
+            ids = {one["dia_id"] for one, line in zip(said, lines, strict=True) if line in held}
+            turns[piece.pk] = (ids, piece.text)
     return reader, turns
 
 
@@ -102,10 +116,10 @@ def _line(turn: dict[str, Any]) -> str:
     return " ".join(text.split())[:1_100]
 
 
-def ranked(reader: Any, weights: Any) -> Ranking:
+def ranked(reader: Any, weights: Any, *, thin: bool = False) -> Ranking:
     from memory.recall import Search, recall
 
-    search = Search(limit=max(CUTS), weights=weights, thin=False)
+    search = Search(limit=max(CUTS), weights=weights, thin=thin)
     return lambda query: [hit.chunk_id for hit in recall(reader, query, search)]
 
 
@@ -126,15 +140,15 @@ def plain_vectors(reader: Any) -> Ranking:
 
 
 def score(
-    question: dict[str, Any], rank: Ranking, turns: dict[Any, tuple[str, str]]
+    question: dict[str, Any], rank: Ranking, turns: Turns
 ) -> tuple[list[float], float, float]:
     """Recall at each cut, reciprocal rank, milliseconds."""
     wanted = {part for one in question["evidence"] for part in one.replace(";", " ").split()}
     began = time.perf_counter()
     found = [turns[one][0] for one in rank(question["question"])]
     took = (time.perf_counter() - began) * 1000
-    places = [place for place, one in enumerate(found, 1) if one in wanted]
-    recalls = [len(wanted & set(found[:cut])) / len(wanted) for cut in CUTS]
+    places = [place for place, held in enumerate(found, 1) if held & wanted]
+    recalls = [len(wanted.intersection(set().union(*found[:cut]))) / len(wanted) for cut in CUTS]
     return recalls, 1 / places[0] if places else 0.0, took
 
 
