@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.stack.client import Client
 from tests.stack.running import Running, wait_for
-from tests.stack.test_approvals import Client
 from tests.tools_app.conftest import needs_bwrap
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300), needs_bwrap]
