@@ -53,6 +53,11 @@ class ContainerSandbox(Workspace):
     #: The container that this handle has used; another one of the same session will not do.
     _known: list[str] = field(default_factory=list, compare=False, repr=False)
 
+    @property
+    def container_id(self) -> str:
+        """The container that was used; empty when none was."""
+        return self._known[0] if self._known else ""
+
     def execute(
         self,
         command: str,
@@ -122,8 +127,7 @@ class ContainerSandbox(Workspace):
             image=self.image,
             labels=labels(session_id, COMMANDS),
         )
-        known = self._known[0] if self._known else None
-        box = ensure(engine, name_of(session_id), body, known=known)
+        box = ensure(engine, name_of(session_id), body, known=self.container_id or None)
         self._known[:] = [box.id]
         return box
 
