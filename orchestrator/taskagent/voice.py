@@ -113,7 +113,5 @@ class Voice:
         percent, message = max(self._found[0], self._told.percent), self._found[1] or "Running"
         self._found = None
         if (percent, message) != (self._told.percent, self._told.message):
-            self._told = Told(
-                characters=self._told.characters, percent=percent, message=message
-            )
+            self._told = Told(characters=self._told.characters, percent=percent, message=message)
             self._report(message, percent=percent, step=self._step)
