@@ -26,6 +26,7 @@ ALONE = (
     "tools_app/sandbox",
     "orchestrator/engine",
     "orchestrator/taskagent/test_adoption",
+    "orchestrator/taskagent/test_minutes",
 )
 
 

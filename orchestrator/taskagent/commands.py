@@ -81,7 +81,8 @@ def run_once(place: TaskPlace, name: str, task: Task) -> Outcome:
             end_all([record], UNWANTED)
         raise Parked
     reached("command_ended")
-    return _outcome(ending)
+    # What is paid for: the container, or the command itself.
+    return {**_outcome(ending), "sandbox": ending.container or f"command:{name}"}
 
 
 def _end_others(place: TaskPlace, record: Record) -> None:
@@ -117,5 +118,4 @@ def _outcome(ending: Ending) -> Outcome:
         raise CommandStopped(f"The command was ended before it was done. {ending.reason}")
     if ending.ended_by == "stop":
         raise CommandUnknown(TAKEN_AWAY)
-    kept = {"exit_code", "ended_by", "output", "container", "began_at", "ended_at"}
-    return ending.model_dump(include=kept)
+    return ending.model_dump(include={"exit_code", "ended_by", "output", "began_at", "ended_at"})

@@ -26,6 +26,7 @@ from config.faults import (
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import Steps
 from orchestrator.taskagent import artifacts, commands, place
+from orchestrator.taskagent.minutes import settle
 from orchestrator.taskagent.params import TaskParams
 from orchestrator.taskagent.place import TaskPlace
 from orchestrator.taskagent.purse import cost_of_session, owners_of
@@ -91,11 +92,12 @@ class ExecuteTask(Workflow):
             raise
         self.report_progress("Collecting artifacts", percent=90, step=artifacts.COLLECT)
         found = self._collect(event, step, token, given)
-        cost = step.do("settle", lambda: "0")
+        cost = step.do("settle", partial(settle, event, ran), delay=1)
         kept = self._leave(event, asked, step, token)
         check_outcome(ran, asked.timeout)
         self.report_progress("Done", percent=100, step="done", status="complete")
-        return {**ran, **found, "cost": cost, "kept_until": kept}
+        said = {word: ran[word] for word in ("exit_code", "ended_by", "output")}
+        return {**said, **found, "cost": cost, "kept_until": kept}
 
     def _execute(self, event: Event, asked: TaskParams, step: Steps, token: str) -> dict[str, Any]:
         here = place.reopen(event.id, token)

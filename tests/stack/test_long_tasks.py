@@ -142,7 +142,7 @@ def stop_all(task: LongTask, number: int) -> None:
 def kills(task: LongTask) -> Iterator[Callable[[], None]]:
     """Each program, the whole by force and the whole in good order; in a soak again and again."""
     rounds: list[Callable[[], None]] = [
-        *(lambda name=name: kill_program(task, name) for name in PROGRAMS),  # type: ignore[misc]
+        *(lambda name=name: kill_program(task, name) for name in PROGRAMS),
         lambda: stop_all(task, signal.SIGKILL),
         lambda: stop_all(task, signal.SIGTERM),
     ]

@@ -15,6 +15,7 @@ from orchestrator.models import WorkflowEvent
 from orchestrator.supervisor import Sweeper
 from orchestrator.taskagent import execute, place, sweep
 from orchestrator.taskagent.running import end_running, running
+from orchestrator.taskagent.voice import Voice as RealVoice
 from sessions_app.stopping import StopSign
 from tests.orchestrator.conftest import claim, now, serve, steps
 from tests.orchestrator.taskagent.test_commands import Killed, content, log_of, lose
@@ -62,7 +63,7 @@ def serve_until(monkeypatch):
     def use(words, happens, *, is_told=True):
         sign = StopSign()
 
-        class Voice(execute.Voice):
+        class Voice(RealVoice):
             heard = ""
 
             def take(self, text):

@@ -59,7 +59,7 @@ class Kept:
         os.close(start(self.record))
 
     def follow(self):
-        said = []
+        said: list[str] = []
         ending = follow(self.record, on_output=said.append, stop=self.never)
         return "".join(said), ending
 
@@ -115,7 +115,7 @@ def test_who_stops_following_leaves_the_command_to_the_next(keep):
     kept.start()
     kept.wait_for_words("one")
     stop = os.eventfd(1)
-    said = []
+    said: list[str] = []
     assert follow(kept.record, on_output=said.append, stop=stop) is None
     os.close(stop)
     go(kept)
