@@ -8,6 +8,7 @@ it is not run again, and that is said.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -101,12 +102,20 @@ def _follow(record: Record, task: Task) -> Ending | None:
 @contextmanager
 def _waking(sign: StopSign) -> Iterator[int]:
     """A descriptor that is readable as soon as the sign is given."""
-    fd = os.eventfd(0)
+    fd, lock, is_open = os.eventfd(0), threading.Lock(), True
+
+    def wake() -> None:
+        with lock:  # whoever gives the sign late must not write to another's descriptor
+            if is_open:
+                os.eventfd_write(fd, 1)
+
     try:
-        with sign.calls(lambda: os.eventfd_write(fd, 1)):
+        with sign.calls(wake):
             yield fd
     finally:
-        os.close(fd)
+        with lock:
+            is_open = False
+            os.close(fd)
 
 
 def _outcome(ending: Ending) -> Outcome:

@@ -130,6 +130,7 @@ class Record:
 def records_in(folder: Path) -> list[Record]:
     """Every command that was ever ordered here."""
     try:
-        return [Record(folder=folder / name) for name in sorted(os.listdir(folder))]
+        found = sorted(folder.iterdir())
     except FileNotFoundError:
         return []
+    return [Record(folder=one) for one in found if one.is_dir()]
