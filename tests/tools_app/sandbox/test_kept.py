@@ -13,7 +13,7 @@ import pytest
 
 from config.env import ROOT
 from config.faults import KeeperLost, SandboxUnavailable
-from tests.tools_app.sandbox.conftest import alive, limited
+from tests.tools_app.sandbox.conftest import alive, limited, remade
 from tests.tools_app.sandbox.test_containers import container_id
 from tools_app.sandbox import kill_leftovers
 from tools_app.sandbox.container import ContainerSandbox
@@ -22,6 +22,7 @@ from tools_app.sandbox.kept.control import end_all, is_alive, start
 from tools_app.sandbox.kept.following import follow
 from tools_app.sandbox.kept.order import order_of
 from tools_app.sandbox.kept.record import Record
+from tools_app.sandbox.network import Network
 from tools_app.sandbox.output import SHOWN
 
 PATIENCE = 60
@@ -238,6 +239,13 @@ def test_without_notices_of_the_kernel_the_follower_looks_by_itself(keep, monkey
     kept = keep("echo one; sleep 0.5; echo two")
 
     assert kept.follow()[0] == "one\ntwo\n"
+
+
+def test_the_keeper_serves_the_network_of_its_sandbox(keep, sandbox):
+    call = "exec 3<>/dev/tcp/127.0.0.1/3128 && echo answered"
+    kept = keep(call, using=remade(sandbox, network=Network(posture="full")))
+
+    assert kept.follow()[0] == "answered\n"
 
 
 def test_a_keeper_that_does_not_start_says_so_and_nothing_was_begun(keep, monkeypatch):
