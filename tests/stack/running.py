@@ -205,7 +205,7 @@ class Running:
         """Leave nothing behind, whatever a test did."""
         if self.process is not None and self.process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
-                self.stop()
+                self.stop(signal.SIGINT)  # which ends commands of tasks too
         for process in self.everything():
             with suppress(psutil.Error):
                 process.kill()
