@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 # The Node that bin/setup installs when the system has none that fits; no harm if there is none.
 export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
 
-.PHONY: run test test-without-browser check bench containers test-local-model
+.PHONY: run test test-without-browser check bench soak containers test-local-model
 
 run:
 	@bin/setup run
@@ -40,6 +40,12 @@ containers:
 bench:
 	@bin/setup dev
 	@for question in latency runs_in_flight workflows memory context; do echo "== $$question" && $(PYTHON) bench/$$question.py || exit; done
+
+# A task that runs in a container for ten minutes while every process is killed again and again.
+soak:
+	@bin/setup dev
+	@SOAK_SECONDS=$${SOAK_SECONDS:-600} SWITCHYARD_REQUIRE_SANDBOX=1 .venv/bin/pytest -s \
+		tests/stack/test_long_tasks.py -k "death_of_every_process and container" $(ARGS)
 
 # A real small model on llama.cpp, from wheels; large, so not part of `make test`.
 test-local-model:

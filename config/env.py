@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from config.faults import CannotStart
 
 ROOT = Path(__file__).resolve().parent.parent
+STACK = "SWITCHYARD_STACK"  #: The variable that every process of one stack carries.
 
 
 def text(name: str, default: str = "") -> str:

@@ -18,8 +18,9 @@ from pathlib import Path
 import psutil
 
 from config.embedded import Embedded
+from config.env import STACK
 
-MARK = "SWITCHYARD_STACK"  #: The variable that every process of one stack carries.
+MARK = STACK
 LOCK = "guardian"
 BYE = b"bye\n"
 PATIENCE_SECONDS = 20

@@ -16,6 +16,7 @@ from django.db import Error, connection
 from config.faults import Fault
 from orchestrator import recovery as workflows
 from orchestrator.taskagent import sweep as tasks
+from orchestrator.taskagent.minutes import owners_of_sandboxes
 from orchestrator.taskagent.place import TaskPlace
 from orchestrator.terminals.records import close_lost
 from orchestrator.timers import timers
@@ -127,7 +128,7 @@ class Biller:
 
 def _charge() -> None:
     try:
-        charge_running()
+        charge_running(owners_of_sandboxes)
     except (Fault, Error):
         log.warning("sandboxes_not_charged", exc_info=True)
     finally:

@@ -5,7 +5,7 @@ Nothing is counted while `SANDBOX_MINUTE_PRICE` is 0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
 from uuid import UUID
@@ -37,16 +37,23 @@ class Counted:
     is_lasting: bool
 
 
-def charge_running() -> int:
+Owners = Callable[[Collection[UUID]], dict[UUID, UUID]]
+
+
+def owners_of_sessions(ids: Collection[UUID]) -> dict[UUID, UUID]:
+    return dict(Session.objects.filter(pk__in=ids).values_list("pk", "workspace_id"))
+
+
+def charge_running(owners_of: Owners = owners_of_sessions) -> int:
     """Charge every container and terminal of this machine up to now. How many minutes they were.
 
-    For every supervisor: what another one has charged is not charged again.
+    For every supervisor: what another one has charged is not charged again. `owners_of` knows the
+    workspace of each sandbox, whether it is a session's or something else's.
     """
     if settings.SANDBOX_MINUTE_PRICE <= 0:
         return 0
     found = [*_containers(), *_terminals()]
-    sessions = {one.session_id for one in found}
-    owners = dict(Session.objects.filter(pk__in=sessions).values_list("pk", "workspace_id"))
+    owners = owners_of({one.session_id for one in found})
     before, now, charged = last_charged(one.id for one in found), this_minute(), 0
     for one in found:
         if workspace_id := owners.get(one.session_id):

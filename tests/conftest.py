@@ -18,7 +18,16 @@ from tenants.models import Membership, User, Workspace
 from tenants.workspaces import create_workspace
 
 #: They start processes and containers, measure load, or drive a browser: they run one by one.
-ALONE = ("stack", "faults", "browser", "acceptance", "tools_app/sandbox", "orchestrator/engine")
+ALONE = (
+    "stack",
+    "faults",
+    "browser",
+    "acceptance",
+    "tools_app/sandbox",
+    "orchestrator/engine",
+    "orchestrator/taskagent/test_adoption",
+    "orchestrator/taskagent/test_minutes",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -53,6 +53,7 @@ from config.faults.sessions import (
 )
 from config.faults.tools import (
     FileTooLarge,
+    KeeperLost,
     McpFailed,
     MemoryConflict,
     MemoryTooLarge,
@@ -65,6 +66,7 @@ from config.faults.tools import (
 )
 from config.faults.workflows import (
     CommandFailed,
+    CommandStopped,
     CommandTimedOut,
     CommandUnknown,
     HookRefused,
@@ -98,6 +100,7 @@ __all__ = [
     "CanvasConflict",
     "CanvasInvalid",
     "CommandFailed",
+    "CommandStopped",
     "CommandTimedOut",
     "CommandUnknown",
     "CompactionFailed",
@@ -116,6 +119,7 @@ __all__ = [
     "InboxFull",
     "Invalid",
     "InvalidFields",
+    "KeeperLost",
     "LastOwner",
     "LimitReached",
     "LinkExpired",

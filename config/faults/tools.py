@@ -41,6 +41,13 @@ class SandboxReplaced(ToolFailed):
     status = 409
 
 
+class KeeperLost(Fault):
+    """The process that kept this command is gone, and nobody saw how the command ended."""
+
+    code = "keeper_lost"
+    status = 502
+
+
 class ResourceFailed(Fault):
     """This resource could not be prepared."""
 

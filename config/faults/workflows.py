@@ -154,6 +154,12 @@ class CommandUnknown(TaskFailed):
     code = "unknown"
 
 
+class CommandStopped(TaskFailed):
+    """The command was ended before it was done, and is not run again by itself."""
+
+    code = "command_stopped"
+
+
 class TaskUnpaid(TaskFailed):
     """There is no money for this task."""
 

@@ -12,6 +12,7 @@ from agents.models import Environment
 from config.faults import (
     BudgetReached,
     CommandFailed,
+    CommandStopped,
     CommandTimedOut,
     CommandUnknown,
     Fault,
@@ -25,19 +26,22 @@ from config.faults import (
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import Steps
 from orchestrator.taskagent import artifacts, commands, place
+from orchestrator.taskagent.minutes import settle
 from orchestrator.taskagent.params import TaskParams
 from orchestrator.taskagent.place import TaskPlace
 from orchestrator.taskagent.purse import cost_of_session, owners_of
 from orchestrator.taskagent.sessions import open_session, stop_session
-from orchestrator.taskagent.voice import Voice
+from orchestrator.taskagent.voice import Voice, told_of
 from tenants.spending import check_purses
 from tools_app.files import write_file
 from tools_app.sandbox import provision
 
-#: How often a step is tried whose worker died; none of them repeats an effect.
-TRIES = 20
-#: What a person may look at when nobody saw how the command ended.
+#: How often a command is followed anew whose worker died or was stopped; it is begun once.
+TRIES = 1_000
+#: How long a person may look at a sandbox whose command did not come to its end.
 VERIFY_SECONDS = 3_600.0
+CUT_SHORT = {CommandUnknown.code, CommandStopped.code}
+RUN = "run command"
 #: The engine waits this much longer than the sandbox.
 GRACE_SECONDS = 120
 SHOWN = 2_000
@@ -72,41 +76,48 @@ class ExecuteTask(Workflow):
         self.report_progress("Making a sandbox", percent=10, step="create sandbox")
         token = step.do("create sandbox", lambda: make_place(event, asked, step.key), delay=1)
         given = self._put_files(event, asked, step, token)
-        self.report_progress("Running", percent=20, step="run command")
+        self.report_progress("Running", percent=20, step=RUN)
         try:
             ran = step.do(
-                "run command",
+                RUN,
                 lambda: self._execute(event, asked, step, token),
                 retries=TRIES,
                 delay=0,
                 timeout=asked.timeout + GRACE_SECONDS,
             )
         except StepFailed as failed:
-            if failed.reason == CommandUnknown.code:
+            if failed.reason in CUT_SHORT:
                 act = partial(keep_place, event.id, token, VERIFY_SECONDS)
                 step.do("keep sandbox for a look", act, delay=1)
             raise
         self.report_progress("Collecting artifacts", percent=90, step=artifacts.COLLECT)
         found = self._collect(event, step, token, given)
-        cost = step.do("settle", lambda: "0")
+        cost = step.do("settle", partial(settle, event, ran), delay=1)
         kept = self._leave(event, asked, step, token)
         check_outcome(ran, asked.timeout)
         self.report_progress("Done", percent=100, step="done", status="complete")
-        return {**ran, **found, "cost": cost, "kept_until": kept}
+        said = {word: ran[word] for word in ("exit_code", "ended_by", "output")}
+        return {**said, **found, "cost": cost, "kept_until": kept}
 
     def _execute(self, event: Event, asked: TaskParams, step: Steps, token: str) -> dict[str, Any]:
         here = place.reopen(event.id, token)
         place.keep(here, 0)  # a look at what an earlier life left is over
-        sandbox = provision(environment_of(here), here.folder)
-        voice = Voice(self.broadcast_to_clients)
-        order = commands.Order(
-            key=step.key,
+        name = commands.name_of(step.key)
+        voice = Voice(
+            name,
+            told_of(event.id, name),
+            step=RUN,
+            say=self.broadcast_to_clients,
+            report=self.report_progress,
+        )
+        task = commands.Task(
             command=asked.command,
             seconds=asked.timeout,
+            sandbox=lambda: provision(environment_of(here), here.folder),
             on_output=voice.take,
             sign=step.sign,
         )
-        return commands.run_once(here, sandbox, order)
+        return commands.run_once(here, name, task)
 
     # ── A prompt ─────────────────────────────────────────────────────────────────────────────
 

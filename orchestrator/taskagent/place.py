@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -25,9 +25,12 @@ from config.faults import TaskSandboxGone
 from tools_app.folder import SessionFolder
 from tools_app.sandbox import kill_leftovers
 from tools_app.sandbox.container import remove_containers
+from tools_app.sandbox.kept.control import end_all
+from tools_app.sandbox.kept.record import Record, records_in
 from tools_app.sandbox.leftovers import kill_marked
 
 OPEN, CLOSED = "open", "closed"
+OVER = "Its task is over."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,14 @@ class TaskPlace:
     def store(self) -> Path:
         """What is kept of the task beside its workspace, out of reach of its commands."""
         return store_of(self.workspace_id, self.workflow_id)
+
+    @property
+    def commands(self) -> Path:
+        """A record of each command that was ordered here, by its name."""
+        return self.store / "commands"
+
+    def records(self) -> list[Record]:
+        return records_in(self.commands)
 
 
 def store_of(workspace_id: UUID, workflow_id: UUID) -> Path:
@@ -122,8 +133,9 @@ def noted(kind: str = OPEN) -> list[UUID]:
         return []
 
 
-def end_commands(place: TaskPlace) -> None:
-    """End every command of the task that still runs here."""
+def end_commands(place: TaskPlace, records: Sequence[Record] | None = None) -> None:
+    """End these commands of the task, or all, and what is left of one whose keeper was lost."""
+    end_all(place.records() if records is None else records, OVER)
     kill_leftovers(place.folder.session_id)
 
 
@@ -131,7 +143,7 @@ def _clear(place: TaskPlace) -> None:
     if place.session_id:  # the session's own life goes on
         return
     id = place.folder.session_id
-    kill_leftovers(id)
+    end_commands(place)
     kill_marked(id, kind="terminal")
     remove_containers(id)
     # Nothing runs there any more; links are taken away and never followed.

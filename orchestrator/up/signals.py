@@ -23,10 +23,16 @@ class Signals:
     def __init__(self) -> None:
         self.abrupt = True
         self._wishes: list[float] = []
+        self._numbers: set[int] = set()
 
     @property
     def stop(self) -> bool:
         return bool(self._wishes)
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Say whether a person stops it, and not a service manager, which may start it again."""
+        return bool(self._numbers & {signal.SIGINT, signal.SIGHUP})
 
     @property
     def hurry(self) -> bool:
@@ -52,6 +58,7 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._wishes.append(time.monotonic())
+        self._numbers.add(number)
         if self.abrupt:
             self.abrupt = False
             raise StopAsked

@@ -14,6 +14,7 @@ from django.db import connections
 
 from config.external import require_usable
 from config.guardian import DATABASE_PROGRAMS, MARK, kill_marked
+from orchestrator.taskagent.running import end_running, running
 from orchestrator.up.doorway import claim_data_dir, require_free_port, sign_claim
 from orchestrator.up.health import Health, ask_health
 from orchestrator.up.keeper import Keeper
@@ -32,10 +33,15 @@ STOP_PROGRAMS_WITHIN = 8.0
 #: After that the database is stopped at once, and recovers at its next start.
 STOP_ALL_WITHIN = 9.0
 LOGS_EVERY = 60.0
+STOPPED = "Switchyard was stopped."
 
 
 class Stack:
-    """Everything that one `up` runs. What it promises: nothing outlives it."""
+    """Everything that one `up` runs. What it promises: none of its programs outlives it.
+
+    Commands of tasks are not among them: they end when a person stops it by hand, and are followed
+    again at the next start when a service manager did, or nobody.
+    """
 
     def __init__(self, plan: Plan, *, say: Callable[[str], None]) -> None:
         self.plan = plan
@@ -157,8 +163,16 @@ class Stack:
         for program in self.programs:
             program.kill()
         kill_marked(self.mark, spare=DATABASE_PROGRAMS)
+        with suppress(OSError):
+            self._leave_commands()
         if self.postgres is not None:
             self.postgres.stop(seconds=asked + STOP_ALL_WITHIN - time.monotonic())
         kill_marked(self.mark)
         with suppress(subprocess.TimeoutExpired):
             self.guardian.dismiss()
+
+    def _leave_commands(self) -> None:
+        if self.signals.is_by_hand:
+            end_running(STOPPED)
+        elif going_on := running():
+            self.say(f"Commands of tasks that go on: {len(going_on)}. The next start follows them.")

@@ -27,6 +27,7 @@ MARK = "SWITCHYARD_TEST"  #: Everything that one stack starts inherits this vari
 FOREIGN = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "HOST", "PUBLIC_URL", "SWITCHYARD_STACK"}
 LAST_WORDS = "Ctrl-C stops everything."  #: The end of the welcome.
 HEALTH = "/api/v1/health/"
+KEEPER = "tools_app.sandbox.kept.keeper"
 PARTS = {
     "up": "manage.py up",
     "guardian": "-m config.guardian",
@@ -173,10 +174,25 @@ class Running:
         wait_for(lambda: self.pids().get(name, old) != old, f"a new {name}")
         wait_for(self.is_healthy, f"health with a new {name}")
 
-    def wait_until_gone(self) -> None:
+    def keepers(self) -> list[psutil.Process]:
+        """Find the processes that keep commands of tasks."""
+        found = []
+        for process in self.everything():
+            with suppress(psutil.Error):
+                if KEEPER in process.cmdline():
+                    found.append(process)
+        return found
+
+    def wait_until_gone(self, *, but_keepers: bool = False) -> None:
+        """Until no process is left, or none but those that keep commands of tasks."""
         if self.process is not None:
             self.process.wait(timeout=60)
-        wait_for(lambda: not self.everything(), "the end of every process", seconds=60)
+
+        def is_gone() -> bool:
+            spared = self.keepers() if but_keepers else []
+            return not set(self.everything()) - set(spared)
+
+        wait_for(is_gone, "the end of every process", seconds=60)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Stop it in good order and give its exit code."""
@@ -189,7 +205,7 @@ class Running:
         """Leave nothing behind, whatever a test did."""
         if self.process is not None and self.process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
-                self.stop()
+                self.stop(signal.SIGINT)  # which ends commands of tasks too
         for process in self.everything():
             with suppress(psutil.Error):
                 process.kill()

@@ -1,4 +1,4 @@
-"""Tasks on a running stack: a command ends well, and one whose worker is killed is not repeated."""
+"""Tasks on a running stack: a command ends well, and one whose keeper is killed is not repeated."""
 
 from __future__ import annotations
 
@@ -43,17 +43,7 @@ def download(client: Client, path: str) -> bytes:
         return bytes(answer.read())
 
 
-def worker_of(stack: Running, word: str) -> psutil.Process:
-    """The worker above the sandbox in which this word is part of a command."""
-    for process in stack.everything():
-        with suppress(psutil.Error):
-            children = process.children(recursive=False)
-            if any("bwrap" in child.name() for child in children):
-                return process
-    raise AssertionError(f"No worker runs {word}.")
-
-
-def test_a_command_whose_worker_is_killed_is_unknown_and_ran_once(stack: Running) -> None:
+def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running) -> None:
     client = Client(stack)
     fine = begin(client, command="echo hello | tee out.txt")
     assert over(client, fine)["result"]["output"] == "hello\n"
@@ -66,12 +56,13 @@ def test_a_command_whose_worker_is_killed_is_unknown_and_ran_once(stack: Running
         return any("begun" in str(e["payload"]) for e in events if e["type"] == "output")
 
     wait_for(has_begun, "the command's first words")
-    worker_of(stack, task).kill()
+    (keeper,) = stack.keepers()
+    keeper.kill()
     lost = over(client, task)
 
     assert lost["error"]["code"] == "unknown"
     run = next(step for step in lost["steps"] if step["name"] == "run command")
-    assert [one["status"] for one in run["attempts"]] == ["lost", "errored"]
+    assert [one["status"] for one in run["attempts"]] == ["errored"]
     (count,) = stack.data_dir.glob(f"sessions/*/{task}/workspace/count")
     assert count.read_text() == "run\n"
     wait_for(lambda: not _sleeps(stack), "the end of the lost command")

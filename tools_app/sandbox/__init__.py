@@ -34,6 +34,7 @@ __all__ = [
     "Sandbox",
     "SessionFolder",
     "Terminal",
+    "fill_secrets",
     "kill_leftovers",
     "provision",
 ]
@@ -121,13 +122,13 @@ def _network(environment: Environment) -> Network:
             return Network(
                 posture=posture,
                 hosts=tuple(environment.allowed_hosts),
-                fill=partial(_fill, environment.workspace_id),
+                fill=partial(fill_secrets, environment.workspace_id),
             )
         case other:
             raise SandboxUnavailable(f"There is no network posture {other!r}.")
 
 
-def _fill(workspace_id: UUID, value: str, host: str) -> str:
+def fill_secrets(workspace_id: UUID, value: str, host: str) -> str:
     """Called on a thread of the proxy, which must keep no connection to the database."""
     if "{{" not in value:
         return value

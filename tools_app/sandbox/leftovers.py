@@ -62,8 +62,8 @@ def marked_sessions(*, kind: str = "command") -> list[UUID]:
     ]
 
 
-def kill(pid: int, identity: str) -> bool:
-    """End the first process of a pid namespace; the kernel then ends all others in it."""
+def kill(pid: int, identity: str, number: int = signal.SIGKILL) -> bool:
+    """Signal one process and no other. The first of a pid namespace takes all others with it."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
@@ -72,7 +72,7 @@ def kill(pid: int, identity: str) -> bool:
         # The handle holds on to one process, so its identity cannot change any more.
         if identity != identity_of(pid):
             return False
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
         return False
     finally:

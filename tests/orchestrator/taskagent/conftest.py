@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tests.tools_app.conftest import data_dir
+from tests.tools_app.sandbox.conftest import engine, engine_home
 
-__all__ = ["data_dir"]
+__all__ = ["data_dir", "engine", "engine_home"]

@@ -117,38 +117,16 @@ def test_a_command_that_takes_too_long_is_ended_and_says_so(task):
     assert "longer than 1 s" in made.error["message"]
 
 
-def test_a_lost_command_is_unknown_and_is_not_run_again(begin, monkeypatch):
-    made = begin({"command": "echo once >> /workspace/count"}, name="execute-task")
-    with monkeypatch.context() as patch:
-        die_at(patch, "command_begun")
-        with pytest.raises(Killed):
-            serve_one()
-    lose(made)
-    serve()
-    found = now(made)
-
-    assert (found.status, found.error["code"]) == ("errored", "unknown")
-    assert "not run again by itself" in found.error["message"]
-    # Somebody may look at what it did: the sandbox stays for a while.
-    kept = place.read(made.pk)
-    assert kept is not None
-    assert not kept.folder.files.joinpath("count").exists()
-    assert sweep.unneeded() == []
-
-
-def test_a_person_may_run_a_lost_command_again(begin, monkeypatch):
+def test_a_command_that_was_ordered_and_not_begun_is_begun_by_the_next_worker(begin, monkeypatch):
     made = begin({"command": "echo once >> count"}, name="execute-task")
     with monkeypatch.context() as patch:
-        die_at(patch, "command_begun")
+        die_at(patch, "command_ordered")
         with pytest.raises(Killed):
             serve_one()
     lose(made)
-    serve()
-    restart(now(made), from_step="run command")
     serve()
 
     assert now(made).status == "complete", now(made).error
-    assert place.read(made.pk) is None, "what was kept for a look is not kept for ever"
     assert content(now(made), "count") == b"once\n"
 
 
@@ -222,7 +200,7 @@ def test_a_kept_sandbox_stays_until_its_time_is_up(task):
 def test_the_sandbox_of_a_terminated_task_is_taken_away(begin, monkeypatch):
     made = begin({"command": "true"}, name="execute-task")
     with monkeypatch.context() as patch:
-        die_at(patch, "command_begun")
+        die_at(patch, "command_ordered")
         with pytest.raises(Killed):
             serve_one()
     assert sweep.unneeded() == []

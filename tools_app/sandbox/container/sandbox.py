@@ -7,6 +7,8 @@ next one, with what lies in its /tmp, until it is idle for long.
 from __future__ import annotations
 
 import os
+import select
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +37,10 @@ from tools_app.sandbox.network import opened
 from tools_app.sandbox.output import Output
 from tools_app.sandbox.workspace import Workspace
 
+#: The exit code of who was killed: by itself, by another, or with the whole container.
+KILLED = 128 + signal.SIGKILL
+GOING_SECONDS = 1.0
+
 
 class _Turn:
     """Commands of one session take turns in this process: what one leaves is ended, all of it."""
@@ -52,6 +58,11 @@ class ContainerSandbox(Workspace):
     image: str
     #: The container that this handle has used; another one of the same session will not do.
     _known: list[str] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def container_id(self) -> str:
+        """The container that was used; empty when none was."""
+        return self._known[0] if self._known else ""
 
     def execute(
         self,
@@ -108,6 +119,8 @@ class ContainerSandbox(Workspace):
             exit_code = running.exit_code() if ended_by == "itself" else None
         if exit_code and box.group.memory_kills() > watch.kills_before:
             exit_code, ended_by = None, "memory"
+        if exit_code == KILLED and _is_ending(box.group.first_pid):
+            exit_code = None
         if ended_by == "itself" and exit_code is None:
             ended_by = "stop"  # the whole container was ended
         return ExecResult(exit_code=exit_code, output=output.text(), ended_by=ended_by)
@@ -122,10 +135,21 @@ class ContainerSandbox(Workspace):
             image=self.image,
             labels=labels(session_id, COMMANDS),
         )
-        known = self._known[0] if self._known else None
-        box = ensure(engine, name_of(session_id), body, known=known)
+        box = ensure(engine, name_of(session_id), body, known=self.container_id or None)
         self._known[:] = [box.id]
         return box
+
+
+def _is_ending(first_pid: int) -> bool:
+    """Whether the container goes: its first process takes all others along before it is gone."""
+    try:
+        handle = os.pidfd_open(first_pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], GOING_SECONDS)[0])
+    finally:
+        os.close(handle)
 
 
 def _end_commands(engine: Engine, box: Box) -> bool:
