@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 #: Paths that programs call. Everything else is a page.
-PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
+PROGRAM_PATHS = ("/api/", "/v1/", "/mcp", "/ws/", "/hooks/", "/metrics")
 
 
 def is_program(request: HttpRequest) -> bool:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from agents.inputs import STORABLE, Input, wrong_field
 from config.faults import InvalidFields
+from config.field_errors import told
 from tools_app.models.policy import RULE_LENGTH, PolicyFields
 from tools_app.policy import Layer, LayerName, unknown_rules
 from tools_app.profiles import DEFAULT_PROFILE, PROFILES
@@ -95,8 +96,7 @@ def check_known(layer: Layer, tools: Mapping[str, Tool]) -> None:
         if unknown:
             errors += wrong_field(field, f"No tool is named {', '.join(unknown)}.").errors
     if errors:
-        said = "; ".join(f"{one['field']}: {one['message']}" for one in errors)
-        raise InvalidFields(said, errors=errors)
+        raise InvalidFields(told(errors), errors=errors)
 
 
 def _may_come(rule: str, field: str) -> bool:
