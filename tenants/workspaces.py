@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from secrets import token_hex
+from uuid import UUID
 
 from django.db import connection, transaction
 from django.utils.text import slugify
@@ -32,6 +33,13 @@ def create_workspace(*, name: str, owner: User | None) -> Workspace:
     for furnish in furnishings:
         furnish(workspace, owner)
     return workspace
+
+
+def first_owner(workspace_id: UUID) -> User | None:
+    """In whose name commands on this machine act here."""
+    owners = Membership.objects.for_workspace(workspace_id).filter(role=Membership.Role.OWNER)
+    eldest = owners.select_related("user").order_by("created_at", "pk").first()
+    return eldest.user if eldest else None
 
 
 def find_workspace(name: str) -> Workspace | None:
