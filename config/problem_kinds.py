@@ -115,15 +115,9 @@ def _of_rest(error: rest_errors.APIException) -> Problem:
 
 def _said(error: rest_errors.APIException) -> str:
     """The framework's words, and what to do instead where it does not say so."""
-    match error:
-        case rest_errors.MethodNotAllowed():
-            return f"{error.detail} The header Allow of this answer names those that are."
-        case rest_errors.UnsupportedMediaType():
-            return f"{error.detail} Send JSON with the header Content-Type: application/json."
-        case rest_errors.NotAcceptable():
-            return f"{error.detail} Ask for application/json, or leave the header out."
-        case _:
-            return str(error.detail)
+    if isinstance(error, rest_errors.MethodNotAllowed):
+        return f"{error.detail} The header Allow of this answer names those that are."
+    return str(error.detail)
 
 
 def _invalid(errors: list[FieldError]) -> Problem:

@@ -23,6 +23,7 @@ from config.faults import Conflict, Forbidden, LastOwner, NotFound, Unauthentica
 from config.field_errors import of_pydantic, told
 from config.problem_kinds import problem_of
 from config.problems import CONTENT_TYPE
+from tests.factories.sessions_app import session as make_session
 
 MEMBERS = {"type", "title", "status", "detail", "code", "errors", "request_id"}
 
@@ -190,6 +191,13 @@ def test_an_unknown_media_type_is_a_problem(browser):
 
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
     assert "application/json" in answer.json()["detail"]
+
+
+def test_a_path_that_takes_files_says_so(api, workspace):
+    answer = api.post(f"/api/v1/sessions/{make_session(workspace).pk}/files/", {}, format="json")
+
+    assert answer.status_code == 415
+    assert answer.json()["detail"].endswith("This path takes multipart/form-data.")
 
 
 def test_an_unknown_format_is_told_which_one_there_is(api):
