@@ -54,6 +54,7 @@ def test_everybody_reads_for_themselves_and_twice_is_once(workspace, owner, vera
         answer = client_of(vera).patch(path, {"read": True}, format="json")
         assert answer.json()["read"] is True
 
+    assert {"created_by", "created_at"} <= set(answer.json())
     assert item.reads.count() == 1
     assert inbox.unread_count(workspace.pk, vera.pk) == 0
     assert inbox.unread_count(workspace.pk, owner.pk) == 1
