@@ -213,6 +213,13 @@ def test_a_post_without_the_last_slash_goes_on_as_it_is(api):
     assert (answer.status_code, answer["Location"]) == (308, "/api/v1/keys/")
 
 
+@pytest.mark.parametrize("path", ["/hooks/%00/", "/api/v1/sessions/%00/"])
+def test_a_path_with_nul_leads_nowhere(client, path):
+    answer = client.post(path)
+
+    assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
+
+
 def test_a_socket_that_is_asked_without_an_upgrade_is_a_problem(client):
     answer = client.get("/ws/sessions/x/")
 
