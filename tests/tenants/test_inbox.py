@@ -92,6 +92,16 @@ def test_a_link_never_leads_elsewhere(workspace):
     assert inbox.put(workspace.pk, title="x", link="/chat/").link == "/chat/"
 
 
+def test_all_of_it_is_marked_as_read_at_once(workspace, owner):
+    inbox.put(workspace.pk, title="One")
+    inbox.put(workspace.pk, title="Two")
+    client = client_of(owner)
+
+    assert client.patch(INBOX, {"read": True}, format="json").json() == {"read": 2}
+    assert {one["read"] for one in client.get(INBOX).json()["results"]} == {True}
+    assert client.patch(INBOX, {"read": False}, format="json").status_code == 400
+
+
 def test_a_key_of_nobody_reads_but_marks_nothing(workspace):
     item = inbox.put(workspace.pk, title="For all")
     key = issue_key(workspace_id=workspace.pk, name="cli", scope="admin")
