@@ -91,6 +91,7 @@ def test_its_answer_is_shown_to_the_model(session, principal, script):
     assert ToolExecution.objects.get().output == {"total": 12}
     taken = newest(session, E.USER_CUSTOM_TOOL_RESULT)
     assert taken.processed_at
+    assert newest(session, E.AGENT_TOOL_RESULT).payload["duration_ms"] >= 0
     assert frame_of(taken)["tool_name"] == "find_order"
 
 
