@@ -44,12 +44,14 @@ class Drawn:
 
     def as_json(self) -> dict[str, Any]:
         written = self.written
+        author = author_of(written) if written else None
         return {
             **self.graph.model_dump(mode="json"),
             "revision": self.revision,
             "published_revision": self.published,
             "published_at": self.published_at and self.published_at.isoformat(),
-            "author": author_of(written) if written else None,
+            "author": author,
+            "created_by": author and author["user_id"],
             "created_at": written.created_at.isoformat() if written else None,
         }
 

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
 from agents.inputs import STORABLE, Input, is_storable
 
@@ -41,14 +41,21 @@ class Node(Input):
 
     id: NodeId
     type: Annotated[str, Field(min_length=1, max_length=40), STORABLE]
-    name: Short = ""
-    config: Annotated[dict[str, Any], AfterValidator(_plain)] = {}
+    # Other editors of graphs call these two `label` and `data`.
+    name: Annotated[Short, Field(validation_alias=AliasChoices("name", "label"))] = ""
+    config: Annotated[
+        dict[str, Any],
+        AfterValidator(_plain),
+        Field(validation_alias=AliasChoices("config", "data")),
+    ] = {}
     position: Position = Position()
 
 
 class Edge(Input):
     """From one node to the next. A condition's edges leave by the handle `true` or `false`."""
 
+    #: Taken from editors that give one, and not kept: its ends and its handle name an edge.
+    id: Annotated[str, Field(max_length=120, exclude=True)] = ""
     source: NodeId
     target: NodeId
     handle: Annotated[str, Field(max_length=40), STORABLE] = ""

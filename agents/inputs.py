@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from config.faults import InvalidFields
-from config.problem_kinds import FieldError, problem_of
+from config.field_errors import FieldError, field_error, of_pydantic, told
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -42,25 +42,17 @@ def read_input(model: type[M], fields: object) -> M:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        problem = problem_of(error)
-        found = problem.errors if problem else []
-        # Pydantic puts its own words before those of a validator.
-        raise _fault(
-            [{**e, "message": e["message"].removeprefix("Value error, ")} for e in found]
-        ) from None
+        raise _fault(list(of_pydantic(error))) from None
 
 
 def wrong_field(field: str, message: str) -> InvalidFields:
     """The fault for one field that only the database could tell to be wrong."""
-    return _fault([FieldError(field=field, pointer=f"#/{field}", message=message, code="invalid")])
+    return _fault([field_error((field,), message, "invalid")])
 
 
 def _fault(errors: list[FieldError]) -> InvalidFields:
     # The detail alone tells all of it, for doors that show no list.
-    told = [
-        f"{one['field']}: {one['message']}" if one["field"] else one["message"] for one in errors
-    ]
-    return InvalidFields("; ".join(told), errors=errors)
+    return InvalidFields(told(errors), errors=errors)
 
 
 def merged(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def _describe(method: str, operation: Schema) -> None:
     if method == "post" and known:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
         operation["responses"].setdefault(
-            "422", _problem("The Idempotency-Key was used before with another body.")
+            "422", _problem("The Idempotency-Key was used before for another path or body.")
         )
 
 

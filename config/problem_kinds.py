@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TypedDict
 
 import pydantic
 from django.core import exceptions as django_errors
@@ -17,17 +15,9 @@ from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as rest_errors
 
 from config.faults import Fault
+from config.field_errors import FieldError, of_django, of_pydantic, of_rest, told
 
 CHALLENGE = 'Bearer realm="switchyard"'
-
-
-class FieldError(TypedDict):
-    """One thing that is wrong with the input. An empty field means the whole of it."""
-
-    field: str
-    pointer: str
-    message: str
-    code: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +50,9 @@ def problem_of(error: BaseException) -> Problem | None:
         case rest_errors.APIException():
             return _of_rest(error)
         case pydantic.ValidationError():
-            found = [_field_error(e["loc"], e["msg"], e["type"]) for e in error.errors()]
-            return _plain(400, "invalid", "The input is not valid.", errors=found)
+            return _invalid(list(of_pydantic(error)))
         case django_errors.ValidationError():
-            return _plain(400, "invalid", "The input is not valid.", errors=list(_of_django(error)))
+            return _invalid(list(of_django(error)))
         case OperationalError() | InterfaceError():
             return _plain(
                 503,
@@ -116,13 +105,23 @@ def _of_rest(error: rest_errors.APIException) -> Problem:
     if wait := getattr(error, "wait", None):
         headers["Retry-After"] = str(max(1, math.ceil(wait)))
     if isinstance(error, rest_errors.ValidationError):
-        found = list(_flatten(error.get_full_details()))
-        return _plain(400, "invalid", "The input is not valid.", errors=found)
+        return _invalid(list(of_rest(error.get_full_details())))
     codes = error.get_codes()
     code = codes if isinstance(codes, str) else "refused"
     known = {"parse_error": "malformed", "not_authenticated": "unauthenticated"}
     code = {**known, "permission_denied": "forbidden"}.get(code, code)
-    return _plain(error.status_code, code, str(error.detail), headers=headers)
+    return _plain(error.status_code, code, _said(error), headers=headers)
+
+
+def _said(error: rest_errors.APIException) -> str:
+    """The framework's words, and what to do instead where it does not say so."""
+    if isinstance(error, rest_errors.MethodNotAllowed):
+        return f"{error.detail} The header Allow of this answer names those that are."
+    return str(error.detail)
+
+
+def _invalid(errors: list[FieldError]) -> Problem:
+    return _plain(400, "invalid", told(errors), errors=errors)
 
 
 def _plain(
@@ -141,37 +140,4 @@ def _plain(
         detail=detail,
         errors=errors or [],
         headers=headers or {},
-    )
-
-
-def _flatten(details: object, at: tuple[str | int, ...] = ()) -> Iterator[FieldError]:
-    """Every message in the nested lists and dictionaries of a REST framework error."""
-    if isinstance(details, Mapping):
-        if set(details) == {"message", "code"} and not isinstance(details["message"], dict | list):
-            yield _field_error(at, str(details["message"]), str(details["code"]))
-            return
-        for name, inner in details.items():
-            yield from _flatten(inner, at if name == "non_field_errors" else (*at, name))
-    elif isinstance(details, list):
-        # A list of messages belongs to one field; a list of dictionaries is a list of items.
-        items = not all(isinstance(inner, Mapping) and "message" in inner for inner in details)
-        for place, inner in enumerate(details):
-            yield from _flatten(inner, (*at, place) if items else at)
-
-
-def _of_django(error: django_errors.ValidationError) -> Iterator[FieldError]:
-    by_field = error.error_dict if hasattr(error, "error_dict") else {"": error.error_list}
-    for name, errors in by_field.items():
-        at = (name,) if name not in ("", django_errors.NON_FIELD_ERRORS) else ()
-        for one in errors:
-            yield _field_error(at, " ".join(one.messages), str(one.code or "invalid"))
-
-
-def _field_error(at: tuple[str | int, ...], message: str, code: str) -> FieldError:
-    escaped = [str(part).replace("~", "~0").replace("/", "~1") for part in at]
-    return FieldError(
-        field=".".join(str(part) for part in at),
-        pointer="#" + "".join(f"/{part}" for part in escaped),
-        message=message,
-        code=code,
     )

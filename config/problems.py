@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import structlog
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from rest_framework.views import set_rollback
+from rest_framework.views import APIView, set_rollback
 
 from config.error_pages import page_of_fault
 from config.faults import Fault
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 #: Paths that programs call. Everything else is a page.
-PROGRAM_PATHS = ("/api/", "/v1/", "/mcp")
+PROGRAM_PATHS = ("/api/", "/v1/", "/mcp", "/ws/", "/hooks/", "/metrics")
 
 
 def is_program(request: HttpRequest) -> bool:
@@ -44,9 +44,24 @@ def answer_exception(error: Exception, context: Mapping[str, Any]) -> HttpRespon
     if problem is None:
         return None
     set_rollback()
+    problem = replace(problem, detail=f"{problem.detail}{_media_types(problem, context)}")
     if problem.status >= 500:
         log.warning("request_refused", code=problem.code, exc_info=error)
     return problem_response(problem, context["request"]._request)
+
+
+def _media_types(problem: Problem, context: Mapping[str, Any]) -> str:
+    """Which ones there are, for whoever sent or asked for another."""
+    view: APIView = context["view"]
+    match problem.status:
+        case 406:
+            offered = [renderer.media_type for renderer in view.renderer_classes]
+            return f" This path answers {' or '.join(map(str, offered))}."
+        case 415:
+            taken = [parser.media_type for parser in view.parser_classes]
+            return f" This path takes {' or '.join(map(str, taken))}."
+        case _:
+            return ""
 
 
 class ProblemMiddleware:

@@ -114,6 +114,7 @@ def _confirmation(
 ) -> NewEvent:
     payload = {
         "tool_use_id": _call_of(held).tool_use_id,
+        "name": _call_of(held).name,
         "decision": answer.decision,
         "scope": answer.scope,
         "note": answer.note,

@@ -57,7 +57,8 @@ def answer_custom(
     call.output, call.finished_at = answer.output, timezone.now()
     call.error = str(answer.output) if answer.is_error else ""
     call.save(update_fields=["state", "output", "error", "finished_at"])
-    event = NewEvent(type=E.USER_CUSTOM_TOOL_RESULT, payload=answer.model_dump(mode="json"))
+    payload = {**answer.model_dump(mode="json"), "name": call.name}
+    event = NewEvent(type=E.USER_CUSTOM_TOOL_RESULT, payload=payload)
     return write_and_resume(session, [event, result_event(call)], author_id)
 
 
@@ -92,4 +93,9 @@ def _call(session: Session, tool_use_id: str) -> ToolExecution:
 
 
 def _waits_for_nothing(call: ToolExecution) -> NothingToAnswer:
+    if call.state == State.AWAITING_APPROVAL:
+        return NothingToAnswer(
+            f"The call {call.tool_use_id} is awaiting_approval: it goes out once a person has "
+            "allowed it, at approvals/ or with user.tool_confirmation."
+        )
     return NothingToAnswer(f"The call {call.tool_use_id} is {call.state} and waits for no answer.")

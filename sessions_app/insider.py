@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tenants.access import ROLE_VERBS, Principal
 from tenants.models import Membership
+from tenants.workspaces import first_owner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +24,9 @@ class Insider(Principal):
 
 
 def insider(workspace_id: UUID) -> Principal:
-    owners = Membership.objects.filter(workspace_id=workspace_id, role=Membership.Role.OWNER)
-    first = owners.select_related("user").order_by("created_at", "pk").first()
     return Insider(
         workspace_id=workspace_id,
-        user=first.user if first else None,
+        user=first_owner(workspace_id),
         verbs=ROLE_VERBS[Membership.Role.OWNER],
         role=Membership.Role.OWNER,
     )

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 from django.db import IntegrityError, connection, transaction
+from django.db.models.functions import Now
 
 from sessions_app.models import SessionEvent
 from sessions_app.statements import patiently, row
@@ -18,6 +19,16 @@ from tenants.ids import uuid7
 from tools_app.clip import storable_json
 
 APPEND = "SELECT log_append(%s, %s, %s, %s, %s::jsonb)"
+E = SessionEvent.Type
+#: What they say is done in the commit that writes them: no run has to take them.
+DONE_AT_ONCE = frozenset(
+    {
+        E.USER_TOOL_CONFIRMATION,
+        E.USER_CUSTOM_TOOL_RESULT,
+        E.USER_MESSAGE_EDITED,
+        E.USER_MESSAGE_WITHDRAWN,
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +72,8 @@ def append_events(
     write is refused as soon as another worker holds the lane.
     """
     (seq,) = row(APPEND, [session_id, epoch, run_id, author_id, encode(events)])
+    if done := [event.id for event in events if event.type in DONE_AT_ONCE]:
+        SessionEvent.objects.filter(pk__in=done).update(processed_at=Now())
     transaction.on_commit(partial(ring, session_id))
     return int(seq)
 

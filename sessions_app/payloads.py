@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from config.faults import Invalid
+from config.faults import Invalid, InvalidFields
+from config.field_errors import of_pydantic, told
 from sessions_app.models import SessionEvent
 
 E = SessionEvent.Type
@@ -32,7 +33,7 @@ class UserMessage(Payload):
     @classmethod
     def not_blank(cls, text: str) -> str:
         if not text.strip():
-            raise ValueError("a message needs text")
+            raise ValueError("A message needs text.")
         return text
 
 
@@ -81,6 +82,11 @@ def parse(type: str, payload: object) -> Payload:
     try:
         return shape.model_validate(payload)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        said = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'payload'}: {e['msg']}" for e in found)
-        raise Invalid(f"The payload of {type} is not valid: {said}") from None
+        found = list(of_pydantic(error))
+        placed = [
+            {**one, "field": f"payload.{one['field']}", "pointer": f"#/payload{one['pointer'][1:]}"}
+            for one in found
+        ]
+        raise InvalidFields(
+            f"The payload of {type} is not valid: {told(found)}", errors=placed
+        ) from None

@@ -171,5 +171,5 @@ class SessionLog:
 def cursor_in(text: str) -> int:
     """The seq after which a viewer wants to begin."""
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise Invalid("`after` is the seq of an event: a whole number.")
+        raise Invalid("`after` is the seq of an event, a whole number from 0.")
     return int(text)

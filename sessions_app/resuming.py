@@ -18,13 +18,14 @@ BLOCKING = "SELECT (lane_lock(%s, NULL)).status, lane_blocking(%s)"
 
 def result_event(call: ToolExecution, **facts: object) -> NewEvent:
     """What became of a call that no run has ended."""
+    lasted = call.finished_at - call.started_at if call.finished_at and call.started_at else None
     payload = {
         "tool_use_id": call.tool_use_id,
         "name": call.name,
         "state": call.state,
         "output": call.output,
         "error": call.error,
-        "duration_ms": None,
+        "duration_ms": round(lasted.total_seconds() * 1000) if lasted else None,
         **facts,
     }
     return NewEvent(type=E.AGENT_TOOL_RESULT, payload=payload)

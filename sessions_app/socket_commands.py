@@ -16,6 +16,7 @@ from django.db import Error
 from pydantic import BaseModel, Field, ValidationError
 
 from config.faults import Fault, StreamUnavailable, TooManyRequests, Unauthenticated
+from config.field_errors import of_pydantic, told
 from sessions_app.doors import accept_event
 from sessions_app.frames import Body, ClientId, ack_frame, error_frame
 from sessions_app.models import Run
@@ -44,10 +45,7 @@ async def obey(principal: Principal, session_id: UUID, text: str | None) -> Body
     try:
         command = Command.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        said = f"{where}: {first['msg']}".lstrip(": ")
-        return error_frame(code="invalid", error=said, id=id_in(text))
+        return error_frame(code="invalid", error=told(of_pydantic(error)), id=id_in(text))
     if command.type == "ping":
         return {"type": "pong", "id": command.id}
     try:

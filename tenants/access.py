@@ -101,5 +101,18 @@ def authorise(principal: Principal, verb: Verb, thing: Owned | None = None) -> U
     if thing is not None and thing.workspace_id != principal.workspace_id:
         raise NotFound
     if not principal.may(verb):
-        raise Forbidden(f"This needs the right to {verb}; {principal.name} has not got it here.")
+        raise Forbidden(f"{_lack(principal, verb)} {_remedy(principal, verb)}")
     return principal.workspace_id
+
+
+def _lack(principal: Principal, verb: Verb) -> str:
+    return f"This needs the right to {verb}; {principal.name} has not got it here."
+
+
+def _remedy(principal: Principal, verb: Verb) -> str:
+    """Who has the right that this identity lacks: the least of the scopes or roles with it."""
+    if principal.key is None:
+        roles = [role for role, verbs in ROLE_VERBS.items() if verb in verbs]
+        return f"A member with the role {roles[0]} has."
+    scopes = [scope for scope, verbs in SCOPE_VERBS.items() if verb in verbs]
+    return f"Use a key with the scope {scopes[0]}." if scopes else "Only an owner who signs in has."

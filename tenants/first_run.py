@@ -13,10 +13,15 @@ from tenants.workspaces import create_workspace
 OWNER_EMAIL = "owner@localhost"
 
 
+def installer() -> User | None:
+    """Whoever this installation was made for."""
+    return User.objects.filter(is_superuser=True).order_by("created_at").first()
+
+
 def prepare() -> str | None:
     """The path of a one-time sign-in link, as long as the owner has not set a password."""
     with transaction.atomic():
-        owner = User.objects.filter(is_superuser=True).order_by("created_at").first()
+        owner = installer()
         if owner is None and not User.objects.exists():
             owner = User.objects.create_superuser(env.text("OWNER_EMAIL", OWNER_EMAIL))
             create_workspace(name="My workspace", owner=owner)

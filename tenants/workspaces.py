@@ -40,6 +40,13 @@ def create_workspace(*, name: str, owner: User | None) -> Workspace:
     return workspace
 
 
+def first_owner(workspace_id: UUID) -> User | None:
+    """In whose name commands on this machine act here."""
+    owners = Membership.objects.for_workspace(workspace_id).filter(role=Membership.Role.OWNER)
+    eldest = owners.select_related("user").order_by("created_at", "pk").first()
+    return eldest.user if eldest else None
+
+
 def find_workspace(name: str) -> Workspace | None:
     """By slug, else by exact name, the oldest first."""
     by_slug = Workspace.objects.filter(slug=name).first()

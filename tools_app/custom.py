@@ -33,7 +33,8 @@ class CustomToolInput(Input):
     input_schema: dict[str, Any] = Field(
         default_factory=lambda: {"type": "object", "properties": {}}
     )
-    permission: Permission = "always_ask"
+    #: The client that runs it decides for itself; the house asks only where it is told to.
+    permission: Permission = "always_allow"
     timeout_seconds: int = Field(default=300, ge=1, le=LONGEST_WAIT, strict=True)
 
     @field_validator("name")

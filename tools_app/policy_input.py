@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
-from agents.inputs import STORABLE, Input, wrong_field
+from agents.inputs import STORABLE, Input
 from config.faults import InvalidFields
+from config.field_errors import FieldError, field_error, told
 from tools_app.models.policy import RULE_LENGTH, PolicyFields
 from tools_app.policy import Layer, LayerName, unknown_rules
 from tools_app.profiles import DEFAULT_PROFILE, PROFILES
@@ -89,14 +90,14 @@ def check_known(layer: Layer, tools: Mapping[str, Tool]) -> None:
         "denied_tools": Layer(name=layer.name, denied=layer.denied),
         "ask_tools": Layer(name=layer.name, asked=layer.asked),
     }
-    errors = []
+    errors: list[FieldError] = []
     for field, rules in lists.items():
         unknown = [rule for rule in unknown_rules(rules, tools) if not _may_come(rule, field)]
         if unknown:
-            errors += wrong_field(field, f"No tool is named {', '.join(unknown)}.").errors
+            said = f"No tool is named {', '.join(unknown)}."
+            errors.append(field_error((field,), said, "invalid"))
     if errors:
-        said = "; ".join(f"{one['field']}: {one['message']}" for one in errors)
-        raise InvalidFields(said, errors=errors)
+        raise InvalidFields(told(errors), errors=errors)
 
 
 def _may_come(rule: str, field: str) -> bool:

@@ -67,6 +67,7 @@ class CanvasSerializer(serializers.Serializer):
     published_revision = serializers.IntegerField(allow_null=True)
     published_at = serializers.DateTimeField(allow_null=True)
     author = CanvasAuthorSerializer(allow_null=True)
+    created_by = serializers.UUIDField(allow_null=True)
     created_at = serializers.DateTimeField(allow_null=True)
     problems = ComplaintSerializer(many=True)
 
@@ -89,7 +90,7 @@ class RevisionSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = CanvasRevision
-        fields = ["number", "nodes", "edges", "author", "created_at"]
+        fields = ["number", "nodes", "edges", "author", "created_by", "created_at"]
         read_only_fields = fields
 
     @extend_schema_field(CanvasAuthorSerializer)

@@ -29,6 +29,7 @@ class PriceSerializer(serializers.ModelSerializer):
             "created_at",
         ]
         read_only_fields = ["created_by"]
+        extra_kwargs = {"input_price": {"min_value": 0}, "output_price": {"min_value": 0}}
 
 
 class PriceViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, WorkspaceViewSet):

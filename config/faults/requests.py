@@ -68,7 +68,7 @@ class LastOwner(Conflict):
 
 
 class IdempotencyMismatch(Fault):
-    """This Idempotency-Key was used before with another body."""
+    """This Idempotency-Key was used before for another path or body. Send a new key with a new request."""
 
     code = "idempotency_mismatch"
     status = 422

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -20,6 +21,8 @@ from orchestrator.taskagent.door import start_session, start_task
 from orchestrator.waiting import wait_for_workflow
 from sessions_app.api.body import StrictJSONParser
 from sessions_app.api.door import client_key
+from sessions_app.api.serializers import SessionSerializer
+from sessions_app.api.sessions import show_session
 from tenants.authentication import principal_of
 
 MOST_WAIT = 60.0
@@ -73,6 +76,8 @@ class AcceptedSerializer(serializers.Serializer):
 
 class MadeSessionSerializer(AcceptedSerializer):
     session_id = serializers.UUIDField(allow_null=True, help_text="Null while it is being made.")
+    id = serializers.UUIDField(allow_null=True, help_text="The session's id once more.")
+    session = SessionSerializer(allow_null=True)
 
 
 def accepted(workflow: Workflow) -> dict[str, object]:
@@ -145,7 +150,8 @@ class SessionMakerView(APIView):
         found = wait_for_workflow(made.pk, seconds)
         told = found.output if found.status == Workflow.Status.COMPLETE else {}
         session_id = told.get("session_id")
-        answer = {**accepted(found), "session_id": session_id}
+        answer: dict[str, object] = {**accepted(found), "session_id": session_id, "id": session_id}
+        answer["session"] = show_session(UUID(session_id)) if session_id else None
         return Response(answer, status=201 if session_id else 202)
 
 

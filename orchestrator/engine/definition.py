@@ -143,11 +143,13 @@ def discover() -> None:
 
 
 def current(name: str) -> type[Workflow]:
-    """The newest version of a workflow."""
-    versions = [version for known, version in registry if known == name]
-    if not versions:
-        raise NotFound(f"No workflow is named {name!r}.")
-    return registry[name, max(versions)]
+    """The newest version of a workflow, by its name or by its class's: `ExecuteTask` is found too."""
+    found = [made for (known, _), made in registry.items() if known == name]
+    found = found or [made for made in registry.values() if made.__name__ == name]
+    if not found:
+        names = ", ".join(sorted({known for known, _ in registry}))
+        raise NotFound(f"No workflow is named {name!r}. There are {names}.")
+    return max(found, key=lambda made: made.version)
 
 
 def definitions() -> list[type[Workflow]]:

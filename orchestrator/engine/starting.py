@@ -45,12 +45,12 @@ def start_workflow(
     if not -100 <= priority <= 100:
         raise Invalid("priority is a number from -100 to 100.")
     if made.concurrency and not concurrency_key:
-        concurrency_key, concurrency_limit = f"name:{name}", made.concurrency
+        concurrency_key, concurrency_limit = f"name:{made.name}", made.concurrency
     new = NewWorkflow(
         id=id,
         workspace_id=workspace_id,
         key=key or str(id),
-        name=name,
+        name=made.name,
         version=made.version,
         params=_sized(checked_params(made, {} if params is None else params, workspace_id)),
         created_by_id=created_by_id,

@@ -48,12 +48,21 @@ def log_page(request: Request, place: Place, results: Sequence[Any]) -> Response
     if len(results) > place.limit:
         here = request.build_absolute_uri()
         following = replace_query_param(here, "after", page[-1]["seq"])
-    return Response({"results": page, "next": following})
+    # A log is read forwards; the member is there because every list has it.
+    return Response({"results": page, "next": following, "previous": None})
 
 
 def log_page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
-    link = serializers.URLField(allow_null=True, help_text="The page after this one.")
-    return inline_serializer(f"{_name(shape)}LogPage", {"results": shape(many=True), "next": link})
+    return inline_serializer(
+        f"{_name(shape)}LogPage",
+        {
+            "results": shape(many=True),
+            "next": serializers.URLField(allow_null=True, help_text="The page after this one."),
+            "previous": serializers.URLField(
+                allow_null=True, help_text="Always null: a log is read forwards."
+            ),
+        },
+    )
 
 
 def whole_page(results: Any) -> Response:

@@ -82,14 +82,18 @@ class RunViewSet(ListModelMixin, WorkspaceViewSet):
         return Response(RunSerializer(run).data, status=202)
 
 
-def seconds_in(request: Request) -> int:
-    text = request.query_params.get("wait", "0")
-    if not text.isascii() or not text.isdigit() or int(text[:9]) > LONGEST_WAIT:
+def seconds_in(request: Request) -> float:
+    try:
+        seconds = float(request.query_params.get("wait", "0"))
+    except ValueError:
+        seconds = -1
+    # What is not a number is not in the range either.
+    if not 0 <= seconds <= LONGEST_WAIT:
         raise Invalid(f"wait is a number of seconds from 0 to {LONGEST_WAIT}.")
-    return int(text)
+    return seconds
 
 
-async def when_over(run: Run, seconds: int) -> AsyncIterator[bytes]:
+async def when_over(run: Run, seconds: float) -> AsyncIterator[bytes]:
     """The run as JSON, once it is over or the time is up."""
     try:
         run = await await_run(run.pk, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
+from itertools import chain
 from typing import IO, Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from config.faults import Invalid
 from sessions_app.api.door import SessionDoor
 from sessions_app.api.serializers import SessionSerializer
 from sessions_app.api.sessions import show_session
-from sessions_app.models import SessionEvent
+from sessions_app.models import Session, SessionEvent
 from sessions_app.transcript import describe, import_session
 from tenants.access import authorise
 from tenants.authentication import principal_of
@@ -32,6 +33,7 @@ from tenants.off_loop import let_go, read
 
 JSONL = "application/x-ndjson"
 PAGE = 500
+WHOSE = "Say whose session it becomes, as in sessions/import/?agent=NAME."
 MOST_BYTES = 100 * 1024 * 1024
 
 
@@ -47,9 +49,9 @@ class JsonlRenderer(BaseRenderer):
 
 
 class JsonlParser(BaseParser):
-    """Hands the body on as it is."""
+    """Hands the body on as it is, whatever the client calls it: JSONL has no one name."""
 
-    media_type = JSONL
+    media_type = "*/*"
 
     def parse(
         self,
@@ -97,12 +99,17 @@ class ImportForm(serializers.Serializer):
 
 
 class ImportView(APIView):
-    parser_classes = [JsonlParser, MultiPartParser]
+    parser_classes = [MultiPartParser, JsonlParser]
 
     @extend_schema(
         operation_id="sessions_import",
         parameters=[
-            OpenApiParameter("agent", str, description="Whose session it becomes: id or name."),
+            OpenApiParameter(
+                "agent",
+                str,
+                description="Whose session it becomes: id or name. "
+                "Without it, that of the agent whose session was exported.",
+            ),
             OpenApiParameter("title", str, description="What to call it."),
         ],
         request={JSONL: OpenApiTypes.STR, "multipart/form-data": ImportForm},
@@ -115,15 +122,30 @@ class ImportView(APIView):
         if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES:
             raise RequestDataTooBig
         form = {**request.query_params.dict(), **_form(request)}
+        lines = _lines(request)
         if not form.get("agent"):
-            raise Invalid("Say in `agent` whose session this becomes.")
+            first = next(lines, b"")
+            lines = chain([first], lines)
+            form["agent"] = _exported_from(workspace_id, first)
         session = import_session(
             find_agent(workspace_id, form["agent"]),
-            _lines(request),
+            lines,
             title=_title(form.get("title", "")),
             created_by_id=principal.user.pk if principal.user else None,
         )
         return Response(show_session(session.pk), status=201)
+
+
+def _exported_from(workspace_id: UUID, line: bytes) -> str:
+    """The agent whose session this line of an export is of."""
+    try:
+        session_id = UUID(orjson.loads(line)["session_id"])
+    except (ValueError, TypeError, LookupError):
+        raise Invalid(f"The first line is not an event of an export. {WHOSE}") from None
+    session = Session.objects.for_workspace(workspace_id).filter(pk=session_id).first()
+    if session is None:
+        raise Invalid(f"The session that this was exported from is not here. {WHOSE}")
+    return str(session.agent_id)
 
 
 def _title(text: str) -> str:

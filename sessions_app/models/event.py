@@ -23,7 +23,10 @@ class SessionEventQuerySet(OwnedQuerySet):
 
 
 class SessionEvent(models.Model):
-    """The columns `processed_at` and `processed_run` are set once, by the run that takes the event."""
+    """The columns `processed_at` and `processed_run` are set once, by the run that takes the event.
+
+    What needs no run, as an answer to a call does not, is processed with the commit that writes it.
+    """
 
     class Type(models.TextChoices):
         USER_MESSAGE = "user.message"

@@ -380,10 +380,11 @@ BEGIN
     UPDATE tool_executions t SET state = 'cancelled', error = 'Stopped before it ended.',
       finished_at = clock_timestamp()
      WHERE t.session_id = sid AND t.state IN ('requested', 'awaiting_approval', 'running')
-    RETURNING t.id, t.tool_use_id, t.name)
+    RETURNING t.id, t.tool_use_id, t.name,
+      round(extract(epoch FROM t.finished_at - t.started_at) * 1000)::bigint AS lasted)
   SELECT events || coalesce(jsonb_agg(new_event('agent.tool_result', jsonb_build_object(
       'tool_use_id', c.tool_use_id, 'name', c.name, 'state', 'cancelled', 'output', NULL,
-      'error', 'Stopped before it ended.')) ORDER BY c.id), '[]') INTO events FROM closed c;
+      'error', 'Stopped before it ended.', 'duration_ms', c.lasted)) ORDER BY c.id), '[]') INTO events FROM closed c;
   IF error IS NOT NULL THEN events := events || jsonb_build_array(new_event('session.error', error)); END IF;
   s.last_seq := log_write(s, events || jsonb_build_array(idle_event(reason, '[]')), stopped, NULL);
   UPDATE agent_run_queue q SET status = outcome, stop_reason = reason, finished_at = clock_timestamp(),

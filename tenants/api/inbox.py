@@ -11,6 +11,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from config.faults import Invalid
 from tenants.api.base import WorkspaceViewSet
 from tenants.api.webhook_serializers import InboxSerializer, ReadAllSerializer, ReadSerializer
 from tenants.inbox import find_item, items_of, mark, mark_all
@@ -30,7 +31,7 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     serializer_class = InboxSerializer
     filterset_class = InboxFilter
     # Reading changes nothing for anybody else, so whoever may read may mark.
-    verbs = {"partial_update": "read", "read_all": "read"}
+    verbs = {"partial_update": "read", "read_all": "read", "update_all": "read"}
 
     def get_queryset(self) -> Any:
         return items_of(self.principal)
@@ -43,6 +44,15 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         asked.is_valid(raise_exception=True)
         mark(self.principal, item, read=asked.validated_data["read"])
         return Response(InboxSerializer(find_item(self.principal, item.pk)).data)
+
+    @extend_schema(request=ReadSerializer, responses=ReadAllSerializer)
+    def update_all(self, request: Request) -> Response:
+        """Mark everything as read for the caller."""
+        asked = ReadSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        if not asked.validated_data["read"]:
+            raise Invalid("Items are marked as unread one by one, at inbox/ID/.")
+        return Response({"read": mark_all(self.principal)})
 
     @extend_schema(request=None, responses=ReadAllSerializer)
     @action(detail=False, methods=["post"], url_path="read-all")

@@ -24,7 +24,10 @@ router.register("inbox", InboxViewSet, basename="inbox-api")
 router.register("webhooks", WebhookViewSet, basename="webhook-api")
 router.register(BELOW_WEBHOOK, DeliveryViewSet, basename="webhook-delivery")
 
+INBOX = InboxViewSet.as_view({"get": "list", "patch": "update_all"})
+
 urlpatterns = [
+    path("inbox/", INBOX, name="api-inbox"),
     path("", include(router.urls)),
     path("workspace/", WorkspaceView.as_view(), name="api-workspace"),
     path("credits/", CreditsView.as_view(), name="api-credits"),

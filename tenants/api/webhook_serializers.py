@@ -55,6 +55,7 @@ class DeliverySerializer(serializers.ModelSerializer):
             "duration_ms",
             "response_status",
             "response_snippet",
+            "created_by",
             "created_at",
         ]
         read_only_fields = fields
@@ -77,6 +78,7 @@ class InboxSerializer(serializers.ModelSerializer):
             "session_id",
             "agent_id",
             "read",
+            "created_by",
             "created_at",
         ]
         read_only_fields = [name for name in fields if name != "read"]

@@ -40,7 +40,8 @@ def test_the_draft_is_read_saved_published_and_its_past_listed(api, agent):
     assert saved.status_code == 200
     body = saved.json()
     assert (body["revision"], body["published_revision"], body["problems"]) == (1, None, [])
-    assert body["author"]["user_id"]
+    assert body["created_by"] == body["author"]["user_id"]
+    assert body["created_by"]
     assert put(api, agent, 1, NODES[:2], EDGES[:1]).json()["problems"] == [
         {
             "code": "no_output",
@@ -132,6 +133,19 @@ async def test_a_socket_replays_revisions_and_hears_of_new_ones(async_db, agent,
     await in_thread(canvas.publish)(agent)
     assert (await next_frame(socket))["published_revision"] == 4
     await socket.disconnect()
+
+
+def test_the_words_of_other_editors_are_understood(api, agent):
+    nodes = [
+        {"id": "in", "type": "trigger", "label": "Begin", "data": {"on": "manual"}},
+        {"id": "out", "type": "output"},
+    ]
+    saved = put(api, agent, nodes=nodes, edges=[{"id": "e1", "source": "in", "target": "out"}])
+
+    assert saved.status_code == 200, saved.content
+    first, (edge,) = saved.json()["nodes"][0], saved.json()["edges"]
+    assert (first["name"], first["config"]) == ("Begin", {"on": "manual"})
+    assert (edge["source"], edge["target"], "id" in edge) == ("in", "out", False)
 
 
 async def test_a_stranger_and_nobody_are_shown_out(async_db, agent, foreign_workspace, stranger):

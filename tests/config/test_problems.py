@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+import pydantic
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation, ValidationError
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, field_validator
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
@@ -19,8 +20,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from config.faults import Conflict, Forbidden, LastOwner, NotFound, Unauthenticated
+from config.field_errors import of_pydantic, told
 from config.problem_kinds import problem_of
 from config.problems import CONTENT_TYPE
+from tests.factories.sessions_app import session as make_session
 
 MEMBERS = {"type", "title", "status", "detail", "code", "errors", "request_id"}
 
@@ -37,6 +40,27 @@ class Input(serializers.Serializer):
 
 class Shape(BaseModel):
     count: int
+
+
+class Nested(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    limits: Shape
+    hosts: tuple[str, ...]
+    count: int
+
+    @field_validator("count")
+    @classmethod
+    def positive(cls, count: int) -> int:
+        if count < 1:
+            raise ValueError("Count from one.")
+        return count
+
+
+def failed(shape: type[BaseModel], fields: object) -> pydantic.ValidationError:
+    with pytest.raises(pydantic.ValidationError) as raised:
+        shape.model_validate(fields)
+    return raised.value
 
 
 RAISED = {
@@ -143,6 +167,17 @@ def test_invalid_input_says_where_it_is_wrong(browser):
     assert errors["name"]["code"] == "required"
     assert errors["limits.pids"]["pointer"] == "#/limits/pids"
     assert errors["limits.pids"]["message"]
+    detail = answer.json()["detail"]
+    assert all(f"{field}: {error['message']}" in detail for field, error in errors.items())
+
+
+def test_the_words_are_those_of_json_and_not_of_python():
+    said = told(of_pydantic(failed(Nested, {"limits": [], "hosts": {}, "count": 0, "zz": 1})))
+
+    assert said == (
+        "limits: This must be an object.; hosts: This must be a list.; "
+        "count: Count from one.; zz: There is no such field here."
+    )
 
 
 def test_broken_json_is_a_problem(browser):
@@ -155,6 +190,40 @@ def test_an_unknown_media_type_is_a_problem(browser):
     answer = browser.post("/api/raise/x/", "<a/>", content_type="text/xml")
 
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    assert "application/json" in answer.json()["detail"]
+
+
+def test_a_path_that_takes_files_says_so(api, workspace):
+    answer = api.post(f"/api/v1/sessions/{make_session(workspace).pk}/files/", {}, format="json")
+
+    assert answer.status_code == 415
+    assert answer.json()["detail"].endswith("This path takes multipart/form-data.")
+
+
+def test_an_unknown_format_is_told_which_one_there_is(api):
+    answer = api.get("/api/v1/me/", headers={"Accept": "application/xml"})
+
+    assert (answer.status_code, answer.json()["code"]) == (406, "not_acceptable")
+    assert "application/json" in answer.json()["detail"]
+
+
+def test_a_post_without_the_last_slash_goes_on_as_it_is(api):
+    answer = api.post("/api/v1/keys", {"name": "CI"}, format="json")
+
+    assert (answer.status_code, answer["Location"]) == (308, "/api/v1/keys/")
+
+
+@pytest.mark.parametrize("path", ["/hooks/%00/", "/api/v1/sessions/%00/"])
+def test_a_path_with_nul_leads_nowhere(client, path):
+    answer = client.post(path)
+
+    assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
+
+
+def test_a_socket_that_is_asked_without_an_upgrade_is_a_problem(client):
+    answer = client.get("/ws/sessions/x/")
+
+    assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
 
 
 def test_an_unknown_path_of_the_api_is_a_problem(browser):
@@ -169,6 +238,7 @@ def test_a_wrong_method_is_a_problem_that_lists_the_right_ones(api):
 
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
     assert "GET" in answer["Allow"]
+    assert "Allow" in answer.json()["detail"]
 
 
 def test_a_request_that_is_too_large_is_a_problem(api):

@@ -79,6 +79,20 @@ def test_a_workflow_is_found_by_the_id_that_its_client_gave(api, foreign_api, pa
     assert foreign_api.get(f"{BASE}order-1/").status_code == 404
 
 
+def test_a_workflow_is_started_by_the_name_of_its_class_too(api):
+    body = {"name": "ExecuteTask", "params": {"command": "true"}}
+    answer = api.post(BASE, body, format="json")
+
+    assert (answer.status_code, answer.json()["name"]) == (201, "execute-task")
+
+
+def test_an_unknown_name_is_told_which_there_are(api):
+    answer = api.post(BASE, {"name": "nothing"}, format="json")
+
+    assert answer.status_code == 404
+    assert "execute-task" in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from sessions_app.models import Approval, ToolExecution
+from sessions_app.frames import frame_of
+from sessions_app.models import Approval, SessionEvent, ToolExecution
 from sessions_app.sessions import get_or_create_session
 from tests.conftest import key_client
 from tests.sessions_app.commands import agent_command, as_json
@@ -93,6 +94,9 @@ def test_an_answer_is_taken_once_and_the_second_is_told_of_it(api, session, owne
     assert (second.status_code, second.json()["code"]) == (409, "nothing_to_answer")
     assert "allowed this for this session at" in second.json()["detail"]
     assert second.json()["answer"]["scope"] == "session"
+    (said,) = SessionEvent.objects.filter(session=session, type="user.tool_confirmation")
+    assert said.processed_at
+    assert frame_of(said)["tool_name"] == "exec"
 
 
 @pytest.mark.parametrize(

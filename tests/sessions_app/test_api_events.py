@@ -56,7 +56,11 @@ def test_events_are_read_by_seq_in_pages(api, session):
     assert [e["seq"] for page in (first, second, third) for e in page["results"]] == [1, 2, 3, 4, 5]
     assert third["next"] is None
     stored = [describe(event) for event in session.events.order_by("seq")]
-    assert api.get(at(session, "events/")).json() == {"results": stored, "next": None}
+    assert api.get(at(session, "events/")).json() == {
+        "results": stored,
+        "next": None,
+        "previous": None,
+    }
     after = api.get(at(session, "events/"), {"after": 3}).json()
     assert [e["seq"] for e in after["results"]] == [4, 5]
     assert api.get(at(session, "events/"), {"after": 99}).json()["results"] == []

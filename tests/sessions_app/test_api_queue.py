@@ -57,6 +57,7 @@ def test_a_waiting_message_is_reworded_and_the_model_reads_the_new_words(
     api, session, queued, script
 ):
     answer = change(api, session, queued[0], text="A!")
+    assert session.events.get(type="user.message_edited").processed_at
 
     assert answer.status_code == 200
     assert [place["text"] for place in answer.json()["results"]] == ["A!", "b", "c"]

@@ -60,7 +60,7 @@ def test_runs_are_listed_by_session_and_status(api, foreign_api, session, agent)
     assert_problem(api.get(RUNS, {"status": "odd"}), 400, "invalid")
 
 
-@pytest.mark.parametrize("wait", ["-1", "61", "x", "1.5"])
+@pytest.mark.parametrize("wait", ["-1", "61", "x", "nan"])
 def test_a_wait_that_is_not_valid_is_refused(api, session, wait):
     run_id = say(api, session, "go")["run_id"]
 
@@ -72,6 +72,7 @@ def test_a_run_that_is_over_is_told_at_once_however_long_one_would_wait(api, ses
     api.delete(at(session))
 
     assert api.get(f"{RUNS}{run_id}/", {"wait": 60}).json()["status"] == "cancelled"
+    assert api.get(f"{RUNS}{run_id}/", {"wait": 0.5}).json()["status"] == "cancelled"
 
 
 def test_a_stranger_neither_sees_nor_waits_nor_acts(api, foreign_api, session):

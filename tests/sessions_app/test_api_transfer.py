@@ -129,8 +129,28 @@ def test_an_import_needs_an_agent_of_its_own_workspace(api, foreign_api, agent):
     assert_problem(send(api, LINE, "?agent=Nobody"), 404, "not_found")
     assert_problem(send(foreign_api, LINE, f"?agent={agent.pk}"), 404, "not_found")
     assert_problem(send(api, LINE, f"?agent=Tester&title={'x' * 201}"), 400, "invalid")
-    other = api.post(f"{IMPORT}?agent=Tester", "{}", content_type="application/json")
-    assert other.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "name", ["application/x-ndjson", "application/jsonl", "application/json", "text/plain"]
+)
+def test_an_export_alone_is_taken_back_whatever_it_is_called(api, session, agent, name):
+    say(session, "one", "two")
+    answer = api.post(IMPORT, b"".join(export(session)), content_type=name)
+
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["agent"] == str(agent.pk)
+    assert facts(Session.objects.get(pk=answer.json()["id"])) == facts(session)
+
+
+def test_an_export_from_elsewhere_is_told_how_to_name_its_agent(foreign_api, session):
+    say(session, "one")
+    answer = foreign_api.post(
+        IMPORT, b"".join(export(session)), content_type="application/x-ndjson"
+    )
+
+    assert_problem(answer, 400, "invalid")
+    assert "?agent=" in answer.json()["detail"]
 
 
 def test_an_import_that_is_far_too_large_is_refused(api, agent, monkeypatch):

@@ -12,6 +12,7 @@ from agents.providers.base import ToolCall
 from config.faults import NotFound, NothingToAnswer
 from sessions_app import recovery
 from sessions_app.doors import accept_event
+from sessions_app.frames import frame_of
 from sessions_app.models import Run, Session, SessionEvent, ToolExecution
 from sessions_app.sessions import get_or_create_session
 from tenants.access import principal_of_user
@@ -88,6 +89,10 @@ def test_its_answer_is_shown_to_the_model(session, principal, script):
     assert results(provider) == ['{"total":12}']
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "All done."
     assert ToolExecution.objects.get().output == {"total": 12}
+    taken = newest(session, E.USER_CUSTOM_TOOL_RESULT)
+    assert taken.processed_at
+    assert newest(session, E.AGENT_TOOL_RESULT).payload["duration_ms"] >= 0
+    assert frame_of(taken)["tool_name"] == "find_order"
 
 
 def test_several_are_open_at_once_and_answered_in_any_order(session, principal, script):

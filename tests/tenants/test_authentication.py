@@ -194,6 +194,21 @@ def test_a_scope_decides_what_a_key_may_do(client, workspace, owner, scope, stat
     )
 
     assert answer.status_code == status
+    if status == 403:
+        assert answer.json()["detail"].endswith("Use a key with the scope admin.")
+
+
+def test_what_no_key_may_do_is_said_to_be_for_owners(client, workspace, owner):
+    issued = issue_key(workspace_id=workspace.pk, name="k", scope="admin", created_by=owner)
+    answer = client.post(
+        "/api/v1/credits/",
+        {"amount": "5"},
+        content_type="application/json",
+        headers={"x-api-key": issued.secret},
+    )
+
+    assert answer.status_code == 403
+    assert answer.json()["detail"].endswith("Only an owner who signs in has.")
 
 
 def test_guessing_keys_is_slowed_down(client, db, settings):

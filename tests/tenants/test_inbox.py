@@ -54,6 +54,7 @@ def test_everybody_reads_for_themselves_and_twice_is_once(workspace, owner, vera
         answer = client_of(vera).patch(path, {"read": True}, format="json")
         assert answer.json()["read"] is True
 
+    assert {"created_by", "created_at"} <= set(answer.json())
     assert item.reads.count() == 1
     assert inbox.unread_count(workspace.pk, vera.pk) == 0
     assert inbox.unread_count(workspace.pk, owner.pk) == 1
@@ -89,6 +90,16 @@ def test_a_link_never_leads_elsewhere(workspace):
     assert inbox.put(workspace.pk, title="x", link="//evil.example/").link == ""
     assert inbox.put(workspace.pk, title="x", link="https://evil.example/").link == ""
     assert inbox.put(workspace.pk, title="x", link="/chat/").link == "/chat/"
+
+
+def test_all_of_it_is_marked_as_read_at_once(workspace, owner):
+    inbox.put(workspace.pk, title="One")
+    inbox.put(workspace.pk, title="Two")
+    client = client_of(owner)
+
+    assert client.patch(INBOX, {"read": True}, format="json").json() == {"read": 2}
+    assert {one["read"] for one in client.get(INBOX).json()["results"]} == {True}
+    assert client.patch(INBOX, {"read": False}, format="json").status_code == 400
 
 
 def test_a_key_of_nobody_reads_but_marks_nothing(workspace):

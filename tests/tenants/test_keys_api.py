@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from tenants.keys import issue_key
-from tenants.models import ApiKey, Membership
+from tenants.models import ApiKey, Membership, User
 from tests.conftest import add_member, key_client
 
 KEYS = "/api/v1/keys/"
@@ -81,3 +82,13 @@ def test_foreign_keys_are_not_there(api, foreign_workspace):
     assert api.delete(f"{KEYS}{foreign.pk}/").status_code == 404
     foreign.refresh_from_db()
     assert foreign.revoked_at is None
+
+
+def test_a_key_of_the_command_line_acts_for_the_owner_of_its_workspace(db, capsys):
+    owner = User.objects.create_superuser("olive@example.com")
+    call_command("issue_key", "--workspace", "Program", "--create", "--scope", "admin")
+    program = APIClient(headers={"x-api-key": capsys.readouterr().out.strip()})
+
+    assert program.get("/api/v1/me/").json()["user"]["email"] == owner.email
+    made = program.post("/api/v1/agents/", {"name": "Mine"}, format="json").json()
+    assert made["created_by"] == str(owner.pk)

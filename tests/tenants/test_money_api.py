@@ -89,6 +89,8 @@ def test_a_price_is_said_and_taken_back(api):
     again = api.post("/api/v1/prices/", {**body, "output_price": "3"}, format="json").json()
     assert (again["id"], Decimal(again["output_price"])) == (pk, Decimal(3))
     assert api.delete(f"/api/v1/prices/{pk}/").status_code == 204
+    below = api.post("/api/v1/prices/", {**body, "input_price": "-1"}, format="json")
+    assert (below.status_code, below.json()["errors"][0]["field"]) == (400, "input_price")
 
 
 def test_usage_is_told_by_model_and_by_member(api, workspace):

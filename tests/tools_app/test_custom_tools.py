@@ -45,7 +45,7 @@ def test_a_tool_is_made_changed_and_deleted(api, owner):
     made = api.post(TOOLS, ORDERS, format="json")
     assert made.status_code == 201
     body = made.json()
-    assert (body["permission"], body["timeout_seconds"]) == ("always_ask", 300)
+    assert (body["permission"], body["timeout_seconds"]) == ("always_allow", 300)
     assert (body["created_by"], body["input_schema"]) == (str(owner.pk), SCHEMA)
     path = f"{TOOLS}{body['id']}/"
     assert api.get(path).json() == body
@@ -151,8 +151,8 @@ def test_a_model_is_told_of_the_schema_in_plain_words(workspace):
 
 
 def test_it_is_offered_to_the_agents_of_its_workspace_by_policy(api, foreign_api, agent):
-    api.post(TOOLS, ORDERS, format="json")
-    api.post(TOOLS, ORDERS | {"name": "ring_bell", "permission": "always_allow"}, format="json")
+    api.post(TOOLS, ORDERS | {"permission": "always_ask"}, format="json")
+    api.post(TOOLS, ORDERS | {"name": "ring_bell"}, format="json")
     path = f"/api/v1/agents/{agent.pk}/"
 
     def decisions() -> dict[str, str]:

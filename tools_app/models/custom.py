@@ -18,7 +18,9 @@ class CustomTool(OwnedModel):
     description = models.TextField()
     #: A JSON Schema of an object.
     input_schema = models.JSONField(default=dict)
-    permission = models.CharField(max_length=12, choices=Permission, default=Permission.ALWAYS_ASK)
+    permission = models.CharField(
+        max_length=12, choices=Permission, default=Permission.ALWAYS_ALLOW
+    )
     #: How long a call waits for its answer.
     timeout_seconds = models.PositiveIntegerField(default=300)
 

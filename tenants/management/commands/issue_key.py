@@ -7,9 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from tenants.first_run import installer
 from tenants.keys import issue_key
 from tenants.models import ApiKey
-from tenants.workspaces import create_workspace, find_workspace
+from tenants.workspaces import create_workspace, find_workspace, first_owner
 
 
 class Command(BaseCommand):
@@ -27,6 +28,11 @@ class Command(BaseCommand):
         if workspace is None:
             if not options["create"]:
                 raise CommandError(f"There is no workspace {name!r}. Add --create to make it.")
-            workspace = create_workspace(name=name, owner=None)
-        issued = issue_key(workspace_id=workspace.pk, name=options["name"], scope=options["scope"])
+            workspace = create_workspace(name=name, owner=installer())
+        issued = issue_key(
+            workspace_id=workspace.pk,
+            name=options["name"],
+            scope=options["scope"],
+            created_by=first_owner(workspace.pk),
+        )
         self.stdout.write(issued.secret)

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from orchestrator.api import taskagent
 from orchestrator.models import Workflow
 from sessions_app.models import Session
 from tenants.credits import add_credits
@@ -183,6 +184,19 @@ def test_a_session_is_made_by_a_workflow(api, workspace):
     assert (made.name, made.status) == ("create-session", "complete")
     assert (str(session.agent), session.title) == ("Coder", "T")
     assert session.workspace_id == workspace.pk
+
+
+def test_the_session_that_was_made_is_told_whole(api, workspace, monkeypatch):
+    def serve_and_find(workflow_id, seconds):
+        serve()
+        return Workflow.objects.get(pk=workflow_id)
+
+    monkeypatch.setattr(taskagent, "wait_for_workflow", serve_and_find)
+    answer = api.post(f"{BASE}/session", {"agent": "Coder", "title": "T"}, format="json")
+
+    body = answer.json()
+    assert (answer.status_code, body["id"]) == (201, body["session_id"])
+    assert body["session"] == api.get(f"/api/v1/sessions/{body['id']}/").json()
 
 
 def test_the_same_key_and_agent_are_the_same_session(api):
