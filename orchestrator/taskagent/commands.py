@@ -26,8 +26,8 @@ from config.faults import (
 from orchestrator.engine.control import Parked
 from orchestrator.taskagent.place import TaskPlace, end_commands
 from sessions_app.points import reached
-from sessions_app.statements import let_go
 from sessions_app.stopping import StopSign
+from tenants.off_loop import let_go
 from tools_app.sandbox import Sandbox
 from tools_app.sandbox.kept.control import end_all
 from tools_app.sandbox.kept.following import follow

@@ -19,8 +19,8 @@ import psutil
 import pytest
 
 from config.faults import SandboxUnavailable
+from tests.stack.client import Client
 from tests.stack.running import Running, wait_for
-from tests.stack.test_approvals import Client
 from tests.stack.test_tasks import begin, over
 from tests.tools_app.conftest import needs_bwrap
 from tests.tools_app.sandbox.conftest import IMAGE, lacking
