@@ -22,10 +22,10 @@ from orchestrator.timers import timers
 from orchestrator.triggers import fire_due as fire_triggers
 from orchestrator.triggers import forget_old_firings
 from sessions_app import recovery
+from sessions_app.handover import deliver_left_over
 from sessions_app.purse import charge_lost_calls
 from sessions_app.sandbox_minutes import charge_running
 from sessions_app.schedules import fire_due
-from sessions_app.spawns import deliver_left_over
 from tenants.deliveries import forget_old_deliveries
 from tenants.idempotency import forget_old_answers
 from tenants.inbox import forget_old_items
