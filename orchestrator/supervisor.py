@@ -17,7 +17,7 @@ from config.faults import Fault
 from orchestrator import recovery as workflows
 from orchestrator.taskagent import sweep as tasks
 from orchestrator.taskagent.place import TaskPlace
-from orchestrator.terminals.records import close_lost
+from orchestrator.terminals.records import close_lost, close_of_session
 from orchestrator.timers import timers
 from orchestrator.triggers import fire_due as fire_triggers
 from orchestrator.triggers import forget_old_firings
@@ -25,6 +25,7 @@ from sessions_app import recovery
 from sessions_app.handover import deliver_left_over
 from sessions_app.purse import charge_lost_calls
 from sessions_app.sandbox_minutes import charge_running
+from sessions_app.sandbox_purses import stop_unpaid
 from sessions_app.schedules import fire_due
 from tenants.deliveries import forget_old_deliveries
 from tenants.idempotency import forget_old_answers
@@ -127,7 +128,9 @@ class Biller:
 
 def _charge() -> None:
     try:
-        charge_running()
+        for session_id, fault in charge_running().unpaid.items():
+            close_of_session(session_id, fault.detail)
+            stop_unpaid(session_id, fault)
     except (Fault, Error):
         log.warning("sandboxes_not_charged", exc_info=True)
     finally:
