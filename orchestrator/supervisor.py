@@ -16,17 +16,18 @@ from django.db import Error, connection
 from config.faults import Fault
 from orchestrator import recovery as workflows
 from orchestrator.taskagent import sweep as tasks
-from orchestrator.taskagent.minutes import owners_of_sandboxes
+from orchestrator.taskagent.minutes import payers_of_sandboxes
 from orchestrator.taskagent.place import TaskPlace
-from orchestrator.terminals.records import close_lost
+from orchestrator.terminals.records import close_lost, close_of_session
 from orchestrator.timers import timers
 from orchestrator.triggers import fire_due as fire_triggers
 from orchestrator.triggers import forget_old_firings
 from sessions_app import recovery
+from sessions_app.handover import deliver_left_over
 from sessions_app.purse import charge_lost_calls
 from sessions_app.sandbox_minutes import charge_running
+from sessions_app.sandbox_purses import stop_unpaid
 from sessions_app.schedules import fire_due
-from sessions_app.spawns import deliver_left_over
 from tenants.deliveries import forget_old_deliveries
 from tenants.idempotency import forget_old_answers
 from tenants.inbox import forget_old_items
@@ -128,7 +129,9 @@ class Biller:
 
 def _charge() -> None:
     try:
-        charge_running(owners_of_sandboxes)
+        for session_id, fault in charge_running(payers_of_sandboxes).unpaid.items():
+            close_of_session(session_id, fault.detail)
+            stop_unpaid(session_id, fault)
     except (Fault, Error):
         log.warning("sandboxes_not_charged", exc_info=True)
     finally:

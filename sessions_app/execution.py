@@ -15,19 +15,28 @@ import orjson
 import structlog
 from pydantic import BaseModel
 
-from config.faults import Fault, LimitReached, OutcomeUnknown, ToolFailed, ToolStopped
+from config.faults import (
+    BudgetReached,
+    Fault,
+    LimitReached,
+    OutcomeUnknown,
+    OutOfCredits,
+    ToolFailed,
+    ToolStopped,
+)
 from sessions_app import ledger, mounting
 from sessions_app.ledger import Outcome
 from sessions_app.models import ToolExecution
 from sessions_app.outputs import pump, speaking
 from sessions_app.points import reached
 from sessions_app.sandbox_minutes import charge_commands
+from sessions_app.sandbox_purses import check_affordable
 from sessions_app.saying import hide
 from sessions_app.toolbox import tool_context
 from sessions_app.turn import Turn
 from tenants.off_loop import let_go
 from tools_app.context import Parked
-from tools_app.registry import Tool
+from tools_app.registry import Category, Tool
 
 log = structlog.get_logger(__name__)
 
@@ -136,6 +145,18 @@ def _refusal(turn: Turn, execution: ToolExecution) -> Outcome | None:
     if turn.tool_calls > turn.limits.max_tool_calls:
         error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
         return Outcome(execution=execution, state=State.CANCELLED, error=error)
+    return _unaffordable(turn, execution)
+
+
+def _unaffordable(turn: Turn, execution: ToolExecution) -> Outcome | None:
+    """A command costs its time. The run itself ends at the next call of the model."""
+    if turn.policy.tools[execution.name].category != Category.EXEC:
+        return None
+    try:
+        check_affordable(turn.session_id)
+    except (BudgetReached, OutOfCredits) as fault:
+        error = f"Not run: {fault.detail}"
+        return Outcome(execution=execution, state=State.ERROR, error=error)
     return None
 
 

@@ -23,13 +23,13 @@ from sessions_app.answer import ask_model
 from sessions_app.approvals import grants_of
 from sessions_app.compaction.by_hand import compact_by_hand
 from sessions_app.execution import execute
+from sessions_app.handover import deliver_from
 from sessions_app.lanes import Claim, Finished
 from sessions_app.log import NewEvent
 from sessions_app.models import Run, SessionEvent
 from sessions_app.mounting import put_away
 from sessions_app.outcomes.closing import close, unjudged
 from sessions_app.points import reached
-from sessions_app.spawns import deliver_from
 from sessions_app.statements import patiently
 from sessions_app.stopping import StopSign
 from sessions_app.turn import Turn, load_turn

@@ -57,6 +57,15 @@ class Judged(Shape):
     criteria: list[Criterion] = []
 
 
+class ChildIdle(Shape):
+    child_session_id: str
+    status: str
+    result: str
+    title: str = ""
+    tool_use_id: str = ""
+    shown: bool = False
+
+
 SHAPES: dict[str, type[Shape]] = {
     E.USER_MESSAGE: Words,
     E.AGENT_MESSAGE: Words,
@@ -66,6 +75,7 @@ SHAPES: dict[str, type[Shape]] = {
     E.AGENT_CUSTOM_TOOL_USE: Call,
     E.AGENT_TOOL_RESULT: Result,
     E.OUTCOME_JUDGED: Judged,
+    E.CHILD_IDLE: ChildIdle,
 }
 
 

@@ -14,11 +14,11 @@ from django.utils import timezone
 
 from config.faults import SessionEnded, ToolFailed
 from sessions_app import lanes
-from sessions_app.log import NewEvent
-from sessions_app.models import Session, SessionEvent, SubagentSpawn
+from sessions_app.models import Session, SubagentSpawn
 from sessions_app.models.session import SessionQuerySet
-from sessions_app.spawns import park
+from sessions_app.spawns import message_from, park
 from sessions_app.statements import row, rows
+from tenants.spending import check_purses
 from tools_app.context import ToolContext
 
 #: A message that answers a message that answers a message … goes this far.
@@ -39,10 +39,6 @@ WITH RECURSIVE chain (id) AS (
   UNION SELECT w.child_session_id FROM subagent_spawns w JOIN chain c ON w.parent_session_id = c.id
    WHERE w.status = 'running' AND w.waits)
 SELECT EXISTS (SELECT 1 FROM chain WHERE id = %s)
-"""
-HOPS = """
-SELECT coalesce(max((m.payload ->> 'hops')::int), 0) FROM session_messages m
- WHERE m.session_id = %s AND m.processed_run_id = %s
 """
 
 
@@ -77,21 +73,17 @@ def send(
 ) -> SubagentSpawn | None:
     """Put a message into another session; with `waits`, its reply becomes the result of this call."""
     context.fence()
-    hops = 1 + int(row(HOPS, [context.session_id, context.run_id])[0])
-    if hops > MOST_HOPS:
+    event = message_from(context, text, hops=1, dedupe_key=f"send:{context.call_id}")
+    if event.payload["hops"] > MOST_HOPS:
         raise ToolFailed(
             f"These sessions have answered each other {MOST_HOPS} times in a row. It ends here: "
             "a person has to say something first."
         )
+    check_purses(context.workspace_id, [target.agent_id, target.pk])
     if waits:
         _check_no_circle(context, target)
-    payload = {"text": text, "from_session": str(context.session_id), "hops": hops}
-    event = NewEvent(
-        type=SessionEvent.Type.USER_MESSAGE, payload=payload, dedupe_key=f"send:{context.call_id}"
-    )
-    author_id = Session.objects.values_list("created_by_id", flat=True).get(pk=context.session_id)
     try:
-        accepted = lanes.accept(target.pk, event, author_id=author_id)
+        accepted = lanes.accept(target.pk, event, author_id=context.user_id)
     except SessionEnded as fault:
         raise ToolFailed(fault.detail) from None
     if not waits:
@@ -107,7 +99,7 @@ def send(
             "child_run_id": accepted.run_id,
             "task": text,
             "expires_at": timezone.now() + timedelta(seconds=seconds),
-            "created_by_id": author_id,
+            "created_by_id": context.user_id,
         },
     )
     park(context)

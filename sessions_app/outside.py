@@ -9,18 +9,29 @@ from sessions_app.context.fencing import OUTSIDE_MEMORY
 from sessions_app.statements import row
 from tools_app.context import ToolContext
 
-WEB = ["web_fetch", "web_search"]
+#: What other sessions said may hold anything, as nobody asks where they had it from.
+WEB = ["web_fetch", "web_search", "sessions_history"]
 MEMORY = ["memory_search", "memory_get"]
+#: This session, and all that it has heard of: sub-agents, who gave it its task, who wrote to it.
 SAW = """
+WITH RECURSIVE heard (id) AS (
+  SELECT %s::uuid
+  UNION SELECT o.id FROM heard h CROSS JOIN LATERAL (
+    SELECT w.child_session_id AS id FROM subagent_spawns w
+     WHERE w.parent_session_id = h.id AND w.delivered_at IS NOT NULL
+    UNION ALL SELECT s.parent_id FROM agent_sessions s WHERE s.id = h.id AND s.parent_id IS NOT NULL
+    UNION ALL SELECT (m.payload ->> 'from_session')::uuid FROM session_messages m
+     WHERE m.session_id = h.id AND m.type = 'user.message'
+       AND m.payload ->> 'from_session' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') o)
 SELECT EXISTS (SELECT 1 FROM tool_executions t
-  WHERE t.session_id = %s AND t.state = 'completed'
+  WHERE t.session_id IN (SELECT id FROM heard) AND t.state = 'completed'
     AND (t.ownership = 'mcp' OR t.name = ANY(%s)
          OR t.name = ANY(%s) AND (strpos(t.output::text, %s) > 0 OR strpos(t.output::text, %s) > 0)))
 """
 
 
 def saw_outside(session_id: UUID) -> bool:
-    """A web page, an MCP server's answer, or a memory that came from one."""
+    """A web page, an MCP server's answer, a memory that came from one, or a session that saw such."""
     (saw,) = row(SAW, [session_id, WEB, MEMORY, *OUTSIDE_MEMORY])
     return bool(saw)
 

@@ -24,10 +24,12 @@ UPDATE model_calls c SET lost_at = clock_timestamp() FROM agent_sessions s
  WHERE c.state = 'reserved' AND c.lost_at IS NULL AND s.id = c.session_id
    AND (s.lane_epoch <> c.epoch OR s.lease_owner IS NULL)
 """
-CHARGE_LOST = """
-SELECT purse_settle(c.id, 'estimated', c.reserved, 0, 0, 0) FROM model_calls c
+LOST = """
+SELECT c.id, c.reserved FROM model_calls c
  WHERE c.state = 'reserved' AND c.lost_at < clock_timestamp() - make_interval(secs => %s)
 """
+#: As `purse_settle`, and adds the call to what its session has used.
+SETTLE = "SELECT session_settle(%s, %s, %s, %s, %s, %s)"
 
 
 @dataclass(kw_only=True)
@@ -116,10 +118,14 @@ def _settle(turn: Turn, call: PlannedCall, meter: Meter, outcome: str) -> None:
         )
         count = turn.spent.add if call.purpose == Purpose.ANSWER else turn.spent.add_beside
         count(usage, meter.cost)
-    patiently(lambda again: settle(call.id, charge))
+    patiently(lambda again: settle(call.id, charge, by=SETTLE))
 
 
 def charge_lost_calls() -> int:
     """Charge the calls of killed workers their reservations. How many there were."""
     rows(MARK_LOST + " RETURNING c.id", [])
-    return len(rows(CHARGE_LOST, [GRACE_SECONDS]))
+    # One commit each: who holds a purse must not wait for a session.
+    return sum(
+        settle(call_id, Charge(outcome=State.ESTIMATED, cost=reserved), by=SETTLE)
+        for call_id, reserved in rows(LOST, [GRACE_SECONDS])
+    )

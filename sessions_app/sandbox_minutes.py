@@ -6,7 +6,7 @@ Nothing is counted while `SANDBOX_MINUTE_PRICE` is 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 from uuid import UUID
 
@@ -16,7 +16,8 @@ from django.utils import timezone
 from agents.environments import recent_environment
 from agents.models import Environment
 from sessions_app.ledger import Outcome
-from sessions_app.models import Session
+from sessions_app.purse import spender_of
+from sessions_app.sandbox_purses import OutOfMoney, Payers, find_unpaid, payers_of
 from sessions_app.turn import Turn
 from tenants.sandbox_minutes import charge_minutes, last_charged, this_minute, uncharged
 from tools_app.registry import Category
@@ -37,31 +38,40 @@ class Counted:
     is_lasting: bool
 
 
-Owners = Callable[[Collection[UUID]], dict[UUID, UUID]]
+#: Knows whose purses pay for each sandbox, whether it is a session's or something else's.
+WhoPays = Callable[[Collection[UUID]], dict[UUID, Payers]]
 
 
-def owners_of_sessions(ids: Collection[UUID]) -> dict[UUID, UUID]:
-    return dict(Session.objects.filter(pk__in=ids).values_list("pk", "workspace_id"))
+@dataclass(frozen=True, kw_only=True)
+class Charged:
+    """How many minutes were charged, and which sessions have nothing left to pay the next with."""
+
+    minutes: int = 0
+    unpaid: dict[UUID, OutOfMoney] = field(default_factory=dict)
 
 
-def charge_running(owners_of: Owners = owners_of_sessions) -> int:
-    """Charge every container and terminal of this machine up to now. How many minutes they were.
+def charge_running(who_pays: WhoPays = payers_of) -> Charged:
+    """Charge every container and terminal of this machine up to now, and say who cannot pay more.
 
-    For every supervisor: what another one has charged is not charged again. `owners_of` knows the
-    workspace of each sandbox, whether it is a session's or something else's.
+    For every supervisor: what another one has charged is not charged again.
     """
     if settings.SANDBOX_MINUTE_PRICE <= 0:
-        return 0
+        return Charged()
     found = [*_containers(), *_terminals()]
-    owners = owners_of({one.session_id for one in found})
+    payers = who_pays({one.session_id for one in found})
     before, now, charged = last_charged(one.id for one in found), this_minute(), 0
     for one in found:
-        if workspace_id := owners.get(one.session_id):
+        if paying := payers.get(one.session_id):
             first, count = uncharged(before.get(one.id), now) if one.is_lasting else (now, 1)
             charged += charge_minutes(
-                workspace_id, one.id, first=first, count=count, note=one.words
+                paying.workspace_id,
+                one.id,
+                first=first,
+                count=count,
+                note=one.words,
+                owners=paying.owners,
             )
-    return charged
+    return Charged(minutes=charged, unpaid=find_unpaid(payers))
 
 
 def charge_commands(turn: Turn, outcomes: Sequence[Outcome]) -> None:
@@ -84,6 +94,7 @@ def charge_commands(turn: Turn, outcomes: Sequence[Outcome]) -> None:
                 first=call.started_at,
                 count=max(1, ceil(seconds / 60)),
                 note=f"A command of session {turn.session_id}",
+                owners=spender_of(turn).owners,
             )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from agents.models import Environment
 from sessions_app.models import ToolExecution
+from sessions_app.sandbox_purses import check_affordable
 from sessions_app.statements import row
 from sessions_app.turn import Turn
 from tenants.off_loop import let_go
@@ -46,10 +47,11 @@ def _fence(turn: Turn) -> None:
 
 
 def _provision(turn: Turn) -> Sandbox:
-    """The session's sandbox, as its environment describes it."""
+    """The session's sandbox, as its environment describes it, if it can be paid."""
+    check_affordable(turn.session_id)
     environment = None
     if turn.environment_id:
         environment = Environment.objects.get(pk=turn.environment_id)
-        let_go()
+    let_go()
     folder = SessionFolder(workspace_id=turn.workspace_id, session_id=turn.session_id)
     return provision(environment, folder, turn.mounts)

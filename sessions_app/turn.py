@@ -30,7 +30,7 @@ from tools_app.selection import effective_policy
 
 LOAD = """
 SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about_id, q.attempts,
-       q.resumes, q.purpose, q.wishes, q.created_by_id, q.key_id, s.outcome,
+       q.resumes, q.purpose, q.wishes, r.created_by_id, r.key_id, s.outcome,
        CASE WHEN s.parent_id IS NULL THEN '{}' ELSE (
          WITH RECURSIVE above (id, up) AS (
            SELECT p.id, p.parent_id FROM agent_sessions p WHERE p.id = s.parent_id
@@ -42,7 +42,8 @@ SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about
           WHERE t.session_id = s.id AND t.finished_at IS NOT NULL AND t.decision <> 'deny'
             AND t.created_at >= (SELECT max(b.started_at) FROM agent_run_queue b
                                   WHERE b.session_id = s.id AND NOT b.resumes)) ELSE 0 END
-  FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s WHERE s.id = %s
+  FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s
+  JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id) WHERE s.id = %s
 """
 
 
@@ -96,7 +97,7 @@ class Turn:
     version: AgentVersion
     limits: Limits
     policy: EffectivePolicy
-    #: Who sent the message that this run answers, and with which key.
+    #: Who sent the message that this turn answers, and with which key: they pay.
     sender_id: UUID | None = None
     key_id: UUID | None = None
     #: The agent that a builder builds here.

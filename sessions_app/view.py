@@ -166,7 +166,8 @@ def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:
     said = payload.get("output") if good else payload.get("error") or payload["state"]
     text = said if isinstance(said, str) else orjson.dumps(said).decode()
     output, name = clip_for_model(text, RESULT_CHARS), payload["name"]
-    if is_outside(name, ownership, output):
+    answered = isinstance(said, dict) and "result" in said
+    if is_outside(name, ownership, output, answered):
         output = fenced(output, mark, name)
     return ToolResult(call_id=payload["tool_use_id"], name=name, output=output, is_error=not good)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 from tenants.ids import uuid7
 from tenants.models import SandboxMinute
 
-CHARGE = "SELECT sandbox_charge(%s, %s, %s, %s, %s, %s, %s)"
+CHARGE = "SELECT sandbox_charge(%s, %s::uuid[], %s, %s, %s, %s, %s, %s)"
 NOW = "SELECT date_trunc('minute', clock_timestamp())"
 MINUTE = timedelta(minutes=1)
 #: What nobody counted for longer than this is not charged any more.
@@ -23,15 +23,26 @@ KEPT = timedelta(days=3)
 
 
 def charge_minutes(
-    workspace_id: UUID, sandbox: str, *, first: datetime, count: int, note: str
+    workspace_id: UUID,
+    sandbox: str,
+    *,
+    first: datetime,
+    count: int,
+    note: str,
+    owners: Sequence[UUID] = (),
 ) -> int:
-    """Charge those of these minutes that were not. How many they were."""
+    """Charge those of these minutes that were not, to every purse of these owners. How many they were.
+
+    The workspace always pays.
+    """
     price = settings.SANDBOX_MINUTE_PRICE
     if price <= 0 or count <= 0:
         return 0
     with connection.cursor() as cursor:
+        paying = [workspace_id, *owners]
         cursor.execute(
-            CHARGE, [workspace_id, sandbox[:100], first, count, price, note[:200], uuid7()]
+            CHARGE,
+            [workspace_id, paying, sandbox[:100], first, count, price, note[:200], uuid7()],
         )
         return int(cursor.fetchone()[0])
 

@@ -86,11 +86,11 @@ def reserve(call: PlannedCall) -> None:
     _ask(RESERVE, [spender.workspace_id, spender.owners, call.worst_case, call.as_json()])
 
 
-def settle(call_id: UUID, charge: Charge) -> bool:
+def settle(call_id: UUID, charge: Charge, *, by: str = SETTLE) -> bool:
     """Charge a call, once. False: it was settled before."""
     with connection.cursor() as cursor:
         cursor.execute(
-            SETTLE,
+            by,
             [
                 call_id,
                 charge.outcome,

@@ -17,15 +17,19 @@ from django.conf import settings
 
 from orchestrator.engine.definition import Event
 from orchestrator.models import Workflow
-from sessions_app.sandbox_minutes import owners_of_sessions
+from sessions_app.sandbox_purses import Payers, payers_of
 from tenants.models import SandboxMinute
 from tenants.sandbox_minutes import charge_minutes
 
 
-def owners_of_sandboxes(ids: Collection[UUID]) -> dict[UUID, UUID]:
-    """The workspace that pays for each sandbox: of a session, or of a task."""
+def payers_of_sandboxes(ids: Collection[UUID]) -> dict[UUID, Payers]:
+    """Who pays for each sandbox: the purses of a session, or the workspace of a task.
+
+    A task is not ended for money: its purses were looked at before it began, and its time is bounded.
+    """
     tasks = Workflow.objects.filter(pk__in=ids).values_list("pk", "workspace_id")
-    return {**owners_of_sessions(ids), **dict(tasks)}
+    paid_by_workspace = {pk: Payers(workspace_id=found, owners=()) for pk, found in tasks}
+    return {**payers_of(ids), **paid_by_workspace}
 
 
 def settle(event: Event, ran: dict[str, Any]) -> str:

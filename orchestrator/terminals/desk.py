@@ -22,6 +22,7 @@ from orchestrator.models import Terminal, Workflow
 from orchestrator.models.terminal import TerminalQuerySet
 from orchestrator.terminals import calling, records
 from sessions_app.models import Session
+from sessions_app.sandbox_purses import check_affordable
 from tenants.access import Principal, authorise
 from tenants.rights import renewed
 from tenants.tokens import digest, new_token
@@ -55,6 +56,7 @@ def open_terminal(
     living = Terminal.objects.for_workspace(workspace_id).living()
     if living.count() >= settings.TERMINALS_PER_WORKSPACE:
         raise TooManyTerminals
+    check_affordable(session.pk)
     terminal = Terminal.objects.create(
         workspace_id=workspace_id,
         created_by=principal.user,

@@ -72,6 +72,11 @@ def unwanted(ids: Collection[UUID]) -> dict[UUID, str]:
     return found
 
 
+def close_of_session(session_id: UUID, reason: str) -> int:
+    """Close all terminals of a session. Their host ends them."""
+    return _close(Terminal.objects.filter(session_id=session_id), reason)
+
+
 def close_left_behind() -> int:
     """Close what dead hosts of this machine held. A host does it when it starts."""
     mine = Terminal.objects.living().filter(host=machine(), host_pid__isnull=False)

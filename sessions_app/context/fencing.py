@@ -8,6 +8,10 @@ from django.utils.crypto import salted_hmac
 
 #: Tools that fence their own answers.
 FENCED_ALREADY = frozenset({"web_fetch"})
+#: Tools that tell what was said in other sessions: models wrote it, perhaps with strangers' words.
+OTHER_SESSIONS = frozenset({"sessions_history", "sessions_list"})
+#: Tools whose answer is what another session answered, once it is there.
+ASKING_OTHERS = frozenset({"sessions_spawn", "sessions_send"})
 #: What the memory tools say of a document that came from outside.
 OUTSIDE_MEMORY = ("untrusted: information", "trust: untrusted")
 
@@ -26,10 +30,15 @@ def fenced(text: str, mark: str, origin: str) -> str:
     )
 
 
-def is_outside(name: str, ownership: str, output: str) -> bool:
-    """Whether a tool's answer was written by somebody whom nobody here knows."""
+def is_outside(name: str, ownership: str, output: str, answered: bool = False) -> bool:
+    """Whether a tool's answer was written by somebody whom nobody here knows, or by another agent.
+
+    `answered` says that it holds what another session answered.
+    """
     if name in FENCED_ALREADY:
         return False
     if ownership == "mcp" or name.startswith("mcp:") or name == "web_search":
+        return True
+    if name in OTHER_SESSIONS or (name in ASKING_OTHERS and answered):
         return True
     return name.startswith("memory_") and any(words in output for words in OUTSIDE_MEMORY)

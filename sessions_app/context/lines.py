@@ -11,6 +11,7 @@ from uuid import UUID
 
 import orjson
 
+from sessions_app.context.fencing import fenced, mark_of
 from sessions_app.models import SessionEvent
 from sessions_app.outcomes.words import heard_of
 from sessions_app.statements import rows
@@ -72,25 +73,26 @@ def _read(
         Line(seq=seq, type=type, payload=orjson.loads(payload), taken=taken, run_id=run_id)
         for seq, type, payload, taken, run_id in found
     )
-    return [heard for line in lines if (heard := _as_message(line))]
+    mark = mark_of(session_id)
+    return [heard for line in lines if (heard := _as_message(line, mark))]
 
 
-def _as_message(line: Line) -> Line | None:
+def _as_message(line: Line, mark: str) -> Line | None:
     """What a sub-agent brings is a message, unless it is the result of a call that waited for it.
 
-    So is a verdict that sends the agent back; any other is none of its business.
+    So is a verdict that sends the agent back; any other is none of its business. What another
+    model wrote is fenced: it may carry the words of strangers.
     """
     if line.type == E.OUTCOME_JUDGED:
         if line.payload.get("returned") is not True:
             return None
-        said = {"text": heard_of(line.payload)}
+        said = {"text": heard_of(line.payload, mark)}
         return replace(line, type=E.USER_MESSAGE, payload=said, taken=True)
     if line.type != E.CHILD_IDLE:
         return line
     if not line.payload.get("shown"):
         return None
     name = line.payload.get("title") or line.payload["child_session_id"]
-    text = (
-        f"[The sub-agent {name!r} {line.payload['status']}. Its result:]\n{line.payload['result']}"
-    )
+    result = fenced(str(line.payload["result"]), mark, "result of a sub-agent")
+    text = f"[The sub-agent {name!r} {line.payload['status']}. Its result:]\n{result}"
     return replace(line, type=E.USER_MESSAGE, payload={"text": text})

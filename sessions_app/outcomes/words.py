@@ -51,17 +51,18 @@ def grade_request(
     )
 
 
-def heard_of(payload: Mapping[str, Any]) -> str:
-    """What the agent hears of a verdict that sends it back."""
-    open_ones = [
-        f"- {one['name']}: {one['why']}" for one in payload.get("criteria", []) if not one["met"]
-    ]
+def heard_of(payload: Mapping[str, Any], mark: str) -> str:
+    """What the agent hears of a verdict that sends it back. The grader's own words are fenced."""
+    open_ones = [one for one in payload.get("criteria", []) if not one["met"]]
+    told = [f"{one['name']}: {one['why']}" for one in open_ones]
+    if feedback := payload.get("feedback"):
+        told.append(f"What is missing: {feedback}")
     count = f"return {payload.get('returns')} of {payload.get('max_returns')}"
     said = [
         f"{SENT_BACK}: {count}. A grader compared your answer with the outcome of this session.]",
         f"The outcome: {payload.get('statement', '')}",
-        "Not met:\n" + "\n".join(open_ones),
+        "Not met:\n" + "\n".join(f"- {one['name']}" for one in open_ones),
+        fenced("\n".join(told), mark, "what the grader says"),
+        "Go on until what is not met is met, then give the whole answer again.",
     ]
-    if feedback := payload.get("feedback"):
-        said.append(f"What is missing: {feedback}")
-    return "\n\n".join([*said, "Go on, then give the whole answer again."])
+    return "\n\n".join(said)

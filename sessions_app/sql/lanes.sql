@@ -169,7 +169,6 @@ BEGIN
    ORDER BY w.resumes DESC, w.priority DESC, w.rank, w.id LIMIT 1;
   IF NOT FOUND OR owner IS NULL THEN
     UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = s.lane_epoch, status = rest,
-      input_tokens = s.input_tokens, output_tokens = s.output_tokens, cost = s.cost,
       lease_owner = NULL, lease_expires = NULL, active_at = clock_timestamp() WHERE id = s.id;
     RETURN;
   END IF;
@@ -187,7 +186,6 @@ BEGIN
          WHEN q.purpose = 'compact' THEN 'compaction' ELSE 'message' END)),
     run, NULL);
   UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = lane_next.epoch, status = 'running',
-    input_tokens = s.input_tokens, output_tokens = s.output_tokens, cost = s.cost,
     lease_owner = owner, lease_expires = clock_timestamp() + make_interval(secs => lease),
     active_at = clock_timestamp() WHERE id = s.id;
 END $$;
@@ -270,9 +268,6 @@ BEGIN
     finished_at = clock_timestamp()
    WHERE q.id = rid;
   PERFORM lane_requeue_steered(s, rid);
-  s.input_tokens := s.input_tokens + coalesce((usage ->> 'input_tokens')::bigint, 0);
-  s.output_tokens := s.output_tokens + coalesce((usage ->> 'output_tokens')::bigint, 0);
-  s.cost := s.cost + coalesce((usage ->> 'cost')::numeric, 0);
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, rest, owner, lease, deadline) n;
 END $$;
 

@@ -105,13 +105,8 @@ RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO purses (id, workspace_id, kind, owner_id) VALUES (gen_random_uuid(), wid, 'workspace', wid)
     ON CONFLICT DO NOTHING;
-  IF what = 'sandbox' THEN
-    UPDATE purses SET spent = spent - amount
-     WHERE workspace_id = wid AND kind = 'workspace' AND owner_id = wid;
-  ELSE
-    UPDATE purses SET ceiling = ceiling + amount, low_since = NULL
-     WHERE workspace_id = wid AND kind = 'workspace' AND owner_id = wid;
-  END IF;
+  UPDATE purses SET ceiling = ceiling + amount, low_since = NULL
+   WHERE workspace_id = wid AND kind = 'workspace' AND owner_id = wid;
   INSERT INTO credit_ledger (id, workspace_id, kind, amount, note, created_by_id)
   VALUES (entry, wid, what, amount, note, author);
 END $$;

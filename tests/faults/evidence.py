@@ -20,9 +20,13 @@ GAPS = """
 SELECT s.id FROM agent_sessions s LEFT JOIN session_messages m ON m.session_id = s.id
  GROUP BY s.id HAVING count(m.*) <> s.last_seq OR coalesce(max(m.seq), 0) <> s.last_seq
 """
+#: A run that waited for somebody has not answered; one that went on with its turn has.
 UNANSWERED = """
-SELECT m.session_id, m.seq FROM session_messages m LEFT JOIN agent_run_queue q ON q.id = m.processed_run_id
- WHERE m.type = 'user.message' AND (q.id IS NULL OR q.status <> 'completed' OR q.stop_reason <> 'end_turn')
+SELECT m.session_id, m.seq, q.status, q.stop_reason, q.error FROM session_messages m
+  LEFT JOIN agent_run_queue q ON q.id = m.processed_run_id
+ WHERE m.type = 'user.message' AND NOT EXISTS (
+   SELECT 1 FROM agent_run_queue e WHERE e.session_id = m.session_id AND turn_root(e.id) = q.id
+      AND e.status = 'completed' AND e.stop_reason = 'end_turn')
 """
 LIFE = """
 SELECT session_id, run_id, type, payload ->> 'to' FROM session_messages
@@ -42,6 +46,13 @@ SELECT p.workspace_id, p.ceiling - p.spent, p.reserved, sum(e.amount) FROM purse
 HAVING p.ceiling - p.spent <> coalesce(sum(e.amount), 0)
     OR p.reserved <> (SELECT coalesce(sum(c.reserved), 0) FROM model_calls c
                        WHERE c.workspace_id = p.workspace_id AND c.state = 'reserved')
+"""
+#: Sessions that tell of more or less than their calls have used.
+WRONG_TOTALS = """
+SELECT s.id, s.cost, sum(c.cost), s.input_tokens, sum(c.input_tokens) FROM agent_sessions s
+  LEFT JOIN model_calls c ON c.session_id = s.id GROUP BY s.id
+HAVING s.cost <> coalesce(sum(c.cost), 0) OR s.input_tokens <> coalesce(sum(c.input_tokens), 0)
+    OR s.output_tokens <> coalesce(sum(c.output_tokens), 0)
 """
 #: Answers for which no call was written down.
 UNPAID = """
@@ -85,6 +96,7 @@ class Evidence:
         found += [f"not answered: {row}" for row in self._rows(UNANSWERED)]
         found += [f"call without its one result: {row}" for row in self._rows(UNPAIRED)]
         found += [f"purse that does not add up: {row}" for row in self._rows(WRONG_PURSES)]
+        found += [f"session that does not add up: {row}" for row in self._rows(WRONG_TOTALS)]
         found += [f"answer without its call: {row}" for row in self._rows(UNPAID)]
         found += [f"result not delivered once: {row}" for row in self._rows(UNDELIVERED)]
         return found + self._overlaps() + self._repeated_effects()

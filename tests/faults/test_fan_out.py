@@ -25,10 +25,10 @@ EVERY_SECONDS = 2.0
 RESULTS = """
 SELECT payload ->> 'result' FROM session_messages WHERE type = 'session.child_idle'
 """
-#: What a tree spent, told by its sessions and told by its calls.
+#: What a tree spent: told by its sessions, by its calls, and by the ledger.
 TOTALS = """
-SELECT (SELECT sum(cost) FROM agent_sessions), (SELECT sum(cost) FROM model_calls
-         WHERE state = 'settled'), (SELECT sum(cost) FROM model_calls WHERE state <> 'settled')
+SELECT (SELECT sum(cost) FROM agent_sessions), (SELECT sum(cost) FROM model_calls),
+       (SELECT -sum(amount) FROM credit_ledger WHERE kind = 'charge')
 """
 
 
@@ -67,5 +67,5 @@ def test_every_child_delivers_once_while_processes_are_killed(running: Running) 
     assert evidence.faults() == []
     said = sorted(result for (result,) in evidence._rows(RESULTS))
     assert said == sorted(f"child {nth}" for nth in range(CHILDREN))
-    told, counted, _ = evidence._rows(TOTALS)[0]
-    assert told <= counted
+    told, counted, charged = evidence._rows(TOTALS)[0]
+    assert told == counted == charged > 0

@@ -91,6 +91,10 @@ def test_a_file_is_taken_like_a_body(api, session, agent):
 
 
 LINE = b'{"type": "user.message", "payload": {"text": "hi"}}\n'
+CHILD = (
+    b'{"type": "session.child_idle", "payload": {"child_session_id": "c", "status": "completed",'
+    b' "result": "done", "shown": true}}\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +107,9 @@ LINE = b'{"type": "user.message", "payload": {"text": "hi"}}\n'
         LINE + b'{"type": "user.message", "payload": {"text": 7}}\n',
         LINE + b'{"type": "agent.tool_use", "payload": {"tool_use_id": "t"}}\n',
         LINE + b'{"type": "agent.tool_result", "payload": {"tool_use_id": "t"}}\n',
+        LINE + b'{"type": "session.child_idle", "payload": {"shown": true}}\n',
+        LINE + CHILD.replace(b'"done"', b"7"),
+        LINE + CHILD.replace(b"true", b'"yes"'),
         LINE + b'{"type": "user.message", "payload": {"text": "x"}, "created_at": "soon"}\n',
         LINE + b'{"type": "session.error", "payload": {"n": 1' + b"0" * 30 + b"}}\n",
         LINE + b'{"type": "session.error", "payload": ' + b"[" * 9000 + b"}\n",
@@ -115,6 +122,15 @@ def test_a_line_that_is_no_event_is_named_and_nothing_is_made(api, agent, raw):
     assert_problem(answer, 400, "invalid")
     assert "Line 2" in answer.json()["detail"]
     assert not Session.objects.exists()
+
+
+def test_what_a_sub_agent_brought_is_imported_and_heard(api, agent, script):
+    model = script([TextDelta(text="Well.")])
+    brought = Session.objects.get(pk=send(api, LINE + CHILD).json()["id"])
+    say_over_rest(api, brought, "and?")
+    serve(brought.pk)
+
+    assert "done" in model.requests[0].messages[0].text
 
 
 def test_nul_in_an_import_is_replaced_as_everywhere(api, agent):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.providers.base import ToolCall
-from sessions_app import spawns
+from sessions_app import handover
 from sessions_app.models import Run, Session, SubagentSpawn, ToolExecution
 from sessions_app.sessions import get_or_create_session
 from tests.fakes import ScriptedProvider
@@ -90,7 +90,7 @@ def test_a_reply_that_does_not_come_in_time_is_an_error(session, other, principa
     say(session, principal)
     serve(session.pk)
     SubagentSpawn.objects.update(expires_at="2020-01-01T00:00Z")
-    spawns.deliver_left_over()
+    handover.deliver_left_over()
     serve(session.pk)
     assert "No reply came in time" in newest(session, E.AGENT_TOOL_RESULT).payload["error"]
 
@@ -147,3 +147,61 @@ def test_the_history_of_ones_own_other_session_can_be_read(session, other, princ
     say(session, principal)
     serve(session.pk)
     assert "The code is 42." in newest(session, E.AGENT_TOOL_RESULT).payload["output"]
+
+
+class Laundering(ScriptedProvider):
+    """Asks a third session and waits for it before each message to the other one."""
+
+    def __init__(self, first: Session, second: Session, third: Session) -> None:
+        super().__init__()
+        self.others = {str(first.pk): second, str(second.pk): first}
+        self.third, self.turns = third, 0
+
+    def stream(self, request):
+        self.requests.append(request)
+        last, asked = request.messages[-1], len(self.requests)
+        if last.role == "user" and "Helper" in last.text:
+            yield from words("Here.")
+        elif last.role == "user":
+            yield send_call(self.third.pk, f"w{asked}", message="Helper?")
+        elif "Here." in last.results[-1].output:
+            self.turns += 1
+            target = list(self.others.values())[self.turns % 2]
+            yield send_call(target.pk, f"p{asked}", wait=False)
+        else:
+            yield from words("Sent.")
+
+
+def test_waiting_in_between_does_not_make_a_circle_endless(
+    session, other, agent, principal, script, monkeypatch
+):
+    third, _ = get_or_create_session(agent=agent, session_key="third")
+    endless = Laundering(other, session, third)
+    monkeypatch.setattr("sessions_app.answer.provider_for", lambda *_: endless)
+    say(session, principal)
+    for _ in range(20):
+        serve_all(session, third, other)
+    refused = ToolExecution.objects.filter(state="error", name="sessions_send")
+    assert refused
+    assert all("a person has to say something first" in one.error for one in refused)
+    assert not Run.objects.filter(status__in=["queued", "running"]).exists()
+
+
+def test_a_reply_is_of_the_turn_that_took_the_message(session, other, agent, principal, script):
+    third, _ = get_or_create_session(agent=agent, session_key="third")
+    script(
+        [send_call("third")],  # `other` waits for `third`,
+        [send_call("desk", "s2")],  # while `session` writes to it and waits.
+        words("Third here."),
+        words("An answer to somebody else."),
+        words("Hello, session."),
+        words("Good."),
+    )
+    say(other, principal)
+    serve(other.pk)
+    say(session, principal)
+    serve(session.pk)
+    serve(third.pk)
+    serve(other.pk)
+    serve(session.pk)
+    assert newest(session, E.AGENT_TOOL_RESULT).payload["output"]["result"] == "Hello, session."

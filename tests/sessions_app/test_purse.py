@@ -32,6 +32,14 @@ def priced(workspace):
     )
 
 
+class Killed(BaseException):
+    """A worker dies here."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Killed
+
+
 def budget(session, ceiling: str) -> Purse:
     return set_budget(
         workspace_id=session.workspace_id, kind="session", owner_id=session.pk, ceiling=D(ceiling)
@@ -150,16 +158,11 @@ def test_a_call_whose_worker_was_killed_is_charged_its_reservation(
     add_credits(workspace.pk, D(90), kind="grant")
     say(session, principal)
 
-    class Killed(BaseException):
-        pass
-
-    def die(*_: object) -> None:
-        raise Killed
-
     script([die])
-    monkeypatch.setattr(purse, "settle", die)
-    with pytest.raises(Killed):
-        serve(session.pk)
+    with monkeypatch.context() as patched:
+        patched.setattr(purse, "settle", die)
+        with pytest.raises(Killed):
+            serve(session.pk)
     open_call = ModelCall.objects.get()
     assert open_call.state == "reserved"
 
@@ -174,3 +177,27 @@ def test_a_call_whose_worker_was_killed_is_charged_its_reservation(
     open_call.refresh_from_db()
     assert (open_call.state, open_call.cost) == ("estimated", open_call.reserved)
     assert balance_of(workspace.pk).reserved == 0
+    session.refresh_from_db()
+    assert session.cost == open_call.cost
+
+
+def test_what_a_session_used_is_what_its_calls_used_though_a_run_was_lost(
+    workspace, session, principal, script, priced, monkeypatch
+):
+    add_credits(workspace.pk, D(90), kind="grant")
+    script([call("look", "x"), Usage(input_tokens=5, output_tokens=1)], WORDS, WORDS)
+    say(session, principal)
+    with monkeypatch.context() as patched:
+        patched.setattr("sessions_app.harness.lanes.finish", die)
+        with pytest.raises(Killed):
+            serve(session.pk)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE agent_sessions SET lease_expires = '-infinity'")
+    lanes.reap()
+    serve(session.pk)
+
+    session.refresh_from_db()
+    calls = ModelCall.objects.filter(session_id=session.pk)
+    assert len(calls) == 3
+    assert session.cost == sum(one.cost for one in calls) == D("0.024")
+    assert (session.input_tokens, session.output_tokens) == (19, 5)

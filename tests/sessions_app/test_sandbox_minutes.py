@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from django.db import connections
@@ -13,11 +14,15 @@ from django.utils import timezone
 from agents.environments import create_environment
 from agents.providers.base import ToolCall
 from orchestrator.supervisor import Biller
-from sessions_app.models import Session, ToolExecution
+from sessions_app import lanes
+from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.sandbox_minutes import charge_running
+from sessions_app.sandbox_purses import stop_unpaid
+from sessions_app.sessions import get_or_create_session, retry_run
+from tenants.budgets import set_budget
 from tenants.credits import balance_of
 from tenants.ids import uuid7
-from tenants.models import CreditEntry, SandboxMinute
+from tenants.models import CreditEntry, Purse, SandboxMinute
 from tenants.sandbox_minutes import (
     charge_minutes,
     forget_old_minutes,
@@ -26,8 +31,8 @@ from tenants.sandbox_minutes import (
     uncharged,
 )
 from tenants.usage import Span, totals
-from tests.sessions_app.conftest import serve
-from tests.sessions_app.stage import WORDS, say
+from tests.sessions_app.conftest import OWNER, newest, serve
+from tests.sessions_app.stage import WORDS, E, say
 from tools_app.policies import save_tool_policy
 from tools_app.sandbox.container.lifecycle import ROLE, SESSION
 
@@ -60,7 +65,7 @@ def balance(session: Session) -> Decimal:
 def test_a_running_container_is_charged_once_a_minute(session, priced, boxes):
     boxes += [box(session), box(session, "exited")]
 
-    assert [charge_running(), charge_running()] == [1, 0]
+    assert [charge_running().minutes, charge_running().minutes] == [1, 0]
     assert balance(session) == D("9.98")
     assert CreditEntry.objects.get(kind="sandbox").amount == D("-0.02")
     assert totals(session.workspace_id, Span.read(None, None))["sandbox_cost"] == D("0.02")
@@ -72,7 +77,7 @@ def test_minutes_that_nobody_counted_are_charged_later(session, priced, boxes):
     ago = this_minute() - timedelta(minutes=5)
     SandboxMinute.objects.update(minute=ago)
 
-    assert charge_running() == 5
+    assert charge_running().minutes == 5
     assert balance(session) == D("9.88")
 
 
@@ -87,7 +92,7 @@ def test_a_gap_of_days_is_not_charged_whole():
 def test_nothing_is_charged_while_there_is_no_price(session, boxes):
     boxes.append(box(session))
 
-    assert charge_running() == 0
+    assert charge_running().minutes == 0
     assert not SandboxMinute.objects.exists()
 
 
@@ -96,7 +101,7 @@ def test_a_container_of_no_session_is_nobodys_to_pay(session, priced, boxes):
     lost["Labels"][SESSION] = str(uuid7())
     boxes.append(lost)
 
-    assert charge_running() == 0
+    assert charge_running().minutes == 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -175,3 +180,115 @@ def test_old_minutes_are_forgotten_and_the_newest_is_known(workspace, priced):
 
     assert forget_old_minutes() == 1
     assert last_charged(["a", "b"]) == {"a": now}
+
+
+# ── Every purse of the chain pays ────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def purses(session):
+    """Budgets of a dollar for the agent, the session and the session above it."""
+    above, _ = get_or_create_session(agent=session.agent, session_key="above")
+    Session.objects.filter(pk=session.pk).update(parent=above)
+    owners = {"agent": session.agent_id, "session": session.pk, "above": above.pk}
+    return {
+        name: set_budget(
+            workspace_id=session.workspace_id,
+            kind="agent" if name == "agent" else "session",
+            owner_id=owner_id,
+            ceiling=D(1),
+        )
+        for name, owner_id in owners.items()
+    }
+
+
+def spent(purses: dict[str, Purse]) -> set[Decimal]:
+    found = Purse.objects.filter(pk__in=[purse.pk for purse in purses.values()])
+    return set(found.values_list("spent", flat=True))
+
+
+def test_a_running_container_is_paid_by_every_purse_of_its_session(session, priced, boxes, purses):
+    boxes.append(box(session))
+    charge_running()
+    charge_running()
+
+    assert spent(purses) == {D("0.02")}
+    assert balance(session) == D("9.98")
+
+
+def test_a_local_command_is_paid_by_every_purse_of_its_session(
+    session, principal, script, priced, purses
+):
+    by_member = set_budget(
+        workspace_id=session.workspace_id,
+        kind="member",
+        owner_id=principal.user.pk,
+        ceiling=D(1),
+    )
+    run_command(session, principal, script)
+
+    assert spent({**purses, "member": by_member}) == {D("0.02")}
+
+
+def test_a_budget_of_a_day_pays_only_for_its_day(session, priced, boxes, purses):
+    Purse.objects.filter(kind="agent").update(period="day", spent=D(7), since="2020-01-01")
+    boxes.append(box(session))
+    charge_running()
+
+    assert Purse.objects.get(kind="agent").spent == D("0.02")
+
+
+@pytest.mark.parametrize("empty", ["agent", "session", "above"])
+def test_no_command_is_begun_on_an_empty_purse(session, principal, script, priced, purses, empty):
+    """It is emptied while the model answers."""
+    save_tool_policy(session.agent_id, {"allowed_tools": ["exec"]})
+    spend = Purse.objects.filter(pk=purses[empty].pk).update
+    command = ToolCall(call_id="c1", name="exec", arguments={"command": "touch made"})
+    script([partial(spend, spent=D(1)), command], WORDS)
+    say(session, principal)
+    serve(session.pk)
+
+    refused = ToolExecution.objects.get(session=session)
+    assert (refused.state, refused.started_at) == ("error", None)
+    assert "Not run: The budget of this" in refused.error
+    assert Run.objects.get(session=session).stop_reason == "budget_reached"
+    assert not SandboxMinute.objects.exists()
+
+
+def test_what_runs_is_ended_when_its_purse_is_empty_and_goes_on_when_raised(
+    session, principal, script, priced, boxes, purses
+):
+    script(WORDS)
+    sent = say(session, principal)
+    lanes.claim(session.pk, OWNER)
+    boxes.append(box(session))
+    set_budget(
+        workspace_id=session.workspace_id, kind="session", owner_id=session.pk, ceiling=D("0.01")
+    )
+    fault = charge_running().unpaid[session.pk]
+    stop_unpaid(session.pk, fault)
+
+    run = Run.objects.get(pk=sent.run_id)
+    assert (run.status, run.stop_reason) == ("failed", "budget_reached")
+    assert "budget of this session" in newest(session, E.ERROR).payload["message"]
+
+    set_budget(workspace_id=session.workspace_id, kind="session", owner_id=session.pk, ceiling=D(5))
+    assert charge_running().unpaid == {}
+    retry_run(run)
+    serve(session.pk)
+    assert newest(session, E.AGENT_MESSAGE).payload["text"] == "All done."
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_supervisor_ends_what_cannot_be_paid(session, priced, boxes, monkeypatch):
+    ended: list[object] = []
+    monkeypatch.setattr("sessions_app.sandbox_purses.remove_containers", ended.append)
+    boxes.append(box(session))
+    set_budget(
+        workspace_id=session.workspace_id, kind="session", owner_id=session.pk, ceiling=D("0.01")
+    )
+    biller = Biller()
+    biller.work()
+    biller.wait()
+
+    assert ended == [session.pk]

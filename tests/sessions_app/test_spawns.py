@@ -6,12 +6,13 @@ from decimal import Decimal
 
 import pytest
 
-from agents.definitions import change_agent
+from agents.definitions import change_agent, create_agent
 from agents.providers.base import ToolCall
-from sessions_app import lanes, spawns
+from sessions_app import handover, lanes
 from sessions_app.models import Run, Session, SubagentSpawn, ToolExecution
 from sessions_app.sessions import archive
-from tenants.models import Purse
+from tenants.budgets import set_budget
+from tenants.models import ModelCall, Purse
 from tests.sessions_app.conftest import newest, serve, types
 from tests.sessions_app.spawning import agent, serve_all, words
 from tests.sessions_app.stage import E, say
@@ -68,8 +69,8 @@ def test_a_result_is_delivered_once_however_often_it_is_tried(session, principal
     serve(session.pk)
     serve(child_of(session).pk)
     spawn = SubagentSpawn.objects.get()
-    assert not spawns.deliver(spawn.pk)
-    assert spawns.deliver_left_over() == 0
+    assert not handover.deliver(spawn.pk)
+    assert handover.deliver_left_over() == 0
     assert types(session).count(E.CHILD_IDLE) == 1
 
 
@@ -82,7 +83,7 @@ def test_the_supervisor_delivers_what_a_killed_worker_left(session, principal, s
     assert SubagentSpawn.objects.get().status == "completed"
     assert SubagentSpawn.objects.get().delivered_at is None
 
-    assert spawns.deliver_left_over() == 1
+    assert handover.deliver_left_over() == 1
 
     serve(session.pk)
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Done."
@@ -137,6 +138,38 @@ def test_a_child_without_money_fails_and_its_parent_is_told(session, principal, 
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Then not."
 
 
+def test_a_task_for_an_agent_without_money_is_a_clear_error(
+    session, principal, script, workspace, owner
+):
+    poor = create_agent(
+        workspace_id=workspace.pk, fields={"name": "Poor", "provider": "demo", "model": "demo"}
+    )
+    set_budget(workspace_id=workspace.pk, kind="agent", owner_id=poor.pk, ceiling=Decimal(0))
+    script([spawn_call(agent="Poor")], words("I did it myself."))
+    say(session, principal)
+    serve(session.pk)
+    assert "budget of this agent" in newest(session, E.AGENT_TOOL_RESULT).payload["error"]
+    assert newest(session, E.AGENT_MESSAGE).payload["text"] == "I did it myself."
+    assert not Session.objects.filter(parent=session).exists()
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_who_began_a_turn_pays_for_all_of_it(api, session, script, wait):
+    after = [] if wait else [words("I go on.")]
+    script([spawn_call(wait=wait)], *after, words("Seven."), words("It is seven."))
+    api.post(f"/api/v1/sessions/{session.pk}/messages/", {"text": "hi"}, format="json")
+    serve(session.pk)
+    child = child_of(session)
+    serve(child.pk)
+    serve(session.pk)
+
+    first = Run.objects.filter(session=session).earliest("created_at")
+    assert first.key_id
+    paid = ModelCall.objects.values_list("session_id", "key_id", "created_by_id")
+    assert {session_id for session_id, *_ in paid} == {session.pk, child.pk}
+    assert {tuple(payer) for _, *payer in paid} == {(first.key_id, first.created_by_id)}
+
+
 def test_stopping_the_parent_stops_its_children(session, principal, script):
     script([spawn_call()], [spawn_call("c2")])
     say(session, principal)
@@ -152,7 +185,7 @@ def test_stopping_the_parent_stops_its_children(session, principal, script):
     for one in (child, grandchild):
         one.refresh_from_db()
         assert one.status == "idle"
-    spawns.deliver_left_over()
+    handover.deliver_left_over()
     assert SubagentSpawn.objects.filter(delivered_at=None).count() == 0
     serve_all(session, child, grandchild)
     assert Run.objects.filter(status__in=["queued", "running"]).count() == 0
@@ -163,7 +196,7 @@ def test_children_marked_to_stop_by_a_killed_process_are_stopped(session, princi
     say(session, principal)
     serve(session.pk)
     SubagentSpawn.objects.update(stop_asked=True)
-    spawns.deliver_left_over()
+    handover.deliver_left_over()
     assert SubagentSpawn.objects.get().status == "cancelled"
 
 

@@ -60,4 +60,4 @@ def test_an_answer_cannot_bring_its_own_criteria_or_end_its_fence():
 
 def test_the_demo_tries_again_with_the_words_that_were_missing():
     criteria = [{"name": 'It says "a: b"', "met": False, "why": "The answer lacks “a: b”."}]
-    assert second_try(heard_of({"criteria": criteria, "feedback": "x"})) == "a: b"
+    assert second_try(heard_of({"criteria": criteria, "feedback": "x"}, "ab12")) == "a: b"

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.engine.definition import Event
 from orchestrator.taskagent import place
-from orchestrator.taskagent.minutes import owners_of_sandboxes, settle
+from orchestrator.taskagent.minutes import payers_of_sandboxes, settle
 from sessions_app.sandbox_minutes import charge_running
 from tenants.credits import balance_of
 from tenants.models import SandboxMinute
@@ -83,10 +83,10 @@ def test_minutes_in_which_every_process_was_down_are_charged_to_the_same_contain
     before = balance_of(made.workspace_id).balance
     with pytest.raises(Killed):
         serve_until("one", die)
-    assert charge_running(owners_of_sandboxes) == 1
+    assert charge_running(payers_of_sandboxes).minutes == 1
     # Nobody looks for five minutes; the command goes on in its container.
     SandboxMinute.objects.update(minute=last_minute() - timedelta(minutes=5))
-    assert charge_running(owners_of_sandboxes) == 5
+    assert charge_running(payers_of_sandboxes).minutes == 5
     lose(made)
     go(made)
     serve()
@@ -97,7 +97,7 @@ def test_minutes_in_which_every_process_was_down_are_charged_to_the_same_contain
     assert Decimal(found.output["cost"]) == spent(made, before)
     assert spent(made, before) >= 6 * price
     assert place.read(made.pk) is None
-    assert charge_running(owners_of_sandboxes) == 0
+    assert charge_running(payers_of_sandboxes).minutes == 0
 
 
 def last_minute():
