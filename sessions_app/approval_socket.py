@@ -42,7 +42,7 @@ class ApprovalConsumer(PumpedConsumer):
 
     async def send_frames(self) -> None:
         workspace_id = authorise(self.principal, "read")
-        async with _listening(group_name(workspace_id)) as hear:
+        async with listening(group_name(workspace_id)) as hear:
             pending = await self._tell(None)
             while True:
                 message = await hear(LOOK_SECONDS)
@@ -61,7 +61,7 @@ class ApprovalConsumer(PumpedConsumer):
 
 
 @asynccontextmanager
-async def _listening(group: str) -> AsyncIterator[Hear]:
+async def listening(group: str) -> AsyncIterator[Hear]:
     """Hear what is sent to a group while the block lasts: the next message, or None in good time."""
     layer = get_channel_layer()
     channel = await layer.new_channel()
