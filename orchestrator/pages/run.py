@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from orchestrator.canvas.nodes import names_of, title_of
 from orchestrator.engine.attempts import Attempt, attempts_of
 from orchestrator.engine.definition import description_of, registry
 from orchestrator.engine.starting import find_workflow
@@ -36,6 +37,7 @@ class Line:
     """One step, as the timeline shows it."""
 
     step: Step
+    title: str
     lamp: str
     status: str
     kind: str
@@ -48,7 +50,7 @@ class Line:
     session_id: str
 
 
-def line_of(step: Step, workflow: Workflow) -> Line:
+def line_of(step: Step, workflow: Workflow, names: dict[str, str]) -> Line:
     lamp, word = STEP_STATUSES[step.status]
     detail = step.detail or {}
     tries = attempts_of(step)
@@ -59,6 +61,7 @@ def line_of(step: Step, workflow: Workflow) -> Line:
         lamp, word = "is-unknown", "Left open"
     return Line(
         step=step,
+        title=title_of(step, names),
         lamp=lamp,
         status=word,
         kind=KINDS[step.kind],
@@ -117,6 +120,7 @@ def told(workflow: Workflow) -> dict[str, Any]:
     newest = Step.objects.filter(workflow=workflow).order_by("-position")[:MOST_STEPS]
     steps = list(reversed(newest.prefetch_related(Prefetch("failures"))))
     said, heard = words_of(workflow)
+    names = names_of(workflow)
     lamp, word = STATUSES[workflow.status]
     made = registry.get((workflow.name, workflow.version))
     progress = workflow.progress or {}
@@ -128,7 +132,7 @@ def told(workflow: Workflow) -> dict[str, Any]:
         "lamp": lamp,
         "status": "Given up" if workflow.is_dead else word,
         "description": description_of(made) if made else "",
-        "lines": [line_of(step, workflow) for step in steps],
+        "lines": [line_of(step, workflow, names) for step in steps],
         "is_cut": bool(steps and steps[0].position > 0),
         "said": said,
         "heard": heard,
@@ -144,6 +148,7 @@ def told(workflow: Workflow) -> dict[str, Any]:
         **outcome_of(workflow, heard),
         "params": shown(workflow.params) if workflow.params else "",
         "took": span(ended - workflow.started_at) if workflow.started_at else "",
+        "failed_name": title_of(failed, names) if failed else "",
         "failed_step": failed if workflow.status == Status.ERRORED else None,
         "has_sandbox": any((one.detail or {}).get("session_id") for one in steps),
         "may_pause": not workflow.is_over and workflow.status != Status.PAUSED,

@@ -24,7 +24,7 @@ def about() -> JSONObject:
 def subject_of(workflow: Workflow, told: dict[str, Any]) -> str:
     """On one line; nothing when the params say nothing of the kind."""
     if workflow.name == CANVAS:
-        return str(workflow.agent or "")
+        return f"Canvas of {workflow.agent}" if workflow.agent else ""
     made = registry.get((workflow.name, workflow.version))
     found = next((told[name] for name in made.about if told.get(name)), "") if made else ""
     words = " ".join(str(found)[:READ].split())

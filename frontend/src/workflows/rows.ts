@@ -9,7 +9,7 @@ export function patchList(root: HTMLElement, html: string): void {
   const newer = next.querySelector("tbody");
   if (rows && newer) patchRows(rows, newer);
   else old.replaceChildren(...Array.from(next.childNodes));
-  root.dispatchEvent(new CustomEvent("times-shown", { bubbles: true }));
+  root.dispatchEvent(new Event("times-shown", { bubbles: true }));
 }
 
 function patchRows(rows: Element, newer: Element): void {

@@ -275,7 +275,7 @@ def test_code_that_changed_in_a_branch_is_noticed(define, begin):
 
 
 def test_what_was_done_in_every_branch_is_undone(define, begin):
-    undone = []
+    undone: list[str] = []
     fork(define, {
         name: lambda step, name=name: (
             step.do(name, lambda: name, rollback=undone.append), step.sleep(f"{name}-nap", 60)
