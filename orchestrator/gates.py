@@ -35,9 +35,9 @@ def open_gate(held: Claimed, step_id: UUID, detail: dict[str, Any], seconds: flo
         workspace_id=held.workspace_id,
         subject=Approval.Subject.WORKFLOW,
         subject_id=step_id,
-        title=str(detail.get("message") or f"Let {held.name} go on"),
-        input=detail,
-        reason=f"the workflow {held.name} asks",
+        title=str(detail.get("title") or f"Let {held.name} go on"),
+        input={**detail, "workflow": held.name, "workflow_id": str(held.id)},
+        reason=f"The workflow {held.name} asks.",
         seconds=seconds,
         created_by_id=held.created_by_id,
     )

@@ -79,8 +79,8 @@ class WorkflowHost:
         claimed = store.claim(self.owner, known_versions())
         if claimed is None:
             return False
-        self._ringer.ring(claimed.id)
-        runner = Runner(claimed, StopSign(), lambda held: self._ringer.ring(held.id))
+        self._ringer.ring(claimed)
+        runner = Runner(claimed, StopSign(), self._ringer.ring)
         with self._lock:
             self._held[claimed.id] = runner
             self._busy.set()

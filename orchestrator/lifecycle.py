@@ -48,7 +48,7 @@ def terminate(workflow: Workflow, *, rollback: bool = False, author_id: UUID | N
         if not done:
             raise WorkflowEnded
         gates.close_gates(workflow.pk)
-    _stop_what_it_started(workflow, author_id, from_position=0)
+    stop_what_it_started(workflow, author_id)
     ring(workflow.pk)
 
 
@@ -66,7 +66,7 @@ def restart(
         position = found.position
     else:
         version = current(workflow.name).version
-    _stop_what_it_started(workflow, author_id, from_position=position)
+    stop_what_it_started(workflow, author_id, from_position=position)
     with transaction.atomic():
         gates.close_gates(workflow.pk)
         rows("SELECT workflow_restart(%s, %s, %s)", [workflow.pk, position, version])
@@ -93,8 +93,8 @@ def send_event(
     return int(seq)
 
 
-def _stop_what_it_started(
-    workflow: Workflow, author_id: UUID | None, *, from_position: int
+def stop_what_it_started(
+    workflow: Workflow, author_id: UUID | None, *, from_position: int = 0
 ) -> None:
     """Agents' runs and children that nobody waits for any more. Each is a commit of its own."""
     steps = Step.objects.filter(workflow=workflow, position__gte=from_position)

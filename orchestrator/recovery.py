@@ -34,10 +34,15 @@ SELECT pg_notify(%s, 'workflow:' || q.id) FROM (
 #: What waits for a run or a child that is over: its wake-up was lost.
 UNSETTLED = """
 SELECT s.run_id, s.child_id FROM workflows w
-  JOIN workflow_steps s ON s.workflow_id = w.id AND s.position = w.open_position
+  JOIN LATERAL (
+    SELECT o.run_id, o.child_id, o.status FROM workflow_steps o
+     WHERE o.workflow_id = w.id AND o.position = w.open_position
+    UNION ALL
+    SELECT b.run_id, b.child_id, b.status FROM workflow_steps b
+     WHERE w.open_position IS NULL AND b.workflow_id = w.id AND b.branch <> '') s ON true
   LEFT JOIN agent_run_queue q ON q.id = s.run_id
   LEFT JOIN workflows c ON c.id = s.child_id
- WHERE w.status IN ('waiting', 'paused') AND s.status = 'waiting'
+ WHERE w.status IN ('waiting', 'waiting_approval', 'paused') AND s.status = 'waiting'
    AND (q.status IN ('completed', 'failed', 'cancelled', 'dead')
         OR c.status IN ('complete', 'errored', 'terminated')) LIMIT %s
 """

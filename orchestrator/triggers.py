@@ -18,7 +18,7 @@ from agents.canvas_paths import Facts, is_input
 from agents.canvas_templates import fill, paths_in
 from config.faults import Conflict, Fault, Invalid
 from orchestrator.canvas.walk import CANVAS
-from orchestrator.engine.definition import current
+from orchestrator.engine.definition import checked_params, current
 from orchestrator.engine.starting import start_workflow
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
 from sessions_app.models import Schedule
@@ -49,13 +49,21 @@ def plan(trigger: WorkflowTrigger, now: datetime | None = None) -> WorkflowTrigg
         raise Invalid("Name the agent whose canvas is to run.")
     if len(orjson.dumps(trigger.params)) > MOST_PARAMS:
         raise Invalid(f"The params of a trigger have at most {MOST_PARAMS:,} bytes.")
-    for path in paths_in(trigger.params):
-        if not is_input(path):
-            raise Invalid(f"{path[:80]!r} is nothing that is known: write input or input.NAME.")
+    _check_params(trigger)
     if trigger.kind == Kind.SCHEDULE:
         _check_times(trigger)
         trigger.next_at = next_time(_timetable(trigger), now or timezone.now())
     return trigger
+
+
+def _check_params(trigger: WorkflowTrigger) -> None:
+    """What is wrong already is told now, and not by the first time that it is due."""
+    paths = list(paths_in(trigger.params))
+    for path in paths:
+        if not is_input(path):
+            raise Invalid(f"{path[:80]!r} is nothing that is known: write input or input.NAME.")
+    if not paths and trigger.workflow != CANVAS:
+        checked_params(current(trigger.workflow), trigger.params, trigger.workspace_id)
 
 
 def _check_times(trigger: WorkflowTrigger) -> None:

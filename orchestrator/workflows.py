@@ -33,6 +33,7 @@ class Digest(Workflow):
     """An agent drafts a digest, you approve it, and it is kept in memory."""
 
     params = DigestParams
+    about = ("topic",)
 
     def run(self, event: Event, step: Steps) -> Any:
         asked = DigestParams.model_validate(event.payload)
@@ -79,6 +80,7 @@ class Ask(Workflow):
     """One agent answers one message."""
 
     params = AskParams
+    about = ("message",)
 
     def run(self, event: Event, step: Steps) -> Any:
         asked = AskParams.model_validate(event.payload)
@@ -99,6 +101,7 @@ class Panel(Workflow):
     """Several agents answer the same question, each in a workflow of its own."""
 
     params = PanelParams
+    about = ("question",)
 
     def run(self, event: Event, step: Steps) -> Any:
         asked = PanelParams.model_validate(event.payload)

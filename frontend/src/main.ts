@@ -40,5 +40,6 @@ mountIslands(document, {
   "theme-choice": themeChoice,
   "theme-flip": themeFlip,
   workflow: lazy(() => import("./workflows/workflow.ts")),
+  workflows: lazy(() => import("./workflows/list.ts")),
   times,
 });

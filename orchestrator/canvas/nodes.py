@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from agents.models import CanvasRevision
 from orchestrator.canvas.walk import CANVAS, PART, SKIPPED
 from orchestrator.models import Step, Workflow
 
@@ -30,6 +31,24 @@ def states_of(steps: Iterable[Step]) -> list[dict[str, Any]]:
             "finished_at": step.finished_at if step.name in (node, f"{node}{SKIPPED}") else None,
         }
     return list(found.values())
+
+
+def names_of(workflow: Workflow) -> dict[str, str]:
+    """What the nodes of a canvas's run are called by those who drew it."""
+    if workflow.name != CANVAS:
+        return {}
+    number, agent = workflow.params.get("revision"), workflow.params.get("agent")
+    rows = CanvasRevision.objects.for_workspace(workflow.workspace_id)
+    found = rows.filter(agent_id=agent, number=number).first()
+    return {one["id"]: one.get("name") or one["id"] for one in found.nodes} if found else {}
+
+
+def title_of(step: Step, names: dict[str, str]) -> str:
+    """The node's name, and which part of it this step is."""
+    node, _, part = step.name.partition(PART)
+    if node not in names:
+        return str(step)
+    return f"{names[node]} · {part}" if part else names[node]
 
 
 def _status(step: Step) -> str:

@@ -1,4 +1,4 @@
-"""A published graph as it is walked: one node after the other, each after all that lead to it."""
+"""A published graph as it is walked: each node after all that lead to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools_app.workspace_tools import tools_of_workspace
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Branches are walked in turn; a node where several meet waits for all of them."""
+    """Branches wait at the same time; a node where several meet waits for all of them."""
 
     order: tuple[Node, ...]
     into: dict[str, tuple[Edge, ...]]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 from uuid import UUID
 
 from pydantic import Field
@@ -35,11 +36,12 @@ class CanvasParams(Input):
     revision: int | None = Field(default=None, title="Revision")
 
 
-@workflow(name=CANVAS)
+@workflow(name=CANVAS, version=2)
 class CanvasRun(Workflow):
-    """The published canvas of an agent, node by node."""
+    """The published canvas of an agent, node by node; branches wait at the same time."""
 
     params = CanvasParams
+    walk: ClassVar[type[Walk]]
 
     @classmethod
     def admit(cls, workspace_id: UUID, params: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class CanvasRun(Workflow):
         agent = find_canvas_agent(event.workspace_id, asked.agent)
         plan = plan_of(graph_of(agent, asked.revision or 0))
         let_go()
-        return Walk(self, step, agent, plan, asked.input).run()
+        return self.walk(self, step, agent, plan, asked.input).run()
 
 
 class Walk:
@@ -86,17 +88,32 @@ class Walk:
         }
 
     def run(self) -> dict[str, Any]:
-        last = None
-        for nth, node in enumerate(self._plan.order):
-            if not self._is_reached(node):
-                self._step.do(f"{node.id}{SKIPPED}", lambda: None)
-                continue
-            share = round(100 * nth / len(self._plan.order), 1)
-            self._flow.report_progress(node.name or node.id, percent=share, step=node.id)
-            last = self._outputs[node.id] = self._act(node)
+        """Every node whose ways in are all over is gone on with; each is a branch of its own."""
+        over: set[str] = set()
+        branches = self._step.branches()
+        for node in self._plan.order:
+            is_due = all(edge.source in over for edge in self._plan.into.get(node.id, ()))
+            if is_due and branches.run(node.id, partial(self._visit, node, len(over))):
+                over.add(node.id)
+        branches.rest()
+        return self._answers()
+
+    def _visit(self, node: Node, before: int) -> None:
+        if not self._is_reached(node):
+            self._step.do(f"{node.id}{SKIPPED}", lambda: None)
+            return
+        share = round(100 * before / len(self._plan.order), 1)
+        self._flow.report_progress(node.name or node.id, percent=share, step=node.id)
+        self._outputs[node.id] = self._act(node)
+
+    def _answers(self) -> dict[str, Any]:
+        """What the output nodes say; without one of them, what came last in the drawn order."""
         self._flow.report_progress("Done", percent=100, status="complete")
-        answer = next(iter(self._results.values())) if len(self._results) == 1 else last
-        return {"output": answer, "outputs": self._results}
+        ids = [node.id for node in self._plan.order]
+        results = {one: self._results[one] for one in ids if one in self._results}
+        last = next((self._outputs[one] for one in reversed(ids) if one in self._outputs), None)
+        answer = next(iter(results.values())) if len(results) == 1 else last
+        return {"output": answer, "outputs": results}
 
     def _act(self, node: Node) -> Any:
         try:
@@ -202,3 +219,22 @@ class Walk:
 
         self._results[node.id] = self._step.do(node.id, value)
         return self._results[node.id]
+
+
+class WalkInTurn(Walk):
+    """As runs of version 1 walk: one node after the other, whatever waits."""
+
+    def run(self) -> dict[str, Any]:
+        for nth, node in enumerate(self._plan.order):
+            self._visit(node, nth)
+        return self._answers()
+
+
+CanvasRun.walk = Walk
+
+
+@workflow(name=CANVAS, version=1)
+class CanvasRunInTurn(CanvasRun):
+    """Kept for runs that began before branches waited at the same time."""
+
+    walk = WalkInTurn

@@ -15,7 +15,7 @@ from agents.definitions import find_agent
 from config.faults import Fault, NonRetryableError
 from orchestrator import gates
 from orchestrator.engine import store
-from orchestrator.engine.control import Parked
+from orchestrator.engine.control import Held, Parked
 from orchestrator.engine.definition import checked_params, current
 from orchestrator.engine.starting import start_for_key
 from orchestrator.engine.store import Body, Claimed, NewWorkflow
@@ -48,6 +48,8 @@ class Asked:
 
 def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float | None) -> Any:
     """Ask and begin to wait in one commit. It parks; only a replay goes on from here."""
+    if place.known and place.branch:
+        raise Held(place.position)
     if place.known:  # asked before, and there is no answer yet
         runner.begin(place.body(seconds=seconds))
         raise Parked
@@ -56,7 +58,7 @@ def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float
     try:
         with transaction.atomic():
             state, _ = store.advance(runner.claimed, begun=place.body(seconds=seconds, **begin()))
-            if state != "parked":  # it was taken away: what was asked is taken back
+            if state not in ("parked", "held"):  # it was taken away: what was asked is taken back
                 raise Parked
     except Fault as fault:
         if fault.code == "stale_epoch":
@@ -69,6 +71,8 @@ def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float
     finally:
         let_go()
     runner.ring()
+    if state == "held":
+        raise Held(place.position)
     raise Parked
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -43,10 +44,16 @@ class Place:
     nth: int
     kind: str
     known: Recorded | None
+    branch: str = ""
 
     def body(self, **more: Any) -> Body:
         names = {"position": self.position, "name": self.name, "nth": self.nth, "kind": self.kind}
-        return {"id": self.id, **names, **more}
+        return {"id": self.id, **names, **self.marks, **more}
+
+    @property
+    def marks(self) -> Body:
+        """What says that it belongs to a branch."""
+        return {"branch": self.branch} if self.branch else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +67,40 @@ class Undo:
     policy: Policy
 
 
+@dataclass(kw_only=True)
+class Track:
+    """The steps of one branch that are written down, and how many of them the code has come to."""
+
+    branch: str
+    known: list[Recorded]
+    next: int = 0
+
+    @property
+    def is_replaying(self) -> bool:
+        return self.next < len(self.known)
+
+    def check_complete(self) -> None:
+        """The code must not end before it has come to everything that it did before."""
+        if self.is_replaying:
+            raise NonDeterminism(
+                f"The code ended before step {self.next + 1}, {self.known[self.next].name!r}, "
+                "which it came to the first time. Give changed code a new version."
+            )
+
+
 class Replay:
-    """The steps that a workflow has come to, in order."""
+    """The steps that a workflow has come to, in order: of its trunk, and of each of its branches."""
 
     def __init__(self, runner: Runner, known: list[Recorded]) -> None:
         self._runner = runner
         self._known = [one for one in known if one.kind != Kind.ROLLBACK]
+        self._tracks: dict[str, Track] = {}
+        self._track = self._track_of("")
         self._rollbacks = {(one.name, one.nth): one for one in known if one.kind == Kind.ROLLBACK}
         self._free = max((one.position for one in known), default=-1) + 1
         self._used: Counter[str] = Counter()
-        self._next = 0
+        self._home: dict[str, str] = {}
+        self._position = -1
         self.undos: list[Undo] = []
         self.current_name = ""
         #: Which go at the step's body this is; 1 the first time.
@@ -87,38 +118,64 @@ class Replay:
 
     @property
     def is_replaying(self) -> bool:
-        return self._next < len(self._known)
+        return self._track.is_replaying
+
+    @property
+    def has_branches(self) -> bool:
+        return len(self._tracks) > 1
+
+    @contextmanager
+    def on_branch(self, name: str) -> Iterator[Track]:
+        """What is done meanwhile belongs to this branch, whose steps have an order of their own."""
+        if not name or self._track.branch:
+            raise Invalid("A branch has a name, and no branches of its own.")
+        trunk, self._track = self._track, self._track_of(name)
+        try:
+            yield self._track
+        finally:
+            self._track = trunk
+
+    def _track_of(self, branch: str) -> Track:
+        if branch not in self._tracks:
+            known = [one for one in self._known if one.branch == branch]
+            self._tracks[branch] = Track(branch=branch, known=known)
+        return self._tracks[branch]
 
     @property
     def key(self) -> str:
         """The same for every attempt of the current step and for nothing else: for other systems."""
         held = self._runner.claimed
-        return f"{held.id}:{held.generation}:{self._next - 1}"
+        return f"{held.id}:{held.generation}:{self._position}"
 
     def _place(self, name: str, kind: str) -> Place:
         if not name or len(name) > 200 or "\0" in name:
             raise Invalid("The name of a step has 1 to 200 characters.")
-        if self._next >= MOST_STEPS:
+        track = self._track
+        if self._free >= MOST_STEPS and not track.is_replaying:
             raise LimitReached(f"A workflow has at most {MOST_STEPS:,} steps.")
-        known = self._known[self._next] if self._next < len(self._known) else None
+        if self._home.setdefault(name, track.branch) != track.branch:
+            raise Invalid(f"A step {name!r} belongs to another branch. Give this one another name.")
+        known = track.known[track.next] if track.is_replaying else None
         if known and (known.name, known.kind) != (name, kind):
             raise NonDeterminism(
-                f"Step {self._next + 1} was {known.name!r} ({known.kind}) the first time, and is "
+                f"Step {track.next + 1} was {known.name!r} ({known.kind}) the first time, and is "
                 f"{name!r} ({kind}) now. Give changed code a new version."
             )
         self._used[name] += 1
-        self._next += 1
+        track.next += 1
         self.current_name = name
         is_done = known and known.status in {Status.COMPLETE, Status.ERRORED}
         if self._runner.claimed.undoing and not is_done:
             raise Undoing
+        self._position = known.position if known else self._take_position()
         return Place(
             id=known.id if known else uuid7(),
-            position=known.position if known else self._take_position(),
+            position=self._position,
             name=name,
             nth=self._used[name],
             kind=kind,
             known=known,
+            branch=track.branch,
         )
 
     def _take_position(self) -> int:
@@ -136,12 +193,9 @@ class Replay:
         return orjson.loads(known.result) if known and known.result is not None else None
 
     def check_complete(self) -> None:
-        """The code must not end before it has come to everything that it did before."""
-        if self._next < len(self._known):
-            raise NonDeterminism(
-                f"The code ended before step {self._next + 1}, {self._known[self._next].name!r}, "
-                "which it came to the first time. Give changed code a new version."
-            )
+        """Of the trunk, and of every branch that was ever begun."""
+        for branch in {one.branch for one in self._known}:
+            self._track_of(branch).check_complete()
 
 
 def step_fault(name: str, error: Body) -> StepFailed:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import structlog
 from django.db import Error
@@ -18,7 +18,8 @@ from django.utils import timezone
 from agents.models import Agent
 from config.faults import NonDeterminism, StaleEpoch
 from orchestrator.engine import store
-from orchestrator.engine.control import Parked, Undoing
+from orchestrator.engine.branches import abandon
+from orchestrator.engine.control import Held, Parked, Undoing
 from orchestrator.engine.definition import Event, Workflow, WorkflowAgent, registry
 from orchestrator.engine.results import describe, encode_result, trim_notes
 from orchestrator.engine.steps import Steps
@@ -106,6 +107,8 @@ class Runner:
             self._undo(why)
         else:
             self._finish(why["becomes"], error=why["error"])
+        if self.steps.has_branches:
+            abandon(self.claimed)
 
     def _undo(self, why: Body) -> None:
         """Roll back what was done, the last first. Each rollback is a step of its own."""
@@ -159,6 +162,8 @@ class Runner:
                     self.claimed, ended=ended, outcome=outcome, begun=begun, notes=notes
                 )
             )
+        if state == "held":
+            raise Held(begun["position"])
         if state != "running":
             raise Parked
         return result
@@ -172,6 +177,16 @@ class Runner:
         """Write that a step is tried again later, and leave."""
         self.end(ended)
         self.flush(wait=True)
+        raise Parked
+
+    def hold(self, waits: Sequence[int]) -> NoReturn:
+        """Leave until one of these steps, each of another branch, is over."""
+        self.sign_check()
+        with self._lock:
+            ended, outcome, notes = self._take()
+            self._write(
+                lambda _: store.hold(self.claimed, waits, ended=ended, outcome=outcome, notes=notes)
+            )
         raise Parked
 
     def flush(self, *, wait: bool = False, older_than: float = 0.0) -> None:
@@ -259,7 +274,8 @@ class Runner:
 
 
 def is_first_try(begun: Body) -> bool:
-    return begun.get("attempt") == 1 and begun["kind"] == Step.Kind.DO
+    is_plain = begun["kind"] == Step.Kind.DO and "branch" not in begun
+    return begun.get("attempt") == 1 and is_plain
 
 
 def version_gone(claimed: Claimed) -> Body:

@@ -17,6 +17,8 @@ from django.db import connection
 
 from config.faults import Invalid, NonRetryableError, StepFailed
 from orchestrator.engine import links
+from orchestrator.engine.branches import Branches
+from orchestrator.engine.control import Held
 from orchestrator.engine.policy import (
     DELAY,
     RETRIES,
@@ -68,6 +70,8 @@ class Steps(Replay):
 
     def _try(self, place: Place, act: Callable[[], T], policy: Policy) -> T:
         attempts = place.known.attempts if place.known else 0
+        if place.branch and place.known and place.known.is_early:
+            raise Held(place.position)
         if place.known and place.known.status == Status.RUNNING:
             # Whoever tried last is gone, or was stopped for taking too long.
             error = place.known.error
@@ -104,6 +108,10 @@ class Steps(Replay):
             raise step_fault(place.name, error)
         pause = policy.pause(attempts)
         ended |= {"status": Status.RETRYING, "retry_in": pause}
+        if pause > 0 and place.branch:
+            self._runner.end({**ended, **place.marks})
+            self._runner.flush(wait=True)
+            raise Held(place.position)
         if pause > 0:
             self._runner.park(ended)
         self._runner.end(ended)
@@ -187,8 +195,16 @@ class Steps(Replay):
     def _wait(self, place: Place, **how: Any) -> Any:
         if self._is_over(place):
             return self._outcome(place)
+        if place.branch and place.known:
+            raise Held(place.position)
         found = self._runner.begin(place.body(**how))
         return None if found is None else orjson.loads(found)
+
+    # ── At the same time ─────────────────────────────────────────────────────────────────────
+
+    def branches(self) -> Branches:
+        """Parts of the workflow that wait at the same time."""
+        return Branches(self, self._runner)
 
     # ── Undoing ──────────────────────────────────────────────────────────────────────────────
 

@@ -28,7 +28,8 @@ CLAIM = (
     "FROM workflow_claim(%s, %s, %s, %s)"
 )
 RECORDED = (
-    "SELECT id, position, name, nth, kind, status, result, error::text, attempts, detail::text "
+    "SELECT id, position, name, nth, kind, status, result, branch, error::text, attempts, "
+    "detail::text, retry_at > clock_timestamp() "
     "FROM workflow_steps WHERE workflow_id = %s ORDER BY position"
 )
 ADVANCE = "SELECT state, result FROM workflow_advance(%s, %s, %s::jsonb, %s, %s::jsonb, %s::jsonb)"
@@ -75,9 +76,12 @@ class Recorded:
     kind: str
     status: str
     result: str | None
+    branch: str
     error: Body | None
     attempts: int
     detail: Body
+    #: It is to be tried again, and not yet.
+    is_early: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,13 +163,14 @@ def claim(owner: UUID, known: Sequence[str]) -> Claimed | None:
 
 
 def recorded(workflow_id: UUID) -> list[Recorded]:
-    names = ("id", "position", "name", "nth", "kind", "status", "result")
+    names = ("id", "position", "name", "nth", "kind", "status", "result", "branch")
     return [
         Recorded(
-            **dict(zip(names, found[:7], strict=True)),
-            error=_load(found[7]),
-            attempts=found[8],
-            detail=_load(found[9]) or {},
+            **dict(zip(names, found[:8], strict=True)),
+            error=_load(found[8]),
+            attempts=found[9],
+            detail=_load(found[10]) or {},
+            is_early=bool(found[11]),
         )
         for found in rows(RECORDED, [workflow_id])
     ]
@@ -190,6 +195,19 @@ def go_on(held: Claimed, ended: Body, outcome: str | None, begun: Body) -> bool:
     params = [held.id, held.epoch, ended["position"], ended["attempt"], outcome, begun["id"]]
     params += [begun["position"], begun["name"], begun["nth"], begun["timeout"]]
     return bool(row(GO_ON, params)[0])
+
+
+def hold(
+    held: Claimed,
+    waits: Sequence[int],
+    *,
+    ended: Body | None = None,
+    outcome: str | None = None,
+    notes: Sequence[Body] = (),
+) -> None:
+    """Every branch waits: leave until the first of these steps is over."""
+    params = [held.id, held.epoch, dump(ended), outcome, dump(list(notes) or None), list(waits)]
+    rows("SELECT workflow_hold(%s, %s, %s::jsonb, %s, %s::jsonb, %s)", params)
 
 
 def say(held: Claimed, notes: Sequence[Body]) -> None:

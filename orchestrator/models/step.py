@@ -43,6 +43,8 @@ class Step(models.Model):
     )
     #: In which order the workflow came to it. A replay must come to the same steps in this order.
     position = models.PositiveIntegerField()
+    #: Which of the branches that run at the same time it belongs to; none is the trunk.
+    branch = models.CharField(max_length=200, blank=True, default="", db_default="")
     name = models.CharField(max_length=200)
     nth = models.PositiveIntegerField(default=1, db_default=1)
     kind = models.CharField(max_length=20, choices=Kind, default=Kind.DO)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django import forms
@@ -63,8 +62,8 @@ def field_for(facts: dict[str, Any], *, is_needed: bool) -> forms.Field:
         case "array" if facts.get("items", {}).get("type") == "string":
             return ListField(**words)
         case _:
-            shown = json.dumps(facts.get("default"), indent=2)
-            return forms.JSONField(**{**words, "initial": shown})
+            lines = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
+            return forms.JSONField(**words, widget=lines)
 
 
 def params_of(made: type[Workflow], form: forms.Form) -> dict[str, Any]:

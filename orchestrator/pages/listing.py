@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 from orchestrator.engine.definition import definitions, description_of
 from orchestrator.models import Workflow
 from orchestrator.models.workflow import WorkflowQuerySet
+from orchestrator.pages.subject import about, subject_of
 from orchestrator.pages.triggers import listed
 from orchestrator.pages.words import STATUSES, span
 from sessions_app.pages.chips import Chip
@@ -53,6 +54,7 @@ class Row:
     """One workflow, as the table shows it."""
 
     workflow: Workflow
+    subject: str
     lamp: str
     status: str
     percent: float | None
@@ -63,16 +65,16 @@ class Row:
 def row_of(workflow: Workflow) -> Row:
     lamp, word = STATUSES[workflow.status]
     progress = workflow.progress or {}
-    is_done = workflow.status == Workflow.Status.COMPLETE
     ended = workflow.finished_at or timezone.now()
-    message = progress.get("message", "")
-    if workflow.error:
-        message = workflow.error.get("message", "")
+    message = "" if workflow.is_over else progress.get("message", "")
+    if workflow.error:  # what a command said before it failed is on its own page
+        message = workflow.error.get("message", "").partition("\n")[0]
     return Row(
         workflow=workflow,
+        subject=subject_of(workflow, workflow.told),  # type: ignore[attr-defined]
         lamp=lamp,
         status="Given up" if workflow.is_dead else word,
-        percent=100.0 if is_done else progress.get("percent"),
+        percent=None if workflow.is_over else progress.get("percent"),
         message=message,
         took=span(ended - workflow.started_at) if workflow.started_at else "",
     )
@@ -107,6 +109,7 @@ def found(workspace_id: UUID, wanted: Wanted) -> WorkflowQuerySet:
     if wanted.name:
         rows = rows.filter(name=wanted.name)
     # What a result or params may weigh is not needed here.
+    rows = rows.select_related("agent__current").annotate(told=about())
     return rows.defer("result", "params").order_by("-created_at", "-pk")
 
 

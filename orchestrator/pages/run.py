@@ -13,10 +13,12 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from orchestrator.canvas.nodes import names_of, title_of
 from orchestrator.engine.attempts import Attempt, attempts_of
 from orchestrator.engine.definition import description_of, registry
 from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Step, Workflow, WorkflowEvent
+from orchestrator.pages.subject import subject_of
 from orchestrator.pages.words import KINDS, STATUSES, STEP_STATUSES, shown, span
 from orchestrator.taskagent.artifacts import COLLECT, artifacts_of
 from tenants.authentication import principal_of
@@ -25,6 +27,8 @@ from tenants.authentication import principal_of
 MOST_STEPS, MOST_LINES = 200, 50
 #: Of what a command says, which comes in many pieces.
 MOST_PIECES, HEARD = 300, 16_000
+#: Failures that money mends.
+UNPAID = {"task_unpaid", "out_of_credits", "budget_reached"}
 Status = Workflow.Status
 
 
@@ -33,36 +37,72 @@ class Line:
     """One step, as the timeline shows it."""
 
     step: Step
+    title: str
     lamp: str
     status: str
     kind: str
     took: str
+    #: How a command failed whose step did its part.
+    wrong: str
     output: str
     attempts: list[Attempt]
-    is_gate: bool
     child_id: str
     session_id: str
 
 
-def line_of(step: Step, workflow: Workflow) -> Line:
+def line_of(step: Step, workflow: Workflow, names: dict[str, str]) -> Line:
     lamp, word = STEP_STATUSES[step.status]
     detail = step.detail or {}
     tries = attempts_of(step)
-    is_gate = step.kind == Step.Kind.WAIT_FOR_APPROVAL and step.status == Step.Status.WAITING
+    output = step.output
+    if wrong := wrong_with(output):
+        lamp, word = "is-failed", wrong
     if workflow.is_over and step.status not in {"complete", "errored"}:
         lamp, word = "is-unknown", "Left open"
     return Line(
         step=step,
+        title=title_of(step, names),
         lamp=lamp,
         status=word,
         kind=KINDS[step.kind],
         took=span(step.finished_at - step.started_at) if step.finished_at else "",
-        output="" if step.result in {None, "null"} else shown(step.output),
+        wrong=wrong,
+        output="" if output is None else shown(output),
         attempts=tries if len(tries) > 1 or (tries and tries[0].error) else [],
-        is_gate=is_gate and not workflow.is_over,
         child_id=str(step.child_id or ""),
         session_id=str(detail.get("session_id", "")),
     )
+
+
+def wrong_with(output: Any) -> str:
+    """Of a step that ran a command: how it failed, if it did."""
+    if not isinstance(output, dict) or output.get("exit_code", 0) == 0:
+        return ""
+    ended_by = output.get("ended_by")
+    if ended_by == "time":
+        return "Took too long"
+    return f"Exit code {output['exit_code']}" if ended_by == "itself" else f"Limit on {ended_by}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """A question that waits for a person."""
+
+    step: Step
+    details: str
+
+
+def gates_of(steps: list[Step], workflow: Workflow) -> list[Gate]:
+    """Several when branches of a canvas ask at the same time."""
+    asked = [step for step in steps if step.kind == Step.Kind.WAIT_FOR_APPROVAL]
+    return [
+        Gate(
+            step=step,
+            details=shown(detail) if (detail := (step.detail or {}).get("details")) else "",
+        )
+        for step in asked
+        if step.status == Step.Status.WAITING and not workflow.is_over
+    ]
 
 
 @never_cache
@@ -80,30 +120,50 @@ def told(workflow: Workflow) -> dict[str, Any]:
     newest = Step.objects.filter(workflow=workflow).order_by("-position")[:MOST_STEPS]
     steps = list(reversed(newest.prefetch_related(Prefetch("failures"))))
     said, heard = words_of(workflow)
+    names = names_of(workflow)
     lamp, word = STATUSES[workflow.status]
     made = registry.get((workflow.name, workflow.version))
     progress = workflow.progress or {}
     ended = workflow.finished_at or timezone.now()
+    reason, _, last_words = (workflow.error or {}).get("message", "").partition("\n")
     failed = next((one for one in reversed(steps) if one.status == Step.Status.ERRORED), None)
     return {
         "workflow": workflow,
         "lamp": lamp,
         "status": "Given up" if workflow.is_dead else word,
         "description": description_of(made) if made else "",
-        "lines": [line_of(step, workflow) for step in steps],
+        "lines": [line_of(step, workflow, names) for step in steps],
         "is_cut": bool(steps and steps[0].position > 0),
         "said": said,
         "heard": heard,
         "artifacts": artifacts_of(workflow) if any(s.name == COLLECT for s in steps) else [],
         "progress": progress,
         "percent": 100.0 if workflow.status == Status.COMPLETE else progress.get("percent"),
-        "output": "" if workflow.result in {None, "null"} else shown(workflow.output),
+        "subject": subject_of(workflow, workflow.params),
+        "reason": reason,
+        # A command's last words are shown with all that it said.
+        "last_words": "" if heard else last_words,
+        "needs_credits": (workflow.error or {}).get("code") in UNPAID,
+        "gates": gates_of(steps, workflow),
+        **outcome_of(workflow, heard),
         "params": shown(workflow.params) if workflow.params else "",
         "took": span(ended - workflow.started_at) if workflow.started_at else "",
+        "failed_name": title_of(failed, names) if failed else "",
         "failed_step": failed if workflow.status == Status.ERRORED else None,
         "has_sandbox": any((one.detail or {}).get("session_id") for one in steps),
         "may_pause": not workflow.is_over and workflow.status != Status.PAUSED,
     }
+
+
+def outcome_of(workflow: Workflow, heard: str) -> dict[str, str]:
+    """What came of it: the answer by itself where there is one, and all of it to be unfolded."""
+    whole = workflow.output
+    if whole is None:
+        return {"answer": "", "whole": ""}
+    if not isinstance(whole, dict) or "output" not in whole:
+        return {"answer": shown(whole), "whole": ""}
+    answer = "" if heard or whole["output"] in (None, "") else shown(whole["output"])
+    return {"answer": answer, "whole": shown(whole)}
 
 
 def words_of(workflow: Workflow) -> tuple[list[WorkflowEvent], str]:

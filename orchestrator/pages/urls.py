@@ -10,6 +10,7 @@ urlpatterns = [
     path("workflows/", listing.workflows, name="workflows"),
     path("workflows/new/", starting.workflow_new, name="workflow_new"),
     path("workflows/triggers/new/", triggers.trigger_new, name="trigger_new"),
+    path("workflows/triggers/<uuid:trigger_id>/", triggers.trigger, name="trigger"),
     path(
         "workflows/triggers/<uuid:trigger_id>/pause/", triggers.trigger_pause, name="trigger_pause"
     ),

@@ -189,15 +189,15 @@ BEGIN
   RETURN found_payload;
 END $$;
 
--- Write a step that waits: {id, position, name, nth, kind, seconds, until, detail, run_id, child_id}.
+-- Write a step that waits: {id, position, name, nth, kind, seconds, until, detail, run_id, child_id, branch}.
 -- One whose event is there already is complete at once, and no step is open then.
 CREATE FUNCTION workflow_begin_wait(w workflows, begun jsonb) RETURNS workflows LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps; found_result text;
 BEGIN
   INSERT INTO workflow_steps AS n (id, workflow_id, position, name, nth, kind, status, attempts,
-    wake_at, detail, run_id, child_id, started_at)
+    branch, wake_at, detail, run_id, child_id, started_at)
   VALUES ((begun ->> 'id')::uuid, w.id, (begun ->> 'position')::int, begun ->> 'name',
-    (begun ->> 'nth')::int, begun ->> 'kind', 'waiting', 1,
+    (begun ->> 'nth')::int, begun ->> 'kind', 'waiting', 1, coalesce(begun ->> 'branch', ''),
     coalesce((begun ->> 'until')::timestamptz,
              clock_timestamp() + make_interval(secs => (begun ->> 'seconds')::double precision)),
     begun -> 'detail', (begun ->> 'run_id')::uuid, (begun ->> 'child_id')::uuid, clock_timestamp())
@@ -211,21 +211,23 @@ BEGIN
   END IF;
   w.last_seq := workflow_step_note(w, s, jsonb_strip_nulls(jsonb_build_object(
     'wake_at', s.wake_at, 'detail', s.detail)));
-  w.open_position := CASE WHEN s.status = 'waiting' THEN s.position END;
-  w.wake_at := CASE WHEN s.status = 'waiting' THEN s.wake_at END;
+  IF s.branch = '' THEN
+    w.open_position := CASE WHEN s.status = 'waiting' THEN s.position END;
+    w.wake_at := CASE WHEN s.status = 'waiting' THEN s.wake_at END;
+  END IF;
   RETURN w;
 END $$;
 
--- Write an attempt before its body runs: {id, position, name, nth, kind, attempt}.
+-- Write an attempt before its body runs: {id, position, name, nth, kind, attempt, branch}.
 CREATE FUNCTION workflow_begin_attempt(w workflows, begun jsonb) RETURNS workflows
 LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps;
 BEGIN
-  INSERT INTO workflow_steps AS n (id, workflow_id, position, name, nth, kind, status, attempts, started_at,
-    tried_at)
+  INSERT INTO workflow_steps AS n (id, workflow_id, position, name, nth, kind, status, attempts, branch,
+    started_at, tried_at)
   VALUES ((begun ->> 'id')::uuid, w.id, (begun ->> 'position')::int, begun ->> 'name',
-    (begun ->> 'nth')::int, begun ->> 'kind', 'running', (begun ->> 'attempt')::int, clock_timestamp(),
-    clock_timestamp())
+    (begun ->> 'nth')::int, begun ->> 'kind', 'running', (begun ->> 'attempt')::int,
+    coalesce(begun ->> 'branch', ''), clock_timestamp(), clock_timestamp())
   ON CONFLICT (workflow_id, position) DO UPDATE SET status = 'running', attempts = excluded.attempts,
     tried_at = excluded.tried_at, error = NULL, retry_at = NULL WHERE n.attempts < excluded.attempts
   RETURNING * INTO s;
@@ -236,11 +238,12 @@ BEGIN
 END $$;
 
 -- End one step and begin the next in one commit. `state` is running, parked (waiting for something),
--- paused, or gone when the workflow went on without the caller.
+-- paused, or gone when the workflow went on without the caller. A branch that waits is held: the
+-- workflow itself runs on, with its other branches.
 CREATE FUNCTION workflow_advance(wid uuid, held bigint, ended jsonb, outcome text, begun jsonb, notes jsonb,
   OUT state text, OUT result text)
 LANGUAGE plpgsql AS $$
-DECLARE w workflows; s workflow_steps; waits boolean;
+DECLARE w workflows; s workflow_steps; waits boolean; is_held boolean := false;
 BEGIN
   w := workflow_lock(wid, held);
   IF w.status <> 'running' THEN state := 'gone'; RETURN; END IF;
@@ -248,7 +251,7 @@ BEGIN
   IF notes IS NOT NULL THEN w := workflow_note(w, notes); END IF;
   state := 'running';
   waits := begun IS NOT NULL AND begun ->> 'kind' NOT IN ('do', 'rollback');
-  IF begun IS NULL AND ended ->> 'status' = 'retrying' THEN
+  IF begun IS NULL AND ended ->> 'status' = 'retrying' AND ended -> 'branch' IS NULL THEN
     w.wake_at := clock_timestamp() + make_interval(secs => (ended ->> 'retry_in')::double precision);
     state := 'waiting';
   ELSIF begun IS NOT NULL AND w.pause_requested THEN
@@ -265,7 +268,9 @@ BEGIN
     END IF;
     SELECT e.result INTO result FROM workflow_steps e
      WHERE e.workflow_id = wid AND e.position = (begun ->> 'position')::int;
-    IF result IS NULL THEN
+    IF result IS NULL AND begun ->> 'branch' IS NOT NULL THEN
+      is_held := true;
+    ELSIF result IS NULL THEN
       state := CASE begun ->> 'kind' WHEN 'wait_for_approval' THEN 'waiting_approval' ELSE 'waiting' END;
     END IF;
   ELSIF begun IS NOT NULL THEN
@@ -276,6 +281,7 @@ BEGIN
       open_position = w.open_position, deadline = CASE WHEN begun IS NOT NULL THEN
         clock_timestamp() + make_interval(secs => (begun ->> 'timeout')::double precision) END
      WHERE id = wid;
+    IF is_held THEN state := 'held'; END IF;
     RETURN;
   END IF;
   PERFORM workflow_become(w, CASE WHEN state <> 'paused' AND w.pause_requested THEN 'paused' ELSE state END,
@@ -308,6 +314,27 @@ BEGIN
     (wid, seq, 'step', jsonb_build_object('step', its_name, 'nth', its_nth, 'kind', 'do',
        'position', pos, 'status', 'running', 'attempt', 1), clock_timestamp());
   RETURN true;
+END $$;
+
+-- All branches wait, at these positions: leave until the first can go on. What came for one of them
+-- while others ran lets the workflow go on at once.
+CREATE FUNCTION workflow_hold(wid uuid, held bigint, ended jsonb, outcome text, notes jsonb, waits int[])
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE w workflows; asks boolean; is_old boolean; becomes text;
+BEGIN
+  w := workflow_lock(wid, held);
+  IF w.status <> 'running' THEN RETURN; END IF;
+  IF ended IS NOT NULL THEN w := workflow_end_step(w, ended, outcome); END IF;
+  IF notes IS NOT NULL THEN w := workflow_note(w, notes); END IF;
+  SELECT min(CASE s.status WHEN 'retrying' THEN s.retry_at ELSE s.wake_at END),
+         bool_or(s.kind = 'wait_for_approval'), bool_or(s.status NOT IN ('waiting', 'retrying'))
+    INTO w.wake_at, asks, is_old
+    FROM workflow_steps s WHERE s.workflow_id = wid AND s.position = ANY (waits);
+  w.open_position := NULL;
+  becomes := CASE WHEN w.pause_requested THEN 'paused' WHEN is_old THEN 'queued'
+                  WHEN asks THEN 'waiting_approval' ELSE 'waiting' END;
+  IF becomes = 'queued' THEN w.wake_at := NULL; END IF;
+  PERFORM workflow_become(w, becomes, NULL);
 END $$;
 
 -- Only notes: progress, log lines, messages for those who watch.
@@ -358,12 +385,14 @@ BEGIN
   IF NOT FOUND THEN RETURN false; END IF;
   w.last_seq := workflow_step_note(w, s, jsonb_strip_nulls(jsonb_build_object('error', fault,
     'preview', left(outcome, 300))));
-  w.open_position := NULL;
+  -- While another branch runs, the open step is that one's.
+  IF s.branch = '' THEN w.open_position := NULL; END IF;
   w.wake_at := NULL;
   IF w.status IN ('waiting', 'waiting_approval') THEN
     PERFORM workflow_become(w, 'queued', NULL);
   ELSE
-    UPDATE workflows SET last_seq = w.last_seq, open_position = NULL, wake_at = NULL WHERE id = w.id;
+    UPDATE workflows SET last_seq = w.last_seq, open_position = w.open_position, wake_at = NULL
+     WHERE id = w.id;
   END IF;
   RETURN true;
 END $$;
@@ -396,15 +425,28 @@ BEGIN
   w.last_seq := arrived;
   INSERT INTO workflow_signals (workflow_id, seq, type, payload, created_by_id, created_at)
   VALUES (wid, arrived, wanted, its_payload, author, clock_timestamp());
+  UPDATE workflows SET last_seq = w.last_seq WHERE id = wid;
+  -- Of branches that wait for the same, the first gets it.
+  FOR s IN SELECT * FROM workflow_steps o WHERE o.workflow_id = wid AND o.branch <> ''
+      AND o.kind = 'wait_for_event' AND o.status = 'waiting' AND o.detail ->> 'type' = wanted
+      ORDER BY o.position LOOP
+    SELECT * INTO w FROM workflows k WHERE k.id = wid;
+    IF s.wake_at <= clock_timestamp() AND w.status <> 'paused' THEN
+      PERFORM workflow_settle_held(w, s.position, 'errored', NULL, workflow_timeout_fault(s));
+    ELSE
+      PERFORM workflow_settle_held(w, s.position, 'complete',
+        workflow_take_signal(w, s.position, wanted), NULL);
+      RETURN arrived;
+    END IF;
+  END LOOP;
+  SELECT * INTO w FROM workflows k WHERE k.id = wid;
   SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = wid AND o.position = w.open_position
-     AND o.kind = 'wait_for_event' AND o.status = 'waiting';
+     AND o.branch = '' AND o.kind = 'wait_for_event' AND o.status = 'waiting';
   IF FOUND AND s.wake_at <= clock_timestamp() AND w.status <> 'paused' THEN
     PERFORM workflow_settle_held(w, s.position, 'errored', NULL, workflow_timeout_fault(s));
   ELSIF FOUND AND s.detail ->> 'type' = wanted THEN
     PERFORM workflow_settle_held(w, s.position, 'complete',
       workflow_take_signal(w, s.position, wanted), NULL);
-  ELSE
-    UPDATE workflows SET last_seq = w.last_seq WHERE id = wid;
   END IF;
   RETURN arrived;
 END $$;
@@ -412,18 +454,31 @@ END $$;
 -- ── Timers and recovery ──────────────────────────────────────────────────────────────────────────
 
 -- Everything whose time has come: sleeps end, retries are due, waits have waited long enough.
+CREATE FUNCTION workflow_fire_step(w workflows, s workflow_steps) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF s.kind = 'sleep' THEN
+    PERFORM workflow_settle_held(w, s.position, 'complete', 'null', NULL);
+  ELSE
+    PERFORM workflow_settle_held(w, s.position, 'errored', NULL, workflow_timeout_fault(s));
+  END IF;
+END $$;
+
 CREATE FUNCTION workflow_fire_due(most int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
-DECLARE w workflows; s workflow_steps;
+DECLARE w workflows; s workflow_steps; is_fired boolean;
 BEGIN
   FOR w IN SELECT * FROM workflows d WHERE d.status IN ('waiting', 'waiting_approval')
               AND d.wake_at <= clock_timestamp() ORDER BY d.wake_at LIMIT most
               FOR NO KEY UPDATE SKIP LOCKED LOOP
-    SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = w.id AND o.position = w.open_position;
-    IF s.status = 'waiting' AND s.kind = 'sleep' THEN
-      PERFORM workflow_settle_held(w, s.position, 'complete', 'null', NULL);
-    ELSIF s.status = 'waiting' THEN
-      PERFORM workflow_settle_held(w, s.position, 'errored', NULL, workflow_timeout_fault(s));
-    ELSE
+    is_fired := false;
+    -- The one step that it waits for, or every branch whose time has come.
+    FOR s IN SELECT * FROM workflow_steps o WHERE o.workflow_id = w.id AND o.status = 'waiting'
+        AND (o.position = w.open_position OR w.open_position IS NULL AND o.branch <> ''
+             AND o.wake_at <= clock_timestamp()) ORDER BY o.position LOOP
+      IF is_fired THEN SELECT * INTO w FROM workflows k WHERE k.id = w.id; END IF;
+      PERFORM workflow_fire_step(w, s);
+      is_fired := true;
+    END LOOP;
+    IF NOT is_fired THEN
       w.wake_at := NULL;
       PERFORM workflow_become(w, 'queued', 'retry');
     END IF;
@@ -554,8 +609,11 @@ BEGIN
   END IF;
   shift := clock_timestamp() - w.paused_at;
   UPDATE workflow_steps u SET wake_at = u.wake_at + shift, retry_at = u.retry_at + shift
-   WHERE u.workflow_id = wid AND u.position = w.open_position AND u.status IN ('waiting', 'retrying')
-  RETURNING * INTO s;
+   WHERE u.workflow_id = wid AND u.status IN ('waiting', 'retrying')
+     AND (u.position = w.open_position OR u.branch <> '');
+  -- Branches find out for themselves what each of them waits for.
+  SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = wid AND o.position = w.open_position
+     AND o.branch = '' AND o.status IN ('waiting', 'retrying');
   IF FOUND AND w.undoing IS NULL THEN
     w.wake_at := coalesce(s.retry_at, s.wake_at);
     becomes := CASE s.kind WHEN 'wait_for_approval' THEN 'waiting_approval' ELSE 'waiting' END;

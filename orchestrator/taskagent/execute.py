@@ -45,6 +45,7 @@ RUN = "run command"
 #: The engine waits this much longer than the sandbox.
 GRACE_SECONDS = 120
 SHOWN = 2_000
+IN_TITLE = 80
 #: How a turn ends that did not answer.
 UNANSWERED = {"budget_reached", "retries_exhausted", "interrupted", "step_limit"}
 
@@ -54,6 +55,7 @@ class ExecuteTask(Workflow):
     """Runs a command in a sandbox, or asks an agent, and keeps what came of it."""
 
     params = TaskParams
+    about = ("command", "prompt")
 
     def run(self, event: Event, step: Steps) -> Any:
         asked = TaskParams.model_validate(event.payload)
@@ -63,7 +65,7 @@ class ExecuteTask(Workflow):
             self.report_progress("Waiting for a person", percent=5, step="approve")
             step.wait_for_approval(
                 "approve",
-                title="Let this task run?",
+                title=question_of(asked),
                 message=(asked.command or asked.prompt)[:SHOWN],
             )
         if asked.command:
@@ -178,6 +180,13 @@ class ExecuteTask(Workflow):
         # Who was killed in between finds it closed already.
         step.do("destroy sandbox", partial(close_place, event.id, token), delay=1)
         return None
+
+
+def question_of(asked: TaskParams) -> str:
+    """What a person is asked, on one line; the whole of it stands below."""
+    words = " ".join((asked.command or asked.prompt).split())
+    words = words if len(words) <= IN_TITLE else f"{words[: IN_TITLE - 1]}…"
+    return f"Run “{words}”?" if asked.command else f"Let an agent answer “{words}”?"
 
 
 def check_credits(event: Event) -> None:

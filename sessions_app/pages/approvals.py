@@ -60,6 +60,21 @@ class Asked:
         return orjson.dumps(shown, option=orjson.OPT_INDENT_2, default=str).decode()
 
     @property
+    def message(self) -> str:
+        """What a workflow's question is about."""
+        said = str(self.approval.input.get("message") or "")
+        return said if self.may_run else redact_text(said)
+
+    @property
+    def details(self) -> str:
+        """What else belongs to a workflow's question, a tool's arguments for one."""
+        given = self.approval.input.get("details")
+        shown = given if self.may_run else redact(given)
+        return (
+            orjson.dumps(shown, option=orjson.OPT_INDENT_2, default=str).decode() if given else ""
+        )
+
+    @property
     def said(self) -> str:
         return said_of(self.approval)
 

@@ -131,4 +131,5 @@ PUBLIC: dict[str, str] = {
 #: Sockets that name no object: what each shows of the acting workspace.
 SOCKETS_IN_WORKSPACE: dict[str, str] = {
     "/ws/approvals/": "approvals of the acting workspace",
+    "/ws/workflows/": "says that the list of the acting workspace changed",
 }

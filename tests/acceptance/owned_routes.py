@@ -87,7 +87,7 @@ OWNED: dict[str, Make] = {
     },
     **{
         f"/workflows/triggers/<trigger_id>/{door}": ids(trigger_id="orchestrator.WorkflowTrigger")
-        for door in ("pause/", "resume/", "rotate/", "remove/")
+        for door in ("", "pause/", "resume/", "rotate/", "remove/")
     },
     "/api/v1/agents/<agent_id>/canvas/run/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/runs/": AN_AGENT,

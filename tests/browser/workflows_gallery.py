@@ -31,14 +31,38 @@ def test_pictures_of_workflows(open_window: OpenChat, size: str, theme: str) -> 
     page.goto("/workflows/new/?name=digest")
     shot(page, f"workflow-new-{look}")
     start(page, "digest")
-    expect(page.locator("#step-1 .flow-gate")).to_be_visible()
+    expect(page.locator(".flow-gate")).to_be_visible()
     shot(page, f"workflow-gate-{look}")
     page.get_by_role("button", name="Reject").click()
     expect(page.locator("#flow-head .state")).to_have_text("Failed")
     shot(page, f"workflow-failed-{look}")
     start(page, "digest")
-    expect(page.locator("#step-1 .flow-gate")).to_be_visible()
+    expect(page.locator(".flow-gate")).to_be_visible()
     page.goto("/workflows/")
     shot(page, f"workflows-{look}")
     page.get_by_role("link", name="Start").first.click()
     shot(page, f"workflows-start-{look}")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("size", SIZES)
+def test_pictures_of_triggers(open_window: OpenChat, size: str, theme: str) -> None:
+    look = f"{size}-{theme}"
+    page = open_window(
+        "/workflows/triggers/new/",
+        viewport=SIZES[size],
+        color_scheme=theme,
+        device_scale_factor=2,
+        has_touch=size == "phone",
+    )
+    page.get_by_label("Name").fill("Nightly")
+    page.get_by_role("radio", name="At certain times").check()
+    page.get_by_label("Times, as cron").fill("99 99")
+    page.get_by_role("button", name="Set up").click()
+    shot(page, f"trigger-wrong-{look}")
+    page.get_by_role("radio", name="Another system calls").check()
+    page.get_by_label("Starts").select_option("workflow:digest")
+    page.get_by_role("button", name="Set up").click()
+    shot(page, f"trigger-secret-{look}")
+    page.get_by_role("link", name="I have copied it").click()
+    shot(page, f"trigger-{look}")

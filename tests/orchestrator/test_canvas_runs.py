@@ -233,12 +233,14 @@ def test_a_walk_whose_worker_is_killed_goes_on_where_it_was(agent, begin):
     held = claim()
     # As far as a worker came: the first node is over, the second has begun.
     place = {"nth": 1, "kind": "do", "attempt": 1, "timeout": 60}
-    store.advance(held, begun={"id": uuid4(), "position": 0, "name": "start", **place})
+    store.advance(
+        held, begun={"id": uuid4(), "position": 0, "name": "start", "branch": "start", **place}
+    )
     store.advance(
         held,
         ended={"position": 0, "attempt": 1, "status": "complete"},
         outcome="null",
-        begun={"id": uuid4(), "position": 1, "name": "a", **place},
+        begun={"id": uuid4(), "position": 1, "name": "a", "branch": "a", **place},
     )
     lose(held)
     look()
@@ -254,7 +256,7 @@ def test_a_lost_call_with_an_effect_is_not_made_again(agent, begin, principal):
     answer_gate(now(made), principal, allow=True)
     held = claim()
     place = {"nth": 1, "kind": "do", "attempt": 1, "timeout": 60}
-    store.advance(held, begun={"id": uuid4(), "position": 3, "name": "t", **place})
+    store.advance(held, begun={"id": uuid4(), "position": 3, "name": "t", "branch": "t", **place})
     lose(held)
     look()
     serve_one()

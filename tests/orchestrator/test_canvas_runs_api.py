@@ -39,6 +39,7 @@ def test_a_canvas_is_started_and_every_node_says_where_it_stands(api, agent):
         "start": "complete",
         "if": "complete",
         "ok": "waiting_approval",
+        "no": "skipped",
     }
 
 

@@ -179,7 +179,7 @@ def test_the_page_lists_sets_up_and_pauses_triggers(browser_client, timed):
     timed.refresh_from_db()
     assert timed.paused_at
 
-    fields = {"name": "Hook", "workflow": "flow", "kind": "webhook", "timezone": "UTC",
+    fields = {"name": "Hook", "starts": "workflow:flow", "kind": "webhook", "timezone": "UTC",
               "verify": "signature", "params": "{}"}  # fmt: skip
     made = browser_client.post("/workflows/triggers/new/", fields)
     assert "whsec_" in made.content.decode()
@@ -188,9 +188,34 @@ def test_the_page_lists_sets_up_and_pauses_triggers(browser_client, timed):
 
 
 def test_a_form_that_is_wrong_says_so(browser_client):
-    fields = {"name": "Hook", "kind": "schedule", "timezone": "UTC", "verify": "signature"}
-    answer = browser_client.post("/workflows/triggers/new/", {**fields, "workflow": "flow"})
-    assert "Say either an interval or a cron expression." in answer.content.decode()
+    fields = {"name": "Hook", "kind": "schedule", "timezone": "UTC", "verify": "signature",
+              "starts": "workflow:digest"}  # fmt: skip
+    for wrong, said in [
+        ({}, "Say when."),
+        ({"cron": "99 99"}, "is not a cron expression"),
+        ({"cron": "0 3 * * *", "params": "{nonsense"}, "This is not JSON."),
+        ({"cron": "0 3 * * *", "params": "[]"}, ""),
+        ({"cron": "0 3 * * *", "params": '["a"]'}, "The input is a JSON object"),
+        ({"cron": "0 3 * * *", "params": '{"topics": 1}'}, "topics"),
+        ({"cron": "0 3 * * *", "starts": "agent:nobody"}, "Select a valid choice"),
+    ]:
+        answer = browser_client.post("/workflows/triggers/new/", {**fields, **wrong})
+        assert answer.status_code == (200 if said else 302), wrong
+        assert said in answer.content.decode()
+    assert WorkflowTrigger.objects.count() == 1
+
+
+def test_a_trigger_has_a_page_that_says_what_came_of_it(browser_client, timed):
+    make_due(timed)
+    fire_due()
+    page = browser_client.get(f"/workflows/triggers/{timed.pk}/").content.decode()
+    assert f"/workflows/{Workflow.objects.get().pk}/" in page
+
+    WorkflowTrigger.objects.update(workflow="gone")
+    make_due(timed)
+    fire_due()
+    page = browser_client.get(f"/workflows/triggers/{timed.pk}/").content.decode()
+    assert "No workflow is named" in page
 
 
 # ── The agent's tool ─────────────────────────────────────────────────────────────────────────────

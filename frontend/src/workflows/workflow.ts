@@ -39,6 +39,7 @@ const workflow: Island = (root) => {
         return;
       }
       const body = replaceBody(root, await answer.text());
+      root.dispatchEvent(new Event("times-shown", { bubbles: true }));
       if (live && body) live.textContent = announcement(live.textContent ?? "", body);
     } catch {
       // The link says when the server is away, and comes back with what was missed.

@@ -1,0 +1,298 @@
+"""Branches wait at the same time, and a crash in the middle repeats nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from orchestrator.engine.links import settle_child
+from orchestrator.gates import answer_gate
+from orchestrator.lifecycle import pause, resume, send_event, terminate
+from orchestrator.models import Workflow
+from orchestrator.recovery import fire_due, look, settle_lost
+from sessions_app import points
+from sessions_app.models import Approval
+from tests.orchestrator.conftest import claim, now, pass_time, serve, serve_one, states, steps
+from tests.orchestrator.engine.test_recovery import lose
+
+pytestmark = pytest.mark.django_db
+
+
+class Killed(BaseException):
+    """As a SIGKILL looks to code that runs."""
+
+
+def dies_at_second(point):
+    seen = []
+
+    def reach(name):
+        seen.append(name)
+        if seen.count(point) == 2:
+            raise Killed
+
+    return reach
+
+
+def fork(define, acts, after=lambda step: None, **words):
+    """A workflow whose branches, by name, run these functions of `step`."""
+
+    def run(self, event, step):
+        branches = step.branches()
+        for name, act in acts.items():
+            branches.run(name, lambda act=act: act(step))
+        branches.rest()
+        return after(step)
+
+    define(run, **words)
+
+
+def test_two_sleeps_take_as_long_as_the_longer(define, begin):
+    done = []
+    fork(define, {
+        "a": lambda step: (step.sleep("a1", 60), step.do("a2", lambda: done.append("a"))),
+        "b": lambda step: (step.sleep("b1", 60), step.do("b2", lambda: done.append("b"))),
+    }, after=lambda step: step.do("join", lambda: done.append("join")))  # fmt: skip
+    made = begin()
+    serve()
+
+    assert [(one.name, one.status) for one in steps(made)] == [("a1", "waiting"), ("b1", "waiting")]
+    assert now(made).status == "waiting"
+    pass_time(made, 61)
+    assert fire_due() == [made.pk]
+    serve()
+
+    assert done == ["a", "b", "join"]
+    assert now(made).status == "complete"
+
+
+def test_the_shorter_branch_goes_on_while_the_longer_waits(define, begin):
+    done = []
+    fork(define, {
+        "slow": lambda step: (step.sleep("s1", 600), step.do("s2", lambda: done.append("slow"))),
+        "fast": lambda step: (step.sleep("f1", 60), step.do("f2", lambda: done.append("fast"))),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    pass_time(made, 61)
+    fire_due()
+    serve()
+
+    assert done == ["fast"]
+    assert now(made).wake_at == steps(made)[0].wake_at
+    pass_time(made, 600)
+    fire_due()
+    serve()
+    assert done == ["fast", "slow"]
+
+
+def test_a_question_an_event_a_child_and_a_time_are_waited_for_at_once(define, begin, principal):
+    define(lambda self, event, step: "child", name="child")
+    fork(define, {
+        "person": lambda step: step.wait_for_approval("ask", title="Go?"),
+        "event": lambda step: step.wait_for_event("paid", type="paid"),
+        "child": lambda step: step.spawn("spawn", "child"),
+        "time": lambda step: step.sleep("nap", 60),
+    })  # fmt: skip
+    made = begin()
+    serve_one()
+    assert now(made).status == "waiting_approval"
+
+    send_event(now(made), "paid", 7)
+    serve_one()
+    serve()
+    settle_child(Workflow.objects.get(name="child").pk)
+    serve()
+    assert now(made).status == "waiting_approval"
+    answer_gate(now(made), principal, allow=True)
+    serve()
+    assert now(made).status == "waiting"
+    pass_time(made, 61)
+    fire_due()
+    serve()
+    assert now(made).status == "complete"
+    assert {one.name: one.output for one in steps(made)}["paid"] == 7
+
+
+def test_one_event_is_for_one_of_two_branches_that_wait_for_it(define, begin):
+    fork(define, {
+        "a": lambda step: step.wait_for_event("a1", type="go"),
+        "b": lambda step: step.wait_for_event("b1", type="go"),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    send_event(now(made), "go", 1)
+    serve()
+    assert states(made) == [("a1", "complete", 1), ("b1", "waiting", 1)]
+    send_event(now(made), "go", 2)
+    serve()
+    assert [one.output for one in steps(made)] == [1, 2]
+
+
+def test_what_comes_for_a_branch_while_another_runs_is_not_missed(define, begin):
+    made = None
+
+    def meanwhile():
+        send_event(now(made), "go", "early")
+
+    fork(define, {
+        "a": lambda step: step.wait_for_event("a1", type="go"),
+        "b": lambda step: step.do("b1", meanwhile),
+    })  # fmt: skip
+    made = begin()
+    serve()
+
+    assert now(made).status == "complete"
+    assert steps(made)[0].output == "early"
+
+
+def test_a_kill_in_the_middle_repeats_nothing_that_was_done(define, begin, monkeypatch):
+    """Wherever the worker dies, what each branch did stays done; only what ran is tried again."""
+    done = []
+    fork(define, {
+        "a": lambda step: (step.do("a1", lambda: done.append("a1")), step.sleep("a2", 60),
+                           step.do("a3", lambda: done.append("a3"))),
+        "b": lambda step: (step.do("b1", lambda: done.append("b1")), step.sleep("b2", 60),
+                           step.do("b3", lambda: done.append("b3"))),
+    })  # fmt: skip
+    made = begin()
+    for _ in range(2):  # dies once before b1, once before b3
+        held = claim()
+        monkeypatch.setattr(points, "on_reach", dies_at_second("step_begun"))
+        with pytest.raises(Killed):
+            serve_one(held)
+        monkeypatch.undo()
+        lose(held)
+        look()
+        serve()
+        pass_time(made, 61)
+        fire_due()
+    serve()
+
+    assert now(made).status == "complete"
+    assert done == ["a1", "b1", "a3", "b3"]
+    attempts = {one.name: one.attempts for one in steps(made)}
+    assert attempts == {"a1": 1, "a2": 1, "a3": 1, "b1": 2, "b2": 1, "b3": 2}
+
+
+def test_a_branch_that_fails_ends_the_workflow_and_what_the_others_wait_for(define, begin):
+    def fail():
+        raise ValueError("broken")
+
+    fork(define, {
+        "person": lambda step: step.wait_for_approval("ask", title="Go?"),
+        "child": lambda step: step.spawn("spawn", "sleeper"),
+        "wrong": lambda step: step.do("wrong", fail, retries=0),
+    })  # fmt: skip
+    define(lambda self, event, step: step.sleep("s", 600), name="sleeper")
+    made = begin()
+    serve()
+
+    assert (now(made).status, now(made).error["message"]) == ("errored", "broken")
+    assert Approval.objects.get().status == "cancelled"
+    assert Workflow.objects.get(name="sleeper").status == "terminated"
+
+
+def test_a_branch_that_is_tried_again_later_holds_up_no_other(define, begin):
+    tries, done = [], []
+
+    def shaky():
+        tries.append(1)
+        if len(tries) < 3:
+            raise ValueError("not yet")
+
+    fork(define, {
+        "shaky": lambda step: step.do("shaky", shaky, delay=60, backoff="constant"),
+        "steady": lambda step: (step.sleep("nap", 10), step.do("steady", lambda: done.append(1))),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    pass_time(made, 11)
+    fire_due()
+    serve()
+    assert (len(tries), done) == (1, [1])  # woken by the sleep, and not tried too early
+    for _ in range(2):
+        pass_time(made, 61)
+        fire_due()
+        serve()
+    assert now(made).status == "complete"
+    assert len(tries) == 3
+
+
+def test_pause_and_resume_shift_the_time_of_every_branch(define, begin):
+    fork(define, {
+        "a": lambda step: step.sleep("a1", 60),
+        "b": lambda step: step.sleep("b1", 90),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    pause(made)
+    before = [one.wake_at for one in steps(made)]
+    paused = now(made).paused_at - timedelta(seconds=600)
+    Workflow.objects.filter(pk=made.pk).update(paused_at=paused)
+    resume(made)
+    serve()
+
+    assert now(made).status == "waiting"
+    shifts = [
+        (new.wake_at - old).total_seconds() for new, old in zip(steps(made), before, strict=True)
+    ]
+    assert all(600 <= shift < 660 for shift in shifts)
+    assert not fire_due()
+
+
+def test_a_lost_wake_up_of_a_child_of_a_branch_is_made_up_for(define, begin):
+    define(lambda self, event, step: 1, name="child")
+    fork(define, {
+        "a": lambda step: step.spawn("spawn", "child"),
+        "b": lambda step: step.wait_for_approval("ask", title="?"),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    assert settle_lost() == [made.pk]
+    assert states(made)[0] == ("spawn", "complete", 1)
+
+
+def test_the_same_name_in_two_branches_is_refused(define, begin):
+    fork(define, {
+        "a": lambda step: step.do("same", lambda: 1),
+        "b": lambda step: step.do("same", lambda: 1),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    assert "belongs to another branch" in now(made).error["message"]
+
+
+def test_code_that_changed_in_a_branch_is_noticed(define, begin):
+    fork(define, {"a": lambda step: step.sleep("one", 60), "b": lambda step: step.sleep("b", 60)})
+    made = begin()
+    serve()
+    fork(define, {"a": lambda step: step.sleep("two", 60), "b": lambda step: step.sleep("b", 60)})
+    pass_time(made, 61)
+    fire_due()
+    serve()
+    assert "was 'one'" in now(made).error["message"]
+
+
+def test_what_was_done_in_every_branch_is_undone(define, begin):
+    undone: list[str] = []
+    fork(define, {
+        name: lambda step, name=name: (
+            step.do(name, lambda: name, rollback=undone.append), step.sleep(f"{name}-nap", 60)
+        )
+        for name in ("a", "b")
+    })  # fmt: skip
+    made = begin()
+    serve()
+    terminate(made, rollback=True)
+    serve()
+    assert sorted(undone) == ["a", "b"]
+    assert now(made).status == "terminated"
+
+
+def test_terminate_takes_its_question_out_of_the_inbox(define, begin):
+    define(lambda self, event, step: step.wait_for_approval("ask", title="?"))
+    made = begin()
+    serve()
+    terminate(made)
+    assert Approval.objects.get().status == "cancelled"
