@@ -8,23 +8,19 @@ import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE
+from tests.browser.looks import PHONE
 from tests.browser.talking import (
-    OpenChat,
     answers,
     approval,
     begin,
     bubbles,
-    identity,
     import_lines,
-    open_window,
     rests,
     say,
-    stack,
     waiting,
 )
+from tests.browser.whole_stack import OpenChat
 
-__all__ = ["identity", "open_window", "stack"]
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 MAKE = """async (token) => {

@@ -14,7 +14,9 @@ from memory.owner import owner_within, person
 from memory.reader import Reader
 from memory.writing import Marks, write_entry
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.islands import press
+from tests.browser.looks import PHONE
 
 TEXT = "# Kettle\n\nThe kettle is red.\n\nIt stands in the kitchen.\n"
 #: What a model, a tool or a person may put into a text, a path or a name.
@@ -48,8 +50,7 @@ def text_of(page: Page):
 
 def test_a_document_is_written_previewed_and_saved_with_the_keyboard(owner_page: Page):
     page = owner_page
-    page.keyboard.press("g")
-    page.keyboard.press("m")
+    press(page, "g", "m")
     expect(page).to_have_url("/memory/")
     assert faults_of(page) == []
     page.keyboard.press("n")
