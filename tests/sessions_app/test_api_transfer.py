@@ -101,6 +101,7 @@ LINE = b'{"type": "user.message", "payload": {"text": "hi"}}\n'
         LINE + b'{"type": "no.such", "payload": {}}\n',
         LINE + b'{"type": "user.message", "payload": {}}\n',
         LINE + b'{"type": "user.message", "payload": {"text": 7}}\n',
+        LINE + b'{"type": "user.message", "payload": {"text": "x", "attachments": [{}]}}\n',
         LINE + b'{"type": "agent.tool_use", "payload": {"tool_use_id": "t"}}\n',
         LINE + b'{"type": "agent.tool_result", "payload": {"tool_use_id": "t"}}\n',
         LINE + b'{"type": "user.message", "payload": {"text": "x"}, "created_at": "soon"}\n',
