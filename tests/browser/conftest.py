@@ -35,8 +35,8 @@ FLAGS = [
     "--no-first-run",
 ]
 PASSWORD = "correct horse 9"
-#: The live server of tests speaks no WebSocket, which the frame asks for on every page.
-UNHEARD = ("/ws/inbox/", "status of 4")
+#: The live server of tests speaks no WebSocket.
+UNHEARD = ("WebSocket connection to", "status of 4")
 
 OpenContext = Callable[..., BrowserContext]
 

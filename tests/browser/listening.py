@@ -12,7 +12,7 @@ def listen(context: BrowserContext, complaints: list[str], expected: Sequence[st
 
     def hear(message: ConsoleMessage) -> None:
         if message.type == "error" and not any(words in message.text for words in expected):
-            complaints.append(message.text)
+            complaints.append(f"{message.text} ({message.location['url']})")
 
     context.on("console", hear)
     context.on("weberror", lambda error: complaints.append(str(error.error)))

@@ -20,6 +20,13 @@ print("<b>")
 |---|--:|
 | 1 | 2 |
 """
+HIRE = """async (token) => {
+    const headers = {"Content-Type": "application/json", "X-CSRFToken": token};
+    const ask = async (method, path, body) => (await fetch(
+        `/api/v1/agents/${path}`, {method, headers, body: JSON.stringify(body)})).json();
+    const {id} = await ask("POST", "", {name: "Boss", provider: "demo", model: "demo"});
+    await ask("PUT", `${id}/policy/`, {profile: "full"});
+}"""
 IMPORT = """async ([count, token]) => {
     const agents = await (await fetch("/api/v1/agents/")).json();
     const lines = Array.from({length: count}, (_, n) => JSON.stringify({
@@ -82,8 +89,18 @@ def reload_until(page: Page, wanted: Locator) -> None:
     raise AssertionError("It never came.")
 
 
+def token_of(page: Page) -> str | None:
+    return page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
+
+
+def hire_boss(page: Page) -> Page:
+    """An agent that may use every tool, sub-agents among them."""
+    page.evaluate(HIRE, token_of(page))
+    page.reload()
+    return page
+
+
 def import_lines(page: Page, count: int) -> str:
     """A session with so many lines of an agent, by its id."""
-    token = page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
-    session_id: str = page.evaluate(IMPORT, [count, token])
+    session_id: str = page.evaluate(IMPORT, [count, token_of(page)])
     return session_id

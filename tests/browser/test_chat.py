@@ -29,22 +29,6 @@ from tests.browser.whole_stack import OpenChat
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 
-def test_from_the_first_visit_to_the_first_streamed_answer(open_window: OpenChat):
-    page = open_window("/")
-    page.get_by_role("link", name="Open chat").click()
-    page.get_by_role("button", name="List the files", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("List the files")
-    expect(bubbles(page)).to_have_text("List the files")
-    call = page.locator(".call")
-    expect(call).to_contain_text("List a folder")
-    expect(call).to_have_attribute("data-state", "completed")
-    expect(answers(page).last).to_contain_text("list_directory answered")
-    rests(page)
-    call.locator("summary").click()
-    expect(call.get_by_role("region", name="Arguments")).to_contain_text('"path": "."')
-    expect(call.get_by_role("region", name="Result")).to_contain_text(". is empty.")
-
-
 def test_words_arrive_while_they_are_said_and_no_live_region_repeats_them(open_window: OpenChat):
     page = begin(open_window(), "count to 120")
     expect(page.locator("[data-lines]")).to_have_attribute("aria-busy", "true")

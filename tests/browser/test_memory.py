@@ -1,4 +1,4 @@
-"""The memory editor in a browser: edited, searched, merged by two tabs, on a phone, without a script."""
+"""The memory editor in a browser: edited, searched, merged, on a phone, without a script."""
 
 from __future__ import annotations
 
@@ -85,31 +85,6 @@ def test_renaming_moves_the_document_in_the_tree(owner_page: Page, remember: Rem
     page.get_by_label("Path").fill("taken.md")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("There is another document at 'taken.md'.")).to_be_visible()
-
-
-def test_two_tabs_edit_one_document_and_both_changes_stay(owner_page: Page, remember: Remember):
-    entry = remember("kettle.md", TEXT)
-    first = owner_page
-    first.goto(f"/memory/{entry.pk}/")
-    second = first.context.new_page()
-    second.goto(f"/memory/{entry.pk}/")
-
-    text_of(first).fill(TEXT.replace("red", "blue"))
-    first.keyboard.press("Control+s")
-    expect(first.get_by_text("Saved as version 2")).to_be_visible()
-    text_of(second).fill(TEXT.replace("kitchen", "hall"))
-    second.keyboard.press("Control+s")
-
-    expect(second.get_by_text("was changed while you edited it")).to_be_visible()
-    expect(second.get_by_role("region", name="My changes")).to_contain_text("hall")
-    expect(second.get_by_role("region", name="Their changes")).to_contain_text("blue")
-    both = TEXT.replace("red", "blue").replace("kitchen", "hall")
-    expect(second.get_by_label("Merged")).to_have_value(both)
-    assert faults_of(second) == []
-    assert stored(entry) == TEXT.replace("red", "blue")
-    second.get_by_role("button", name="Save merged").click()
-    expect(second.get_by_text("Saved.")).to_be_visible()
-    assert stored(entry) == both
 
 
 def test_a_clash_is_chosen_and_a_third_change_meets_the_merge_again(
