@@ -24,6 +24,15 @@ class Words(Shape):
     provider_state: str | None = None
 
 
+class Attached(Shape):
+    name: str
+    path: str
+
+
+class Message(Words):
+    attachments: list[Attached] = []
+
+
 class Edit(Shape):
     seq: int
     text: str
@@ -67,7 +76,7 @@ class ChildIdle(Shape):
 
 
 SHAPES: dict[str, type[Shape]] = {
-    E.USER_MESSAGE: Words,
+    E.USER_MESSAGE: Message,
     E.AGENT_MESSAGE: Words,
     E.USER_MESSAGE_EDITED: Edit,
     E.USER_MESSAGE_WITHDRAWN: Withdrawal,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from urllib.parse import quote
 from uuid import UUID
 
 from django.urls import reverse
@@ -226,9 +227,10 @@ def author_of(event: SessionEvent) -> str:
 
 
 def files_of(event: SessionEvent) -> list[File]:
+    """Not by the route of one file: a message may name a path that no route has."""
+    here = reverse("session-files", args=[event.session_id])
     named = event.payload.get("attachments") or []
-    places = ((one, reverse("session-file", args=[event.session_id, one["path"]])) for one in named)
-    return [File(name=one["name"], url=url) for one, url in places]
+    return [File(name=one["name"], url=f"{here}{quote(one['path'])}") for one in named]
 
 
 def stopped_by(event: SessionEvent) -> str:

@@ -6,9 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
-from tests.browser.talking import OpenChat, identity, open_window, stack
-
-__all__ = ["identity", "open_window", "stack"]
+from tests.browser.whole_stack import OpenChat
 
 
 def shot(page: Page, name: str) -> None:

@@ -6,19 +6,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
-from tests.browser.talking import (
-    OpenChat,
-    answers,
-    begin,
-    identity,
-    open_window,
-    rests,
-    say,
-    stack,
-    waiting,
-)
-
-__all__ = ["identity", "open_window", "stack"]
+from tests.browser.talking import answers, begin, rests, say, waiting
+from tests.browser.whole_stack import OpenChat
 
 REPORT = """say ### What changed
 

@@ -11,7 +11,6 @@ import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
-    ConsoleMessage,
     Page,
     expect,
     sync_playwright,
@@ -19,6 +18,11 @@ from playwright.sync_api import (
 from pytest_django.live_server_helper import LiveServer
 
 from tenants.models import User
+from tests.browser.listening import listen
+from tests.browser.looks import PATIENCE, WIDE
+from tests.browser.whole_stack import identity, open_window, signed_in, stack
+
+__all__ = ["identity", "open_window", "signed_in", "stack"]
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
@@ -30,11 +34,9 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-#: Milliseconds. Long, as the machine may be busy; nothing waits longer than it must.
-PATIENCE = 30_000
-WIDE = {"width": 1440, "height": 900}
-PHONE = {"width": 390, "height": 844}
 PASSWORD = "correct horse 9"
+#: The live server of tests speaks no WebSocket.
+UNHEARD = ("WebSocket connection to", "status of 4")
 
 OpenContext = Callable[..., BrowserContext]
 
@@ -71,20 +73,12 @@ def open_context(
     """Another browser window with cookies of its own."""
     opened: list[BrowserContext] = []
 
-    def listen(message: ConsoleMessage) -> None:
-        # The live server of tests speaks no WebSocket; the frame asks for one on every page.
-        if "/ws/inbox/" in message.text:
-            return
-        if message.type == "error" and "status of 4" not in message.text:
-            complaints.append(message.text)
-
     def open_one(**options: Any) -> BrowserContext:
         context = chromium.new_context(
             **{"base_url": live_server.url, "viewport": WIDE, "reduced_motion": "reduce", **options}
         )
         context.set_default_timeout(PATIENCE)
-        context.on("console", listen)
-        context.on("weberror", lambda error: complaints.append(str(error.error)))
+        listen(context, complaints, UNHEARD)
         opened.append(context)
         return context
 

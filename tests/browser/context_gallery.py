@@ -7,9 +7,8 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_gallery import shot
 from tests.browser.gallery import SIZES, THEMES
-from tests.browser.talking import OpenChat, begin, identity, open_window, rests, say, stack
-
-__all__ = ["identity", "open_window", "stack"]
+from tests.browser.talking import begin, rests, say
+from tests.browser.whole_stack import OpenChat
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -15,7 +15,8 @@ from tenants.keys import issue_key
 from tenants.members import invite
 from tenants.models import ApiKey, Membership, User, Workspace
 from tenants.workspaces import create_workspace
-from tests.browser.conftest import PHONE, WIDE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.looks import PHONE, WIDE
 
 TARGET = env.ROOT / "var" / "pictures"
 SIZES = {"wide": WIDE, "phone": PHONE}

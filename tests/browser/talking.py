@@ -1,23 +1,10 @@
-"""A whole stack with a person signed in, and the words that tests of the chat use."""
+"""The words that tests of the chat use."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
-
-from tests.browser.conftest import PATIENCE, WIDE
-from tests.stack.running import Running
-
-OpenChat = Callable[..., Page]
-#: What a browser rightly says of a connection that a test has cut.
-CUT = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK_CHANGED", "WebSocket connection to")
+from playwright.sync_api import Locator, Page, expect
 
 MARKDOWN = """say # Report
 
@@ -33,6 +20,13 @@ print("<b>")
 |---|--:|
 | 1 | 2 |
 """
+HIRE = """async (token) => {
+    const headers = {"Content-Type": "application/json", "X-CSRFToken": token};
+    const ask = async (method, path, body) => (await fetch(
+        `/api/v1/agents/${path}`, {method, headers, body: JSON.stringify(body)})).json();
+    const {id} = await ask("POST", "", {name: "Boss", provider: "demo", model: "demo"});
+    await ask("PUT", `${id}/policy/`, {profile: "full"});
+}"""
 IMPORT = """async ([count, token]) => {
     const agents = await (await fetch("/api/v1/agents/")).json();
     const lines = Array.from({length: count}, (_, n) => JSON.stringify({
@@ -42,70 +36,6 @@ IMPORT = """async ([count, token]) => {
         headers: {"Content-Type": "application/x-ndjson", "X-CSRFToken": token}});
     return (await answer.json()).id;
 }"""
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Running]:
-    """One stack for the module; what it says comes quickly enough to wait for, slowly enough to cut."""
-    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
-    folder = Path(tempfile.mkdtemp(prefix="switchyard-chat-"))
-    folder.chmod(0o755)
-    running = Running(folder / "data", DEMO_DELAY_SECONDS="0.015")
-    try:
-        running.start()
-        yield running
-    finally:
-        running.destroy()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="module")
-def identity(stack: Running, chromium: Browser) -> Any:
-    """The cookies of the owner, who came in by a link."""
-    context = chromium.new_context(base_url=stack.base_url)
-    page = context.new_page()
-    page.goto(stack.manage("sign_in_link").stdout.strip())
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name="Later").click()
-    expect(page).to_have_url(f"{stack.base_url}/")
-    state = context.storage_state()
-    context.close()
-    return state
-
-
-@pytest.fixture
-def open_window(
-    chromium: Browser, stack: Running, identity: Any, complaints: list[str]
-) -> Iterator[OpenChat]:
-    """A window of the owner. A fault of the content security policy or of a script fails the test."""
-    opened: list[BrowserContext] = []
-
-    def listen(message: ConsoleMessage) -> None:
-        if message.type == "error" and not any(words in message.text for words in CUT):
-            complaints.append(message.text)
-
-    def open_one(path: str = "/chat/", **options: Any) -> Page:
-        context = chromium.new_context(
-            **{
-                "base_url": stack.base_url,
-                "storage_state": identity,
-                "viewport": WIDE,
-                "reduced_motion": "reduce",
-                **options,
-            }
-        )
-        context.set_default_timeout(PATIENCE)
-        context.on("console", listen)
-        context.on("weberror", lambda error: complaints.append(str(error.error)))
-        opened.append(context)
-        page = context.new_page()
-        page.goto(path)
-        return page
-
-    yield open_one
-    for context in opened:
-        context.close()
-    assert complaints == []
 
 
 def begin(page: Page, text: str, agent: str = "Coder") -> Page:
@@ -159,8 +89,18 @@ def reload_until(page: Page, wanted: Locator) -> None:
     raise AssertionError("It never came.")
 
 
+def token_of(page: Page) -> str | None:
+    return page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
+
+
+def hire_boss(page: Page) -> Page:
+    """An agent that may use every tool, sub-agents among them."""
+    page.evaluate(HIRE, token_of(page))
+    page.reload()
+    return page
+
+
 def import_lines(page: Page, count: int) -> str:
     """A session with so many lines of an agent, by its id."""
-    token = page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
-    session_id: str = page.evaluate(IMPORT, [count, token])
+    session_id: str = page.evaluate(IMPORT, [count, token_of(page)])
     return session_id

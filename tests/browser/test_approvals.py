@@ -8,21 +8,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, WIDE
-from tests.browser.talking import (
-    OpenChat,
-    answers,
-    approval,
-    begin,
-    identity,
-    open_window,
-    reload_until,
-    rests,
-    say,
-    stack,
-)
+from tests.browser.looks import PHONE, WIDE
+from tests.browser.talking import answers, approval, begin, reload_until, rests, say
+from tests.browser.whole_stack import OpenChat
 
-__all__ = ["identity", "open_window", "stack"]
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 

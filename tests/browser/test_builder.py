@@ -8,18 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE
-from tests.browser.talking import (
-    OpenChat,
-    answers,
-    begin,
-    identity,
-    open_window,
-    rests,
-    stack,
-)
+from tests.browser.looks import PHONE
+from tests.browser.talking import answers, begin, rests
+from tests.browser.whole_stack import OpenChat
 
-__all__ = ["identity", "open_window", "stack"]
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 WISH = "Make an agent that answers billing questions"

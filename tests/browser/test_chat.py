@@ -9,43 +9,24 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, WIDE
+from tests.browser.islands import mounted, press
+from tests.browser.looks import PHONE, WIDE
 from tests.browser.talking import (
     MARKDOWN,
-    OpenChat,
     answers,
     approval,
     begin,
     bubbles,
     counted,
-    identity,
     import_lines,
-    open_window,
     reload_until,
     rests,
     say,
-    stack,
     waiting,
 )
+from tests.browser.whole_stack import OpenChat
 
-__all__ = ["identity", "open_window", "stack"]
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
-
-
-def test_from_the_first_visit_to_the_first_streamed_answer(open_window: OpenChat):
-    page = open_window("/")
-    page.get_by_role("link", name="Open chat").click()
-    page.get_by_role("button", name="List the files", exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("List the files")
-    expect(bubbles(page)).to_have_text("List the files")
-    call = page.locator(".call")
-    expect(call).to_contain_text("List a folder")
-    expect(call).to_have_attribute("data-state", "completed")
-    expect(answers(page).last).to_contain_text("list_directory answered")
-    rests(page)
-    call.locator("summary").click()
-    expect(call.get_by_role("region", name="Arguments")).to_contain_text('"path": "."')
-    expect(call.get_by_role("region", name="Result")).to_contain_text(". is empty.")
 
 
 def test_words_arrive_while_they_are_said_and_no_live_region_repeats_them(open_window: OpenChat):
@@ -61,21 +42,24 @@ def test_words_arrive_while_they_are_said_and_no_live_region_repeats_them(open_w
 
 def test_the_whole_way_by_keyboard(open_window: OpenChat):
     page = open_window("/")
-    for key in ("g", "c"):
-        page.keyboard.press(key)
+    press(page, "g", "c")
     expect(page.get_by_role("heading", level=1)).to_have_text("Chat")
+    mounted(page, "chat")
     page.keyboard.press("/")
     page.keyboard.type("run echo hi\n")
     expect(approval(page)).to_be_visible()
     page.keyboard.press("Control+Enter")
     expect(answers(page).last).to_contain_text("hi")
     rests(page)
-    for key in ("Escape", "g", "s"):
-        page.keyboard.press(key)
+    press(page, "Escape", "g", "s")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sessions")
-    page.get_by_role("link", name="run echo hi").first.focus()
+    mounted(page, "browse")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="run echo hi")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("run echo hi")
+    expect(page.locator("[data-pane] h2")).to_have_text("run echo hi")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("run echo hi")
 
 
 def test_escape_stops_an_answer_and_keeps_what_was_said(open_window: OpenChat):

@@ -8,32 +8,22 @@ import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE
+from tests.browser.looks import PHONE
 from tests.browser.talking import (
-    OpenChat,
     answers,
     approval,
     begin,
     bubbles,
-    identity,
+    hire_boss,
     import_lines,
-    open_window,
     rests,
     say,
-    stack,
     waiting,
 )
+from tests.browser.whole_stack import OpenChat
 
-__all__ = ["identity", "open_window", "stack"]
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
-MAKE = """async (token) => {
-    const headers = {"Content-Type": "application/json", "X-CSRFToken": token};
-    const ask = async (method, path, body) => (await fetch(
-        `/api/v1/agents/${path}`, {method, headers, body: JSON.stringify(body)})).json();
-    const {id} = await ask("POST", "", {name: "Boss", provider: "demo", model: "demo"});
-    await ask("PUT", `${id}/policy/`, {profile: "full"});
-}"""
 NOTES: FilePayload = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"remember the milk"}
 MORE: FilePayload = {**NOTES, "name": "more.txt"}
 
@@ -45,9 +35,7 @@ def in_another_chat(page: Page, before: str) -> None:
 
 def test_a_sub_agent_is_a_card_and_what_it_asks_is_answered_at_its_parent(open_window: OpenChat):
     page = open_window()
-    page.evaluate(MAKE, page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value"))
-    page.reload()
-    begin(page, "ask a sub-agent to run echo from-below", "Boss")
+    begin(hire_boss(page), "ask a sub-agent to run echo from-below", "Boss")
     card = page.locator(".child")
     expect(card).to_contain_text("At work")
     expect(approval(page)).to_contain_text("run echo from-below")

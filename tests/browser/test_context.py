@@ -5,9 +5,8 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from tests.browser.axe import faults_of
-from tests.browser.talking import OpenChat, begin, identity, open_window, rests, say, stack
-
-__all__ = ["identity", "open_window", "stack"]
+from tests.browser.talking import begin, rests, say
+from tests.browser.whole_stack import OpenChat
 
 
 def test_a_context_is_watched_compacted_and_put_back(open_window: OpenChat):

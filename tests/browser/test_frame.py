@@ -8,7 +8,9 @@ from playwright.sync_api import Page, expect
 from tenants.keys import issue_key
 from tenants.models import User, Workspace
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, WIDE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.islands import press
+from tests.browser.looks import PHONE, WIDE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,7 +71,7 @@ def test_axe_finds_no_serious_fault_in_what_floats(
 
 
 def test_the_palette_goes_where_its_name_says(owner_page: Page):
-    owner_page.keyboard.press("Control+k")
+    press(owner_page, "Control+k")
     owner_page.keyboard.type("memb")
     owner_page.keyboard.press("Enter")
 
@@ -77,11 +79,9 @@ def test_the_palette_goes_where_its_name_says(owner_page: Page):
 
 
 def test_g_and_a_letter_go_to_a_page(owner_page: Page):
-    owner_page.keyboard.press("g")
-    owner_page.keyboard.press("t")
+    press(owner_page, "g", "t")
     expect(owner_page.get_by_role("heading", level=1)).to_have_text("Workspace")
-    owner_page.keyboard.press("g")
-    owner_page.keyboard.press("h")
+    press(owner_page, "g", "h")
     expect(owner_page.get_by_role("heading", level=1)).to_have_text("Home")
 
 

@@ -9,7 +9,8 @@ from tenants import inbox
 from tenants.models import User, Webhook, WebhookDelivery, Workspace
 from tenants.webhooks import announce
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.looks import PHONE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -6,19 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE
-from tests.browser.talking import (
-    OpenChat,
-    answers,
-    approval,
-    begin,
-    identity,
-    open_window,
-    rests,
-    stack,
-)
+from tests.browser.looks import PHONE
+from tests.browser.talking import answers, approval, begin, rests
+from tests.browser.whole_stack import OpenChat
 
-__all__ = ["identity", "open_window", "stack"]
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 LOOP = "run for n in $(seq 1 90); do echo line $n of the build; sleep 0.15; done"
 

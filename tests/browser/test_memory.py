@@ -1,4 +1,4 @@
-"""The memory editor in a browser: edited, searched, merged by two tabs, on a phone, without a script."""
+"""The memory editor in a browser: edited, searched, merged, on a phone, without a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from memory.owner import owner_within, person
 from memory.reader import Reader
 from memory.writing import Marks, write_entry
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.islands import press
+from tests.browser.looks import PHONE
 
 TEXT = "# Kettle\n\nThe kettle is red.\n\nIt stands in the kitchen.\n"
 #: What a model, a tool or a person may put into a text, a path or a name.
@@ -48,8 +50,7 @@ def text_of(page: Page):
 
 def test_a_document_is_written_previewed_and_saved_with_the_keyboard(owner_page: Page):
     page = owner_page
-    page.keyboard.press("g")
-    page.keyboard.press("m")
+    press(page, "g", "m")
     expect(page).to_have_url("/memory/")
     assert faults_of(page) == []
     page.keyboard.press("n")
@@ -84,31 +85,6 @@ def test_renaming_moves_the_document_in_the_tree(owner_page: Page, remember: Rem
     page.get_by_label("Path").fill("taken.md")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("There is another document at 'taken.md'.")).to_be_visible()
-
-
-def test_two_tabs_edit_one_document_and_both_changes_stay(owner_page: Page, remember: Remember):
-    entry = remember("kettle.md", TEXT)
-    first = owner_page
-    first.goto(f"/memory/{entry.pk}/")
-    second = first.context.new_page()
-    second.goto(f"/memory/{entry.pk}/")
-
-    text_of(first).fill(TEXT.replace("red", "blue"))
-    first.keyboard.press("Control+s")
-    expect(first.get_by_text("Saved as version 2")).to_be_visible()
-    text_of(second).fill(TEXT.replace("kitchen", "hall"))
-    second.keyboard.press("Control+s")
-
-    expect(second.get_by_text("was changed while you edited it")).to_be_visible()
-    expect(second.get_by_role("region", name="My changes")).to_contain_text("hall")
-    expect(second.get_by_role("region", name="Their changes")).to_contain_text("blue")
-    both = TEXT.replace("red", "blue").replace("kitchen", "hall")
-    expect(second.get_by_label("Merged")).to_have_value(both)
-    assert faults_of(second) == []
-    assert stored(entry) == TEXT.replace("red", "blue")
-    second.get_by_role("button", name="Save merged").click()
-    expect(second.get_by_text("Saved.")).to_be_visible()
-    assert stored(entry) == both
 
 
 def test_a_clash_is_chosen_and_a_third_change_meets_the_merge_again(

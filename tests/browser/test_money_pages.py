@@ -16,7 +16,9 @@ from tenants.credits import balance_of
 from tenants.models import Purse, User, Workspace
 from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, WIDE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.islands import press
+from tests.browser.looks import PHONE, WIDE
 from tools_app.models import CustomTool
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,8 +65,7 @@ def test_every_page_is_accessible_and_fits_a_phone(
 
 def test_a_person_finds_who_spent_the_money_and_bounds_it(owner_page: Page, talk: Session):
     page = owner_page
-    page.keyboard.press("g")
-    page.keyboard.press("n")
+    press(page, "g", "n")
     expect(page.get_by_role("img", name="Spend per day")).to_be_visible()
     page.get_by_role("link", name="Sessions", exact=True).last.click()
     page.get_by_label("Set a budget for Invoices").click()

@@ -8,7 +8,8 @@ from playwright.sync_api import Page, expect
 from agents.models import Agent
 from tests import factories
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.looks import PHONE
 from tests.conftest import add_member
 from tools_app.places import Place, find_place
 from tools_app.policies import save_policy, stored_policy

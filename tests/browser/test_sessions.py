@@ -11,7 +11,9 @@ from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 from tenants.models import User, Workspace
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.islands import mounted, press
+from tests.browser.looks import PHONE
 from tests.browser.sessions_gallery import TITLES, furnish
 
 E = SessionEvent.Type
@@ -50,15 +52,14 @@ def test_a_row_opens_beside_the_list_and_sub_agents_below_it(owner_page: Page, s
 def test_the_whole_way_by_keys(owner_page: Page, session: Session):
     page = owner_page
     page.route("**/export/", export)
-    page.keyboard.press("g")
-    page.keyboard.press("s")
+    press(page, "g", "s")
     expect(page).to_have_url("/sessions/")
-    page.wait_for_selector(".fold[role=button]")
+    mounted(page, "browse")
     page.keyboard.press("/")
     page.keyboard.type("vendor")
     page.keyboard.press("Enter")
     expect(page.locator("mark").first).to_have_text("vendor")
-    page.wait_for_selector(".fold[role=button]")
+    mounted(page, "browse")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
@@ -76,7 +77,7 @@ def test_the_whole_way_by_keys(owner_page: Page, session: Session):
 
     expect(page).to_have_url(f"/sessions/{session.pk}/")
     with page.expect_download() as again:
-        page.keyboard.press("e")
+        press(page, "e")
     assert again.value.suggested_filename.endswith(".jsonl")
 
 
@@ -124,7 +125,7 @@ def test_every_tab_is_sound_wide_and_on_a_phone_in_the_dark(
 def test_a_replay_steps_plays_and_forks(owner_page: Page, session: Session):
     page = owner_page
     page.goto(f"/sessions/{session.pk}/replay/")
-    page.wait_for_selector("[data-live]")
+    mounted(page, "replay")
     expect(page.locator(".moment")).to_have_attribute("data-seq", "1")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".moment")).to_have_attribute("data-seq", "2")
@@ -160,7 +161,7 @@ def test_ten_thousand_events_open_as_quickly_as_ten(owner_page: Page, session: S
     expect(page.locator(".log-row").first).to_contain_text("Line number 9950.")
     page.goto(f"/sessions/{session.pk}/replay/?at=5006")
     expect(page.locator(".moment-said")).to_contain_text("Line number 5000.")
-    page.wait_for_selector("[data-live]")
+    mounted(page, "replay")
     page.keyboard.press("ArrowRight")
     expect(page.locator(".moment-said")).to_contain_text("Line number 5001.")
     for tab in ("timeline/", "context/"):

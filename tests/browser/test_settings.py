@@ -9,7 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tenants.keys import find_key
 from tenants.models import Membership, User
-from tests.browser.conftest import PASSWORD, PHONE, OpenContext, sign_in
+from tests.browser.conftest import PASSWORD, OpenContext, sign_in
+from tests.browser.looks import PHONE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

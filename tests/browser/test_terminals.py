@@ -7,11 +7,10 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE
-from tests.browser.talking import OpenChat, begin, identity, open_window, rests, stack
+from tests.browser.looks import PHONE
+from tests.browser.talking import begin, rests
+from tests.browser.whole_stack import OpenChat
 from tests.stack.running import Running
-
-__all__ = ["identity", "open_window", "stack"]
 
 
 def screen(page: Page) -> Locator:

@@ -10,7 +10,8 @@ from playwright.sync_api import Page, expect
 from tenants import vault
 from tenants.models import Secret, User, Workspace
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE, WIDE, OpenContext, sign_in
+from tests.browser.conftest import OpenContext, sign_in
+from tests.browser.looks import PHONE, WIDE
 from tests.wire.mcp_process import McpProcess, free_port
 from tools_app.mcp.servers import add_server
 from tools_app.models import McpServer, Skill

@@ -7,9 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.axe import faults_of
-from tests.browser.talking import OpenChat, identity, open_window, stack
-
-__all__ = ["identity", "open_window", "stack"]
+from tests.browser.whole_stack import OpenChat
 
 
 def start(page: Page, name: str) -> None:

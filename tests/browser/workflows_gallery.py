@@ -7,10 +7,8 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_gallery import shot
 from tests.browser.gallery import SIZES, THEMES
-from tests.browser.talking import OpenChat, identity, open_window, stack
 from tests.browser.test_workflows import start
-
-__all__ = ["identity", "open_window", "stack"]
+from tests.browser.whole_stack import OpenChat
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -105,6 +105,7 @@ CHILD = (
         LINE + b'{"type": "no.such", "payload": {}}\n',
         LINE + b'{"type": "user.message", "payload": {}}\n',
         LINE + b'{"type": "user.message", "payload": {"text": 7}}\n',
+        LINE + b'{"type": "user.message", "payload": {"text": "x", "attachments": [{}]}}\n',
         LINE + b'{"type": "agent.tool_use", "payload": {"tool_use_id": "t"}}\n',
         LINE + b'{"type": "agent.tool_result", "payload": {"tool_use_id": "t"}}\n',
         LINE + b'{"type": "session.child_idle", "payload": {"shown": true}}\n',

@@ -109,7 +109,6 @@ const replay: Island = (root) => {
   };
 
   toTheEnd();
-  root.dataset["live"] = "";
   root.addEventListener("click", onClick);
   slider.addEventListener("input", onSlide);
   document.addEventListener("keydown", onKey);

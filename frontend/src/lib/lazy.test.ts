@@ -6,7 +6,8 @@ test("the script is fetched when its island is there, and cleaned up after", asy
   const island = vi.fn(() => cleanUp);
   const root = document.createElement("div");
   const stop = lazy(async () => ({ default: island }))(root);
-  await vi.waitFor(() => expect(island).toHaveBeenCalledWith(root));
+  await vi.waitFor(() => expect(root.dataset["mounted"]).toBe(""));
+  expect(island).toHaveBeenCalledWith(root);
   stop();
 
   expect(cleanUp).toHaveBeenCalledOnce();

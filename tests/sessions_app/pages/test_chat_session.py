@@ -56,6 +56,15 @@ def test_what_people_and_models_write_is_text(browser_client, session):
     assert said[0]["content"] == nasty
 
 
+def test_a_file_that_no_route_leads_to_does_not_hide_the_conversation(browser_client, session):
+    files = [{"name": "odd", "path": "odd\nname.md"}, {"name": "none", "path": ""}]
+    payload = {"text": "Look at this", "attachments": files}
+    lanes.accept(session.pk, NewEvent(type=E.USER_MESSAGE, payload=payload))
+    page = browser_client.get(f"/chat/{session.pk}/").text
+
+    assert f"/api/v1/sessions/{session.pk}/files/odd%0Aname.md" in page
+
+
 def test_the_island_goes_on_from_the_last_event_of_the_page(browser_client, session):
     ask(session, "count to 3")
     serve(session.pk)

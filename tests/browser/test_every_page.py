@@ -1,0 +1,107 @@
+"""Every page there is, full of hostile words: axe, the content security policy, its width, and no harm."""
+
+from __future__ import annotations
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import BrowserContext, Page
+
+from tenants.models import User, Workspace
+from tests.acceptance.open_routes import IN_WORKSPACE
+from tests.acceptance.owned_routes import OWNED
+from tests.acceptance.routes import all_routes
+from tests.browser.axe import faults_of
+from tests.browser.conftest import OpenContext
+from tests.browser.corpus import harm_in, watch
+from tests.browser.events_gallery import every_event
+from tests.browser.looks import PHONE, WIDE
+from tests.browser.poisoned import poison
+from tests.browser.sessions_gallery import furnish
+from tests.factories import make, our_models
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
+
+#: What these routes answer a person with is no page of its own.
+NO_PAGE = {
+    "/memory/export/": "a file",
+    "/agents/<agent_id>/build/side/": "a part",
+    "/schedules/preview/": "a part",
+    "/sessions/<session_id>/preview/": "a part",
+    "/sessions/<session_id>/children/": "a part",
+}
+ROUTES = [one for one in all_routes() if not one.is_api and one.path in {*OWNED, *IN_WORKSPACE}]
+
+
+@pytest.fixture
+def places(owner: User, workspace: Workspace) -> dict[str, str]:
+    """Where each route leads in a workspace that has one of everything at least."""
+    for model in our_models():
+        make(model, workspace)
+    session = furnish(workspace, owner)
+    every_event(session)
+    made = {maker: maker(workspace) for maker in OWNED.values()}
+    found = {}
+    for route in ROUTES:
+        arguments = {"name": "demo", **made.get(OWNED.get(route.path), {})}
+        if "session_id" in arguments:
+            arguments["session_id"] = session.pk
+        found[route.path] = route.at(arguments)
+    poison(workspace)
+    return found
+
+
+def pages_among(client: Client, places: dict[str, str]) -> list[str]:
+    """Those that a person sees. What only takes forms answers 405."""
+    client.raise_request_exception = False
+    answers = {route: client.get(place) for route, place in places.items()}
+    assert [route for route, answer in answers.items() if answer.status_code >= 500] == []
+    pages = [
+        route
+        for route, answer in answers.items()
+        if answer.status_code == 200 and answer.content.lower().startswith(b"<!doctype html>")
+    ]
+    other = {route for route, answer in answers.items() if answer.status_code != 405} - set(pages)
+    assert other == set(NO_PAGE)
+    return [places[route] for route in pages]
+
+
+def look_at(page: Page, path: str, width: int) -> list[str]:
+    """All that is wrong with one page, folded parts of it included."""
+    page.goto(path)
+    page.evaluate(
+        """() => document.querySelectorAll("main details:not(.menu-box)").forEach(
+            (one) => { one.open = true; })"""
+    )
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    too_wide = [f"{path} is {wide} wide, not {width}"] if wide > width else []
+    return [*faults_of(page), *harm_in(page), *too_wide]
+
+
+def sign_in_as(context: BrowserContext, client: Client, url: str) -> None:
+    value = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": url}])
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide-light", "phone-dark"]
+)
+def test_every_page_of_a_hostile_workspace_is_sound(
+    open_context: OpenContext,
+    browser_client: Client,
+    places: dict[str, str],
+    live_server,
+    size,
+    theme,
+):
+    context = open_context(viewport=size, color_scheme=theme)
+    asked = watch(context)
+    sign_in_as(context, browser_client, live_server.url)
+    page = context.new_page()
+    wrong = [
+        fault
+        for path in pages_among(browser_client, places)
+        for fault in look_at(page, path, size["width"])
+    ]
+    assert wrong == []
+    assert asked == []
