@@ -45,7 +45,9 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         mark(self.principal, item, read=asked.validated_data["read"])
         return Response(InboxSerializer(find_item(self.principal, item.pk)).data)
 
-    @extend_schema(request=ReadSerializer, responses=ReadAllSerializer)
+    @extend_schema(
+        operation_id="inbox_update_all", request=ReadSerializer, responses=ReadAllSerializer
+    )
     def update_all(self, request: Request) -> Response:
         """Mark everything as read for the caller."""
         asked = ReadSerializer(data=request.data)

@@ -7,12 +7,11 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection, transaction
-from django.utils import timezone
 
 from config.faults import SessionBusy, SessionEnded, StaleEpoch
 from sessions_app import lanes
 from sessions_app.log import NewEvent, append_events
-from sessions_app.models import Run, Session, SessionEvent, ToolExecution
+from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.recovery import look
 from tests.sessions_app.conftest import OWNER, newest, types
 
@@ -242,27 +241,6 @@ def test_a_stop_ends_the_run_at_once_and_keeps_what_was_said(session):
     assert Run.objects.get().status == "cancelled"
     with pytest.raises(StaleEpoch), transaction.atomic():
         lanes.finish(claim, OWNER, events=[answer()])
-
-
-def test_a_stop_gives_every_open_call_a_whole_result(session):
-    run = send(session).run_id
-    lanes.claim(session.pk, OWNER)
-    begun = {"workspace_id": session.workspace_id, "session": session, "run_id": run}
-    for name, started in (("exec", timezone.now()), ("write", None)):
-        ToolExecution.objects.create(
-            **begun, tool_use_id=f"tu_{name}", name=name, input={}, started_at=started
-        )
-
-    lanes.stop(session.pk)
-
-    results = session.events.filter(type="agent.tool_result").order_by("seq")
-    told = {event.payload["name"]: event.payload for event in results}
-    assert {name: payload["state"] for name, payload in told.items()} == {
-        "exec": "cancelled",
-        "write": "cancelled",
-    }
-    assert told["exec"]["duration_ms"] >= 0
-    assert told["write"]["duration_ms"] is None
 
 
 def test_messages_that_wait_survive_a_stop(session):
