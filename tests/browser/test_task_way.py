@@ -17,11 +17,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.axe import faults_of
 from tests.browser.conftest import PASSWORD
-from tests.browser.talking import OpenChat, identity, open_window, stack
+from tests.browser.whole_stack import OpenChat
 from tests.stack.running import Running, wait_for
 from tests.tools_app.conftest import needs_bwrap
 
-__all__ = ["identity", "open_window", "stack"]
 pytestmark = [pytest.mark.timeout(600), needs_bwrap]
 STRANGER: dict[str, list[Any]] = {"cookies": [], "origins": []}
 Employ = Callable[[str], "Program"]

@@ -8,10 +8,9 @@ import httpx2
 from playwright.sync_api import Page, expect
 
 from tests.browser.axe import faults_of
-from tests.browser.conftest import PHONE
-from tests.browser.talking import OpenChat, identity, open_window, stack
+from tests.browser.looks import PHONE
+from tests.browser.whole_stack import OpenChat
 
-__all__ = ["identity", "open_window", "stack"]
 WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
