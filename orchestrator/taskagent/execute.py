@@ -244,6 +244,17 @@ def close_place(workflow_id: UUID, token: str) -> None:
         place.close(found)
 
 
+def too_long(ran: dict[str, Any], seconds: int) -> str:
+    """Which limit it was: the task's own, or a shorter one of its environment."""
+    took = round(ran["ended_at"] - ran["began_at"])
+    if took >= seconds:
+        return f"The command took longer than {seconds} s and was ended."
+    return (
+        f"The command was ended after {took} s: its environment lets none run longer, though the "
+        f"task asked for {seconds} s. Raise the environment's limit on time."
+    )
+
+
 def check_outcome(ran: dict[str, Any], seconds: int) -> None:
     """Raise what is wrong with how the command ended, with its last words."""
     if ran["exit_code"] == 0:
@@ -251,7 +262,7 @@ def check_outcome(ran: dict[str, Any], seconds: int) -> None:
     last = ran["output"].rstrip()[-SHOWN:]
     said = f"\n{last}" if last else ""
     if ran["ended_by"] == "time":
-        raise CommandTimedOut(f"The command took longer than {seconds} s and was ended.{said}")
+        raise CommandTimedOut(f"{too_long(ran, seconds)}{said}")
     if ran["ended_by"] != "itself":
         raise CommandFailed(f"The command was ended by its limit on {ran['ended_by']}.{said}")
     raise CommandFailed(f"The command ended with exit code {ran['exit_code']}.{said}")

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from agents.environments import create_environment
 from orchestrator.engine.statements import rows
 from orchestrator.engine.store import EXPIRE
 from orchestrator.lifecycle import restart, terminate
@@ -115,6 +116,16 @@ def test_a_command_that_takes_too_long_is_ended_and_says_so(task):
 
     assert (made.status, made.error["code"]) == ("errored", "command_timeout")
     assert "longer than 1 s" in made.error["message"]
+
+
+def test_a_shorter_limit_of_the_environment_is_named(task, workspace):
+    fields = {"name": "hasty", "limits": {"wall_seconds": 1}}
+    create_environment(workspace_id=workspace.pk, fields=fields)
+
+    made = task(command="sleep 60", timeout=30, environment="hasty")
+
+    assert made.error["code"] == "command_timeout"
+    assert "Raise the environment's limit on time" in made.error["message"]
 
 
 def test_a_command_that_was_ordered_and_not_begun_is_begun_by_the_next_worker(begin, monkeypatch):
