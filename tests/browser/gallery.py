@@ -156,14 +156,3 @@ def test_newcomer(open_context: OpenContext, transactional_db: None, size: str, 
     shoot(page, f"keys-empty-{size}-{theme}")
     page.goto("/settings/members/")
     shoot(page, f"members-alone-{size}-{theme}")
-
-
-def test_picture_of_the_readme(open_context: OpenContext, transactional_db: None) -> None:
-    """Home on the first day, small enough for a page of text; copied to `docs/images/home.png`."""
-    olive = User.objects.create_user("olive@acme.dev", "correct horse 9", name="Olive Okafor")
-    acme = create_workspace(name="Acme", owner=olive)
-    issue_key(workspace_id=acme.pk, name="CI", created_by=olive)
-    TARGET.mkdir(parents=True, exist_ok=True)
-    page = open_context(viewport={"width": 1280, "height": 720}, device_scale_factor=2).new_page()
-    sign_in(page, olive)
-    shoot(page, "readme")
