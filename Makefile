@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 # The Node that bin/setup installs when the system has none that fits; no harm if there is none.
 export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
 
-.PHONY: run test test-without-browser check bench soak containers test-local-model
+.PHONY: run test check bench soak containers test-local-model
 
 run:
 	@bin/setup run
@@ -14,12 +14,6 @@ test:
 	@bin/setup dev
 	@cd frontend && npm run test --silent
 	@exec bin/tests $(ARGS)
-
-# Everything but what drives a browser.
-test-without-browser:
-	@bin/setup dev
-	@cd frontend && npm run test --silent
-	@exec bin/tests --without-browser
 
 check:
 	@bin/setup dev

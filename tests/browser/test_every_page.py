@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.tokens import default_token_generator
 from django.test import Client
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import BrowserContext, Page
+from pytest_django.live_server_helper import LiveServer
 
+from tenants.access import principal_of_user
+from tenants.accounts import make_sign_in_link
+from tenants.members import invite
 from tenants.models import User, Workspace
 from tests.acceptance.open_routes import IN_WORKSPACE
 from tests.acceptance.owned_routes import OWNED
@@ -18,6 +25,7 @@ from tests.browser.every_event import every_event
 from tests.browser.looks import PHONE, WIDE
 from tests.browser.poisoned import poison
 from tests.browser.sessions_gallery import furnish
+from tests.conftest import add_member
 from tests.factories import make, our_models
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
@@ -83,14 +91,17 @@ def sign_in_as(context: BrowserContext, client: Client, url: str) -> None:
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": url}])
 
 
-@pytest.mark.parametrize(
+LOOKS = pytest.mark.parametrize(
     ("size", "theme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide-light", "phone-dark"]
 )
+
+
+@LOOKS
 def test_every_page_of_a_hostile_workspace_is_sound(
     open_context: OpenContext,
     browser_client: Client,
     places: dict[str, str],
-    live_server,
+    live_server: LiveServer,
     size,
     theme,
 ):
@@ -105,3 +116,61 @@ def test_every_page_of_a_hostile_workspace_is_sound(
     ]
     assert wrong == []
     assert asked == []
+
+
+@LOOKS
+def test_every_door_is_sound(
+    open_context: OpenContext, owner: User, workspace: Workspace, size, theme
+):
+    who = principal_of_user(owner, workspace.pk)
+    invited = invite(who, email="nia@example.com", role="viewer").token
+    poison(workspace)
+    owner.refresh_from_db()
+    reset = default_token_generator.make_token(owner)
+    uid = urlsafe_base64_encode(force_bytes(owner.pk))
+    page = open_context(viewport=size, color_scheme=theme).new_page()
+    watch(page.context)
+    doors = [
+        "/sign-in/",
+        "/sign-up/",
+        f"/sign-in/{make_sign_in_link(owner)}/",
+        "/sign-in/spent/",
+        f"/invitations/{invited}/",
+        "/invitations/spent/",
+        "/password/reset/",
+        "/password/reset/sent/",
+        f"/password/reset/{uid}/{reset}/",
+        f"/password/reset/{uid}/spent/",
+        "/nowhere/",
+    ]
+    assert [fault for path in doors for fault in look_at(page, path, size["width"])] == []
+
+
+@LOOKS
+def test_every_kind_of_refusal_is_sound(
+    open_context: OpenContext,
+    workspace: Workspace,
+    live_server: LiveServer,
+    monkeypatch,
+    complaints: list[str],
+    size,
+    theme,
+):
+    client = Client()
+    client.force_login(add_member(workspace, "viewer"))
+    context = open_context(viewport=size, color_scheme=theme)
+    watch(context)
+    sign_in_as(context, client, live_server.url)
+    page = context.new_page()
+    monkeypatch.setattr("sessions_app.pages.usage.render", broken)
+    refusals = {"/agents/new/": 403, "/nowhere/": 404, "/usage/": 500}
+    wrong = []
+    for path, status in refusals.items():
+        assert page.request.get(path).status == status
+        wrong += look_at(page, path, size["width"])
+    complaints[:] = [one for one in complaints if "status of 500" not in one]
+    assert wrong == []
+
+
+def broken(*args: object, **kwargs: object) -> None:
+    raise RuntimeError("It broke.")

@@ -1,6 +1,7 @@
 /** One element for each thing of the conversation, redrawn only when the thing changes. */
 import { approval, question } from "./approval.ts";
 import { callLine } from "./callline.ts";
+import { Caret } from "./caret.ts";
 import { childCard } from "./childcard.ts";
 import { compactionLine } from "./compactionline.ts";
 import type { Desk } from "./desk.ts";
@@ -50,12 +51,14 @@ function agentLine(first: AgentItem, desk: Desk): Line {
   const meta = h("p", { class: "line-meta" });
   const node = h("li", { class: "line is-agent" }, said, meta);
   const text = new StreamingText(said);
+  const caret = new Caret();
   let drawn: AgentItem | undefined;
 
   function update(item: Item): void {
     if (item.kind !== "agent") return;
     text.update(item.text);
     node.toggleAttribute("data-streaming", item.streaming);
+    caret.move(item.streaming ? said : null);
     if (item.streaming || drawn?.seq === item.seq) return;
     drawn = item;
     const copy = button("Copy", () => void copyText(item.text, copy), {
