@@ -21,7 +21,7 @@ from tests.acceptance.routes import all_routes
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext
 from tests.browser.corpus import harm_in, watch
-from tests.browser.events_gallery import every_event
+from tests.browser.every_event import every_event
 from tests.browser.looks import PHONE, WIDE
 from tests.browser.poisoned import poison
 from tests.browser.sessions_gallery import furnish
