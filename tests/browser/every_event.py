@@ -9,7 +9,7 @@ from sessions_app.models import Session, SessionEvent
 
 E = SessionEvent.Type
 CALL = {"tool_use_id": "tu_all", "name": "exec", "input": {"command": "make"}}
-PAYLOADS: dict[E, dict[str, Any]] = {
+PAYLOADS: dict[SessionEvent.Type, dict[str, Any]] = {
     E.USER_MESSAGE: {"text": "Hello.", "attachments": [{"name": "a.txt", "path": "uploads/a.txt"}]},
     E.USER_INTERRUPT: {"note": "Stop."},
     E.AGENT_MESSAGE: {"text": "Hello.", "model": "demo", "usage": {"input_tokens": 4}},

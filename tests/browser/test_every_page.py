@@ -114,8 +114,22 @@ def test_every_page_of_a_hostile_workspace_is_sound(
         for path in pages_among(browser_client, places)
         for fault in look_at(page, path, size["width"])
     ]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
     assert asked == []
+
+
+def test_every_page_of_a_new_workspace_is_sound(
+    open_context: OpenContext, browser_client: Client, live_server: LiveServer
+):
+    context = open_context(viewport=PHONE)
+    watch(context)
+    sign_in_as(context, browser_client, live_server.url)
+    page = context.new_page()
+    empty = [route.path for route in ROUTES if "<" not in route.path and route.path not in NO_PAGE]
+    pages = [path for path in empty if browser_client.get(path).status_code == 200]
+    assert len(pages) > 30
+    wrong = [fault for path in pages for fault in look_at(page, path, PHONE["width"])]
+    assert not wrong, "\n".join(wrong)
 
 
 @LOOKS
@@ -169,7 +183,7 @@ def test_every_kind_of_refusal_is_sound(
         assert page.request.get(path).status == status
         wrong += look_at(page, path, size["width"])
     complaints[:] = [one for one in complaints if "status of 500" not in one]
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def broken(*args: object, **kwargs: object) -> None:

@@ -10,42 +10,8 @@ from tenants.models import User, Workspace
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.islands import press
-from tests.browser.looks import PHONE, WIDE
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-DOORS = ["/sign-in/", "/sign-up/", "/password/reset/", "/password/reset/sent/", "/nowhere/"]
-FRAMES = [
-    "/",
-    "/settings/workspace/",
-    "/settings/members/",
-    "/settings/keys/",
-    "/settings/keys/new/",
-    "/settings/account/",
-    "/password/",
-    "/workspaces/new/",
-    "/nowhere/",
-]
-
-
-@pytest.mark.parametrize(
-    ("size", "theme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide-light", "phone-dark"]
-)
-def test_axe_finds_no_serious_fault_on_any_page(
-    open_context: OpenContext, owner: User, workspace: Workspace, size, theme
-):
-    issue_key(workspace_id=workspace.pk, name="CI", created_by=owner)
-    page = open_context(viewport=size, color_scheme=theme).new_page()
-    faults = []
-    for path in DOORS:
-        page.goto(path)
-        faults += faults_of(page)
-    sign_in(page, owner)
-    for path in FRAMES:
-        page.goto(path)
-        faults += faults_of(page)
-
-    assert faults == []
 
 
 def test_axe_finds_no_serious_fault_in_what_floats(

@@ -7,25 +7,13 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tenants import vault
 from tenants.models import Secret, User, Workspace
-from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
-from tests.browser.looks import PHONE, WIDE
 from tests.wire.mcp_process import McpProcess, free_port
 from tools_app.mcp.servers import add_server
 from tools_app.models import McpServer, Skill
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-PAGES = [
-    "/settings/vault/",
-    "/settings/vault/new/",
-    "/settings/mcp/",
-    "/settings/mcp/new/",
-    "/settings/skills/",
-    "/settings/skills/new/",
-]
 
 
 @pytest.fixture(scope="module")
@@ -112,33 +100,3 @@ def test_a_skill_is_written_and_edited_without_a_script(
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("deploy is saved.")).to_be_visible()
     assert Skill.objects.get(name="deploy").body == "Ask Bob."
-
-
-@pytest.mark.parametrize(
-    ("size", "theme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide-light", "phone-dark"]
-)
-def test_axe_finds_no_serious_fault_and_everything_fits(
-    open_context: OpenContext, owner: User, workspace: Workspace, size, theme
-):
-    page = sign_in(open_context(viewport=size, color_scheme=theme).new_page(), owner)
-    faults = []
-    for full in (False, True):
-        if full:
-            vault.put(workspace.pk, "A_TOKEN_WITH_A_LONG_NAME", "x", hosts=["api.example.com"])
-            fields = {"name": "a-server-with-a-long-name", "url": f"https://{'a' * 60}.example/"}
-            server = add_server(workspace_id=workspace.pk, fields=fields)
-            tools = [{"name": "t" * 90, "description": "x " * 300, "input_schema": {}}]
-            McpServer.objects.filter(pk=server.pk).update(
-                status="down", error="It is down.", tools=tools, left_out=["b: no."]
-            )
-        for path in PAGES:
-            page.goto(path)
-            faults += faults_of(page)
-            assert page.evaluate("document.documentElement.scrollWidth") == size["width"], path
-    skill = Skill.objects.get()
-    server = McpServer.objects.get()
-    for path in (f"/settings/skills/{skill.pk}/", f"/settings/mcp/{server.pk}/"):
-        page.goto(path)
-        faults += faults_of(page)
-
-    assert faults == []
