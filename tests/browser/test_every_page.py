@@ -20,7 +20,7 @@ from tests.acceptance.owned_routes import OWNED
 from tests.acceptance.routes import all_routes
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext
-from tests.browser.corpus import harm_in, watch
+from tests.browser.corpus import WHOLE, harm_in, watch
 from tests.browser.every_event import every_event
 from tests.browser.looks import PHONE, WIDE
 from tests.browser.poisoned import poison
@@ -94,6 +94,17 @@ def sign_in_as(context: BrowserContext, client: Client, url: str) -> None:
 LOOKS = pytest.mark.parametrize(
     ("size", "theme"), [(WIDE, "light"), (PHONE, "dark")], ids=["wide-light", "phone-dark"]
 )
+
+
+def test_harm_would_be_seen(open_context: OpenContext, complaints: list[str]):
+    """Else the tests below would pass on pages that let everything through."""
+    page = open_context().new_page()
+    watch(page.context)
+    page.goto("/sign-in/")
+    assert harm_in(page) == []
+    page.evaluate("corpus => document.body.insertAdjacentHTML('beforeend', corpus)", WHOLE)
+    assert len(harm_in(page)) > 10
+    complaints.clear()  # The content security policy has refused what it is there to refuse.
 
 
 @LOOKS

@@ -11,7 +11,7 @@ from tests.browser.talking import answers, approval, begin, rests
 from tests.browser.whole_stack import OpenChat
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
-LOOP = "run for n in $(seq 1 90); do echo line $n of the build; sleep 0.15; done"
+LOOP = "run for n in $(seq 1 90); do echo line $n of the build; sleep 0.1; done"
 
 
 def test_a_command_shows_what_it_says_while_it_runs(open_window: OpenChat, tmp_path):
