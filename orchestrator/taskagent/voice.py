@@ -77,7 +77,7 @@ class Voice:
     def take(self, text: str) -> None:
         """The next piece of the output, from its very beginning."""
         self._look_for_progress(text)
-        over = min(self._told.characters - self._passed, len(text))
+        over = max(0, min(self._told.characters - self._passed, len(text)))
         self._passed += len(text)
         # Progress of what is passed over was told; only the newest of it may have been lost.
         if self._passed >= self._told.characters:

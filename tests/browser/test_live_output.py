@@ -11,7 +11,7 @@ from tests.browser.talking import answers, approval, begin, rests
 from tests.browser.whole_stack import OpenChat
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
-LOOP = "run for n in $(seq 1 90); do echo line $n of the build; sleep 0.1; done"
+LOOP = "run for n in $(seq 1 90); do echo line $n of the build; sleep 0.15; done"
 
 
 def test_a_command_shows_what_it_says_while_it_runs(open_window: OpenChat, tmp_path):
@@ -22,7 +22,7 @@ def test_a_command_shows_what_it_says_while_it_runs(open_window: OpenChat, tmp_p
     assert faults_of(page) == []
     page.screenshot(path=str(tmp_path / "live.png"))
     page.reload()
-    expect(live).to_contain_text("line 5 of the build\n")
+    expect(live).to_contain_text("line 20 of the build\n")
     second = open_window(page.url, viewport=PHONE, color_scheme="dark")
     other = second.get_by_role("region", name="Output so far")
     expect(other).to_contain_text("line 40 of the build\n")
