@@ -150,7 +150,7 @@ def plans(acme: Workspace, olive: User, agents: list[Agent], talks: list[Session
             "kind": "container",
             "image": "docker.io/library/python:3.12-slim",
             "network": "allowlist",
-            "allowed_hosts": ["pypi.org", "files.pythonhosted.org", "*.npmjs.org", "github.com"],
+            "allowed_hosts": ["packages.example.com", "*.files.example.com", "git.example.com"],
             "mounts": [{"kind": "workspace_directory", "source_ref": "cache", "mount_path": "/workspace/cache", "access": "read_write"}],
         },
     )  # fmt: skip

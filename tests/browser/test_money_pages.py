@@ -127,8 +127,8 @@ def test_hosts_are_asked_for_only_with_the_network_that_needs_them(owner_page: P
     page.goto("/settings/environments/new/")
     expect(page.get_by_label("Hosts", exact=True)).to_be_hidden()
     page.get_by_text("Named hosts").click()
-    page.get_by_label("Hosts", exact=True).fill("pypi.org")
+    page.get_by_label("Hosts", exact=True).fill("packages.test")
     page.get_by_label("Name", exact=True).fill("builds")
     page.get_by_role("button", name="Make the environment").click()
 
-    expect(page.get_by_text("reaches pypi.org")).to_be_visible()
+    expect(page.get_by_text("reaches packages.test")).to_be_visible()

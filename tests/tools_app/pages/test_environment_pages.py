@@ -27,7 +27,7 @@ def typed(**changed: object) -> dict[str, object]:
         "kind": "container",
         "image": "docker.io/library/python:3.12-slim",
         "network": "allowlist",
-        "allowed_hosts": "pypi.org\n*.example.com",
+        "allowed_hosts": "packages.test\n*.example.com",
         "cpu_seconds": "60",
         "memory_mb": "1024",
         "pids": "64",
@@ -55,11 +55,11 @@ def tool(**changed: str) -> dict[str, str]:
 def test_an_environment_is_made_shown_changed_and_deleted(browser_client, workspace):
     assert browser_client.post(f"{HERE}new/", typed()).status_code == 302
     made = Environment.objects.get(name="builds")
-    assert made.allowed_hosts == ["pypi.org", "*.example.com"]
+    assert made.allowed_hosts == ["packages.test", "*.example.com"]
     assert made.limits["memory_mb"] == 1024
     assert [mount["access"] for mount in made.mounts] == ["read_write"]
     page = browser_client.get(HERE).text
-    assert "reaches pypi.org, *.example.com" in page
+    assert "reaches packages.test, *.example.com" in page
     assert "/workspace/shared" in page
     assert "300 s by the clock" in page
 
