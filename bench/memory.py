@@ -3,8 +3,8 @@
 `python bench/memory.py FILE.json` takes conversations in the form of LoCoMo: a list of
 `{"conversation": {"session_1": [{"speaker", "dia_id", "text"}], "session_1_date_time": …},
 "qa": [{"question", "evidence": ["D1:3"], "category"}]}`. A question is answered as far as its
-evidence turns are in the first hits: once with every turn a chunk, once with the conversations
-split as memory splits documents. Without a file it measures speed.
+evidence turns are in the first hits; a turn is a chunk, as memory splits transcripts. Without a
+file it measures speed.
 """
 
 from __future__ import annotations
@@ -37,20 +37,12 @@ Turns = dict[Any, tuple[set[str], str]]
 def main() -> None:
     with yard():
         if len(sys.argv) > 1:
-            from memory.chunking import chunk, chunk_lines
-
-            samples = json.loads(Path(sys.argv[1]).read_text())
-            for name, split in {
-                "a chunk is a turn": chunk_lines,
-                "as memory splits": chunk,
-            }.items():
-                print(f"{name}:")
-                measure_quality(samples, split)
+            measure_quality(json.loads(Path(sys.argv[1]).read_text()))
         else:
             measure_speed()
 
 
-def measure_quality(samples: list[dict[str, Any]], split: Any) -> None:
+def measure_quality(samples: list[dict[str, Any]]) -> None:
     from memory.ranking import Weights
 
     alone = {"neighbours": 0.0, "named": 0.0, "recency": 0.0, "pin": 0.0}
@@ -61,10 +53,10 @@ def measure_quality(samples: list[dict[str, Any]], split: Any) -> None:
     }
     results: dict[str, list[tuple[list[float], float, float]]] = {}
     for sample in samples:
-        reader, turns = load(sample, split)
+        reader, turns = load(sample)
         rankings: dict[str, Ranking] = {"bm25": BM25({k: t for k, (_, t) in turns.items()}).rank}
         rankings |= {name: ranked(reader, weights) for name, weights in ways.items()}
-        rankings["fused, thinned"] = ranked(reader, Weights(), thin=True)
+        rankings["as tools search"] = ranked(reader, Weights(), thin=True)
         rankings["vector, plain"] = plain_vectors(reader)
         for question in sample["qa"]:
             if question.get("category") != ADVERSARIAL and question.get("evidence"):
@@ -78,7 +70,7 @@ def measure_quality(samples: list[dict[str, Any]], split: Any) -> None:
     print(f"{len(next(iter(results.values())))} questions")
 
 
-def load(sample: dict[str, Any], split: Any) -> tuple[Any, Turns]:
+def load(sample: dict[str, Any]) -> tuple[Any, Turns]:
     """One conversation as the memory of one agent: its reader, and the turns in each chunk."""
     from agents.definitions import create_agent
     from memory.models import MemoryVersion
@@ -101,7 +93,6 @@ def load(sample: dict[str, Any], split: Any) -> tuple[Any, Turns]:
             path=f"talk/{name}.md",
             content=f"# {talk.get(f'{name}_date_time', name)}\n" + "\n".join(lines),
             author=Author(kind=MemoryVersion.Author.IMPORT),
-            split=split,
         )
         for piece in entry.chunks.all():
             held = set(piece.text.splitlines())

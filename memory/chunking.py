@@ -1,24 +1,23 @@
-"""Splits a Markdown document into overlapping chunks, each knowing its headings and neighbours."""
+"""Splits a Markdown document into chunks, each knowing its headings and neighbours.
+
+Prose is put together to chunks that overlap. In a list of facts or a transcript every item is a
+chunk of its own: a fact is found by itself, and what stands beside it helps to find it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
-from agents.providers.estimate import estimate_tokens
+from memory.lines import Line, is_list, lines_of
 
 CHUNK_TOKENS = 400
 OVERLAP_TOKENS = 80
-#: Longer lines are cut, so that a document without line ends is chunked as well.
-LONGEST_LINE = 1_200
 #: How much of each neighbour is indexed beside a chunk, from the side where they meet.
 BESIDE_CHARACTERS = 1_600
 
-_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*$")
-#: `Caroline: hello`, `- **Caroline:** hello`, `[14:03] Caroline: hello`.
-_SPEAKER = re.compile(r"[-*\s]*(?:\[[^\]\n]{1,40}\]\s*)?\**(\w[\w .'-]{0,39})\**:\**\s")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _WORD_BREAK = re.compile(r"[\W_]+")
 
 
@@ -33,30 +32,36 @@ class Piece:
     beside: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Line:
-    text: str
-    headings: tuple[str, ...]
-    starts_section: bool
-    tokens: int
-
-
 def chunk(path: str, content: str) -> list[Piece]:
     """The chunks of a document. An empty one has none."""
     about = _WORD_BREAK.sub(" ", path.removesuffix(".md")).strip()
-    groups = list(_groups(list(_lines(content))))
+    lines = list(lines_of(content))
+    groups = _items(lines) if is_list(lines) else _passages(lines)
     pieces = [_piece(about, group) for group in groups]
-    return beside_each_other([piece for piece in pieces if piece.text])
+    return _beside_each_other([piece for piece in pieces if piece.text])
 
 
-def chunk_lines(path: str, content: str) -> list[Piece]:
-    """One chunk for each line that says something, for transcripts and lists of facts."""
-    about = _WORD_BREAK.sub(" ", path.removesuffix(".md")).strip()
-    said = [line for line in _lines(content) if line.text.strip() and not line.starts_section]
-    return beside_each_other([_piece(about, [line]) for line in said])
+def _items(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Each item with the lines that belong to it; what stands between the items, in passages.
+
+    A heading over items is in their labels and needs no chunk of its own.
+    """
+    labels = {heading for line in lines if line.starts_item for heading in line.headings}
+    said = [line for line in lines if not (line.starts_section and line.headings[-1] in labels)]
+    for _, group in groupby(_numbered(said), key=lambda one: one[0]):
+        yield from _passages([line for _, line in group])
 
 
-def beside_each_other(pieces: Sequence[Piece]) -> list[Piece]:
+def _numbered(lines: Sequence[Line]) -> Iterator[tuple[int, Line]]:
+    """Each line with a number that it shares with the lines of its item, or of its passage."""
+    number, in_item = 0, False
+    for line in lines:
+        if line.starts_item or line.in_item != in_item:
+            number, in_item = number + 1, line.in_item
+        yield number, line
+
+
+def _beside_each_other(pieces: Sequence[Piece]) -> list[Piece]:
     """The pieces, each with the text that stands before and after it."""
     texts = ["", *(piece.text for piece in pieces), ""]
     return [
@@ -68,45 +73,16 @@ def beside_each_other(pieces: Sequence[Piece]) -> list[Piece]:
     ]
 
 
-def _piece(about: str, lines: Sequence[_Line]) -> Piece:
+def _piece(about: str, lines: Sequence[Line]) -> Piece:
     headings = dict.fromkeys(heading for line in lines for heading in line.headings)
-    speakers = dict.fromkeys(
-        found[1].strip() for line in lines if (found := _SPEAKER.match(line.text))
-    )
+    speakers = dict.fromkeys(line.speaker for line in lines if line.speaker)
     text = "\n".join(line.text for line in lines).strip()
     return Piece(text=text, label=" · ".join([about, *headings]), speakers=" · ".join(speakers))
 
 
-def _lines(content: str) -> Iterator[_Line]:
-    """The lines of a document, long ones cut, each with the headings above it."""
-    above: list[tuple[int, str]] = []
-    for whole in content.splitlines():
-        if heading := _HEADING.match(whole):
-            depth = len(heading[1])
-            above = [*(one for one in above if one[0] < depth), (depth, heading[2])]
-        for text in _cut(whole):
-            yield _Line(
-                text=text,
-                headings=tuple(title for _, title in above),
-                starts_section=heading is not None,
-                tokens=estimate_tokens(text) + 1,
-            )
-
-
-def _cut(line: str) -> Iterator[str]:
-    """A long line in parts: after a sentence, else between words, else anywhere."""
-    while len(line) > LONGEST_LINE:
-        ends = [found.end() for found in _SENTENCE_END.finditer(line, 0, LONGEST_LINE)]
-        at = ends[-1] if ends else line.rfind(" ", 1, LONGEST_LINE) + 1
-        at = at if at > LONGEST_LINE // 4 else LONGEST_LINE
-        yield line[:at].rstrip()
-        line = line[at:]
-    yield line
-
-
-def _groups(lines: list[_Line]) -> Iterator[list[_Line]]:
+def _passages(lines: Sequence[Line]) -> Iterator[list[Line]]:
     """Lines put together up to the size of a chunk, each group beginning in the one before it."""
-    group: list[_Line] = []
+    group: list[Line] = []
     fresh = 0  # lines that no earlier group has
     size = 0
     for line in lines:
@@ -123,9 +99,9 @@ def _groups(lines: list[_Line]) -> Iterator[list[_Line]]:
         yield group
 
 
-def _tail(group: list[_Line]) -> list[_Line]:
+def _tail(group: list[Line]) -> list[Line]:
     """The last lines of a group that fit into the overlap."""
-    kept: list[_Line] = []
+    kept: list[Line] = []
     size = 0
     for line in reversed(group):
         size += line.tokens

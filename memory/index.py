@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from uuid import UUID
 
 import structlog
-from django.db import transaction
+from django.db import connection, transaction
 
 from config.faults import Fault
 from memory.chunking import Piece, chunk
@@ -16,37 +18,59 @@ from memory.models import MemoryChunk, MemoryEntry
 
 log = structlog.get_logger(__name__)
 
-Splitter = Callable[[str, str], list[Piece]]
+#: What may change of a chunk whose text stays.
+MOVE = """
+UPDATE memory_memorychunk c
+SET label = n.label, speakers = n.speakers, beside = n.beside, position = n.position
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::int[])
+  AS n(id, label, speakers, beside, position)
+WHERE c.id = n.id
+"""
 
 
-def index_entry(entry: MemoryEntry, content: str, *, split: Splitter = chunk) -> None:
-    """Replace the document's chunks. Part of the transaction that changed it.
+def index_entry(entry: MemoryEntry, content: str) -> None:
+    """Bring the document's chunks in step with its text. Part of the transaction that changed it.
 
-    A model out of this process is asked after the commit; until then, and if it fails, the
-    document is found by its words, and `manage.py reembed` adds what is missing.
+    A chunk whose text stays keeps its row and its vectors: a line added to a long list costs one
+    embedding. A model out of this process is asked after the commit; until then, and if it fails,
+    the document is found by its words, and `manage.py reembed` adds what is missing.
     """
-    MemoryChunk.objects.filter(entry=entry).delete()
-    if entry.never_recall or entry.deleted_at is not None:
-        return
-    chunks = MemoryChunk.objects.bulk_create(
-        MemoryChunk(
-            entry=entry,
-            workspace_id=entry.workspace_id,
-            owner_id=entry.owner_id,
-            scope=entry.scope,
-            position=position,
-            text=piece.text,
-            label=piece.label,
-            speakers=piece.speakers,
-            beside=piece.beside,
-        )
-        for position, piece in enumerate(split(entry.path, content))
-    )
-    for embedder in writers_embedders(entry.workspace_id):
+    hidden = entry.never_recall or entry.deleted_at is not None
+    pieces = [] if hidden else chunk(entry.path, content)
+    fresh = _store(entry, pieces)
+    for embedder in writers_embedders(entry.workspace_id) if fresh else []:
         if is_local(embedder):
-            add_vectors(chunks, embedder)
+            add_vectors(fresh, embedder)
         else:
             transaction.on_commit(partial(_embed_later, entry.pk, embedder.name))
+
+
+def _store(entry: MemoryEntry, pieces: Sequence[Piece]) -> list[MemoryChunk]:
+    """Write what differs from the chunks that are there. Answers those that are new."""
+    by_text: dict[str, list[MemoryChunk]] = defaultdict(list)
+    for row in MemoryChunk.objects.filter(entry=entry).order_by("-position").defer("tsv"):
+        by_text[row.text].append(row)
+    owner = {name: getattr(entry, name) for name in ("workspace_id", "owner_id", "scope")}
+    fresh, moved = [], []
+    for position, piece in enumerate(pieces):
+        now = {**asdict(piece), "position": position}
+        kept = by_text[piece.text].pop() if by_text[piece.text] else None
+        if kept is None:
+            fresh.append(MemoryChunk(entry=entry, **owner, **now))
+        elif any(getattr(kept, name) != value for name, value in now.items()):
+            for name, value in now.items():
+                setattr(kept, name, value)
+            moved.append(kept)
+    gone = [row.pk for rows in by_text.values() for row in rows]
+    MemoryChunk.objects.filter(pk__in=gone).delete()
+    _move(moved)
+    return MemoryChunk.objects.bulk_create(fresh)
+
+
+def _move(chunks: Sequence[MemoryChunk]) -> None:
+    columns = ("id", "label", "speakers", "beside", "position")
+    with connection.cursor() as cursor:
+        cursor.execute(MOVE, [[getattr(one, name) for one in chunks] for name in columns])
 
 
 def _embed_later(entry_id: UUID, model: str) -> None:

@@ -53,6 +53,9 @@ class Ranked:
     entry_id: Any
     path: str
     text: str
+    #: The texts of the chunks beside it.
+    before: str
+    after: str
     scope: str
     trust: str
     pinned: bool
@@ -207,8 +210,14 @@ WITH asked AS MATERIALIZED (
   SELECT p.*, words + meaning + neighbours + named + recency + pin AS score
   FROM parts p ORDER BY score DESC, id LIMIT %(most)s
 )
-SELECT b.id, b.entry_id, b.path, c.text, b.scope, b.trust, b.pinned, b.updated_at,
-       b.coverage, b.cosine, b.words, b.meaning, b.neighbours, b.named, b.recency, b.pin, b.score
+SELECT b.id, b.entry_id, b.path, c.text,
+       coalesce(previous.text, ''), coalesce(next.text, ''), b.scope, b.trust, b.pinned,
+       b.updated_at, b.coverage, b.cosine, b.words, b.meaning, b.neighbours, b.named, b.recency,
+       b.pin, b.score
 FROM best b JOIN memory_memorychunk c ON c.id = b.id
+LEFT JOIN memory_memorychunk previous
+  ON previous.entry_id = c.entry_id AND previous.position = c.position - 1
+LEFT JOIN memory_memorychunk next
+  ON next.entry_id = c.entry_id AND next.position = c.position + 1
 ORDER BY b.score DESC, b.id
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -13,20 +13,19 @@ import structlog
 
 from config.faults import Fault, Invalid
 from memory.embedding import chosen_embedder
+from memory.excerpts import excerpt_of
 from memory.ranking import EXACT_CHUNKS, Ranked, Weights, rank
 from memory.reader import Reader
-from memory.words import EDGES, Words, split_words, weigh
+from memory.words import Words, weigh
 
 log = structlog.get_logger(__name__)
 
 LONGEST_QUERY = 2_000
 MOST_HITS = 50
-EXCERPT_CHARACTERS = 600
 #: A chunk that shares no word with the query must mean at least so much of it.
 LEAST_COSINE = 0.2
 #: Two texts with this share of their words in common say the same.
 SAME_WORDS = 0.85
-PER_ENTRY = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +35,7 @@ class Hit:
     entry_id: UUID
     chunk_id: UUID
     path: str
-    #: The whole chunk; the excerpt is what of it shows the match.
+    #: The whole chunk; the excerpt shows the match, or a short chunk with what is beside it.
     text: str
     excerpt: str
     scope: str
@@ -56,7 +55,6 @@ class Search:
     limit: int = 10
     weights: Weights = field(default_factory=Weights)
     exact_up_to: int = EXACT_CHUNKS
-    per_entry: int = PER_ENTRY
     thin: bool = True
 
 
@@ -81,8 +79,8 @@ def recall(reader: Reader, query: str, search: Search | None = None) -> list[Hit
         exact_up_to=search.exact_up_to,
     )
     fitting = [one for one in ranked if one.coverage > 0 or one.cosine >= LEAST_COSINE]
-    kept = thinned(fitting, search.per_entry) if search.thin else fitting
-    return [_hit(one, query) for one in kept[:limit]]
+    kept = thinned(fitting, limit) if search.thin else fitting
+    return [_hit(one, query) for one in kept]
 
 
 def _meaning(reader: Reader, query: str, words: Words) -> tuple[Sequence[float] | None, str]:
@@ -95,37 +93,33 @@ def _meaning(reader: Reader, query: str, words: Words) -> tuple[Sequence[float] 
         return None, embedder.name
 
 
-def thinned(ranked: Sequence[Ranked], per_entry: int) -> list[Ranked]:
-    """Without what says the same as something better, and not all from one document."""
-    kept: list[Ranked] = []
-    sets: list[set[str]] = []
+def thinned(ranked: Sequence[Ranked], limit: int) -> list[Ranked]:
+    """Without what says the same as something better, and at most half from one document.
+
+    When others have too little to say, the rest of such a document fills the list.
+    """
+    per_entry = (limit + 1) // 2
+    first: list[Ranked] = []
+    more: list[Ranked] = []
     of_entry: Counter[UUID] = Counter()
+    for one in _different(ranked):
+        of_entry[one.entry_id] += 1
+        (first if of_entry[one.entry_id] <= per_entry else more).append(one)
+    kept = {one.chunk_id for one in (first + more)[:limit]}
+    return [one for one in ranked if one.chunk_id in kept]
+
+
+def _different(ranked: Sequence[Ranked]) -> Iterator[Ranked]:
+    sets: list[set[str]] = []
     for one in ranked:
         words = set(re.findall(r"\w+", one.text.lower()))
-        if of_entry[one.entry_id] >= per_entry or any(_same(words, other) for other in sets):
-            continue
-        of_entry[one.entry_id] += 1
-        kept.append(one)
-        sets.append(words)
-    return kept
+        if not any(_same(words, other) for other in sets):
+            sets.append(words)
+            yield one
 
 
 def _same(words: set[str], other: set[str]) -> bool:
     return len(words & other) >= SAME_WORDS * max(len(words | other), 1)
-
-
-def excerpt_of(text: str, query: str) -> str:
-    """What of the text shows the match: from a little before the first word that was asked for."""
-    if len(text) <= EXCERPT_CHARACTERS:
-        return text
-    low = text.lower()
-    stems = [word.lower().strip(EDGES)[:5] for word in split_words(query) if len(word) > 3]
-    places = [place for stem in stems if (place := low.find(stem)) >= 0]
-    start = max(0, min(places, default=0) - EXCERPT_CHARACTERS // 4)
-    start = min(start, len(text) - EXCERPT_CHARACTERS)
-    piece = text[start : start + EXCERPT_CHARACTERS].strip()
-    before, after = start > 0, start + EXCERPT_CHARACTERS < len(text)
-    return f"{'… ' if before else ''}{piece}{' …' if after else ''}"
 
 
 def _hit(one: Ranked, query: str) -> Hit:
@@ -136,7 +130,7 @@ def _hit(one: Ranked, query: str) -> Hit:
         chunk_id=one.chunk_id,
         path=one.path,
         text=one.text,
-        excerpt=excerpt_of(one.text, query),
+        excerpt=excerpt_of(one.text, query, before=one.before, after=one.after),
         scope=one.scope,
         trust=one.trust,
         pinned=one.pinned,

@@ -10,9 +10,8 @@ from django.db.models.functions import Now
 
 from agents.inputs import is_storable
 from config.faults import Invalid, MemoryConflict, MemoryTooLarge
-from memory.chunking import chunk
 from memory.embedding import hold_choice
-from memory.index import Splitter, index_entry
+from memory.index import index_entry
 from memory.models import MemoryEntry, MemoryVersion
 from memory.owner import Author, Owner
 from memory.paths import checked_path
@@ -54,7 +53,6 @@ def write_entry(
     author: Author,
     expected_hash: str | None = None,
     marks: Marks | None = None,
-    split: Splitter = chunk,
 ) -> MemoryEntry:
     """Write the document at this path, making it when it is not there.
 
@@ -72,7 +70,7 @@ def write_entry(
             add_version(entry, content, author)
         _save(entry)
         if shape_of(entry) != before:
-            index_entry(entry, content, split=split)
+            index_entry(entry, content)
     return entry
 
 

@@ -52,8 +52,11 @@ class MemoryChunk(OwnedModel):
             GinIndex(fields=["tsv"], name="memory_chunk_by_word"),
         ]
         constraints = [
+            # Looked at when a document is written whole: chunks change places.
             models.UniqueConstraint(
-                fields=["entry", "position"], name="memory_chunk_has_a_place_in_its_entry"
+                fields=["entry", "position"],
+                name="memory_chunk_has_a_place_in_its_entry",
+                deferrable=models.Deferrable.DEFERRED,
             ),
         ]
 

@@ -8,14 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.providers.estimate import estimate_tokens
-from memory.chunking import CHUNK_TOKENS, LONGEST_LINE, OVERLAP_TOKENS, chunk, chunk_lines
+from memory.chunking import CHUNK_TOKENS, OVERLAP_TOKENS, chunk
+from memory.lines import LONGEST_LINE, MOST_ITEMS
 
-LINE = "The quick brown fox jumps over the lazy dog near river {}.\n"
+#: As prose is wrapped: no line is a sentence.
+LINE = "and the quick brown fox jumps over the lazy dog near river {} and\n"
+
+
+def texts(content: str) -> list[str]:
+    return [piece.text for piece in chunk("a.md", content)]
 
 
 def test_a_short_document_is_one_chunk_and_an_empty_one_none():
-    assert [piece.text for piece in chunk("a.md", "Hello.\n\nWorld.")] == ["Hello.\n\nWorld."]
-    assert chunk("a.md", " \n\n") == []
+    assert texts("Hello\n\nWorld") == ["Hello\n\nWorld"]
+    assert texts(" \n\n") == []
 
 
 def test_chunks_are_bounded_and_overlap():
@@ -39,8 +45,55 @@ def test_a_chunk_knows_its_path_its_headings_and_its_neighbours():
     assert "Llamas" in pieces[-2].beside
 
 
+def test_each_fact_of_a_list_is_a_chunk_under_its_headings():
+    pieces = chunk(
+        "MEMORY.md", "# Ada\n- likes tea\n  but not green\n- has a cat\n## Work\n1. Bank\n"
+    )
+
+    assert [piece.text for piece in pieces] == [
+        "- likes tea\n  but not green",
+        "- has a cat",
+        "1. Bank",
+    ]
+    assert [piece.label for piece in pieces] == ["MEMORY · Ada"] * 2 + ["MEMORY · Ada · Work"]
+    assert pieces[1].beside == "- likes tea\n  but not green\n1. Bank"
+
+
+def test_a_sentence_on_a_line_of_its_own_is_a_fact():
+    assert texts("Deploys are frozen.\nThe backup is in Oslo!") == [
+        "Deploys are frozen.",
+        "The backup is in Oslo!",
+    ]
+
+
+def test_what_stands_between_items_keeps_its_place_and_its_heading():
+    assert texts("# Old\n\n# New\nabout this\n- one\n- two\n\nthe end") == [
+        "# Old\n\nabout this",
+        "- one",
+        "- two",
+        "the end",
+    ]
+
+
+def test_code_is_not_a_list():
+    code = "```\n- one\n- two\n# three\n```"
+
+    assert texts(code) == [code]
+
+
+def test_prose_with_a_few_points_is_not_a_list():
+    prose = LINE * 6 + "- one\n- two"
+
+    assert texts(prose) == [prose]
+
+
+def test_a_very_long_list_is_split_by_size():
+    assert len(texts("- a\n" * MOST_ITEMS)) == MOST_ITEMS
+    assert len(texts("- a\n" * (MOST_ITEMS + 1))) < MOST_ITEMS / 10
+
+
 def test_a_transcript_says_who_speaks():
-    pieces = chunk_lines("talk.md", "# Day 1\n- **Ada:** Hello there\n[14:03] Bob: Hi\n\nno one\n")
+    pieces = chunk("talk.md", "# Day 1\n- **Ada:** Hello there\n[14:03] Bob: Hi\n\nno one\n")
 
     assert [piece.speakers for piece in pieces] == ["Ada", "Bob", ""]
     assert [piece.label for piece in pieces] == ["talk · Day 1"] * 3

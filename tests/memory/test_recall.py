@@ -8,11 +8,10 @@ import pytest
 from django.utils import timezone
 
 from config.faults import Invalid
-from memory.chunking import chunk_lines
 from memory.models import MemoryEntry, MemoryVector
 from memory.ranking import Weights
 from memory.reader import Reader
-from memory.recall import EXCERPT_CHARACTERS, Search, excerpt_of, recall
+from memory.recall import Search, recall
 from tests.memory.corpus import DOCUMENTS, QUESTIONS
 
 ALONE = {"neighbours": 0.0, "named": 0.0, "recency": 0.0, "pin": 0.0}
@@ -23,14 +22,14 @@ VECTORS = Weights(text=0.0, **ALONE)
 @pytest.fixture
 def corpus(remember) -> None:
     for path, content in DOCUMENTS.items():
-        remember(path, content, split=chunk_lines)
+        remember(path, content)
 
 
 def quality(reader: Reader, weights: Weights) -> tuple[float, float]:
     """The share of questions answered by the first hit, and the mean reciprocal rank."""
     ranks = []
     for question, answer in QUESTIONS:
-        hits = recall(reader, question, Search(limit=10, weights=weights, per_entry=10))
+        hits = recall(reader, question, Search(limit=10, weights=weights, thin=False))
         places = [place for place, hit in enumerate(hits, 1) if answer in hit.text]
         ranks.append(places[0] if places else 0)
     found = sum(1 for rank in ranks if rank == 1) / len(ranks)
@@ -54,7 +53,7 @@ def test_a_question_needs_no_word_of_the_note(corpus, reader):
 
 
 def test_the_parts_add_up_to_the_score(corpus, remember, reader):
-    remember("pinned.md", "Maya: the dog likes carrots", pinned=True, split=chunk_lines)
+    remember("pinned.md", "Maya: the dog likes carrots", pinned=True)
     hits = recall(reader, "What does Maya feed her dog?", Search(limit=20))
 
     assert len(hits) > 2
@@ -80,10 +79,9 @@ def test_the_text_beside_a_chunk_helps_to_find_it(remember, reader):
     remember(
         "talk.md",
         "Ada: Did you see the eclipse?\nBob: Yes, from the roof.\nAda: Soup is ready.",
-        split=chunk_lines,
     )
-    remember("other.md", "Bob: Yes, I sat on a chair.\nAda: Soup again.", split=chunk_lines)
-    hits = recall(reader, "From where did Bob watch the eclipse?", Search(per_entry=9))
+    remember("other.md", "Bob: Yes, I sat on a chair.\nAda: Soup again.")
+    hits = recall(reader, "From where did Bob watch the eclipse?", Search(thin=False))
     texts = [hit.text for hit in hits]
 
     assert set(texts[:2]) == {"Ada: Did you see the eclipse?", "Bob: Yes, from the roof."}
@@ -106,13 +104,19 @@ def test_recency_can_be_made_to_matter(remember, reader):
 def test_near_duplicates_are_shown_once_and_one_document_does_not_fill_the_list(remember, reader):
     for number in range(5):
         remember(f"copy/{number}.md", "The kettle in the kitchen is broken, use the stove.")
-    remember(
-        "long.md", "\n".join(f"Kettle fact {n} is {n * n}." for n in range(20)), split=chunk_lines
-    )
-    paths = [hit.path for hit in recall(reader, "kettle in the kitchen")]
+    for number in range(8):
+        remember(f"note/{number}.md", f"Ada heated {number} eggs in a kettle.")
+    remember("long.md", "\n".join(f"Kettle fact {n} is {n * n}." for n in range(20)))
+    paths = [hit.path for hit in recall(reader, "kettle fact")]
 
     assert len([path for path in paths if path.startswith("copy/")]) == 1
-    assert paths.count("long.md") == 2
+    assert paths.count("long.md") == 5
+
+
+def test_a_document_alone_may_fill_the_list(remember, reader):
+    remember("long.md", "\n".join(f"Kettle fact {n} is {n * n}." for n in range(20)))
+
+    assert len(recall(reader, "kettle fact")) == 10
 
 
 def test_what_has_nothing_to_do_with_it_is_not_recalled(corpus, reader):
@@ -159,11 +163,3 @@ def test_the_number_of_statements_does_not_grow(
 
     with django_assert_max_num_queries(5):
         assert len(recall(reader, "dogs")) > 3
-
-
-def test_an_excerpt_shows_the_match():
-    text = "filler words " * 100 + "the needle is here " + "more filler " * 100
-    excerpt = excerpt_of(text, "where is the needle?")
-
-    assert "needle" in excerpt
-    assert len(excerpt) <= EXCERPT_CHARACTERS + 4
