@@ -32,7 +32,7 @@ class Weights:
     """How much each part of a score counts."""
 
     text: float = 0.5
-    meaning: float = 0.5
+    meaning: float = 0.3
     #: Of the mean score of the chunks before and after.
     neighbours: float = 0.2
     #: When the query names who speaks in the chunk.
