@@ -17,24 +17,28 @@ from tenants.keys import issue_key
 from tenants.models import Membership, User, Workspace
 from tenants.workspaces import create_workspace
 
-#: They start processes and containers, measure load, or drive a browser: they run one by one.
-ALONE = (
-    "stack",
-    "faults",
-    "browser",
-    "acceptance",
-    "tools_app/sandbox",
-    "orchestrator/engine",
-    "orchestrator/taskagent/test_adoption",
-    "orchestrator/taskagent/test_minutes",
-)
+#: They start processes and containers, measure load, or drive a browser: two at a time. Those of one
+#: group share something and run one by one; without a group, those of one file do.
+ALONE = {
+    "stack": "",
+    "faults": "faults",
+    "browser": "browser",
+    "acceptance": "acceptance",
+    "tools_app/sandbox": "sandboxes",
+    "orchestrator/engine": "sandboxes",
+    "orchestrator/taskagent/test_adoption": "sandboxes",
+    "orchestrator/taskagent/test_minutes": "sandboxes",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     for item in items:
-        if str(item.path.relative_to(root)).startswith(ALONE):
-            item.add_marker(pytest.mark.alone)
+        path = str(item.path.relative_to(root))
+        for place, group in ALONE.items():
+            if path.startswith(place):
+                item.add_marker(pytest.mark.alone)
+                item.add_marker(pytest.mark.xdist_group(group or path))
 
 
 @pytest.fixture(scope="session")

@@ -95,7 +95,7 @@ def test_a_terminated_group_hands_its_runs_back(workers, demo_session):
 def test_a_worker_stopped_past_its_lease_and_continued_writes_nothing(
     workers, supervisor, demo_session
 ):
-    workers.start(WORKERS="1", LEASE_SECONDS="1", HEARTBEAT_SECONDS="0.3")
+    workers.start(WORKERS="1", LEASE_SECONDS="3", HEARTBEAT_SECONDS="0.5")
     run_id = send(demo_session, 'wait for 2 seconds and then use record with {"text": "once"}')
     eventually(lambda: demo_session.executions.filter(state="running").exists())
     stopped = workers.parts()[0]
