@@ -20,7 +20,7 @@ from config.faults import AlreadyAnswered, Invalid, NothingToAnswer
 from sessions_app import approval_bell, call_answers
 from sessions_app.approval_answer import Answer, Resolved, said_of
 from sessions_app.models import Approval, Session
-from sessions_app.statements import row, rows
+from sessions_app.statements import hold_lane, rows
 from tenants.access import Principal, authorise
 
 __all__ = ["Answer", "Resolved", "expire_overdue", "open_approval", "resolve", "resolver"]
@@ -114,7 +114,7 @@ def resolve(
 def _hold(approval: Approval) -> Approval:
     """The approval as it is now, and nobody else's until the commit."""
     if approval.session_id:
-        row("SELECT (lane_lock(%s, NULL)).lane_epoch", [approval.session_id])
+        hold_lane(approval.session_id)
     if hold := HOLDS.get(approval.subject):
         hold(approval)
     found = Approval.objects.select_for_update(of=("self",), no_key=True)

@@ -17,13 +17,12 @@ from sessions_app.approval_bell import announce_created
 from sessions_app.asking import questions
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Approval, SessionEvent, ToolExecution
-from sessions_app.statements import patiently, row
+from sessions_app.statements import hold_lane, patiently
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
 from tools_app.clip import storable, storable_json
 
 E, State = SessionEvent.Type, ToolExecution.State
-LOCK = "SELECT (lane_lock(%s, %s)).lane_epoch"
 LOST = "The worker was lost while this ran. Whether it took effect is not known; check before repeating it."
 
 
@@ -133,7 +132,7 @@ def begin(turn: Turn, executions: list[ToolExecution]) -> None:
 
     def write(again: bool) -> None:
         with transaction.atomic():
-            row(LOCK, [turn.session_id, turn.claim.epoch])
+            hold_lane(turn.session_id, turn.claim.epoch)
             rows_ = ToolExecution.objects.filter(pk__in=ids, state=State.REQUESTED)
             started = rows_.update(state=State.RUNNING, started_at=now, attempts=F("attempts") + 1)
             if started != len(ids) and not again:
@@ -188,7 +187,7 @@ def recover(turn: Turn) -> list[ToolExecution]:
     again = [e.pk for e in begun if e not in lost]
     if again:
         with transaction.atomic():
-            row(LOCK, [turn.session_id, turn.claim.epoch])
+            hold_lane(turn.session_id, turn.claim.epoch)
             ToolExecution.objects.filter(pk__in=again).update(state=State.REQUESTED)
     return [e for e in open_ones if e.state == State.REQUESTED or e.pk in again]
 

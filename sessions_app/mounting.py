@@ -25,7 +25,7 @@ from sessions_app.models import ResourceAttachment, SessionEvent
 from sessions_app.preparing import EACH_RUN, PREPARERS, Job, Prepared
 from sessions_app.preparing.files import shared_path
 from sessions_app.preparing.job import SECONDS, give_away
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from sessions_app.turn import Turn
 from tenants.off_loop import let_go
 from tools_app.folder import PASSABLE, PRIVATE, SessionFolder
@@ -40,7 +40,6 @@ Status = ResourceAttachment.Status
 SEEING = frozenset({Category.FILESYSTEM, Category.EXEC})
 #: How the names of folders with secrets begin.
 SECRET_FOLDER = "vault-"  # noqa: S105
-LOCK = "SELECT (lane_lock(%s, %s)).lane_epoch"
 CRASHED = "Something went wrong inside Switchyard while it was prepared."
 
 
@@ -135,7 +134,7 @@ def _record(
     was = resource.status, resource.reason
     resource.status, resource.reason = status, reason
     with transaction.atomic():
-        row(LOCK, [turn.session_id, turn.claim.epoch])
+        hold_lane(turn.session_id, turn.claim.epoch)
         ResourceAttachment.objects.filter(pk=resource.pk).update(
             status=status,
             reason=reason,

@@ -19,7 +19,7 @@ from sessions_app.models import Run, Session
 from sessions_app.outcomes.stated import read_outcome
 from sessions_app.queue import remove_run
 from sessions_app.resources import attach_defaults
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from sessions_app.wake import wake
 from tools_app.places import Place
 from tools_app.policies import copy_policy
@@ -152,7 +152,7 @@ def cancel_run(run: Run, author_id: UUID | None) -> None:
 @transaction.atomic
 def _forget_compaction(run: Run) -> None:
     """Nothing else in the lane is touched by it."""
-    row("SELECT (lane_lock(%s, NULL)).lane_epoch", [run.session_id])
+    hold_lane(run.session_id)
     ended = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED).update(
         status=Run.Status.CANCELLED, stop_reason="interrupted", finished_at=Now()
     )

@@ -15,11 +15,10 @@ from config.faults import Conflict, SessionBusy, SessionEnded
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent, ToolExecution
 from sessions_app.resuming import result_event, resume
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from tenants.access import Principal, authorise
 
 State, Status = ToolExecution.State, Session.Status
-HELD = "SELECT (lane_lock(%s, NULL)).status"
 
 
 @transaction.atomic
@@ -78,7 +77,7 @@ def retry(
 
 def _hold(call: ToolExecution) -> tuple[ToolExecution, str]:
     """The call as it is now, if its outcome is still unknown, and what its session does."""
-    (status,) = row(HELD, [call.session_id])
+    status = hold_lane(call.session_id).status
     held = ToolExecution.objects.select_related("session").get(pk=call.pk)
     if held.state != State.UNKNOWN:
         raise Conflict(
