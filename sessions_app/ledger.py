@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -17,7 +17,7 @@ from sessions_app.approval_bell import announce_created
 from sessions_app.asking import questions
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Approval, SessionEvent, ToolExecution
-from sessions_app.statements import hold_lane, patiently
+from sessions_app.statements import commit_once, hold_lane, patiently
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
 from tools_app.clip import storable, storable_json
@@ -73,21 +73,14 @@ def request_calls(turn: Turn, answer: Answer) -> list[ToolExecution]:
         events.append(_use_event(call, execution))
     asked = questions(calls, turn.agent_id)
 
-    def write(again: bool) -> None:
-        try:
-            with transaction.atomic():
-                append_events(
-                    turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id
-                )
-                ToolExecution.objects.bulk_create(calls)
-                if asked:
-                    Approval.objects.bulk_create(asked)
-                    announce_created(asked)
-        except IntegrityError:
-            if not again:
-                raise
+    def write() -> None:
+        append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
+        ToolExecution.objects.bulk_create(calls)
+        if asked:
+            Approval.objects.bulk_create(asked)
+            announce_created(asked)
 
-    patiently(write)
+    commit_once(write)
     return calls
 
 
@@ -147,21 +140,14 @@ def record(turn: Turn, outcomes: list[Outcome], also: Callable[[], None] | None 
     """Write results to the log and the ledger, and what `also` writes, in one commit."""
     events = [outcome.event() for outcome in outcomes]
 
-    def write(again: bool) -> None:
-        try:
-            with transaction.atomic():
-                append_events(
-                    turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id
-                )
-                for outcome in outcomes:
-                    _close(outcome)
-                if also:
-                    also()
-        except IntegrityError:
-            if not again:
-                raise
+    def write() -> None:
+        append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
+        for outcome in outcomes:
+            _close(outcome)
+        if also:
+            also()
 
-    patiently(write)
+    commit_once(write)
 
 
 def _close(outcome: Outcome) -> None:

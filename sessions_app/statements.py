@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import psycopg
-from django.db import InterfaceError, OperationalError, connection
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 
 from config.faults import Fault, NotFound, SessionBusy, SessionEnded, StaleEpoch
 
@@ -90,3 +90,20 @@ def patiently(write: Callable[[bool], T]) -> T:
             connection.close()
             time.sleep(pause)
             pause, again = min(pause * 2, LONGEST_PAUSE), True
+
+
+def commit_once(write: Callable[[], object]) -> None:
+    """Commit what is written, through a restart of the database if need be.
+
+    The ids were made before the first attempt: a repetition that collides was written already.
+    """
+
+    def attempt(again: bool) -> None:
+        try:
+            with transaction.atomic():
+                write()
+        except IntegrityError:
+            if not again:
+                raise
+
+    patiently(attempt)
