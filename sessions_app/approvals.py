@@ -81,7 +81,7 @@ def open_approval(
         expires_at=timezone.now() + lasts,
         created_by_id=created_by_id,
     )
-    approval_bell.announce_created([approval])
+    approval_bell.announce([approval])
     return approval
 
 
@@ -152,7 +152,7 @@ def _follow(
         seq, run_id = call_answers.apply(held, answer, principal, dedupe_key)
     elif act := RESOLVERS.get(held.subject):
         act(held)
-    approval_bell.announce_resolved([held])
+    approval_bell.announce([held])
     return Resolved(approval=held, seq=seq, run_id=run_id)
 
 
@@ -190,7 +190,7 @@ def pending_in(session_id: UUID) -> list[Approval]:
     return list(Approval.objects.pending().filter(session_id=session_id))
 
 
-def cancel_pending(asked: list[Approval], principal: Principal | None = None) -> None:
+def cancel_pending(asked: list[Approval]) -> None:
     """End the questions of a session that is stopped, inside the transaction that stops it.
 
     Those of calls which were stopped have been ended by the database already.
@@ -198,9 +198,9 @@ def cancel_pending(asked: list[Approval], principal: Principal | None = None) ->
     for approval in asked:
         held = _hold(approval)
         if held.status == Status.PENDING:
-            _close(held, Status.CANCELLED, principal)
+            _close(held, Status.CANCELLED, None)
             _follow(held)
-    approval_bell.announce_resolved(asked)
+    approval_bell.announce(asked)
 
 
 def _too_late(held: Approval) -> AlreadyAnswered:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.providers.base import ToolCall
 from config.faults import StaleEpoch
 from sessions_app.answer import Answer
-from sessions_app.approval_bell import announce_created
+from sessions_app.approval_bell import announce
 from sessions_app.asking import questions
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Approval, SessionEvent, ToolExecution
@@ -78,7 +78,7 @@ def request_calls(turn: Turn, answer: Answer) -> list[ToolExecution]:
         ToolExecution.objects.bulk_create(calls)
         if asked:
             Approval.objects.bulk_create(asked)
-            announce_created(asked)
+            announce(asked)
 
     commit_once(write)
     return calls
