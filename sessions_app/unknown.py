@@ -42,7 +42,7 @@ def verify(
     held.finished_at = timezone.now()
     held.save(update_fields=["state", "output", "error", "finished_at"])
     found = result_event(held, late=True, verified_by=principal.name, note=note)
-    append_events(held.session_id, [found], author_id=_author(principal))
+    append_events(held.session_id, [found], author_id=principal.user_id)
     return held
 
 
@@ -71,8 +71,8 @@ def retry(
         "answered_by": principal.spoken_name,
     }
     event = NewEvent(type=SessionEvent.Type.USER_TOOL_CONFIRMATION, payload=payload)
-    append_events(held.session_id, [event], author_id=_author(principal))
-    return held, resume(held.session, _author(principal))
+    append_events(held.session_id, [event], author_id=principal.user_id)
+    return held, resume(held.session, principal.user_id)
 
 
 def _hold(call: ToolExecution) -> tuple[ToolExecution, str]:
@@ -84,7 +84,3 @@ def _hold(call: ToolExecution) -> tuple[ToolExecution, str]:
             f"This call is {held.state}. Only one whose outcome is unknown can be settled."
         )
     return held, status
-
-
-def _author(principal: Principal) -> UUID | None:
-    return principal.user.pk if principal.user else None

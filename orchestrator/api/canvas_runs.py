@@ -127,7 +127,7 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
             CANVAS,
             {"agent": str(agent.pk), "input": asked["input"]},
             key=asked["id"],
-            created_by_id=self.principal.user.pk if self.principal.user else None,
+            created_by_id=self.principal.user_id,
             agent_id=agent.pk,
         )
         return Response(

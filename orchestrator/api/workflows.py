@@ -62,10 +62,6 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     def find(self, pk: str) -> Workflow:
         return find_workflow(self.principal, pk, verb_of(self.request, self))
 
-    @property
-    def author_id(self) -> UUID | None:
-        return self.principal.user.pk if self.principal.user else None
-
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Workflows of the workspace, the newest first."""
         return super().list(request, *args, **kwargs)
@@ -83,9 +79,9 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
             asked.pop("name"),
             asked.pop("params"),
             key=asked.pop("id", None),
-            created_by_id=self.author_id,
+            created_by_id=self.principal.user_id,
             agent_id=find_agent(workspace_id, agent).pk if agent else None,
-            key_id=self.principal.key.pk if self.principal.key else None,
+            key_id=self.principal.key_id,
             **asked,
         )
         return Response(show(made.pk), status=201 if is_new else 200)
@@ -113,7 +109,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         workflow = self.find(pk)
         if request.method == "POST":
             asked = body_of(request, SendInput)
-            seq = lifecycle.send_event(workflow, **asked, author_id=self.author_id)
+            seq = lifecycle.send_event(workflow, **asked, author_id=self.principal.user_id)
             return Response({"seq": seq}, status=202)
         place = Place.in_request(request)
         rows = workflow.events.after(place.after)[: place.limit + 1]
@@ -158,7 +154,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         """End it now, with its children; with `rollback`, undo what it did."""
         workflow = self.find(pk)
         asked = body_of(request, TerminateInput)
-        lifecycle.terminate(workflow, **asked, author_id=self.author_id)
+        lifecycle.terminate(workflow, **asked, author_id=self.principal.user_id)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(request=RestartInput, responses={202: WorkflowDetailSerializer})
@@ -168,7 +164,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         workflow = self.find(pk)
         asked = body_of(request, RestartInput)
         asked["from_step"] = asked["from_step"] or ""
-        lifecycle.restart(workflow, **asked, author_id=self.author_id)
+        lifecycle.restart(workflow, **asked, author_id=self.principal.user_id)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(

@@ -72,13 +72,12 @@ def list_definitions(desk: Desk) -> None:
 
 def start(desk: Desk) -> None:
     """Start a workflow and say its id; the same --id starts it once."""
-    user = desk.principal.user
     made, is_new = start_workflow(
         desk.workspace_id,
         desk.asked["name"],
         _json(desk.asked["params"], "--params"),
         key=desk.asked["id"],
-        created_by_id=user.pk if user else None,
+        created_by_id=desk.principal.user_id,
     )
     desk.say(str(made.pk), id=made.pk, created=is_new, status=made.status)
 

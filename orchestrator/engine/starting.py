@@ -99,8 +99,8 @@ def run_workflow(
     author_id = None
     if principal:
         workspace_id = authorise(principal, "run")
-        author_id = principal.user.pk if principal.user else None
-        manner.setdefault("key_id", principal.key.pk if principal.key else None)
+        author_id = principal.user_id
+        manner.setdefault("key_id", principal.key_id)
     if workspace_id is None:
         raise Invalid("Say who starts it, or in which workspace.")
     made, _ = start_workflow(workspace_id, name, params, key=id, created_by_id=author_id, **manner)

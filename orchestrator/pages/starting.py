@@ -34,7 +34,7 @@ def workflow_new(request: HttpRequest) -> HttpResponse:
                 name,
                 params_of(made, form),
                 key=request.POST.get("once") or None,
-                created_by_id=principal.user.pk if principal.user else None,
+                created_by_id=principal.user_id,
             )
         except (Invalid, Conflict) as fault:
             error = fault.detail

@@ -47,8 +47,8 @@ def _start(
             find_environment(workspace_id, asked.environment)
         except NotFound as fault:
             raise wrong_field("environment", fault.detail) from None
-    author_id = principal.user.pk if principal.user else None
-    key_id = principal.key.pk if principal.key else None
+    author_id = principal.user_id
+    key_id = principal.key_id
     check_purses(workspace_id, [owner for owner in (author_id, key_id) if owner])
     made, _ = start_workflow(
         workspace_id,

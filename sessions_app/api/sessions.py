@@ -107,6 +107,5 @@ class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Archive: what runs is stopped, what waits is cancelled, the log stays readable."""
-        user = self.principal.user
-        archive(self.get_object(), user.pk if user else None)
+        archive(self.get_object(), self.principal.user_id)
         return Response(status=204)

@@ -84,7 +84,7 @@ class UndoView(SessionDoor):
     def post(self, request: Request, session_id: UUID, snapshot_id: UUID) -> Response:
         """Put back what the newest snapshot stands for. Compaction by itself then pauses a while."""
         session = self.find(session_id)
-        return Response(shown(undo(session, snapshot_id, self.author_id), []))
+        return Response(shown(undo(session, snapshot_id, self.principal.user_id), []))
 
 
 def shown(snapshot: ContextSnapshot, among: list[ContextSnapshot]) -> dict[str, object]:

@@ -51,5 +51,5 @@ class ForkView(SessionDoor):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Make a session that shares the past up to an event, and has its own future."""
         session = self.find(session_id)
-        forked = fork(session, body_of(request, ForkInput)["at_seq"], self.author_id)
+        forked = fork(session, body_of(request, ForkInput)["at_seq"], self.principal.user_id)
         return Response(show_session(forked.pk), status=201)
