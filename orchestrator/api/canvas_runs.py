@@ -18,7 +18,7 @@ from config.faults import NotFound
 from orchestrator.api.serializers import JSON, ErrorSerializer
 from orchestrator.canvas.nodes import states_of
 from orchestrator.canvas.walk import CANVAS
-from orchestrator.engine.starting import start_workflow
+from orchestrator.engine.starting import start_as
 from orchestrator.models import Step, Workflow
 from sessions_app.api.body import StrictJSONParser, body_of
 from tenants.access import authorise
@@ -122,12 +122,11 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
         """Start what is published of the canvas. Follow it as a workflow; frames name the node."""
         agent = self._agent()
         asked = body_of(request, CanvasRunInput)
-        made, _ = start_workflow(
-            agent.workspace_id,
+        made, _ = start_as(
+            self.principal,
             CANVAS,
             {"agent": str(agent.pk), "input": asked["input"]},
             key=asked["id"],
-            created_by_id=self.principal.user_id,
             agent_id=agent.pk,
         )
         return Response(

@@ -28,7 +28,7 @@ from orchestrator.api.serializers import (
     WorkflowSerializer,
 )
 from orchestrator.engine.definition import definitions, description_of
-from orchestrator.engine.starting import find_workflow, start_workflow
+from orchestrator.engine.starting import find_workflow, start_as
 from orchestrator.models import Step, Workflow
 from sessions_app.api.body import StrictJSONParser, body_of
 from sessions_app.api.pages import PLACE, Place, log_page, log_page_of, whole_page, whole_page_of
@@ -74,14 +74,12 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         workspace_id = authorise(self.principal, "run")
         asked = body_of(request, StartInput)
         agent = asked.pop("agent", None)
-        made, is_new = start_workflow(
-            workspace_id,
+        made, is_new = start_as(
+            self.principal,
             asked.pop("name"),
             asked.pop("params"),
             key=asked.pop("id", None),
-            created_by_id=self.principal.user_id,
             agent_id=find_agent(workspace_id, agent).pk if agent else None,
-            key_id=self.principal.key_id,
             **asked,
         )
         return Response(show(made.pk), status=201 if is_new else 200)
