@@ -136,6 +136,9 @@ def test_other_agents_are_not_offered_a_builders_tools_and_get_nothing_by_callin
     serve(session.pk)
     assert "may not use" in newest(session, "agent.message").payload["text"]
     assert not DraftChange.objects.exists()
+    parts = api.get(f"/api/v1/sessions/{session.pk}/context/").json()["parts"]
+    (tools,) = (part["content"] for part in parts if part["name"] == "tools")
+    assert [one["name"] for one in tools if one["name"].startswith("builder_")] == []
 
 
 def test_loosening_by_publishing_takes_the_right_to_it(api, workspace):
