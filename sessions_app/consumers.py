@@ -18,7 +18,7 @@ from sessions_app.hub import watching
 from sessions_app.reader import Log, SessionLog, cursor_in
 from sessions_app.socket_commands import obey
 from tenants.off_loop import read
-from tenants.pumped import CLOSE_CODES, PumpedConsumer
+from tenants.pumped import PumpedConsumer
 
 
 class SessionConsumer(PumpedConsumer):
@@ -32,7 +32,7 @@ class SessionConsumer(PumpedConsumer):
         try:
             answer = await obey(self.principal, self.session_id, text_data)
         except Unauthenticated as fault:
-            await self.close(code=CLOSE_CODES + fault.status)
+            await self.close_for(fault)
         else:
             await self.send(text_data=encode(answer))
 
