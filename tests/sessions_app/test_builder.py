@@ -11,6 +11,7 @@ from agents.models import Agent, DraftChange
 from sessions_app.building.builder import builder_of
 from sessions_app.models import Session
 from tests.conftest import add_member, key_client
+from tests.factories import schedule as make_schedule
 from tests.sessions_app.conftest import newest, serve
 from tools_app.places import find_place
 from tools_app.policies import save_policy, stored_policy
@@ -123,6 +124,9 @@ def test_a_key_that_may_only_run_cannot_build_by_the_back_door(api, workspace):
     later = {"name": "x", "kind": "interval", "interval_seconds": 60, "message": "Call it Mine"}
     planned = later | {"session": made["session_id"]}
     assert runner.post("/api/v1/schedules/", planned, format="json").status_code == 400
+    other = f"/api/v1/schedules/{make_schedule(workspace).pk}/"
+    moved = runner.patch(other, {"session": made["session_id"]}, format="json")
+    assert moved.status_code == 400
     assert draft(api, made["agent"])["fields"]["name"] == "Boats helper"
 
 
