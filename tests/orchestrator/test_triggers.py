@@ -150,6 +150,10 @@ def test_an_unknown_workflow_is_refused(api):
 def test_a_trigger_is_changed_and_removed(api, timed):
     changed = api.patch(f"{BASE}{timed.pk}/", {"cron": "0 4 * * *"}, format="json")
     assert (changed.status_code, changed.data["cron"]) == (200, "0 4 * * *")
+    due = make_due(timed)
+    named = api.patch(f"{BASE}{timed.pk}/", {"name": "Later", "kind": "webhook"}, format="json")
+    timed.refresh_from_db()
+    assert (named.data["name"], timed.kind, timed.next_at) == ("Later", "schedule", due)
     assert api.get(f"{BASE}{timed.pk}/firings/").json()["results"] == []
     assert api.delete(f"{BASE}{timed.pk}/").status_code == 204
 
