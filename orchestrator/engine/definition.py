@@ -164,6 +164,14 @@ def known_versions() -> list[str]:
     return [f"{name}@{version}" for name, version in registry]
 
 
+def version_gone(name: str, version: int) -> dict[str, str]:
+    """The error of a workflow whose version no code knows any more."""
+    known = sorted(number for one, number in registry if one == name)
+    has = f"the code has version {', '.join(map(str, known))}" if known else "the code is gone"
+    said = f"It began with version {version} of {name}, and {has} now. Start it anew."
+    return {"code": "version_gone", "message": said}
+
+
 def description_of(made: type[Workflow]) -> str:
     return (getdoc(made) or "").split("\n\n")[0]
 
