@@ -126,6 +126,16 @@ def test_a_parent_at_its_limit_gets_a_clear_error_and_goes_on(
     assert not Session.objects.filter(parent=session).exists()
 
 
+@pytest.mark.parametrize("named", ["Nobody", "x" * 36])
+def test_an_agent_that_is_not_there_is_a_clear_error(session, principal, script, named):
+    script([spawn_call(agent=named)], words("Then not."))
+    say(session, principal)
+    serve(session.pk)
+
+    said = newest(session, E.AGENT_TOOL_RESULT).payload["error"]
+    assert said == f"There is no agent named {named!r} here."
+
+
 def test_a_child_without_money_fails_and_its_parent_is_told(session, principal, script, workspace):
     script([spawn_call(budget_usd=0)], words("Then not."))
     say(session, principal)
