@@ -57,6 +57,8 @@ def spawn(context: ToolContext, task: Task, limits: Limits) -> SubagentSpawn:
     if known := SubagentSpawn.objects.filter(
         parent_session_id=context.session_id, tool_use_id=context.call_id
     ).first():
+        if known.waits:
+            park(context)
         return known
     parent = Session.objects.get(pk=context.session_id)
     depth = _check_limits(parent, limits)

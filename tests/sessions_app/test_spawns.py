@@ -10,6 +10,7 @@ from agents.definitions import change_agent, create_agent
 from agents.providers.base import ToolCall
 from sessions_app import handover, lanes
 from sessions_app.models import Run, Session, SubagentSpawn, ToolExecution
+from sessions_app.resuming import resume
 from sessions_app.sessions import archive
 from tenants.budgets import set_budget
 from tenants.models import ModelCall, Purse
@@ -93,13 +94,15 @@ def test_asked_again_after_a_crash_the_call_finds_its_child(session, principal, 
     script([spawn_call()], words("Seven."), words("Done."))
     say(session, principal)
     serve(session.pk)
-    call = ToolExecution.objects.get()
+    child = child_of(session)
     ToolExecution.objects.update(state="requested", parked=False)
-    spawn = SubagentSpawn.objects.get()
-    assert (call.tool_use_id, Session.objects.filter(parent=session).count()) == (
-        spawn.tool_use_id,
-        1,
-    )
+    resume(session, None)
+
+    serve(session.pk)
+    assert child_of(session) == child
+    serve(child.pk)
+    serve(session.pk)
+    assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Done."
 
 
 @pytest.mark.parametrize(
