@@ -129,6 +129,24 @@ def test_a_parent_at_its_limit_gets_a_clear_error_and_goes_on(
     assert not Session.objects.filter(parent=session).exists()
 
 
+def test_the_session_at_the_top_bounds_its_whole_tree(agent, session, principal, script):
+    change_agent(agent, {"limits": {"max_children_total": 2}})
+    agent.refresh_from_db()
+    session.agent_version_id = agent.current_id
+    session.save(update_fields=["agent_version"])
+    change_agent(agent, {"limits": {"max_children_total": 10}})
+    script([spawn_call("a")], [spawn_call("b")], [spawn_call("c")], words("Then not."))
+    say(session, principal)
+    serve(session.pk)
+    child = child_of(session)
+    serve(child.pk)
+    serve(child_of(child).pk)
+
+    said = newest(child_of(child), E.AGENT_TOOL_RESULT).payload["error"]
+    assert "at the top of this one has had all of its 2 sub-agents" in said
+    assert Session.objects.count() == 3
+
+
 @pytest.mark.parametrize("named", ["Nobody", "x" * 36])
 def test_an_agent_that_is_not_there_is_a_clear_error(session, principal, script, named):
     script([spawn_call(agent=named)], words("Then not."))
