@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from agents.inputs import read_input
 from agents.mount_input import Mount as Checked
-from config.faults import Fault, ResourceFailed, ToolFailed
+from config.faults import Fault, ResourceFailed, RunStopped, ToolFailed
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import ResourceAttachment, SessionEvent
 from sessions_app.preparing import EACH_RUN, PREPARERS, Job, Prepared
@@ -110,11 +110,9 @@ def _run(job: Job) -> Prepared:
         # Defaults of an environment may be older than the rules.
         read_input(Checked, {name: getattr(resource, name) for name in fields})
         return PREPARERS[resource.kind](job)
-    except ResourceFailed:
+    except (ResourceFailed, RunStopped):
         raise
     except Fault as fault:
-        if fault.code == "run_stopped":
-            raise
         raise ResourceFailed(fault.detail) from fault
     except Exception as error:
         log.exception("resource_crashed", resource_id=str(resource.pk))
