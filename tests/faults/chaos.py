@@ -1,4 +1,4 @@
-"""What is shot at a running stack: any of its processes, at random."""
+"""What is shot at a running stack: any of its processes, at random. Each says whether it hit."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ import psutil
 from tests.stack.running import Running
 
 
-def kill_something(running: Running, rng: random.Random) -> None:
+def kill_something(running: Running, rng: random.Random) -> bool:
     """SIGKILL one process of web, workers or supervisor, whatever it is doing."""
-    kill_one_of(rng.choice(["web", "workers", "workers", "workers", "supervisor"]), running, rng)
+    return kill_one_of(
+        rng.choice(["web", "workers", "workers", "workers", "supervisor"]), running, rng
+    )
 
 
-def kill_a_worker(running: Running, rng: random.Random) -> None:
-    kill_one_of("workers", running, rng)
+def kill_a_worker(running: Running, rng: random.Random) -> bool:
+    return kill_one_of("workers", running, rng)
 
 
-def kill_one_of(part: str, running: Running, rng: random.Random) -> None:
+def kill_one_of(part: str, running: Running, rng: random.Random) -> bool:
     leader = running.pids().get(part)
     if leader:
         with suppress(psutil.Error, IndexError):
             victims = [p.pid for p in running.group(leader)] if part == "workers" else [leader]
             psutil.Process(rng.choice(victims)).kill()
+            return True
+    return False
 
 
-def kill_postgres(running: Running, rng: random.Random) -> None:
-    with suppress(KeyError, ProcessLookupError):
+def kill_postgres(running: Running, rng: random.Random) -> bool:
+    try:
         running.kill("postgres")
+    except (KeyError, ProcessLookupError):
+        return False
+    return True

@@ -51,7 +51,7 @@ def running() -> Iterator[Running]:
         yield stack
 
 
-def under_fire(running: Running, fire: Callable[[Running, random.Random], None], every: float):
+def under_fire(running: Running, fire: Callable[[Running, random.Random], bool], every: float):
     """Send the load while the fire goes on; then wait until everything is quiet."""
     key = running.manage("issue_key", "--workspace", "Chaos", "--create", "--scope", "admin")
     assert running.manage("shell", "-c", MAKE_AGENT).returncode == 0
@@ -64,11 +64,12 @@ def under_fire(running: Running, fire: Callable[[Running, random.Random], None],
     )
     sending = threading.Thread(target=load.run)
     sending.start()
-    rng, end = random.Random(1), time.monotonic() + SECONDS
+    rng, end, hits = random.Random(1), time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
         time.sleep(every)
-        fire(running, rng)
+        hits += fire(running, rng)
     sending.join()
+    assert hits, "somebody was hit"
     assert load.failures == []
     evidence = Evidence(running.data_dir)
     wait_for(running.is_healthy, "health", seconds=120)

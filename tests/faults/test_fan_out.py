@@ -55,11 +55,12 @@ def test_every_child_delivers_once_while_processes_are_killed(running: Running) 
         args=(f"sessions/{made['id']}/messages/", {"text": fan_out()}, "fan-out"),
     )
     sending.start()
-    rng, end = random.Random(2), time.monotonic() + SECONDS
+    rng, end, hits = random.Random(2), time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
         time.sleep(EVERY_SECONDS)
-        kill_something(running, rng)
+        hits += kill_something(running, rng)
     sending.join()
+    assert hits, "somebody was hit"
     evidence = Evidence(running.data_dir)
     wait_for(running.is_healthy, "health", seconds=120)
     wait_for(evidence.is_quiet, "quiet", seconds=240)

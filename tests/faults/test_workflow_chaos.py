@@ -69,7 +69,7 @@ def still_open(running: Running) -> int:
         return -1
 
 
-def under_fire(running: Running, fire: Callable[..., None], every: float, most: int) -> None:
+def under_fire(running: Running, fire: Callable[..., bool], every: float, most: int) -> None:
     """Fire until all is done, but not for ever: a machine may be too slow to get between two shots."""
     code = START.format(workflows=WORKFLOWS, steps=STEPS, seconds=STEP_SECONDS)
     assert running.manage("shell", "-c", code).returncode == 0
