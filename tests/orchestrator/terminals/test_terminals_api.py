@@ -31,6 +31,13 @@ def test_a_terminal_is_opened_in_a_session_and_closed(hosted, api, session):
     assert api.delete(f"{URL}{made['id']}/").status_code == 204
 
 
+def test_the_log_of_the_session_says_who_opened_a_terminal(terminal, session, owner):
+    told = session.events.get(type="session.terminal_opened")
+
+    assert told.payload == {"terminal_id": str(terminal.pk), "opened_by": "Olive Owner"}
+    assert told.created_by_id == owner.pk
+
+
 def test_a_terminal_of_a_workflow_is_in_the_sandbox_of_its_newest_session(
     hosted, api, workspace, session
 ):
@@ -59,6 +66,7 @@ def test_without_a_host_it_says_so_and_leaves_no_open_row(transactional_db, api,
 
     assert (answer.status_code, answer.json()["code"]) == (503, "terminals_away")
     assert Terminal.objects.get().status == Terminal.Status.CLOSED
+    assert not session.events.exists()
 
 
 def test_readers_open_none_and_others_see_only_their_own(hosted, terminal, workspace, session):
