@@ -8,6 +8,7 @@ from hmac import compare_digest
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from config.faults import (
@@ -24,6 +25,7 @@ from orchestrator.terminals import calling, records
 from sessions_app.models import Session
 from sessions_app.sandbox_purses import check_affordable
 from tenants.access import Principal, authorise
+from tenants.models import Workspace
 from tenants.rights import renewed
 from tenants.tokens import digest, new_token
 
@@ -53,18 +55,21 @@ def open_terminal(
     workspace_id = authorise(principal, "run", session)
     if session.archived_at:
         raise SessionEnded
-    living = Terminal.objects.for_workspace(workspace_id).living()
-    if living.count() >= settings.TERMINALS_PER_WORKSPACE:
-        raise TooManyTerminals
     check_affordable(session.pk)
-    terminal = Terminal.objects.create(
-        workspace_id=workspace_id,
-        created_by=principal.user,
-        session=session,
-        workflow=workflow,
-        columns=columns,
-        rows=rows,
-    )
+    with transaction.atomic():
+        # Two requests at once must not both be the last one allowed.
+        Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+        living = Terminal.objects.for_workspace(workspace_id).living()
+        if living.count() >= settings.TERMINALS_PER_WORKSPACE:
+            raise TooManyTerminals
+        terminal = Terminal.objects.create(
+            workspace_id=workspace_id,
+            created_by=principal.user,
+            session=session,
+            workflow=workflow,
+            columns=columns,
+            rows=rows,
+        )
     try:
         calling.ask(do="open", id=str(terminal.pk))
     except Fault as fault:

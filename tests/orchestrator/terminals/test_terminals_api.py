@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
-from config.faults import NotFound
+import pytest
+from django.db import connections
+
+from config.faults import NotFound, TooManyTerminals
 from orchestrator.models import Step, Terminal
 from orchestrator.terminals import desk
 from sessions_app.sessions import archive
@@ -92,6 +96,26 @@ def test_a_workspace_has_only_so_many(hosted, api, session, settings):
 
     refused = api.post(URL, body, format="json")
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_terminals")
+
+
+def test_of_several_that_ask_at_once_no_more_get_one(
+    hosted, principal, session, settings, monkeypatch
+):
+    settings.TERMINALS_PER_WORKSPACE = 1
+    together = threading.Barrier(4)
+    monkeypatch.setattr(desk, "check_affordable", lambda _: together.wait(10))
+
+    def is_opened(_: int) -> bool:
+        try:
+            desk.open_terminal(principal, session)
+        except TooManyTerminals:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        assert sum(pool.map(is_opened, range(4))) == 1
 
 
 def test_a_link_is_shown_once_and_only_its_digest_is_kept(hosted, api, terminal):
