@@ -14,14 +14,18 @@ from django.utils import timezone
 from config.faults import (
     Fault,
     Forbidden,
+    Invalid,
     NotFound,
     SessionEnded,
     TerminalOver,
     TooManyTerminals,
 )
+from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Terminal, Workflow
 from orchestrator.models.terminal import TerminalQuerySet
 from orchestrator.terminals import calling, records
+from orchestrator.terminals.place import session_of
+from sessions_app.doors import find_session
 from sessions_app.models import Session
 from sessions_app.sandbox_purses import check_affordable
 from tenants.access import Principal, authorise
@@ -41,6 +45,26 @@ class Seat:
     terminal: Terminal
     token: str
     may_write: bool
+
+
+def open_for(
+    principal: Principal,
+    *,
+    session: UUID | None = None,
+    workflow: str | UUID | None = None,
+    columns: int = 80,
+    rows: int = 24,
+) -> Terminal:
+    """A new shell for the session or the workflow of this id, whichever was named."""
+    if workflow is not None and session is None:
+        found = find_workflow(principal, workflow, "run")
+        return open_terminal(
+            principal, session_of(found), workflow=found, columns=columns, rows=rows
+        )
+    if session is None or workflow is not None:
+        raise Invalid("Name a session or a workflow.")
+    place = find_session(principal, session, "run")
+    return open_terminal(principal, place, columns=columns, rows=rows)
 
 
 def open_terminal(

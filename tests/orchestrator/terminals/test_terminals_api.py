@@ -1,4 +1,4 @@
-"""Terminals over REST: opened, listed, shared and closed, each by those who may."""
+"""Terminals over REST and by a form: opened, listed, shared and closed, each by those who may."""
 
 from __future__ import annotations
 
@@ -63,6 +63,15 @@ def test_it_wants_one_place_that_exists_and_goes_on(hosted, api, foreign_api, se
     assert foreign_api.post(URL, body, format="json").status_code == 404
     archive(session, None)
     assert api.post(URL, body, format="json").status_code == 409
+
+
+def test_a_form_opens_one_by_the_same_rules(hosted, browser_client, session):
+    for wrong in ({}, {"session": "x"}, {"session": str(session.pk), "workflow": str(session.pk)}):
+        assert browser_client.post("/terminals/open/", wrong).status_code == 400
+
+    opened = browser_client.post("/terminals/open/", {"session": str(session.pk)})
+
+    assert opened.headers["location"] == f"/terminals/{Terminal.objects.get().pk}/"
 
 
 def test_without_a_host_it_says_so_and_leaves_no_open_row(transactional_db, api, session):
