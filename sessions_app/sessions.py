@@ -85,6 +85,17 @@ def _by_key(agent: Agent, session_key: str) -> Session | None:
     return Session.objects.filter(agent=agent, session_key=session_key).first()
 
 
+@transaction.atomic
+def change_session(session: Session, *, agent_version: int | None = None, **changes: Any) -> None:
+    """Another title, metadata or outcome, or another version of the same agent."""
+    if agent_version is not None:
+        use_version(session, agent_version)
+    if "outcome" in changes:
+        changes["outcome"] = read_outcome(changes["outcome"])
+    if changes:
+        Session.objects.filter(pk=session.pk).update(**changes)
+
+
 def use_version(session: Session, number: int) -> None:
     """Pin another version of the same agent. A run that is under way keeps the one it has."""
     version = session.agent.versions.published().filter(number=number).first()
