@@ -14,7 +14,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from config.faults import Invalid
-from orchestrator.health import HealthSerializer, answer_health
+from orchestrator.api.health import HealthSerializer, answer_health
 from orchestrator.models import Workflow
 from orchestrator.taskagent.door import start_session, start_task
 from orchestrator.waiting import wait_for_workflow
