@@ -130,6 +130,17 @@ def test_a_key_that_may_only_run_cannot_build_by_the_back_door(api, workspace):
     assert draft(api, made["agent"])["fields"]["name"] == "Boats helper"
 
 
+def test_a_key_that_may_only_run_cannot_allow_what_a_builder_asks(api, workspace):
+    made = tell(api, "Make an agent that counts boats")
+    tell(api, "Publish it", made["agent"])
+    (asked,) = api.get("/api/v1/approvals/?status=pending").json()["results"]
+    runner = key_client(workspace, "run")
+    at = f"/api/v1/approvals/{asked['id']}/"
+
+    assert runner.post(at, {"decision": "allow"}, format="json").status_code == 403
+    assert api.post(at, {"decision": "allow"}, format="json").status_code == 200
+
+
 def test_other_agents_are_not_offered_a_builders_tools_and_get_nothing_by_calling_them(
     api, workspace, agent, session, principal
 ):
