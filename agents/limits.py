@@ -39,7 +39,10 @@ class Limits(Input):
         default=10, ge=0, le=1_000, description="Sub-agents of one session at once."
     )
     max_children_total: int = Field(
-        default=100, ge=0, le=10_000, description="Sub-agents of one session, ever."
+        default=100,
+        ge=0,
+        le=10_000,
+        description="Sub-agents of one session, ever; of the one at the top, with all below them.",
     )
     compact_at_percent: int = Field(
         default=75,

@@ -1,8 +1,9 @@
-"""Makes Daphne's `send` wait for the client, as ASGI means it.
+"""Makes Daphne's `send` do what ASGI means: wait for the client, and say why a socket is closed.
 
 Daphne buffers without limit what a client does not read. Behind this wrapper a sender waits while
 the connection's buffer is full, so a slow client slows its own sender and nobody's memory fills.
-A client that reads nothing at all for long is cut off. Servers that wait by themselves are left alone.
+A client that reads nothing at all for long is cut off. Of a close Daphne passes on the code alone; the
+reason is added here. Servers that do both by themselves are left alone.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ class PatientSend:
 
     async def __call__(self, message: Message) -> None:
         match message["type"]:
+            case "websocket.close" if message.get("reason") and self._is_open:
+                reason = message["reason"].encode()
+                self._connection.sendCloseFrame(code=message["code"], reasonUtf8=reason)
+                return
             case "websocket.send":
                 self._watch_transport()
             case "http.response.body" if message.get("more_body"):
@@ -75,6 +80,11 @@ class PatientSend:
             log.info("client_stuck")
             self._connection.transport.abortConnection()
             self._gate.stopProducing()
+
+    @property
+    def _is_open(self) -> bool:
+        """A socket that was never accepted is refused by Daphne itself, over HTTP."""
+        return self._connection.state == self._connection.STATE_OPEN
 
     def _watch_transport(self) -> None:
         transport = self._connection.transport

@@ -37,19 +37,11 @@ class PostgresChannelLayer(BaseChannelLayer):
         # async_to_sync makes loops of its own, and no connection can be shared between loops.
         self._rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, Mailroom] = WeakKeyDictionary()
 
-    @property
-    def is_well(self) -> bool:
-        """Whether everybody who wants to hear something can."""
-        return all(
-            room.listener.is_listening or not room.groups for room in list(self._rooms.values())
-        )
-
-    def publish(self, group: str, message: Message) -> None:
-        """Send from synchronous code, on Django's connection: with its transaction, if it has one."""
-        self.publish_many([(group, message)])
-
     def publish_many(self, messages: Sequence[tuple[str, Message]]) -> None:
-        """Send several messages, in order, in one statement."""
+        """Send from synchronous code, on Django's connection: with its transaction, if it has one.
+
+        Several messages go in order, in one statement.
+        """
         for group, _ in messages:
             self.require_valid_group_name(group)
         notify([payload for group, message in messages for payload in encode(group, message)])

@@ -42,10 +42,6 @@ class Listener:
         self._gap = False
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def is_listening(self) -> bool:
-        return self._listening.is_set()
-
     async def ready(self) -> None:
         """Start listening if nobody has, and wait for it a while."""
         if self._task is None or self._task.done():

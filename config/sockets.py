@@ -10,8 +10,10 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.routing import URLRouter
 from django.urls import URLPattern, re_path
 
+from config.faults import NotFound
+
 APPS = ("tenants", "agents", "tools_app", "memory", "sessions_app", "orchestrator")
-NOT_FOUND = 4404
+NOT_FOUND = 4000 + NotFound.status
 
 
 class NoSuchSocket(AsyncWebsocketConsumer):
@@ -19,7 +21,7 @@ class NoSuchSocket(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         await self.accept()
-        await self.close(code=NOT_FOUND)
+        await self.close(code=NOT_FOUND, reason=NotFound().detail)
 
 
 def socket_routes() -> list[URLPattern]:

@@ -12,7 +12,7 @@ from django.views.generic import RedirectView
 from config.error_views import staff_sign_in
 from config.openapi import DocsView, SchemaView
 from config.sockets import APPS
-from orchestrator.health import HealthView
+from orchestrator.api.health import HealthView
 from orchestrator.metrics import metrics
 
 handler400 = "config.error_views.bad_request"

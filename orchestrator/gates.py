@@ -49,7 +49,7 @@ def close_gates(workflow_id: UUID) -> None:
     asked = Approval.objects.filter(
         subject=Approval.Subject.WORKFLOW, subject_id__in=steps.values("pk")
     )
-    approval_bell.announce_resolved(list(asked))
+    approval_bell.announce(list(asked))
 
 
 def find_gate(workflow: Workflow, step: str = "") -> Step:

@@ -11,15 +11,9 @@ from secrets import token_hex
 from typing import Final, Literal, TypedDict
 
 import structlog
-from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import connection
-from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
-from rest_framework.request import Request
-from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from tenants.pulse import freshest
 
@@ -151,39 +145,3 @@ async def ring_self() -> str:
         with suppress(TimeoutError):
             await asyncio.wait_for(layer.receive(channel), 0.001)
     return OK
-
-
-class ChecksSerializer(serializers.Serializer):
-    """`ok`, or in a few words what is wrong."""
-
-    database = serializers.CharField()
-    workers = serializers.CharField()
-    supervisor = serializers.CharField()
-    terminals = serializers.CharField()
-    stream = serializers.CharField()
-
-
-class HealthSerializer(serializers.Serializer):
-    status = serializers.ChoiceField(choices=[OK, "degraded"])
-    checks = ChecksSerializer()
-
-
-class HealthView(APIView):
-    """Anyone may ask, as often as they like."""
-
-    authentication_classes = []
-    permission_classes = []
-    throttle_classes = []
-
-    @extend_schema(
-        operation_id="health", responses={200: HealthSerializer, 503: HealthSerializer}, auth=[]
-    )
-    def get(self, request: Request) -> Response:
-        """Whether the database, the workers, the supervisor, the terminals and the stream work."""
-        # Under a web server this runs on its own event loop, where the channel layer lives.
-        report = async_to_sync(doctor.ask)()
-        return Response(
-            {"status": report.status, "checks": report.checks},
-            status=200 if report.status == OK else 503,
-            headers={"Cache-Control": "no-store"},
-        )

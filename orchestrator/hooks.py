@@ -20,10 +20,10 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from config.faults import HookRefused, HookTooLarge, Invalid, NotFound, TooManyRequests
 from orchestrator.models import WorkflowTrigger
 from orchestrator.triggers import receive
+from sessions_app.api.body import can_be_stored
 from tenants.buckets import buckets, spend_guess
 from tenants.clients import client_address
 from tenants.ids import uuid7
-from tools_app.clip import storable_json
 
 MOST_BYTES = 256 * 1024
 PER_MINUTE = 120
@@ -110,11 +110,6 @@ def read_body(body: bytes) -> Any:
         given = orjson.loads(body)
     except orjson.JSONDecodeError:
         raise Invalid("The body is not JSON.") from None
-    try:
-        orjson.dumps(given)
-        is_fit = storable_json(given) == given
-    except TypeError:
-        is_fit = False
-    if not is_fit:
+    if not can_be_stored(given):
         raise Invalid("The body holds NUL, is nested too deeply or has too large a number.")
     return given

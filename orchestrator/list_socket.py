@@ -26,9 +26,6 @@ GATHER_SECONDS = 0.5
 class WorkflowListConsumer(PumpedConsumer):
     """Joins the group before it says the first word: what changes in between rings."""
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        await self.send(text_data=encode({"type": "pong"}))
-
     async def send_frames(self) -> None:
         workspace_id = authorise(self.principal, "read")
         async with listening(list_group(workspace_id)) as hear:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from orchestrator.engine.definition import known_versions, registry
+from orchestrator.engine.definition import known_versions, version_gone
 from orchestrator.engine.links import settle_child, settle_run
 from orchestrator.engine.ringing import ring_all
 from orchestrator.engine.statements import row, rows
@@ -108,10 +108,7 @@ def fail_orphans(grace: float = GRACE_SECONDS) -> list[UUID]:
     """End workflows whose version no code knows any more, and say so."""
     failed = []
     for id, name, version in rows(ORPHANS, [known_versions(), grace, AT_ONCE]):
-        known = sorted(number for known, number in registry if known == name)
-        has = f"the code has version {', '.join(map(str, known))}" if known else "the code is gone"
-        said = f"It began with version {version} of {name}, and {has} now. Start it anew."
-        error = dump({"code": "version_gone", "message": said})
+        error = dump(version_gone(name, version))
         params = [id, "errored", error, "no code knows it", "queued"]
         if row("SELECT workflow_stop(%s, %s, %s::jsonb, %s, %s)", params)[0]:
             failed.append(id)

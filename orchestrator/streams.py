@@ -18,7 +18,7 @@ from orchestrator.canvas.nodes import node_of
 from orchestrator.engine.ringing import group_name
 from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Workflow, WorkflowEvent
-from sessions_app.consumers import SessionConsumer
+from sessions_app.consumers import LogConsumer
 from sessions_app.encoding import Frame, encode
 from sessions_app.frames import Body, at, error_frame
 from sessions_app.reader import Answer, Log, Page, State
@@ -73,16 +73,13 @@ class WorkflowLog:
         return {group_name(pk): seq for pk, seq in rows.values_list("pk", "last_seq")}
 
 
-class WorkflowConsumer(SessionConsumer):
+class WorkflowConsumer(LogConsumer):
     """Shows a workflow; nothing is taken in but a sign of life. The codes are those of sessions."""
 
-    @property
-    def session_id(self) -> UUID:
-        return self.scope["url_route"]["kwargs"]["workflow_id"]
-
     async def followed(self) -> Log:
-        await read(find_workflow, self.principal, self.session_id)
-        return WorkflowLog(workflow_id=self.session_id)
+        workflow_id = self.scope["url_route"]["kwargs"]["workflow_id"]
+        await read(find_workflow, self.principal, workflow_id)
+        return WorkflowLog(workflow_id=workflow_id)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if text_data and text_data.replace(" ", "") == PING:

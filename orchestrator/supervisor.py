@@ -174,7 +174,7 @@ def supervise(stop: threading.Event) -> None:
 
 
 def _do_duties(stop: threading.Event) -> None:
-    """One that fails is tried again."""
+    """One that fails, for whatever reason, is tried again and keeps no other from being done."""
     todo = duties()
     while not stop.is_set():
         for duty in todo:
@@ -183,8 +183,8 @@ def _do_duties(stop: threading.Event) -> None:
             duty.due = time.monotonic() + duty.every
             try:
                 duty.work()
-            except Error:
-                log.warning("duty_failed", exc_info=True)
+            except Exception:
+                log.exception("duty_failed")
                 connection.close()
         stop.wait(min(settings.SUPERVISOR_SECONDS, 1.0))
     _briefly(leave)

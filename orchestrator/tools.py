@@ -12,6 +12,7 @@ from config.faults import Fault, ToolFailed
 from orchestrator.canvas.walk import CANVAS
 from orchestrator.engine.starting import start_workflow
 from sessions_app.models import Session
+from sessions_app.spawns import origin_of
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 #: How far up the sessions above are looked at; spawning is bounded far below it.
@@ -53,6 +54,8 @@ def run_workflow(arguments: RunWorkflow, context: ToolContext) -> dict[str, Any]
                     key=f"call:{digest}",
                     created_by_id=context.user_id,
                     agent_id=context.agent_id,
+                    # Whoever pays for the turn pays for what it starts.
+                    key_id=origin_of(context.run_id)[1],
                 )
         except Fault as fault:
             raise ToolFailed(fault.detail) from fault

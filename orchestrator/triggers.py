@@ -32,6 +32,10 @@ AT_ONCE = 50
 KEPT = timedelta(days=30)
 FORGOTTEN_AT_ONCE = 1_000
 Kind, Outcome = WorkflowTrigger.Kind, TriggerFiring.Outcome
+#: What a trigger is and how it is called stays; make another one instead.
+FIXED = ("kind", "verify")
+#: What says when it is due.
+WHEN = ("interval_seconds", "cron", "timezone")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +111,22 @@ def create_trigger(*, workspace_id: UUID, **fields: Any) -> SecretTrigger:
         trigger.token = token_urlsafe(24)
     trigger.save()
     return SecretTrigger(trigger=trigger, secret=secret)
+
+
+@transaction.atomic
+def change_trigger(trigger: WorkflowTrigger, **fields: Any) -> WorkflowTrigger:
+    """Say anew what is started, with what, or when. Only another time moves the next one."""
+    locked = WorkflowTrigger.objects.select_for_update(no_key=True).get(pk=trigger.pk)
+    due = locked.next_at
+    is_moved = any(getattr(locked, name) != fields[name] for name in WHEN if name in fields)
+    for name, value in fields.items():
+        if name not in FIXED:
+            setattr(locked, name, value)
+    plan(locked)
+    if not is_moved:
+        locked.next_at = due
+    locked.save()
+    return locked
 
 
 def rotate_secret(trigger: WorkflowTrigger) -> SecretTrigger:

@@ -69,7 +69,7 @@ def ask_model(turn: Turn) -> Answer:
         except ProviderFault as fault:
             last = nth == len(candidates) - 1
             # Another model must not continue what people have seen, nor repeat what tools did.
-            if last or turn.spent.tool_calls or getattr(fault, "emitted", False):
+            if last or turn.spent.tool_calls or fault.emitted:
                 raise
     raise AssertionError("an agent has at least one model")
 
@@ -80,7 +80,7 @@ def _ask_patiently(turn: Turn, provider: str, model: str) -> Answer:
     try:
         return _ask(turn, context.request, provider)
     except ContextOverflow as fault:
-        smaller = None if getattr(fault, "emitted", False) else _smaller(turn, context)
+        smaller = None if fault.emitted else _smaller(turn, context)
         if smaller is None:
             raise
         return _ask(turn, smaller.request, provider)
@@ -125,13 +125,13 @@ def _ask(turn: Turn, request: ModelRequest, provider: str) -> Answer:
             _stream(turn, request, answer)
         except ProviderUnavailable as fault:
             if pause is None or answer.emitted:
-                fault.emitted = answer.emitted  # type: ignore[attr-defined]
+                fault.emitted = answer.emitted
                 raise
             wait = min(fault.retry_after or pause * random.uniform(0.8, 1.2), LONGEST_PAUSE)  # noqa: S311
             turn.sign.event.wait(wait)
             turn.check_bounds()
         except ProviderFault as fault:
-            fault.emitted = answer.emitted  # type: ignore[attr-defined]
+            fault.emitted = answer.emitted
             raise
         else:
             return answer

@@ -14,15 +14,8 @@ def group_name(workspace_id: UUID) -> str:
     return f"approvals.{workspace_id}"
 
 
-def announce_created(approvals: Iterable[Approval]) -> None:
-    _ring(approvals)
-
-
-def announce_resolved(approvals: Iterable[Approval]) -> None:
-    _ring(approvals)
-
-
-def _ring(approvals: Iterable[Approval]) -> None:
+def announce(approvals: Iterable[Approval]) -> None:
+    """Whoever watches looks again; what became of it stands in the row."""
     messages = [
         (group_name(one.workspace_id), {"type": "approval.changed", "id": str(one.pk)})
         for one in approvals

@@ -33,9 +33,6 @@ LOOK_SECONDS = 10.0
 class ApprovalConsumer(PumpedConsumer):
     """Joins the group first and reads then: what is written in between rings."""
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        await self.send(text_data=encode({"type": "pong"}))
-
     async def send_frames(self) -> None:
         workspace_id = authorise(self.principal, "read")
         async with listening(group_name(workspace_id)) as hear:

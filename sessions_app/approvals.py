@@ -20,7 +20,7 @@ from config.faults import AlreadyAnswered, Invalid, NothingToAnswer
 from sessions_app import approval_bell, call_answers
 from sessions_app.approval_answer import Answer, Resolved, said_of
 from sessions_app.models import Approval, Session
-from sessions_app.statements import row, rows
+from sessions_app.statements import hold_lane, rows
 from tenants.access import Principal, authorise
 
 __all__ = ["Answer", "Resolved", "expire_overdue", "open_approval", "resolve", "resolver"]
@@ -81,7 +81,7 @@ def open_approval(
         expires_at=timezone.now() + lasts,
         created_by_id=created_by_id,
     )
-    approval_bell.announce_created([approval])
+    approval_bell.announce([approval])
     return approval
 
 
@@ -114,7 +114,7 @@ def resolve(
 def _hold(approval: Approval) -> Approval:
     """The approval as it is now, and nobody else's until the commit."""
     if approval.session_id:
-        row("SELECT (lane_lock(%s, NULL)).lane_epoch", [approval.session_id])
+        hold_lane(approval.session_id)
     if hold := HOLDS.get(approval.subject):
         hold(approval)
     found = Approval.objects.select_for_update(of=("self",), no_key=True)
@@ -152,7 +152,7 @@ def _follow(
         seq, run_id = call_answers.apply(held, answer, principal, dedupe_key)
     elif act := RESOLVERS.get(held.subject):
         act(held)
-    approval_bell.announce_resolved([held])
+    approval_bell.announce([held])
     return Resolved(approval=held, seq=seq, run_id=run_id)
 
 
@@ -190,7 +190,7 @@ def pending_in(session_id: UUID) -> list[Approval]:
     return list(Approval.objects.pending().filter(session_id=session_id))
 
 
-def cancel_pending(asked: list[Approval], principal: Principal | None = None) -> None:
+def cancel_pending(asked: list[Approval]) -> None:
     """End the questions of a session that is stopped, inside the transaction that stops it.
 
     Those of calls which were stopped have been ended by the database already.
@@ -198,9 +198,9 @@ def cancel_pending(asked: list[Approval], principal: Principal | None = None) ->
     for approval in asked:
         held = _hold(approval)
         if held.status == Status.PENDING:
-            _close(held, Status.CANCELLED, principal)
+            _close(held, Status.CANCELLED, None)
             _follow(held)
-    approval_bell.announce_resolved(asked)
+    approval_bell.announce(asked)
 
 
 def _too_late(held: Approval) -> AlreadyAnswered:

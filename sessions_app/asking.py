@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from sessions_app.models import Approval, ToolExecution
-from sessions_app.pages.words import subject_of, words_of
+from sessions_app.tool_words import subject_of, words_of
 
 TITLE_LENGTH = 300
 

@@ -90,7 +90,7 @@ def apply(
         call.finished_at = timezone.now()
         events.append(result_event(call))
     call.save(update_fields=["state", "input", "error", "finished_at"])
-    author_id = principal.user.pk if principal and principal.user else None
+    author_id = principal.user_id if principal else None
     if held.status == Approval.Status.CANCELLED:
         # Whoever stops a session does not want it to go on.
         return append_events(_session_of(held).pk, events, author_id=author_id), None

@@ -17,7 +17,7 @@ from sessions_app.log import NewEvent
 from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
 from sessions_app.payloads import CustomToolResult, ToolConfirmation
 from sessions_app.resuming import result_event, write_and_resume
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from tenants.access import Principal
 
 E, State = SessionEvent.Type, ToolExecution.State
@@ -78,7 +78,7 @@ def give_up_custom(session: Session, tool_use_id: str) -> bool:
 
 def _waiting(session: Session, tool_use_id: str, state: str) -> ToolExecution:
     """The call, under the lane's lock, if it still waits for this kind of answer."""
-    row("SELECT (lane_lock(%s, NULL)).lane_epoch", [session.pk])
+    hold_lane(session.pk)
     call = _call(session, tool_use_id)
     if call.state != state:
         raise _waits_for_nothing(call)

@@ -18,23 +18,15 @@ from sessions_app.hub import watching
 from sessions_app.reader import Log, SessionLog, cursor_in
 from sessions_app.socket_commands import obey
 from tenants.off_loop import read
-from tenants.pumped import CLOSE_CODES, PumpedConsumer
+from tenants.pumped import PumpedConsumer
 
 
-class SessionConsumer(PumpedConsumer):
-    """Sends every stored event after a cursor in order, once, then what is new."""
+class LogConsumer(PumpedConsumer):
+    """Sends every stored event of a log after a cursor in order, once, then what is new."""
 
-    @property
-    def session_id(self) -> UUID:
-        return self.scope["url_route"]["kwargs"]["session_id"]
-
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        try:
-            answer = await obey(self.principal, self.session_id, text_data)
-        except Unauthenticated as fault:
-            await self.close(code=CLOSE_CODES + fault.status)
-        else:
-            await self.send(text_data=encode(answer))
+    async def followed(self) -> Log:
+        """The log that this socket shows, if its viewer may see it."""
+        raise NotImplementedError
 
     async def send_frames(self) -> None:
         query = parse_qs(self.scope["query_string"].decode("latin1"))
@@ -45,7 +37,20 @@ class SessionConsumer(PumpedConsumer):
                 for frame in await viewer.next():
                     await self.send_in_time(frame.text)
 
+
+class SessionConsumer(LogConsumer):
+    @property
+    def session_id(self) -> UUID:
+        return self.scope["url_route"]["kwargs"]["session_id"]
+
     async def followed(self) -> Log:
-        """The log that this socket shows, if its viewer may see it."""
         await read(find_session, self.principal, self.session_id)
         return SessionLog(session_id=self.session_id)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        try:
+            answer = await obey(self.principal, self.session_id, text_data)
+        except Unauthenticated as fault:
+            await self.close_for(fault)
+        else:
+            await self.send(text_data=encode(answer))

@@ -70,9 +70,9 @@ def accept_event(
     parsed = parse(type, payload)
     if isinstance(parsed, ToolConfirmation):
         return _confirm(session, parsed, principal, dedupe_key)
-    author_id = principal.user.pk if principal.user else None
+    author_id = principal.user_id
     if isinstance(parsed, UserMessage):
-        key_id = principal.key.pk if principal.key else None
+        key_id = principal.key_id
         _check_money(session, author_id, key_id)
         event = NewEvent(
             type=E.USER_MESSAGE,

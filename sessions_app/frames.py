@@ -49,6 +49,7 @@ def frame_of(event: SessionEvent) -> Body:
             | Type.CHILD_IDLE
             | Type.RESOURCE_ATTACHED
             | Type.OUTCOME_JUDGED
+            | Type.TERMINAL_OPENED
         ):
             frame = {"type": "lifecycle"}
             payload = {"event": event_body(event)}

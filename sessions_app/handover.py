@@ -18,18 +18,17 @@ from sessions_app.log import NewEvent, append_events
 from sessions_app.models import SessionEvent, SubagentSpawn, ToolExecution
 from sessions_app.resuming import result_event, write_and_resume
 from sessions_app.spawns import origin_of
-from sessions_app.statements import row, rows
+from sessions_app.statements import hold_lane, rows
 
 E, Status = SessionEvent.Type, SubagentSpawn.Status
 AT_ONCE = 200
-LOCK = "SELECT (lane_lock(%s, NULL)).lane_epoch"
 
 
 @transaction.atomic
 def deliver(spawn_id: UUID) -> bool:
     """Write the result into the parent's log, once. False: somebody else did."""
     parent_id = SubagentSpawn.objects.values_list("parent_session_id", flat=True).get(pk=spawn_id)
-    row(LOCK, [parent_id])
+    hold_lane(parent_id)
     done = (
         SubagentSpawn.objects.select_for_update(no_key=True, of=("self",))
         .select_related("parent_session", "child_session")

@@ -73,21 +73,9 @@ def _guarded(turn: Turn) -> Claim | None:
         ledger.close_open(turn, f"Not run: {fault.detail}")
         ended = _end(turn, events=[_error(fault)], stop_reason="step_limit", error=_facts(fault))
     except (BudgetReached, OutOfCredits) as fault:
-        ended = _end(
-            turn,
-            events=[_error(fault)],
-            outcome=Run.Status.FAILED,
-            stop_reason="budget_reached",
-            error=_facts(fault),
-        )
+        ended = _fail(turn, fault, "budget_reached")
     except ProviderFault as fault:
-        ended = _end(
-            turn,
-            events=[_error(fault)],
-            outcome=Run.Status.FAILED,
-            stop_reason="retries_exhausted",
-            error=_facts(fault),
-        )
+        ended = _fail(turn, fault, "retries_exhausted")
     return ended.next
 
 
@@ -154,6 +142,16 @@ def _end(turn: Turn, *, stop_reason: str = "end_turn", **words: Any) -> Finished
         lambda again: lanes.finish(
             turn.claim, turn.owner, stop_reason=stop_reason, usage=usage, policy=policy, **words
         )
+    )
+
+
+def _fail(turn: Turn, fault: Fault, stop_reason: str) -> Finished:
+    return _end(
+        turn,
+        events=[_error(fault)],
+        outcome=Run.Status.FAILED,
+        stop_reason=stop_reason,
+        error=_facts(fault),
     )
 
 

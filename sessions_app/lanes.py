@@ -26,7 +26,7 @@ ACCEPT = (
     "SELECT seq, run, event_id, replayed FROM lane_accept(%s, %s::jsonb, %s, %s, %s::smallint, %s)"
 )
 CLAIM = "SELECT run, epoch FROM lane_claim(%s, %s, %s, %s)"
-STEP = "SELECT lane_step(%s, %s, %s, %s::jsonb)"
+STEP = "SELECT lane_step(%s, %s, %s, '[]')"
 FINISH = (
     "SELECT goes_on, run, epoch FROM lane_finish("
     "%s, %s, %s, %s::jsonb, %s, %s, %s::jsonb, %s::jsonb, %s::jsonb, %s::jsonb, %s, %s, %s)"
@@ -71,7 +71,6 @@ class Accepted:
     seq: int
     event_id: UUID
     run_id: UUID | None
-    replayed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +115,7 @@ def accept(
     )
     if not replayed:
         transaction.on_commit(partial(ring, session_id))
-    return Accepted(seq=seq, event_id=event_id, run_id=run, replayed=replayed)
+    return Accepted(seq=seq, event_id=event_id, run_id=run)
 
 
 def claim(session_id: UUID, owner: UUID) -> Claim | None:
@@ -130,11 +129,9 @@ def claim(session_id: UUID, owner: UUID) -> Claim | None:
     return Claim(session_id=session_id, run_id=run, epoch=epoch)
 
 
-def step(held: Claim, events: Sequence[NewEvent] = ()) -> int:
-    """Write a step of a run. Answers how many messages were steered into it since the last one."""
-    (joined,) = row(STEP, [held.session_id, held.epoch, held.run_id, encode(events)])
-    if events:
-        transaction.on_commit(partial(ring, held.session_id))
+def step(held: Claim) -> int:
+    """Go on with a run. Answers how many messages were steered into it since the last step."""
+    (joined,) = row(STEP, [held.session_id, held.epoch, held.run_id])
     return int(joined)
 
 

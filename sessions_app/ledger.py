@@ -6,24 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
 from agents.providers.base import ToolCall
 from config.faults import StaleEpoch
 from sessions_app.answer import Answer
-from sessions_app.approval_bell import announce_created
+from sessions_app.approval_bell import announce
 from sessions_app.asking import questions
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Approval, SessionEvent, ToolExecution
-from sessions_app.statements import patiently, row
+from sessions_app.statements import commit_once, hold_lane, patiently
 from sessions_app.turn import Turn
 from tenants.ids import uuid7
 from tools_app.clip import storable, storable_json
 
 E, State = SessionEvent.Type, ToolExecution.State
-LOCK = "SELECT (lane_lock(%s, %s)).lane_epoch"
 LOST = "The worker was lost while this ran. Whether it took effect is not known; check before repeating it."
 
 
@@ -74,21 +73,14 @@ def request_calls(turn: Turn, answer: Answer) -> list[ToolExecution]:
         events.append(_use_event(call, execution))
     asked = questions(calls, turn.agent_id)
 
-    def write(again: bool) -> None:
-        try:
-            with transaction.atomic():
-                append_events(
-                    turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id
-                )
-                ToolExecution.objects.bulk_create(calls)
-                if asked:
-                    Approval.objects.bulk_create(asked)
-                    announce_created(asked)
-        except IntegrityError:
-            if not again:
-                raise
+    def write() -> None:
+        append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
+        ToolExecution.objects.bulk_create(calls)
+        if asked:
+            Approval.objects.bulk_create(asked)
+            announce(asked)
 
-    patiently(write)
+    commit_once(write)
     return calls
 
 
@@ -133,7 +125,7 @@ def begin(turn: Turn, executions: list[ToolExecution]) -> None:
 
     def write(again: bool) -> None:
         with transaction.atomic():
-            row(LOCK, [turn.session_id, turn.claim.epoch])
+            hold_lane(turn.session_id, turn.claim.epoch)
             rows_ = ToolExecution.objects.filter(pk__in=ids, state=State.REQUESTED)
             started = rows_.update(state=State.RUNNING, started_at=now, attempts=F("attempts") + 1)
             if started != len(ids) and not again:
@@ -148,21 +140,14 @@ def record(turn: Turn, outcomes: list[Outcome], also: Callable[[], None] | None 
     """Write results to the log and the ledger, and what `also` writes, in one commit."""
     events = [outcome.event() for outcome in outcomes]
 
-    def write(again: bool) -> None:
-        try:
-            with transaction.atomic():
-                append_events(
-                    turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id
-                )
-                for outcome in outcomes:
-                    _close(outcome)
-                if also:
-                    also()
-        except IntegrityError:
-            if not again:
-                raise
+    def write() -> None:
+        append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
+        for outcome in outcomes:
+            _close(outcome)
+        if also:
+            also()
 
-    patiently(write)
+    commit_once(write)
 
 
 def _close(outcome: Outcome) -> None:
@@ -188,7 +173,7 @@ def recover(turn: Turn) -> list[ToolExecution]:
     again = [e.pk for e in begun if e not in lost]
     if again:
         with transaction.atomic():
-            row(LOCK, [turn.session_id, turn.claim.epoch])
+            hold_lane(turn.session_id, turn.claim.epoch)
             ToolExecution.objects.filter(pk__in=again).update(state=State.REQUESTED)
     return [e for e in open_ones if e.state == State.REQUESTED or e.pk in again]
 

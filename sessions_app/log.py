@@ -9,11 +9,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import IntegrityError, connection, transaction
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from sessions_app.models import SessionEvent
-from sessions_app.statements import patiently, row
+from sessions_app.statements import commit_once, row
 from sessions_app.stream import ring
 from tenants.ids import uuid7
 from tools_app.clip import storable_json
@@ -81,20 +81,8 @@ def append_events(
 def append_surely(
     session_id: UUID, events: Sequence[NewEvent], *, epoch: int, run_id: UUID
 ) -> None:
-    """Append for a run, through a restart of the database if need be.
-
-    The ids were made before the first attempt: a repetition that collides was written already.
-    """
-
-    def write(again: bool) -> None:
-        try:
-            with transaction.atomic():
-                append_events(session_id, events, epoch=epoch, run_id=run_id)
-        except IntegrityError:
-            if not again:
-                raise
-
-    patiently(write)
+    """Append for a run, through a restart of the database if need be."""
+    commit_once(lambda: append_events(session_id, events, epoch=epoch, run_id=run_id))
 
 
 COPY = """

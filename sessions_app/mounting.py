@@ -19,13 +19,13 @@ from django.utils import timezone
 
 from agents.inputs import read_input
 from agents.mount_input import Mount as Checked
-from config.faults import Fault, ResourceFailed, ToolFailed
+from config.faults import Fault, ResourceFailed, RunStopped, ToolFailed
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import ResourceAttachment, SessionEvent
 from sessions_app.preparing import EACH_RUN, PREPARERS, Job, Prepared
-from sessions_app.preparing.files import shared_path
 from sessions_app.preparing.job import SECONDS, give_away
-from sessions_app.statements import row
+from sessions_app.preparing.places import is_writable, prepared_room, source_of
+from sessions_app.statements import hold_lane
 from sessions_app.turn import Turn
 from tenants.off_loop import let_go
 from tools_app.folder import PASSABLE, PRIVATE, SessionFolder
@@ -40,7 +40,6 @@ Status = ResourceAttachment.Status
 SEEING = frozenset({Category.FILESYSTEM, Category.EXEC})
 #: How the names of folders with secrets begin.
 SECRET_FOLDER = "vault-"  # noqa: S105
-LOCK = "SELECT (lane_lock(%s, %s)).lane_epoch"
 CRASHED = "Something went wrong inside Switchyard while it was prepared."
 
 
@@ -64,11 +63,11 @@ def _mounted(turn: Turn, resource: ResourceAttachment) -> Mount:
     if tried and resource.status == Status.FAILED:
         return Mount(source=None, target=resource.mount_path, missing=resource.reason)
     lasts = tried or resource.kind not in EACH_RUN
-    source = _source(turn, resource)
+    source = source_of(_folder(turn), resource)
     known = lasts and resource.status == Status.READY and source is not None and source.exists()
     try:
         source = source if known else _prepare(turn, resource)
-        mount = Mount(source=source, target=resource.mount_path, writable=_writable(resource))
+        mount = Mount(source=source, target=resource.mount_path, writable=is_writable(resource))
         make_mount_points(_folder(turn), [mount])
     except (ResourceFailed, ToolFailed) as fault:
         _record(turn, resource, Status.FAILED, reason=fault.detail)
@@ -76,10 +75,6 @@ def _mounted(turn: Turn, resource: ResourceAttachment) -> Mount:
     if not known:
         _record(turn, resource, Status.READY, source=source)
     return mount
-
-
-def _writable(resource: ResourceAttachment) -> bool:
-    return resource.access == ResourceAttachment.Access.READ_WRITE
 
 
 def _prepare(turn: Turn, resource: ResourceAttachment) -> Path:
@@ -111,11 +106,9 @@ def _run(job: Job) -> Prepared:
         # Defaults of an environment may be older than the rules.
         read_input(Checked, {name: getattr(resource, name) for name in fields})
         return PREPARERS[resource.kind](job)
-    except ResourceFailed:
+    except (ResourceFailed, RunStopped):
         raise
     except Fault as fault:
-        if fault.code == "run_stopped":
-            raise
         raise ResourceFailed(fault.detail) from fault
     except Exception as error:
         log.exception("resource_crashed", resource_id=str(resource.pk))
@@ -135,7 +128,7 @@ def _record(
     was = resource.status, resource.reason
     resource.status, resource.reason = status, reason
     with transaction.atomic():
-        row(LOCK, [turn.session_id, turn.claim.epoch])
+        hold_lane(turn.session_id, turn.claim.epoch)
         ResourceAttachment.objects.filter(pk=resource.pk).update(
             status=status,
             reason=reason,
@@ -169,7 +162,7 @@ def told(resource: ResourceAttachment, *, attached: bool = True) -> dict[str, An
 
 def _clear(turn: Turn, found: list[ResourceAttachment]) -> None:
     """Remove what belongs to nothing any more: taken away, refreshed, or left by a lost worker."""
-    place = _place(turn)
+    place = prepared_room(_folder(turn))
     if not place.is_dir():
         return
     used = {part for r in found if (part := r.prepared_as.partition("/")[0])}
@@ -181,7 +174,7 @@ def _clear(turn: Turn, found: list[ResourceAttachment]) -> None:
 
 
 def _new_folder(turn: Turn, resource: ResourceAttachment) -> Path:
-    place = _place(turn)
+    place = prepared_room(_folder(turn))
     _folder(turn).make()
     place.mkdir(mode=PASSABLE, exist_ok=True)
     place.chmod(PASSABLE)
@@ -191,20 +184,10 @@ def _new_folder(turn: Turn, resource: ResourceAttachment) -> Path:
     return into
 
 
-def _source(turn: Turn, resource: ResourceAttachment) -> Path | None:
-    if resource.kind == ResourceAttachment.Kind.WORKSPACE_DIRECTORY:
-        return shared_path(_folder(turn), resource.source_ref)
-    return _place(turn) / resource.prepared_as if resource.prepared_as else None
-
-
 def _named(turn: Turn, source: Path | None) -> str:
-    place = _place(turn)
+    place = prepared_room(_folder(turn))
     return str(source.relative_to(place)) if source and source.is_relative_to(place) else ""
 
 
 def _folder(turn: Turn) -> SessionFolder:
     return SessionFolder(workspace_id=turn.workspace_id, session_id=turn.session_id)
-
-
-def _place(turn: Turn) -> Path:
-    return _folder(turn).root / "mounts"

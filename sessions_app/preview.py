@@ -12,7 +12,7 @@ from agents.providers.estimate import estimate_message, estimate_tokens
 from config.faults import ContextOverflow
 from sessions_app.context.builder import Context, build_context
 from sessions_app.context.ground import load_ground
-from sessions_app.context.subject import Subject
+from sessions_app.context.subject import Subject, offered_tools
 from sessions_app.models import Session
 from tools_app.selection import effective_policy
 
@@ -50,7 +50,9 @@ def preview(session: Session, viewer_id: UUID | None = None) -> Preview:
         agent_id=session.agent_id,
         session_id=session.pk,
         version=version,
-        tools=effective_policy(version, session.pk).offered(),
+        tools=offered_tools(
+            effective_policy(version, session.pk), builds=session.about_id is not None
+        ),
         ground=load_ground(session.pk, viewer_id=viewer_id),
     )
     context = build_context(subject, version.provider, version.model)

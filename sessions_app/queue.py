@@ -15,7 +15,7 @@ from django.utils import timezone
 from config.faults import Conflict, NotFound
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 
 E = SessionEvent.Type
 
@@ -116,7 +116,7 @@ def remove_run(session: Session, run_id: UUID, author_id: UUID | None) -> None:
 @transaction.atomic
 def move_run(session: Session, run_id: UUID, position: int) -> None:
     """Put a waiting run at this place among the others."""
-    _lock(session)
+    hold_lane(session.pk)
     moved = _queued(session, run_id)
     others = [run for run in _waiting(session) if run.pk != moved.pk]
     position = max(0, min(position, len(others)))
@@ -132,10 +132,6 @@ def move_run(session: Session, run_id: UUID, position: int) -> None:
     moved.save(update_fields=["rank", "priority"])
 
 
-def _lock(session: Session) -> None:
-    row("SELECT (lane_lock(%s, NULL)).lane_epoch", [session.pk])
-
-
 def _queued(session: Session, run_id: UUID) -> Run:
     run = Run.objects.filter(session=session, pk=run_id).first()
     if run is None:
@@ -147,7 +143,7 @@ def _queued(session: Session, run_id: UUID) -> Run:
 
 def _run_of(session: Session, seq: int) -> Run:
     """The waiting run that holds a message, under the lane's lock."""
-    _lock(session)
+    hold_lane(session.pk)
     message = session.events.filter(seq=seq, type=E.USER_MESSAGE).first()
     if message is None:
         raise NotFound(f"This session has no message with seq {seq}.")

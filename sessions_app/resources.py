@@ -33,7 +33,7 @@ def attach(session: Session, fields: object, principal: Principal) -> ResourceAt
     # Held until the commit, so that two who attach at once see each other's.
     Session.objects.select_for_update(no_key=True).get(pk=session.pk)
     _check_room(session, given.mount_path)
-    author_id = principal.user.pk if principal.user else None
+    author_id = principal.user_id
     try:
         with transaction.atomic():
             resource = ResourceAttachment.objects.create(

@@ -76,7 +76,7 @@ def get_or_create_session(
         title=title,
         metadata=metadata,
         outcome=outcome,
-        created_by_id=acting.user.pk if acting.user else None,
+        created_by_id=acting.user_id,
     )
 
 
@@ -184,7 +184,7 @@ def compact(
     wishes = read_wishes(
         keep_recent_messages=keep_recent_messages, target_token_count=target_token_count
     )
-    return request_compaction(known, wishes, acting.user.pk if acting.user else None)
+    return request_compaction(known, wishes, acting.user_id)
 
 
 def wake(session: Session | UUID, *, principal: Principal | None = None) -> UUID | None:

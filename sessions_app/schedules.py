@@ -32,8 +32,6 @@ HEARTBEAT_PATH = "HEARTBEAT.md"
 
 def plan(schedule: Schedule, now: datetime | None = None) -> Schedule:
     """Check what was asked for, and set when it is due first."""
-    if schedule.session and schedule.session.about_id:
-        raise Invalid("A talk with the builder takes no schedule: a person says what it changes.")
     now = now or timezone.now()
     zone_of(schedule.timezone)
     if not schedule.message.strip():
@@ -55,10 +53,22 @@ def plan(schedule: Schedule, now: datetime | None = None) -> Schedule:
     return schedule
 
 
+def _aim(schedule: Schedule) -> Schedule:
+    """Settle whom it is for. A session knows its agent; without one the agent must be named."""
+    if schedule.session is None:
+        if schedule.agent_id is None:
+            raise Invalid("Name the agent, or a session.")
+        return schedule
+    if schedule.session.about_id:
+        raise Invalid("A talk with the builder takes no schedule: a person says what it changes.")
+    schedule.agent = schedule.session.agent
+    return schedule
+
+
 @transaction.atomic
 def create_schedule(*, workspace_id: UUID, **fields: Any) -> Schedule:
     """A new schedule, within what one session and one workspace may have."""
-    schedule = plan(Schedule(workspace_id=workspace_id, **fields))
+    schedule = plan(_aim(Schedule(workspace_id=workspace_id, **fields)))
     active = Schedule.objects.filter(workspace_id=workspace_id, next_at__isnull=False)
     if active.count() >= MOST_PER_WORKSPACE:
         raise Conflict(f"A workspace has at most {MOST_PER_WORKSPACE:,} schedules.")
@@ -81,6 +91,7 @@ def change_schedule(schedule: Schedule, **fields: Any) -> Schedule:
     is_moved = any(getattr(locked, name) != wanted[name] for name in WHEN if name in wanted)
     for name, value in wanted.items():
         setattr(locked, name, value)
+    _aim(locked)
     if is_moved or not locked.message.strip():
         plan(locked)
     locked.save()

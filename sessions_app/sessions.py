@@ -19,7 +19,7 @@ from sessions_app.models import Run, Session
 from sessions_app.outcomes.stated import read_outcome
 from sessions_app.queue import remove_run
 from sessions_app.resources import attach_defaults
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from sessions_app.wake import wake
 from tools_app.places import Place
 from tools_app.policies import copy_policy
@@ -83,6 +83,17 @@ def _default_mounts(session: Session) -> list[dict[str, Any]]:
 
 def _by_key(agent: Agent, session_key: str) -> Session | None:
     return Session.objects.filter(agent=agent, session_key=session_key).first()
+
+
+@transaction.atomic
+def change_session(session: Session, *, agent_version: int | None = None, **changes: Any) -> None:
+    """Another title, metadata or outcome, or another version of the same agent."""
+    if agent_version is not None:
+        use_version(session, agent_version)
+    if "outcome" in changes:
+        changes["outcome"] = read_outcome(changes["outcome"])
+    if changes:
+        Session.objects.filter(pk=session.pk).update(**changes)
 
 
 def use_version(session: Session, number: int) -> None:
@@ -152,7 +163,7 @@ def cancel_run(run: Run, author_id: UUID | None) -> None:
 @transaction.atomic
 def _forget_compaction(run: Run) -> None:
     """Nothing else in the lane is touched by it."""
-    row("SELECT (lane_lock(%s, NULL)).lane_epoch", [run.session_id])
+    hold_lane(run.session_id)
     ended = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED).update(
         status=Run.Status.CANCELLED, stop_reason="interrupted", finished_at=Now()
     )

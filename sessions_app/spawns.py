@@ -8,7 +8,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from agents.limits import Limits
+from agents.definitions import version_by_id
+from agents.limits import Limits, limits_of
 from agents.models import Agent, Environment
 from config.faults import ToolFailed
 from sessions_app import lanes
@@ -30,11 +31,18 @@ COUNTS = """
 SELECT count(*) FILTER (WHERE status = 'running'), count(*)
   FROM subagent_spawns WHERE parent_session_id = %s AND kind = 'spawn'
 """
-DEPTH = """
+#: The session that nobody gave a task, and how far above it is.
+ROOT = """
 WITH RECURSIVE above (id, up, depth) AS (
   SELECT s.id, s.parent_id, 0 FROM agent_sessions s WHERE s.id = %s
   UNION ALL SELECT s.id, s.parent_id, a.depth + 1 FROM agent_sessions s JOIN above a ON s.id = a.up)
-SELECT max(depth) FROM above
+SELECT id, depth FROM above ORDER BY depth DESC LIMIT 1
+"""
+BELOW = """
+WITH RECURSIVE below (id) AS (
+  SELECT s.id FROM agent_sessions s WHERE s.parent_id = %s
+  UNION ALL SELECT s.id FROM agent_sessions s JOIN below b ON s.parent_id = b.id)
+SELECT count(*) FROM below
 """
 
 
@@ -57,6 +65,8 @@ def spawn(context: ToolContext, task: Task, limits: Limits) -> SubagentSpawn:
     if known := SubagentSpawn.objects.filter(
         parent_session_id=context.session_id, tool_use_id=context.call_id
     ).first():
+        if known.waits:
+            park(context)
         return known
     parent = Session.objects.get(pk=context.session_id)
     depth = _check_limits(parent, limits)
@@ -138,7 +148,8 @@ def park(context: ToolContext) -> None:
 
 def _check_limits(parent: Session, limits: Limits) -> int:
     """How deep the child will be. Raises what the model can understand when there is no room."""
-    depth = int(row(DEPTH, [parent.pk])[0]) + 1
+    root_id, above = row(ROOT, [parent.pk])
+    depth = above + 1
     at_once, ever = row(COUNTS, [parent.pk])
     if depth > limits.max_depth:
         raise ToolFailed(f"Sub-agents go {limits.max_depth} deep here; this one would be deeper.")
@@ -149,4 +160,18 @@ def _check_limits(parent: Session, limits: Limits) -> int:
         )
     if ever >= limits.max_children_total:
         raise ToolFailed(f"This session has had all of its {limits.max_children_total} sub-agents.")
+    _check_tree(root_id)
     return depth
+
+
+def _check_tree(root_id: UUID) -> None:
+    """The session at the top bounds all that comes below it, also where nothing costs anything."""
+    # Of two that spawn at once in one tree, the second counts the child of the first.
+    rows("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"tree:{root_id}"])
+    version_id = Session.objects.values_list("agent_version_id", flat=True).get(pk=root_id)
+    most = limits_of(version_by_id(version_id)).max_children_total
+    if row(BELOW, [root_id])[0] >= most:
+        raise ToolFailed(
+            f"The session at the top of this one has had all of its {most} sub-agents, with those "
+            "that they made."
+        )

@@ -5,11 +5,9 @@ Memory and secrets are made for a run and go with it, so they are not among it.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sessions_app.models import ResourceAttachment, Session
 from sessions_app.preparing import EACH_RUN
-from sessions_app.preparing.files import shared_path
+from sessions_app.preparing.places import is_writable, source_of
 from tools_app.folder import SessionFolder
 from tools_app.mounts import make_mount_points
 from tools_app.sandbox.base import Mount
@@ -23,17 +21,11 @@ def standing_mounts(session: Session) -> tuple[Mount, ...]:
     ).exclude(kind__in=EACH_RUN)
     mounts = []
     for resource in ready:
-        source = _source(folder, resource)
+        source = source_of(folder, resource)
         if source is not None and source.exists():
-            writable = resource.access == ResourceAttachment.Access.READ_WRITE
+            writable = is_writable(resource)
             mounts.append(Mount(source=source, target=resource.mount_path, writable=writable))
     if mounts:
         folder.make()
         make_mount_points(folder, mounts)
     return tuple(mounts)
-
-
-def _source(folder: SessionFolder, resource: ResourceAttachment) -> Path | None:
-    if resource.kind == ResourceAttachment.Kind.WORKSPACE_DIRECTORY:
-        return shared_path(folder, resource.source_ref)
-    return folder.root / "mounts" / resource.prepared_as if resource.prepared_as else None

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
 import psycopg
-from django.db import InterfaceError, OperationalError, connection
+from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
 
 from config.faults import Fault, NotFound, SessionBusy, SessionEnded, StaleEpoch
 
 T = TypeVar("T")
 
+HOLD_LANE = "SELECT status, last_seq FROM lane_lock(%s, %s)"
 COMPLAINTS: dict[str, type[Fault]] = {
     "SY404": NotFound,
     "SY409": SessionBusy,
@@ -39,6 +41,18 @@ def rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
 def row(query: str, params: Sequence[Any]) -> tuple[Any, ...]:
     """The one row of a statement that always has one."""
     return rows(query, params)[0]
+
+
+class HeldLane(NamedTuple):
+    """A session as it stands while nobody else can write to it."""
+
+    status: str
+    last_seq: int
+
+
+def hold_lane(session_id: UUID, epoch: int | None = None) -> HeldLane:
+    """Lock the session until the commit. With an epoch, only for the holder of its lane."""
+    return HeldLane(*row(HOLD_LANE, [session_id, epoch]))
 
 
 @contextmanager
@@ -76,3 +90,20 @@ def patiently(write: Callable[[bool], T]) -> T:
             connection.close()
             time.sleep(pause)
             pause, again = min(pause * 2, LONGEST_PAUSE), True
+
+
+def commit_once(write: Callable[[], object]) -> None:
+    """Commit what is written, through a restart of the database if need be.
+
+    The ids were made before the first attempt: a repetition that collides was written already.
+    """
+
+    def attempt(again: bool) -> None:
+        try:
+            with transaction.atomic():
+                write()
+        except IntegrityError:
+            if not again:
+                raise
+
+    patiently(attempt)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from agents.models import Environment
 from sessions_app.models import ToolExecution
 from sessions_app.sandbox_purses import check_affordable
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from sessions_app.turn import Turn
 from tenants.off_loop import let_go
 from tools_app.registry import ToolContext
@@ -43,7 +43,7 @@ def tool_context(
 
 def _fence(turn: Turn) -> None:
     """Lock the lane under this run's epoch. What a lost worker would still write is refused."""
-    row("SELECT (lane_lock(%s, %s)).lane_epoch", [turn.session_id, turn.claim.epoch])
+    hold_lane(turn.session_id, turn.claim.epoch)
 
 
 def _provision(turn: Turn) -> Sandbox:

@@ -18,13 +18,13 @@ from agents.providers.base import Usage
 from config.faults import LimitReached
 from sessions_app.context.ground import Ground, load_ground
 from sessions_app.context.memories import Memories
-from sessions_app.context.subject import Subject
+from sessions_app.context.subject import Subject, offered_tools
 from sessions_app.lanes import Claim
 from sessions_app.outcomes.stated import Outcome
 from sessions_app.statements import row
 from sessions_app.stopping import StopSign
 from tools_app.effective import EffectivePolicy
-from tools_app.registry import Category, Tool
+from tools_app.registry import Tool
 from tools_app.sandbox.base import Mount
 from tools_app.selection import effective_policy
 
@@ -152,11 +152,7 @@ class Turn:
 
     @property
     def tools(self) -> dict[str, Tool]:
-        """What the model is offered: everything that is not denied, and of use in this session."""
-        offered = self.policy.offered()
-        if self.about_id:
-            return offered
-        return {name: tool for name, tool in offered.items() if tool.category != Category.BUILDER}
+        return offered_tools(self.policy, builds=self.about_id is not None)
 
     @property
     def tool_calls(self) -> int:

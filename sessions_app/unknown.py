@@ -15,11 +15,10 @@ from config.faults import Conflict, SessionBusy, SessionEnded
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent, ToolExecution
 from sessions_app.resuming import result_event, resume
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from tenants.access import Principal, authorise
 
 State, Status = ToolExecution.State, Session.Status
-HELD = "SELECT (lane_lock(%s, NULL)).status"
 
 
 @transaction.atomic
@@ -43,7 +42,7 @@ def verify(
     held.finished_at = timezone.now()
     held.save(update_fields=["state", "output", "error", "finished_at"])
     found = result_event(held, late=True, verified_by=principal.name, note=note)
-    append_events(held.session_id, [found], author_id=_author(principal))
+    append_events(held.session_id, [found], author_id=principal.user_id)
     return held
 
 
@@ -72,20 +71,16 @@ def retry(
         "answered_by": principal.spoken_name,
     }
     event = NewEvent(type=SessionEvent.Type.USER_TOOL_CONFIRMATION, payload=payload)
-    append_events(held.session_id, [event], author_id=_author(principal))
-    return held, resume(held.session, _author(principal))
+    append_events(held.session_id, [event], author_id=principal.user_id)
+    return held, resume(held.session, principal.user_id)
 
 
 def _hold(call: ToolExecution) -> tuple[ToolExecution, str]:
     """The call as it is now, if its outcome is still unknown, and what its session does."""
-    (status,) = row(HELD, [call.session_id])
+    status = hold_lane(call.session_id).status
     held = ToolExecution.objects.select_related("session").get(pk=call.pk)
     if held.state != State.UNKNOWN:
         raise Conflict(
             f"This call is {held.state}. Only one whose outcome is unknown can be settled."
         )
     return held, status
-
-
-def _author(principal: Principal) -> UUID | None:
-    return principal.user.pk if principal.user else None

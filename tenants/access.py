@@ -45,6 +45,15 @@ class Principal:
         return self.user is not None or self.key is not None
 
     @property
+    def user_id(self) -> UUID | None:
+        """The person who acts, or who made the key that does."""
+        return self.user.pk if self.user else None
+
+    @property
+    def key_id(self) -> UUID | None:
+        return self.key.pk if self.key else None
+
+    @property
     def name(self) -> str:
         """How logs and histories name this identity."""
         if self.key:

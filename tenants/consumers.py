@@ -6,76 +6,55 @@ another workspace.
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 import orjson
-from channels.db import database_sync_to_async
-from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import Error
 
-from config.faults import Fault, NotFound, Unauthenticated
+from config.faults import NotFound, StreamUnavailable, Unauthenticated
 from tenants.access import Principal, authorise
+from tenants.group_ear import listening
 from tenants.inbox import group_name, unread_count
-from tenants.models import ApiKey, Membership
-from tenants.socket_identity import SUBPROTOCOL
+from tenants.models import Membership
+from tenants.off_loop import read
+from tenants.pumped import PumpedConsumer
+from tenants.rights import renewed
 
-CLOSE_CODES = 4000
+#: How often lost rings and lost rights are looked for.
+LOOK_SECONDS = 10.0
 
 
-class InboxConsumer(AsyncWebsocketConsumer):
-    @property
-    def principal(self) -> Principal:
-        return self.scope["principal"]
+class InboxConsumer(PumpedConsumer):
+    """Joins the group first and counts then: what comes in between rings."""
 
     @property
     def workspace_id(self) -> UUID:
         return self.scope["url_route"]["kwargs"]["workspace_id"]
 
-    async def connect(self) -> None:
-        # A close code that is sent before accepting reaches a browser only as 1006.
-        offered = self.scope.get("subprotocols", [])
-        await self.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-        try:
-            self._check()
-        except Fault as fault:
-            await self.close(code=CLOSE_CODES + fault.status)
-            return
-        # Joined before the first count: what comes in between rings.
-        await self.channel_layer.group_add(group_name(self.workspace_id), self.channel_name)
-        await self.inbox_changed({})
-
-    def _check(self) -> None:
+    async def send_frames(self) -> None:
         if authorise(self.principal, "read") != self.workspace_id:
             raise NotFound
+        async with listening(group_name(self.workspace_id)) as hear:
+            said, rung = -1, False
+            while True:
+                unread = await self._count()
+                if rung or unread != said:
+                    said = unread
+                    body = {"type": "inbox", "unread": unread}
+                    await self.send_in_time(orjson.dumps(body).decode())
+                rung = await hear(LOOK_SECONDS) is not None
 
-    async def disconnect(self, code: int) -> None:
-        await self.channel_layer.group_discard(group_name(self.workspace_id), self.channel_name)
-
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Whatever a client says, it only asks whether somebody is there."""
-        await self.send(text_data='{"type":"pong"}')
-
-    async def inbox_changed(self, message: dict[str, Any]) -> None:
+    async def _count(self) -> int:
         try:
-            unread = await database_sync_to_async(unread_now)(self.principal, self.workspace_id)
-        except Fault as fault:
-            await self.close(code=CLOSE_CODES + fault.status)
-            return
-        await self.send(text_data=orjson.dumps({"type": "inbox", "unread": unread}).decode())
-
-    async def layer_reconnected(self, message: dict[str, Any]) -> None:
-        await self.inbox_changed(message)
-
-    async def layer_overflowed(self, message: dict[str, Any]) -> None:
-        await self.inbox_changed(message)
+            return await read(unread_now, self.principal, self.workspace_id)
+        except Error as error:
+            raise StreamUnavailable from error
 
 
 def unread_now(principal: Principal, workspace_id: UUID) -> int:
     """The count, for an identity that still holds."""
-    if principal.key and not ApiKey.objects.valid().filter(pk=principal.key.pk).exists():
-        raise Unauthenticated
+    person = renewed(principal).user
     members = Membership.objects.for_workspace(workspace_id).filter(user__is_active=True)
-    person = principal.user
     if person is None or not members.filter(user=person).exists():
         raise Unauthenticated
     return unread_count(workspace_id, person.pk)

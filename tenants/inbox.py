@@ -93,7 +93,7 @@ def _tell(item: InboxItem) -> None:
 
 def items_of(principal: Principal) -> InboxQuerySet:
     """What this identity may read, with `is_read`."""
-    person = principal.user.pk if principal.user else None
+    person = principal.user_id
     return InboxItem.objects.for_workspace(principal.workspace_id).for_person(person)
 
 

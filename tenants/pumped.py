@@ -1,4 +1,4 @@
-"""A WebSocket whose frames are pumped by a task of its own, and end with the status of a fault."""
+"""A WebSocket whose frames are pumped by a task of its own, and end with what a fault says."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ log = structlog.get_logger(__name__)
 
 CLOSE_CODES = 4000  #: Added to the status of a fault.
 INTERNAL_ERROR = 1011
+#: Bytes of the reason that a close frame has room for.
+LONGEST_REASON = 123
 #: A client that takes longer for one frame is too slow.
 SEND_SECONDS = 20.0
 
@@ -55,10 +57,19 @@ class PumpedConsumer(AsyncWebsocketConsumer):
         try:
             await self.send_frames()
         except Fault as fault:
-            await self.close(code=CLOSE_CODES + fault.status)
+            await self.close_for(fault)
         except Exception:
             log.exception("socket_failed", path=self.scope["path"])
-            await self.close(code=INTERNAL_ERROR)
+            await self.close(code=INTERNAL_ERROR, reason=Fault().detail)
+
+    async def close_for(self, fault: Fault) -> None:
+        """End with 4000 + the status that HTTP would answer, and why."""
+        reason = fault.detail.encode()[:LONGEST_REASON].decode(errors="ignore")
+        await self.close(code=CLOSE_CODES + fault.status, reason=reason)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Whatever a client says, it only asks whether somebody is there."""
+        await self.send(text_data='{"type":"pong"}')
 
     async def send_in_time(self, text: str) -> None:
         try:

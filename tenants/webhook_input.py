@@ -29,6 +29,7 @@ TYPES: dict[str, tuple[str, ...]] = {
         "session.error",
         "session.resource_attached",
         "session.outcome_judged",
+        "session.terminal_opened",
         "user.interrupt",
     ),
     "Runs": ("run.completed", "run.failed", "run.cancelled"),

@@ -11,6 +11,8 @@ class ProviderFault(Fault):
 
     code = "provider_failed"
     status = 502
+    #: Whether people have seen a part of the answer already.
+    emitted = False
 
 
 class ProviderUnavailable(ProviderFault):

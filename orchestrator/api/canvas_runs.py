@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.db.models import Prefetch
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -18,13 +17,12 @@ from config.faults import NotFound
 from orchestrator.api.serializers import JSON, ErrorSerializer
 from orchestrator.canvas.nodes import states_of
 from orchestrator.canvas.walk import CANVAS
-from orchestrator.engine.starting import start_workflow
+from orchestrator.engine.starting import start_as
 from orchestrator.models import Step, Workflow
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import StrictJSONParser, body_of, can_be_stored
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.permissions import verb_of
-from tools_app.clip import storable_json
 
 NODE_STATES = ["running", "waiting", "waiting_approval", "complete", "errored", "skipped"]
 
@@ -35,12 +33,7 @@ class AnyField(serializers.JSONField):
 
     def to_internal_value(self, data: Any) -> Any:
         value = super().to_internal_value(data)
-        try:
-            orjson.dumps(value)
-            is_fit = storable_json(value) == value
-        except TypeError:
-            is_fit = False
-        if not is_fit:
+        if not can_be_stored(value):
             raise serializers.ValidationError("This cannot be stored.")
         return value
 
@@ -122,12 +115,11 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
         """Start what is published of the canvas. Follow it as a workflow; frames name the node."""
         agent = self._agent()
         asked = body_of(request, CanvasRunInput)
-        made, _ = start_workflow(
-            agent.workspace_id,
+        made, _ = start_as(
+            self.principal,
             CANVAS,
             {"agent": str(agent.pk), "input": asked["input"]},
             key=asked["id"],
-            created_by_id=self.principal.user.pk if self.principal.user else None,
             agent_id=agent.pk,
         )
         return Response(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.authentication import BaseAuthentication
@@ -15,7 +14,7 @@ from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from config.faults import Invalid
-from orchestrator.health import OK, HealthSerializer, doctor
+from orchestrator.api.health import HealthSerializer, answer_health
 from orchestrator.models import Workflow
 from orchestrator.taskagent.door import start_session, start_task
 from orchestrator.waiting import wait_for_workflow
@@ -116,12 +115,7 @@ class TaskView(APIView):
     )
     def get(self, request: Request) -> Response:
         """Whether tasks can be run: the database, the workers, the supervisor and the stream."""
-        report = async_to_sync(doctor.ask)()
-        return Response(
-            {"status": report.status, "checks": report.checks},
-            status=200 if report.status == OK else 503,
-            headers={"Cache-Control": "no-store"},
-        )
+        return answer_health()
 
     @extend_schema(
         operation_id="orchestrator_execute", request=TaskInput, responses={202: AcceptedSerializer}

@@ -13,15 +13,10 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.faults import Invalid
-from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Terminal
 from orchestrator.terminals import desk
-from orchestrator.terminals.place import session_of
 from sessions_app.api.body import StrictJSONParser, body_of
-from sessions_app.doors import find_session
 from tenants.api.base import WorkspaceViewSet
-from tenants.permissions import verb_of
 
 
 class TerminalSerializer(serializers.ModelSerializer):
@@ -91,16 +86,7 @@ class TerminalViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(request=OpenInput, responses={201: TerminalSerializer})
     def create(self, request: Request) -> Response:
         """Open a shell in the sandbox of a session, or of a workflow's newest session."""
-        asked = body_of(request, OpenInput)
-        session_id, ref = asked.pop("session", None), asked.pop("workflow", None)
-        if (session_id is None) == (ref is None):
-            raise Invalid("Name a session or a workflow.")
-        verb = verb_of(request, self)
-        workflow = find_workflow(self.principal, ref, verb) if ref else None
-        session = (
-            session_of(workflow) if workflow else find_session(self.principal, session_id, verb)
-        )
-        made = desk.open_terminal(self.principal, session, workflow=workflow, **asked)
+        made = desk.open_for(self.principal, **body_of(request, OpenInput))
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(responses={204: None})

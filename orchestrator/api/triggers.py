@@ -19,9 +19,6 @@ from sessions_app.api.body import ObjectField, StrictJSONParser
 from tenants.access import Verb, authorise
 from tenants.api.base import OwnedRelatedField, WorkspaceViewSet
 
-#: What a trigger is for and how it is called stays; make another one instead.
-FIXED = ("kind", "verify")
-
 
 class TriggerSerializer(serializers.ModelSerializer):
     agent = OwnedRelatedField(
@@ -97,11 +94,8 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, Work
             trigger, data=request.data, partial=True, context=self.get_serializer_context()
         )
         asked.is_valid(raise_exception=True)
-        for name, value in asked.validated_data.items():
-            if name not in FIXED:
-                setattr(trigger, name, value)
-        triggers.plan(trigger).save()
-        return Response(TriggerSerializer(trigger).data)
+        changed = triggers.change_trigger(trigger, **asked.validated_data)
+        return Response(TriggerSerializer(changed).data)
 
     @extend_schema(request=None, responses=TriggerSerializer)
     @action(detail=True, methods=["post"])

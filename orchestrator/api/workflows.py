@@ -28,7 +28,7 @@ from orchestrator.api.serializers import (
     WorkflowSerializer,
 )
 from orchestrator.engine.definition import definitions, description_of
-from orchestrator.engine.starting import find_workflow, start_workflow
+from orchestrator.engine.starting import find_workflow, start_as
 from orchestrator.models import Step, Workflow
 from sessions_app.api.body import StrictJSONParser, body_of
 from sessions_app.api.pages import PLACE, Place, log_page, log_page_of, whole_page, whole_page_of
@@ -62,10 +62,6 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     def find(self, pk: str) -> Workflow:
         return find_workflow(self.principal, pk, verb_of(self.request, self))
 
-    @property
-    def author_id(self) -> UUID | None:
-        return self.principal.user.pk if self.principal.user else None
-
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Workflows of the workspace, the newest first."""
         return super().list(request, *args, **kwargs)
@@ -78,14 +74,12 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         workspace_id = authorise(self.principal, "run")
         asked = body_of(request, StartInput)
         agent = asked.pop("agent", None)
-        made, is_new = start_workflow(
-            workspace_id,
+        made, is_new = start_as(
+            self.principal,
             asked.pop("name"),
             asked.pop("params"),
             key=asked.pop("id", None),
-            created_by_id=self.author_id,
             agent_id=find_agent(workspace_id, agent).pk if agent else None,
-            key_id=self.principal.key.pk if self.principal.key else None,
             **asked,
         )
         return Response(show(made.pk), status=201 if is_new else 200)
@@ -113,7 +107,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         workflow = self.find(pk)
         if request.method == "POST":
             asked = body_of(request, SendInput)
-            seq = lifecycle.send_event(workflow, **asked, author_id=self.author_id)
+            seq = lifecycle.send_event(workflow, **asked, author_id=self.principal.user_id)
             return Response({"seq": seq}, status=202)
         place = Place.in_request(request)
         rows = workflow.events.after(place.after)[: place.limit + 1]
@@ -158,7 +152,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         """End it now, with its children; with `rollback`, undo what it did."""
         workflow = self.find(pk)
         asked = body_of(request, TerminateInput)
-        lifecycle.terminate(workflow, **asked, author_id=self.author_id)
+        lifecycle.terminate(workflow, **asked, author_id=self.principal.user_id)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(request=RestartInput, responses={202: WorkflowDetailSerializer})
@@ -168,7 +162,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         workflow = self.find(pk)
         asked = body_of(request, RestartInput)
         asked["from_step"] = asked["from_step"] or ""
-        lifecycle.restart(workflow, **asked, author_id=self.author_id)
+        lifecycle.restart(workflow, **asked, author_id=self.principal.user_id)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(

@@ -13,7 +13,7 @@ from config.faults import NotFound
 from orchestrator import gates, lifecycle
 from orchestrator.engine.attempts import attempts_of
 from orchestrator.engine.definition import definitions, description_of
-from orchestrator.engine.starting import find_workflow, start_workflow
+from orchestrator.engine.starting import find_workflow, start_as
 from orchestrator.models import Workflow
 from orchestrator.streams import WorkflowLog, frame_of
 from sessions_app.cli.desk import Desk
@@ -72,13 +72,11 @@ def list_definitions(desk: Desk) -> None:
 
 def start(desk: Desk) -> None:
     """Start a workflow and say its id; the same --id starts it once."""
-    user = desk.principal.user
-    made, is_new = start_workflow(
-        desk.workspace_id,
+    made, is_new = start_as(
+        desk.principal,
         desk.asked["name"],
         _json(desk.asked["params"], "--params"),
         key=desk.asked["id"],
-        created_by_id=user.pk if user else None,
     )
     desk.say(str(made.pk), id=made.pk, created=is_new, status=made.status)
 

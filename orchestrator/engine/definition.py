@@ -41,10 +41,6 @@ class WorkflowAgent:
     workflow: Workflow = field(repr=False)
     record: Agent | None = None
 
-    def broadcast(self, message: object) -> None:
-        """Send something to everybody who watches the workflow."""
-        self.workflow.broadcast_to_clients(message)
-
     def on_workflow_progress(self, name: str, workflow_id: UUID, progress: dict[str, Any]) -> None:
         """Hear of the progress of a workflow. What it raises is logged and harms nobody."""
 
@@ -162,6 +158,14 @@ def definitions() -> list[type[Workflow]]:
 def known_versions() -> list[str]:
     """Which workflows this process can go on with."""
     return [f"{name}@{version}" for name, version in registry]
+
+
+def version_gone(name: str, version: int) -> dict[str, str]:
+    """The error of a workflow whose version no code knows any more."""
+    known = sorted(number for one, number in registry if one == name)
+    has = f"the code has version {', '.join(map(str, known))}" if known else "the code is gone"
+    said = f"It began with version {version} of {name}, and {has} now. Start it anew."
+    return {"code": "version_gone", "message": said}
 
 
 def description_of(made: type[Workflow]) -> str:

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import Error, transaction
 
 from agents.definitions import find_agent
-from config.faults import Fault, NonRetryableError
+from config.faults import Fault, NonRetryableError, StaleEpoch
 from orchestrator import gates
 from orchestrator.engine import store
 from orchestrator.engine.control import Held, Parked
@@ -60,9 +60,9 @@ def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float
             state, _ = store.advance(runner.claimed, begun=place.body(seconds=seconds, **begin()))
             if state not in ("parked", "held"):  # it was taken away: what was asked is taken back
                 raise Parked
+    except StaleEpoch:
+        raise Parked from None
     except Fault as fault:
-        if fault.code == "stale_epoch":
-            raise Parked from None
         raise NonRetryableError(fault.detail) from fault
     except Error as error:
         # Whether it was asked is found out by the next holder.

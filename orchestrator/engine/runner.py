@@ -20,7 +20,13 @@ from config.faults import NonDeterminism, StaleEpoch
 from orchestrator.engine import store
 from orchestrator.engine.branches import abandon
 from orchestrator.engine.control import Held, Parked, Undoing
-from orchestrator.engine.definition import Event, Workflow, WorkflowAgent, registry
+from orchestrator.engine.definition import (
+    Event,
+    Workflow,
+    WorkflowAgent,
+    registry,
+    version_gone,
+)
 from orchestrator.engine.results import describe, encode_result, trim_notes
 from orchestrator.engine.steps import Steps
 from orchestrator.engine.store import Body, Claimed
@@ -70,7 +76,9 @@ class Runner:
     def _run_class(self) -> None:
         made = registry.get((self.claimed.name, self.claimed.version))
         if made is None:
-            self._finish(Row.Status.ERRORED, error=version_gone(self.claimed))
+            self._finish(
+                Row.Status.ERRORED, error=version_gone(self.claimed.name, self.claimed.version)
+            )
             return
         reached("workflow_claimed")
         try:
@@ -276,12 +284,3 @@ class Runner:
 def is_first_try(begun: Body) -> bool:
     is_plain = begun["kind"] == Step.Kind.DO and "branch" not in begun
     return begun.get("attempt") == 1 and is_plain
-
-
-def version_gone(claimed: Claimed) -> Body:
-    known = sorted(version for name, version in registry if name == claimed.name)
-    has = f"has version {', '.join(map(str, known))}" if known else "is not known any more"
-    return {
-        "code": "version_gone",
-        "message": f"It began with version {claimed.version} of {claimed.name!r}, which {has} now.",
-    }

@@ -67,6 +67,20 @@ def start_workflow(
     return Workflow.objects.get(pk=begun.id), begun.is_new
 
 
+def start_as(
+    principal: Principal, name: str, params: object = None, **manner: Any
+) -> tuple[Workflow, bool]:
+    """The same in the name of this identity. If it came by a key, the key's budget pays."""
+    return start_workflow(
+        authorise(principal, "run"),
+        name,
+        params,
+        created_by_id=principal.user_id,
+        key_id=principal.key_id,
+        **manner,
+    )
+
+
 def start_for_key(new: NewWorkflow, key_id: UUID) -> Begun:
     """Start it and remember whose budget pays, in one commit: no worker sees it without."""
     with transaction.atomic():
@@ -96,15 +110,11 @@ def run_workflow(
     With a principal it is started in that identity's name and workspace; code of this process may
     name the workspace instead.
     """
-    author_id = None
     if principal:
-        workspace_id = authorise(principal, "run")
-        author_id = principal.user.pk if principal.user else None
-        manner.setdefault("key_id", principal.key.pk if principal.key else None)
+        return start_as(principal, name, params, key=id, **manner)[0]
     if workspace_id is None:
         raise Invalid("Say who starts it, or in which workspace.")
-    made, _ = start_workflow(workspace_id, name, params, key=id, created_by_id=author_id, **manner)
-    return made
+    return start_workflow(workspace_id, name, params, key=id, **manner)[0]
 
 
 def find_workflow(principal: Principal, ref: str | UUID, verb: str = "read") -> Workflow:

@@ -20,10 +20,6 @@ from tenants.authentication import principal_of
 Act = Callable[[Workflow, Principal, HttpRequest], None]
 
 
-def _author(principal: Principal) -> UUID | None:
-    return principal.user.pk if principal.user else None
-
-
 def _answer(allow: bool) -> Act:
     def act(workflow: Workflow, principal: Principal, request: HttpRequest) -> None:
         note, step = request.POST.get("note", ""), request.POST.get("step", "")
@@ -34,7 +30,7 @@ def _answer(allow: bool) -> Act:
 
 def _terminate(workflow: Workflow, principal: Principal, request: HttpRequest) -> None:
     rollback = request.POST.get("rollback") == "1"
-    lifecycle.terminate(workflow, rollback=rollback, author_id=_author(principal))
+    lifecycle.terminate(workflow, rollback=rollback, author_id=principal.user_id)
 
 
 def _restart(workflow: Workflow, principal: Principal, request: HttpRequest) -> None:
@@ -43,7 +39,7 @@ def _restart(workflow: Workflow, principal: Principal, request: HttpRequest) -> 
         workflow,
         from_step=request.POST.get("from_step", ""),
         nth=int(nth) if nth.isascii() and nth.isdigit() and len(nth) < 6 else 1,
-        author_id=_author(principal),
+        author_id=principal.user_id,
     )
 
 

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods
 
 from config.faults import Conflict, Invalid
 from orchestrator.engine.definition import current, definitions, description_of
-from orchestrator.engine.starting import start_workflow
+from orchestrator.engine.starting import start_as
 from orchestrator.pages.forms import params_form, params_of
 from tenants.access import authorise
 from tenants.authentication import principal_of
@@ -19,7 +19,7 @@ from tenants.ids import uuid7
 def workflow_new(request: HttpRequest) -> HttpResponse:
     """Choose a workflow, then say what it wants to know. A form that is sent twice starts one."""
     principal = principal_of(request)
-    workspace_id = authorise(principal, "run")
+    authorise(principal, "run")
     name = request.POST.get("name") or request.GET.get("name") or ""
     if not name:
         offered = [(made, description_of(made)) for made in definitions()]
@@ -29,12 +29,8 @@ def workflow_new(request: HttpRequest) -> HttpResponse:
     error = ""
     if request.method == "POST" and form.is_valid():
         try:
-            started, _ = start_workflow(
-                workspace_id,
-                name,
-                params_of(made, form),
-                key=request.POST.get("once") or None,
-                created_by_id=principal.user.pk if principal.user else None,
+            started, _ = start_as(
+                principal, name, params_of(made, form), key=request.POST.get("once") or None
             )
         except (Invalid, Conflict) as fault:
             error = fault.detail

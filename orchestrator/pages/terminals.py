@@ -14,11 +14,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from config.faults import Forbidden, Invalid, NotFound
-from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Terminal
 from orchestrator.terminals import desk
-from orchestrator.terminals.place import session_of
-from sessions_app.doors import find_session
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
@@ -68,16 +65,12 @@ def terminal_open(request: HttpRequest) -> HttpResponse:
     """Open one for a session or a workflow, and go there."""
     principal = principal_of(request)
     authorise(principal, "run")
-    workflow, session = None, None
+    named = [request.POST.get(name) for name in ("session", "workflow")]
     try:
-        if asked := request.POST.get("workflow"):
-            workflow = find_workflow(principal, UUID(asked), "run")
-            session = session_of(workflow)
-        else:
-            session = find_session(principal, UUID(request.POST.get("session", "")), "run")
+        session, workflow = (UUID(asked) if asked else None for asked in named)
     except ValueError as error:
         raise Invalid("Name a session or a workflow.") from error
-    made = desk.open_terminal(principal, session, workflow=workflow)
+    made = desk.open_for(principal, session=session, workflow=workflow)
     return redirect("terminal", made.pk)
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from agents.environments import find_environment
 from agents.inputs import read_input, wrong_field
 from config.faults import Conflict, NotFound
-from orchestrator.engine.starting import start_workflow
+from orchestrator.engine.starting import start_as
 from orchestrator.models import Workflow
 from orchestrator.taskagent.params import SessionParams, TaskParams
 from orchestrator.taskagent.sessions import chosen_agent
@@ -47,18 +47,9 @@ def _start(
             find_environment(workspace_id, asked.environment)
         except NotFound as fault:
             raise wrong_field("environment", fault.detail) from None
-    author_id = principal.user.pk if principal.user else None
-    key_id = principal.key.pk if principal.key else None
-    check_purses(workspace_id, [owner for owner in (author_id, key_id) if owner])
-    made, _ = start_workflow(
-        workspace_id,
-        name,
-        asked.model_dump(mode="json"),
-        key=key,
-        created_by_id=author_id,
-        key_id=key_id,
-    )
-    return made
+    payers = (principal.user_id, principal.key_id)
+    check_purses(workspace_id, [owner for owner in payers if owner])
+    return start_as(principal, name, asked.model_dump(mode="json"), key=key)[0]
 
 
 def _check_agent(workspace_id: UUID, ref: str) -> None:

@@ -23,7 +23,7 @@ from orchestrator.terminals.calling import Line, watching
 from orchestrator.terminals.desk import Seat, keep_seat, take_seat
 from orchestrator.terminals.records import machine
 from tenants.off_loop import read
-from tenants.pumped import CLOSE_CODES, SEND_SECONDS, PumpedConsumer
+from tenants.pumped import SEND_SECONDS, PumpedConsumer
 
 #: Rights are looked at again so often while nobody types, and before a key that comes later.
 CHECK_SECONDS = 5.0
@@ -97,7 +97,7 @@ class TerminalConsumer(PumpedConsumer):
         except TerminalOver:
             return  # its host tells, with the last words of the shell
         except Fault as fault:
-            await self.close(code=CLOSE_CODES + fault.status)
+            await self.close_for(fault)
             line.hang_up()
 
     async def _check(self) -> None:
@@ -113,7 +113,7 @@ class TerminalConsumer(PumpedConsumer):
             elif body is not None:
                 await self._type(body)
         except Fault as fault:
-            await self.close(code=CLOSE_CODES + fault.status)
+            await self.close_for(fault)
         except (ValidationError, ValueError):
             await self._complain("invalid", "Text frames are resize or ping.")
 

@@ -8,22 +8,28 @@ from hmac import compare_digest
 from uuid import UUID
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from config.faults import (
     Fault,
     Forbidden,
+    Invalid,
     NotFound,
     SessionEnded,
     TerminalOver,
     TooManyTerminals,
 )
+from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Terminal, Workflow
 from orchestrator.models.terminal import TerminalQuerySet
 from orchestrator.terminals import calling, records
+from orchestrator.terminals.place import session_of
+from sessions_app.doors import find_session
 from sessions_app.models import Session
 from sessions_app.sandbox_purses import check_affordable
 from tenants.access import Principal, authorise
+from tenants.models import Workspace
 from tenants.rights import renewed
 from tenants.tokens import digest, new_token
 
@@ -41,6 +47,26 @@ class Seat:
     may_write: bool
 
 
+def open_for(
+    principal: Principal,
+    *,
+    session: UUID | None = None,
+    workflow: str | UUID | None = None,
+    columns: int = 80,
+    rows: int = 24,
+) -> Terminal:
+    """A new shell for the session or the workflow of this id, whichever was named."""
+    if workflow is not None and session is None:
+        found = find_workflow(principal, workflow, "run")
+        return open_terminal(
+            principal, session_of(found), workflow=found, columns=columns, rows=rows
+        )
+    if session is None or workflow is not None:
+        raise Invalid("Name a session or a workflow.")
+    place = find_session(principal, session, "run")
+    return open_terminal(principal, place, columns=columns, rows=rows)
+
+
 def open_terminal(
     principal: Principal,
     session: Session,
@@ -53,18 +79,21 @@ def open_terminal(
     workspace_id = authorise(principal, "run", session)
     if session.archived_at:
         raise SessionEnded
-    living = Terminal.objects.for_workspace(workspace_id).living()
-    if living.count() >= settings.TERMINALS_PER_WORKSPACE:
-        raise TooManyTerminals
     check_affordable(session.pk)
-    terminal = Terminal.objects.create(
-        workspace_id=workspace_id,
-        created_by=principal.user,
-        session=session,
-        workflow=workflow,
-        columns=columns,
-        rows=rows,
-    )
+    with transaction.atomic():
+        # Two requests at once must not both be the last one allowed.
+        Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+        living = Terminal.objects.for_workspace(workspace_id).living()
+        if living.count() >= settings.TERMINALS_PER_WORKSPACE:
+            raise TooManyTerminals
+        terminal = Terminal.objects.create(
+            workspace_id=workspace_id,
+            created_by=principal.user,
+            session=session,
+            workflow=workflow,
+            columns=columns,
+            rows=rows,
+        )
     try:
         calling.ask(do="open", id=str(terminal.pk))
     except Fault as fault:

@@ -15,10 +15,13 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from orchestrator.models import Terminal
+from sessions_app.log import NewEvent, append_events
+from sessions_app.models import SessionEvent
 from sessions_app.statements import patiently
 from tenants.models import Pulse
 
@@ -38,12 +41,25 @@ def machine() -> str:
 
 
 def record_opened(terminal_id: UUID) -> bool:
-    """This process holds it now. False when nobody waits for it any more."""
-    opening = Terminal.objects.filter(pk=terminal_id, status=Status.OPENING)
-    taken = opening.update(
-        status=Status.OPEN, host=machine(), host_pid=os.getpid(), opened_at=timezone.now()
-    )
+    """This process holds it now, and its session's log says so: a person may change what is there.
+
+    False when nobody waits for it any more.
+    """
+    with transaction.atomic():
+        opening = Terminal.objects.filter(pk=terminal_id, status=Status.OPENING)
+        taken = opening.update(
+            status=Status.OPEN, host=machine(), host_pid=os.getpid(), opened_at=timezone.now()
+        )
+        if taken:
+            _say_opened(Terminal.objects.select_related("created_by").get(pk=terminal_id))
     return bool(taken)
+
+
+def _say_opened(terminal: Terminal) -> None:
+    by = terminal.created_by
+    payload = {"terminal_id": str(terminal.pk), "opened_by": by.display_name if by else ""}
+    event = NewEvent(type=SessionEvent.Type.TERMINAL_OPENED, payload=payload)
+    append_events(terminal.session_id, [event], author_id=terminal.created_by_id)
 
 
 def record_closed(terminal_id: UUID, reason: str) -> None:

@@ -35,6 +35,15 @@ class StrictJSONParser(JSONParser):
             raise ParseError(f"This is not JSON: {error}") from None
 
 
+def can_be_stored(value: Any) -> bool:
+    """Whether PostgreSQL holds this JSON as it is: no NUL, no endless nesting, no huge number."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return False
+    return storable_json(value) == value
+
+
 class ObjectField(serializers.DictField):
     """A JSON object that PostgreSQL can store, of a bounded size."""
 
@@ -49,13 +58,9 @@ class ObjectField(serializers.DictField):
 
     def to_internal_value(self, data: Any) -> dict[Any, Any]:
         value = super().to_internal_value(data)
-        try:
-            packed = orjson.dumps(value)
-        except TypeError:
+        if not can_be_stored(value):
             self.fail("unfit")
-        if storable_json(value) != value:
-            self.fail("unfit")
-        if len(packed) > self.most:
+        if len(orjson.dumps(value)) > self.most:
             self.fail("too_large", most=f"{self.most:,}")
         return value
 

@@ -49,4 +49,6 @@ class ContextView(SessionDoor):
     @extend_schema(operation_id="sessions_context", responses=ContextSerializer)
     def get(self, request: Request, session_id: UUID) -> Response:
         """What the model would see if a run began now, by part, with tokens and the window."""
-        return Response(ContextSerializer(preview(self.find(session_id), self.author_id)).data)
+        return Response(
+            ContextSerializer(preview(self.find(session_id), self.principal.user_id)).data
+        )

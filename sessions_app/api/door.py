@@ -26,10 +26,6 @@ class SessionDoor(APIView):
     def principal(self) -> Principal:
         return principal_of(self.request)
 
-    @property
-    def author_id(self) -> UUID | None:
-        return self.principal.user.pk if self.principal.user else None
-
     def find(self, session_id: UUID) -> Session:
         return find_session(self.principal, session_id, verb_of(self.request, self))
 

@@ -47,7 +47,7 @@ class QueuedView(SessionDoor):
         asked = body_of(request, QueueChange)
         with transaction.atomic():
             if "text" in asked:
-                edit_run(session, run_id, asked["text"], self.author_id)
+                edit_run(session, run_id, asked["text"], self.principal.user_id)
             if "position" in asked:
                 move_run(session, run_id, asked["position"])
         return whole_page(QueuedSerializer(list_queue(session), many=True).data)
@@ -55,5 +55,5 @@ class QueuedView(SessionDoor):
     @extend_schema(operation_id="sessions_queue_remove", responses={204: None})
     def delete(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
         """Take a message back that no run has taken yet."""
-        remove_run(self.find_run(session_id, run_id), run_id, self.author_id)
+        remove_run(self.find_run(session_id, run_id), run_id, self.principal.user_id)
         return Response(status=204)

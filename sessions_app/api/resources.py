@@ -53,7 +53,7 @@ class ResourceView(SessionDoor):
     @extend_schema(operation_id="sessions_resources_destroy", responses={204: None})
     def delete(self, request: Request, session_id: UUID, resource_id: UUID) -> Response:
         """Take it away."""
-        detach(self.find(session_id), resource_id, self.author_id)
+        detach(self.find(session_id), resource_id, self.principal.user_id)
         return Response(status=204)
 
 

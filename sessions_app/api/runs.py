@@ -65,8 +65,7 @@ class RunViewSet(ListModelMixin, WorkspaceViewSet):
     def cancel(self, request: Request, pk: str) -> Response:
         """Stop a run that runs, or take back one that waits."""
         run: Run = self.get_object()
-        user = self.principal.user
-        cancel_run(run, user.pk if user else None)
+        cancel_run(run, self.principal.user_id)
         return self._accepted(run)
 
     @extend_schema(request=None, responses={202: RunSerializer})

@@ -12,7 +12,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Agent
-from config.faults import Invalid
 from sessions_app import schedules
 from sessions_app.models import Firing, Schedule, Session
 from tenants.access import authorise
@@ -69,24 +68,23 @@ class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, Wor
         """Plan a message. Without a session each firing has one of its own."""
         asked = ScheduleSerializer(data=request.data, context=self.get_serializer_context())
         asked.is_valid(raise_exception=True)
-        fields = _with_agent(dict(asked.validated_data))
         made = schedules.create_schedule(
-            workspace_id=authorise(self.principal, "run"), created_by=self.principal.user, **fields
+            workspace_id=authorise(self.principal, "run"),
+            created_by=self.principal.user,
+            **asked.validated_data,
         )
         return Response(ScheduleSerializer(made).data, status=201)
 
     @extend_schema(responses=ScheduleSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change what is sent, or when."""
+        """Change what is sent, or when. Other words alone do not move the next time."""
         schedule = self.get_object()
         asked = ScheduleSerializer(
             schedule, data=request.data, partial=True, context=self.get_serializer_context()
         )
         asked.is_valid(raise_exception=True)
-        for name, value in asked.validated_data.items():
-            setattr(schedule, name, value)
-        schedules.plan(schedule).save()
-        return Response(ScheduleSerializer(schedule).data)
+        changed = schedules.change_schedule(schedule, **asked.validated_data)
+        return Response(ScheduleSerializer(changed).data)
 
     @extend_schema(request=None, responses=ScheduleSerializer)
     @action(detail=True, methods=["post"])
@@ -118,13 +116,3 @@ class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, Wor
         rows = Firing.objects.filter(schedule=self.get_object())
         page: Any = self.paginate_queryset(rows)
         return self.get_paginated_response(FiringSerializer(page, many=True).data)
-
-
-def _with_agent(fields: dict[str, Any]) -> dict[str, Any]:
-    """A session knows its agent; without one the agent must be named."""
-    session = fields.get("session")
-    if session:
-        return {**fields, "agent": session.agent}
-    if not fields.get("agent"):
-        raise Invalid("Name the agent, or a session.")
-    return fields

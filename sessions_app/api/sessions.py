@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django_filters import rest_framework as filters
@@ -20,8 +19,7 @@ from sessions_app.api.inputs import SessionChange, SessionInput
 from sessions_app.api.serializers import SessionSerializer
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
-from sessions_app.outcomes.stated import read_outcome
-from sessions_app.sessions import archive, use_version
+from sessions_app.sessions import archive, change_session
 from sessions_app.transcript import mentioning
 from tenants.api.base import WorkspaceViewSet
 
@@ -92,21 +90,13 @@ class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(show_session(session.pk), status=201 if is_new else 200)
 
     @extend_schema(request=SessionChange, responses=SessionSerializer)
-    @transaction.atomic
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change the title, the metadata or the outcome, or move to another version of the agent."""
         session: Session = self.get_object()
-        asked = body_of(request, SessionChange)
-        if (number := asked.pop("agent_version", None)) is not None:
-            use_version(session, number)
-        if "outcome" in asked:
-            asked["outcome"] = read_outcome(asked["outcome"])
-        if asked:
-            Session.objects.filter(pk=session.pk).update(**asked)
+        change_session(session, **body_of(request, SessionChange))
         return Response(show_session(session.pk))
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Archive: what runs is stopped, what waits is cancelled, the log stays readable."""
-        user = self.principal.user
-        archive(self.get_object(), user.pk if user else None)
+        archive(self.get_object(), self.principal.user_id)
         return Response(status=204)

@@ -13,6 +13,7 @@ from sessions_app import runtime
 from sessions_app.api.body import body_of
 from sessions_app.api.door import SessionDoor
 from sessions_app.api.inputs import CompactInput
+from sessions_app.api.pages import whole_page, whole_page_of
 from sessions_app.compaction.snapshots import undo
 from sessions_app.models import ContextSnapshot
 
@@ -53,7 +54,6 @@ class SnapshotSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
-SNAPSHOTS = inline_serializer("Snapshots", {"results": SnapshotSerializer(many=True)})
 COMPACTING = inline_serializer(
     "Compacting", {"run_id": serializers.UUIDField(), "status": serializers.CharField()}
 )
@@ -71,12 +71,12 @@ class CompactView(SessionDoor):
 
 
 class SnapshotsView(SessionDoor):
-    @extend_schema(operation_id="sessions_snapshots", responses=SNAPSHOTS)
+    @extend_schema(operation_id="sessions_snapshots", responses=whole_page_of(SnapshotSerializer))
     def get(self, request: Request, session_id: UUID) -> Response:
         """Every snapshot of the context, the newest first."""
         session = self.find(session_id)
         found = list(ContextSnapshot.objects.filter(session=session).order_by("-id")[:MOST])
-        return Response({"results": [shown(one, found) for one in found]})
+        return whole_page([shown(one, found) for one in found])
 
 
 class UndoView(SessionDoor):
@@ -84,7 +84,7 @@ class UndoView(SessionDoor):
     def post(self, request: Request, session_id: UUID, snapshot_id: UUID) -> Response:
         """Put back what the newest snapshot stands for. Compaction by itself then pauses a while."""
         session = self.find(session_id)
-        return Response(shown(undo(session, snapshot_id, self.author_id), []))
+        return Response(shown(undo(session, snapshot_id, self.principal.user_id), []))
 
 
 def shown(snapshot: ContextSnapshot, among: list[ContextSnapshot]) -> dict[str, object]:

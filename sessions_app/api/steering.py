@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from sessions_app import runtime
 from sessions_app.api.body import body_of
-from sessions_app.api.door import SessionDoor, receipt_of
+from sessions_app.api.door import SessionDoor, client_key, receipt_of
 from sessions_app.api.inputs import ForkInput, InterruptInput
 from sessions_app.api.serializers import AdmittedSerializer, SessionSerializer
 from sessions_app.api.sessions import show_session
@@ -39,8 +39,13 @@ class InterruptView(SessionDoor):
         """Stop what runs or waits for an answer, at once. What was written so far is kept."""
         self.find(session_id)
         payload = body_of(request, InterruptInput)
-        type = SessionEvent.Type.USER_INTERRUPT
-        admitted = accept_event(self.principal, session_id, type=type, payload=payload)
+        admitted = accept_event(
+            self.principal,
+            session_id,
+            type=SessionEvent.Type.USER_INTERRUPT,
+            payload=payload,
+            dedupe_key=client_key(request),
+        )
         return Response(receipt_of(admitted), status=202)
 
 
@@ -51,5 +56,5 @@ class ForkView(SessionDoor):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Make a session that shares the past up to an event, and has its own future."""
         session = self.find(session_id)
-        forked = fork(session, body_of(request, ForkInput)["at_seq"], self.author_id)
+        forked = fork(session, body_of(request, ForkInput)["at_seq"], self.principal.user_id)
         return Response(show_session(forked.pk), status=201)

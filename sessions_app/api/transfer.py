@@ -131,7 +131,7 @@ class ImportView(APIView):
             find_agent(workspace_id, form["agent"]),
             lines,
             title=_title(form.get("title", "")),
-            created_by_id=principal.user.pk if principal.user else None,
+            created_by_id=principal.user_id,
         )
         return Response(show_session(session.pk), status=201)
 

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from agents.canvas import Author
 from agents.models import Agent
-from config.faults import Fault, ToolFailed
+from config.faults import Fault, StaleEpoch, ToolFailed
 from sessions_app.models import Run
 from tenants.access import Principal, authorise, principal_of_key, principal_of_user
 from tenants.models import ApiKey
@@ -42,11 +42,9 @@ def desk_of(context: ToolContext) -> Iterator[Desk]:
                 session_id=context.session_id, run_id=context.run_id, call_id=context.call_id
             )
             yield Desk(agent=agent, author=author, principal=principal)
-    except ToolFailed:
+    except (ToolFailed, StaleEpoch):
         raise
     except Fault as fault:
-        if fault.code == "stale_epoch":
-            raise
         raise ToolFailed(fault.detail) from fault
 
 

@@ -75,7 +75,7 @@ def builder_session(principal: Principal, agent: Agent) -> Session:
         agent=builder,
         session_key=f"builds:{agent.pk}",
         title=f"Building {agent}"[:200],
-        created_by_id=principal.user.pk if principal.user else None,
+        created_by_id=principal.user_id,
         about=agent,
     )
     _use(session, current_version(builder))
@@ -99,7 +99,7 @@ def preview_session(principal: Principal, agent: Agent, *, fresh: bool = False) 
     authorise(principal, "build", agent)
     drafted = drafts.hold(agent)
     version = preview_version(agent, drafted.fields, drafted.row.revision)
-    key = f"preview:{principal.user.pk if principal.user else principal.name}"
+    key = f"preview:{principal.user_id or principal.name}"
     if fresh:
         Session.objects.filter(agent=agent, session_key=key).update(session_key=None)
     session, _ = get_or_create_session(
@@ -107,7 +107,7 @@ def preview_session(principal: Principal, agent: Agent, *, fresh: bool = False) 
         session_key=key,
         title=f"Preview of {version.name}"[:200],
         metadata={"preview": True},
-        created_by_id=principal.user.pk if principal.user else None,
+        created_by_id=principal.user_id,
         version=version,
     )
     _use(session, version)

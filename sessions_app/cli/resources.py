@@ -34,6 +34,5 @@ def detach_one(desk: Desk) -> None:
     found: ResourceAttachment | None = session.resources.filter(mount_path=path).first()
     if found is None:
         raise CommandError(f"Nothing is attached at {path}.")
-    user = desk.principal.user
-    detach(session, found.pk, user.pk if user else None)
+    detach(session, found.pk, desk.principal.user_id)
     desk.say(f"Took away {path}.", mount_path=path)

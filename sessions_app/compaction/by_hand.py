@@ -10,7 +10,7 @@ from django.db import transaction
 from config.faults import CompactionFailed, Invalid, ProviderFault, SessionEnded
 from sessions_app.compaction.cycle import compact
 from sessions_app.models import ContextSnapshot, Run, Session
-from sessions_app.statements import row
+from sessions_app.statements import hold_lane
 from sessions_app.turn import Turn
 from sessions_app.wake import wake
 
@@ -36,7 +36,7 @@ def read_wishes(
 @transaction.atomic
 def request_compaction(session: Session, wishes: dict[str, Any], user_id: UUID | None) -> Run:
     """Queue the run behind what waits already. Who asks twice gets the same run."""
-    (last_seq,) = row("SELECT (lane_lock(%s, NULL)).last_seq", [session.pk])
+    held = hold_lane(session.pk)
     session.refresh_from_db(fields=["status", "archived_at"])
     if session.status == Session.Status.TERMINATED or session.archived_at:
         raise SessionEnded
@@ -51,7 +51,7 @@ def request_compaction(session: Session, wishes: dict[str, Any], user_id: UUID |
         created_by_id=user_id,
         purpose=Run.Purpose.COMPACT,
         wishes=wishes,
-        rank=last_seq,
+        rank=held.last_seq,
     )
     wake(session.pk)
     run.refresh_from_db()

@@ -12,14 +12,13 @@ from config.faults import Conflict, NotFound, SnapshotChanged
 from sessions_app.compaction.plan import Plan
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import ContextSnapshot, Session, SessionEvent
-from sessions_app.statements import patiently, row
+from sessions_app.statements import hold_lane, patiently
 from sessions_app.turn import Turn
 
 E = SessionEvent.Type
 #: So many events must come before a compaction is tried by itself again, after one that failed
 #: or was undone.
 HOLD_EVENTS = 20
-LOCK = "SELECT (lane_lock(%s, %s)).last_seq"
 
 
 def store(turn: Turn, plan: Plan, summary: str, memory_ids: list[UUID]) -> ContextSnapshot:
@@ -45,7 +44,7 @@ def store(turn: Turn, plan: Plan, summary: str, memory_ids: list[UUID]) -> Conte
 
     def write(again: bool) -> None:
         with transaction.atomic():
-            row(LOCK, [turn.session_id, turn.claim.epoch])
+            hold_lane(turn.session_id, turn.claim.epoch)
             if again and ContextSnapshot.objects.filter(pk=made.pk).exists():
                 return
             if _active_id(turn.session_id) != ground.snapshot_id:
@@ -74,7 +73,7 @@ def payload_of(snapshot: ContextSnapshot) -> dict[str, object]:
 @transaction.atomic
 def undo(session: Session, snapshot_id: UUID, user_id: UUID | None) -> ContextSnapshot:
     """Put back the snapshot before, or all of the log. Only the newest active one can be undone."""
-    (last_seq,) = row(LOCK, [session.pk, None])
+    last_seq = hold_lane(session.pk).last_seq
     known = ContextSnapshot.objects.for_workspace(session.workspace_id).filter(session=session)
     snapshot = known.select_related("previous").filter(pk=snapshot_id).first()
     if snapshot is None:
@@ -105,7 +104,7 @@ def hold(turn: Turn, fault_event: NewEvent) -> None:
 
     def write(again: bool) -> None:
         with transaction.atomic():
-            (last_seq,) = row(LOCK, [turn.session_id, turn.claim.epoch])
+            last_seq = hold_lane(turn.session_id, turn.claim.epoch).last_seq
             if again and SessionEvent.objects.filter(pk=fault_event.id).exists():
                 return
             append_events(

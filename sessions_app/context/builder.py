@@ -75,10 +75,14 @@ class Context:
         return tuple(spec_tokens(spec) for spec in self.tools)
 
     @cached_property
+    def frame(self) -> int:
+        """What instructions and tools cost, whatever is said."""
+        return estimate_tokens(self.instructions) + sum(self.tool_tokens)
+
+    @cached_property
     def fixed(self) -> int:
         """What no compaction makes smaller, without the summary."""
-        memories = estimate_tokens(self.pinned) + estimate_tokens(self.recalled)
-        return estimate_tokens(self.instructions) + sum(self.tool_tokens) + memories
+        return self.frame + estimate_tokens(self.pinned) + estimate_tokens(self.recalled)
 
     @cached_property
     def conversation(self) -> list[Message]:
@@ -88,8 +92,7 @@ class Context:
     @cached_property
     def counted(self) -> int:
         """What all of it would cost, if nothing were left out."""
-        fixed = estimate_tokens(self.instructions) + sum(self.tool_tokens)
-        return fixed + count(self.briefing) + count(self.conversation)
+        return self.frame + count(self.briefing) + count(self.conversation)
 
     @property
     def is_cut(self) -> bool:
@@ -102,11 +105,10 @@ class Context:
     @cached_property
     def messages(self) -> list[Message]:
         """What of the conversation is sent."""
-        fixed = estimate_tokens(self.instructions) + sum(self.tool_tokens)
-        budget = self.room.usable - fixed - count(self.briefing)
+        budget = self.room.usable - self.frame - count(self.briefing)
         if budget < LEAST_CONVERSATION:
             raise ContextOverflow(
-                f"The instructions, tools and memory of this agent need about {fixed:,} of the "
+                f"The instructions, tools and memory of this agent need about {self.frame:,} of the "
                 f"{self.room.window:,} tokens of {self.model}, which leaves no room for a "
                 "conversation. Give it fewer tools, shorter instructions or a larger model."
             )
@@ -127,8 +129,7 @@ class Context:
     @property
     def tokens(self) -> int:
         """What is sent costs about this."""
-        fixed = estimate_tokens(self.instructions) + sum(self.tool_tokens)
-        return fixed + count(self.request.messages)
+        return self.frame + count(self.request.messages)
 
 
 def build_context(

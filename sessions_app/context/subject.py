@@ -10,7 +10,8 @@ from agents.limits import limits_of
 from agents.models import AgentVersion
 from agents.models_catalog import find_model
 from sessions_app.context.ground import Ground
-from tools_app.registry import Tool
+from tools_app.effective import EffectivePolicy
+from tools_app.registry import Category, Tool
 
 #: The most of a window that is kept free for the answer, and for what an estimate may miss.
 ANSWER_SHARE, MARGIN_SHARE = 4, 20
@@ -35,6 +36,15 @@ class Subject:
     @property
     def may_store(self) -> bool:
         return "memory_store" in self.tools and limits_of(self.version).save_before_compacting
+
+
+def offered_tools(policy: EffectivePolicy, *, builds: bool) -> dict[str, Tool]:
+    """What the model is offered: everything that is not denied, and of use in this session."""
+    return {
+        name: tool
+        for name, tool in policy.offered().items()
+        if builds or tool.category != Category.BUILDER
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,7 @@ class SessionEvent(models.Model):
         ERROR = "session.error"
         RESOURCE_ATTACHED = "session.resource_attached"
         OUTCOME_JUDGED = "session.outcome_judged"
+        TERMINAL_OPENED = "session.terminal_opened"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(

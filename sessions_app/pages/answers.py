@@ -66,7 +66,7 @@ def chat_withdraw(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Take a message back that no run has taken yet."""
     principal = principal_of(request)
     session = find_session(principal, session_id, "run")
-    author_id = principal.user.pk if principal.user else None
+    author_id = principal.user_id
     return _back(
         request, session_id, lambda: remove_run(session, _run(request, session).pk, author_id)
     )

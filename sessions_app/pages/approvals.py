@@ -18,7 +18,8 @@ from sessions_app.approval_answer import said_of
 from sessions_app.approvals import Answer, count_pending, resolve
 from sessions_app.models import Approval
 from sessions_app.pages.forms import DecisionForm
-from sessions_app.pages.words import Words, why, words_of
+from sessions_app.pages.words import why
+from sessions_app.tool_words import Words, words_of
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 from tenants.pages.rail import COUNTS

@@ -190,7 +190,7 @@ def _talk(
 
 
 def _author(principal: Principal) -> Author:
-    return Author(user_id=principal.user.pk if principal.user else None)
+    return Author(user_id=principal.user_id)
 
 
 def _attempt(request: HttpRequest, act: Any) -> Any:

@@ -66,7 +66,7 @@ class Section:
 def chat_context(request: HttpRequest, session_id: UUID) -> HttpResponse:
     principal = principal_of(request)
     session = find_session(principal, session_id)
-    viewer_id = principal.user.pk if principal.user else None
+    viewer_id = principal.user_id
     seen = preview(session, viewer_id)
     snapshots = list(ContextSnapshot.objects.filter(session=session).order_by("-id")[:20])
     context = {
@@ -136,7 +136,7 @@ def chat_undo(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Put back what a snapshot stands for."""
     principal = principal_of(request)
     session = find_session(principal, session_id, "run")
-    user_id = principal.user.pk if principal.user else None
+    user_id = principal.user_id
     return _back(request, session_id, lambda: undo(session, _snapshot_id(request), user_id))
 
 

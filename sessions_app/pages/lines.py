@@ -10,7 +10,8 @@ from uuid import UUID
 import orjson
 
 from sessions_app.approval_answer import EXTENT
-from sessions_app.pages.words import Words, duration, subject_of, why, words_of
+from sessions_app.pages.words import duration, why
+from sessions_app.tool_words import Words, subject_of, words_of
 from tools_app.grants import covers
 from tools_app.registry import registry
 

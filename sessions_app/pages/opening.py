@@ -12,9 +12,9 @@ from sessions_app.frames import Body, delta_frame, frame_of
 from sessions_app.models import SessionEvent
 from sessions_app.pages.lines import SHOWN
 from sessions_app.pages.window import Window
-from sessions_app.pages.words import all_words
 from sessions_app.queue import Queued
 from sessions_app.reader import Answer
+from sessions_app.tool_words import all_words
 from sessions_app.uploads import LARGEST_FILE
 from tenants.access import Principal
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import orjson
 
 from sessions_app.models import Session, SessionEvent
-from sessions_app.pages.words import lasting, subject_of
+from sessions_app.pages.words import lasting
+from sessions_app.tool_words import subject_of
 from sessions_app.transcript import describe
 
 PAGE = 50

@@ -58,7 +58,7 @@ def view_delete(request: HttpRequest, view_id: UUID) -> HttpResponse:
     """Only whoever made it, or an admin when it is shared."""
     principal = principal_of(request)
     workspace_id = authorise(principal, "read")
-    person_id = principal.user.pk if principal.user else None
+    person_id = principal.user_id
     views = SavedView.objects.for_workspace(workspace_id).seen_by(person_id)
     view = views.filter(pk=view_id).first()
     if view is None:

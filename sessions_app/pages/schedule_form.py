@@ -110,8 +110,8 @@ class ScheduleForm(forms.Form):
             session = rows.select_related("agent").filter(pk=ident).first()
             if session is None:
                 raise NotFound
-            return {"session": session, "agent": session.agent}
-        agent = Agent.objects.for_workspace(self.workspace_id).active().filter(pk=ident).first()
+            return {"session": session}
+        agent = Agent.objects.for_workspace(self.workspace_id).offered().filter(pk=ident).first()
         if agent is None:
             raise NotFound
         return {"session": None, "agent": agent}
@@ -131,7 +131,7 @@ def planned(form: ScheduleForm) -> Schedule | str:
 
 def targets(workspace_id: UUID, chosen: str) -> list[tuple[str, list[tuple[str, str]]]]:
     """A new session with an agent each time, or one session again and again."""
-    agents = Agent.objects.for_workspace(workspace_id).active().known().select_related("current")
+    agents = Agent.objects.for_workspace(workspace_id).offered().select_related("current")
     found = sessions_to_choose(workspace_id, chosen)
     groups = [
         (

@@ -176,7 +176,7 @@ def session_fork(request: HttpRequest, session_id: UUID) -> HttpResponse:
     session = find_session(principal, session_id, "run")
     try:
         at_seq = int(request.POST.get("at_seq", ""))
-        forked = fork(session, at_seq, principal.user.pk if principal.user else None)
+        forked = fork(session, at_seq, principal.user_id)
     except ValueError:
         raise Invalid("The form names no event.") from None
     return redirect("chat_session", forked.pk)

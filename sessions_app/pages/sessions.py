@@ -29,7 +29,7 @@ def sessions(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "read")
     wanted = Wanted.in_request(request)
-    person_id = principal.user.pk if principal.user else None
+    person_id = principal.user_id
     views = chips.saved_views(workspace_id, person_id, wanted)
     context = {
         "found": find_sessions(workspace_id, wanted, person_id),

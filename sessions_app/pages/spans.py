@@ -11,7 +11,8 @@ from django.utils import timezone
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.pages.axis import Axis, Stretch, draw_axis
 from sessions_app.pages.lines import LAMPS
-from sessions_app.pages.words import dollars, lasting, subject_of, thousands, words_of
+from sessions_app.pages.words import dollars, lasting, thousands
+from sessions_app.tool_words import subject_of, words_of
 from tenants.models import ModelCall
 
 #: Of one page, and of what lies in them.

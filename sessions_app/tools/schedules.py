@@ -52,7 +52,6 @@ def schedule_wake(arguments: ScheduleWake, context: ToolContext) -> dict[str, An
             made = create_schedule(
                 workspace_id=context.workspace_id,
                 name=arguments.message[:80],
-                agent_id=context.agent_id,
                 session=session,
                 asked_by=session,
                 message=arguments.message,

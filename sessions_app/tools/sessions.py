@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django.db.models import Q
 from pydantic import Field
@@ -139,10 +140,11 @@ def sessions_spawn(arguments: SessionsSpawn, context: ToolContext) -> dict[str, 
 
 
 def _agent(context: ToolContext, named: str) -> Agent:
+    try:
+        wanted = Q(pk=UUID(named))
+    except ValueError:
+        wanted = Q(current__name__iexact=named)
     agents = Agent.objects.for_workspace(context.workspace_id).offered()
-    wanted = Q(current__name__iexact=named)
-    if len(named) == 36:
-        wanted |= Q(pk=named)
     found = agents.filter(wanted).order_by("created_at").first()
     if found is None:
         raise ToolFailed(f"There is no agent named {named!r} here.")

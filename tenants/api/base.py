@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
-from django.db.models import Model
 from rest_framework import serializers
 from rest_framework.viewsets import GenericViewSet
 
@@ -12,8 +11,6 @@ from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 from tenants.models import OwnedQuerySet
 from tenants.permissions import verb_of
-
-M = TypeVar("M", bound=Model)
 
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 

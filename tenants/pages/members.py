@@ -16,9 +16,9 @@ from config.faults import Conflict, Forbidden
 from tenants import members as service
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
+from tenants.mail_note import mail_note
 from tenants.models import Invitation, Membership
 from tenants.pages.forms import InviteForm
-from tenants.pages.mail import mail_note
 
 RANK = {role: rank for rank, role in enumerate(Membership.Role.values)}
 

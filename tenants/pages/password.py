@@ -21,9 +21,9 @@ from config.faults import Invalid, TooManyAttempts, Unauthenticated
 from tenants.accounts import set_password
 from tenants.authentication import principal_of
 from tenants.clients import client_address
+from tenants.mail_note import mail_note
 from tenants.models import User
 from tenants.pages.forms import ChangePasswordForm, NewPasswordForm, ResetForm
-from tenants.pages.mail import mail_note
 from tenants.throttle import check_sign_in, record_failure
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.listening import listen
 from tests.browser.looks import PATIENCE, WIDE
-from tests.stack.running import Running
+from tests.stack.running import Running, started
 
 OpenChat = Callable[..., Page]
 #: What a browser rightly says of a connection that a test has cut.
@@ -23,16 +20,8 @@ CUT = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK_CHANGED", "WebSocket connection
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Running]:
     """What it says comes quickly enough to wait for, slowly enough to cut."""
-    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
-    folder = Path(tempfile.mkdtemp(prefix="switchyard-browser-"))
-    folder.chmod(0o755)
-    running = Running(folder / "data", DEMO_DELAY_SECONDS="0.015")
-    try:
-        running.start()
+    with started("browser", DEMO_DELAY_SECONDS="0.015") as running:
         yield running
-    finally:
-        running.destroy()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="package")

@@ -1,4 +1,4 @@
-"""An application that sends much more than a client that does not read can take."""
+"""An application that sends much more than a client that does not read can take, or hangs up."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ async def flood(scope: dict[str, Any], receive: Any, send: Any) -> None:
         length = (b"content-length", str(len(body)).encode())
         await send({"type": "http.response.start", "status": 200, "headers": [length]})
         await send({"type": "http.response.body", "body": body})
+    elif scope["path"] == "/close":
+        await send({"type": "websocket.accept"})
+        code = int(scope["query_string"])
+        await send({"type": "websocket.close", "code": code, "reason": "Say it"})
     elif scope["type"] == "websocket":
         await send({"type": "websocket.accept"})
         for _ in range(PIECES):

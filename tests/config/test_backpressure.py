@@ -1,4 +1,4 @@
-"""Back-pressure, with the real web server and clients that do not read."""
+"""The real web server with clients that do not read, and with sockets that are closed."""
 
 from __future__ import annotations
 
@@ -96,3 +96,14 @@ def test_a_client_that_never_reads_is_cut_off(headers):
         while server.sent() < PIECES:
             time.sleep(0.1)
         assert len(read_all(client)) < MOST_BUFFERED
+
+
+@pytest.mark.parametrize("code", [4404, 1011])
+def test_a_socket_is_closed_with_its_code_and_the_reason(code):
+    with running() as server, server.request(f"/close?{code}", UPGRADE) as client:
+        closing = code.to_bytes(2) + b"Say it"
+        received = b""
+        while closing not in received:
+            more = client.recv(4096)
+            assert more, received
+            received += more

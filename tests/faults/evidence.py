@@ -78,33 +78,33 @@ class Evidence:
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
 
-    def _rows(self, query: str) -> list[tuple[Any, ...]]:
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
         where = f"host={socket_dir(self._data_dir)} user=postgres dbname=switchyard"
         with psycopg.connect(where) as database:
             return database.execute(query.encode()).fetchall()
 
     def is_quiet(self) -> bool:
         """Whether every session is idle and nothing waits."""
-        return self._rows(BUSY) == [(0,)]
+        return self.rows(BUSY) == [(0,)]
 
     def messages(self) -> dict[str, list[str]]:
-        return {session: texts for session, texts in self._rows(MESSAGES) if texts}
+        return {session: texts for session, texts in self.rows(MESSAGES) if texts}
 
     def faults(self) -> list[str]:
         """Everything that must not be."""
-        found = [f"gap in {row}" for row in self._rows(GAPS)]
-        found += [f"not answered: {row}" for row in self._rows(UNANSWERED)]
-        found += [f"call without its one result: {row}" for row in self._rows(UNPAIRED)]
-        found += [f"purse that does not add up: {row}" for row in self._rows(WRONG_PURSES)]
-        found += [f"session that does not add up: {row}" for row in self._rows(WRONG_TOTALS)]
-        found += [f"answer without its call: {row}" for row in self._rows(UNPAID)]
-        found += [f"result not delivered once: {row}" for row in self._rows(UNDELIVERED)]
+        found = [f"gap in {row}" for row in self.rows(GAPS)]
+        found += [f"not answered: {row}" for row in self.rows(UNANSWERED)]
+        found += [f"call without its one result: {row}" for row in self.rows(UNPAIRED)]
+        found += [f"purse that does not add up: {row}" for row in self.rows(WRONG_PURSES)]
+        found += [f"session that does not add up: {row}" for row in self.rows(WRONG_TOTALS)]
+        found += [f"answer without its call: {row}" for row in self.rows(UNPAID)]
+        found += [f"result not delivered once: {row}" for row in self.rows(UNDELIVERED)]
         return found + self._overlaps() + self._repeated_effects()
 
     def _overlaps(self) -> list[str]:
         """Runs of one session must not interleave: each begins after the one before it ended."""
         found, holder = [], dict[Any, Any]()
-        for session, run, type, to in self._rows(LIFE):
+        for session, run, type, to in self.rows(LIFE):
             if type == "session.status_changed" and to == "running":
                 if holder.get(session):
                     found.append(f"overlap in {session}: {run} began during {holder[session]}")

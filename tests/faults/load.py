@@ -40,7 +40,7 @@ class Load:
     def _session(self, number: int) -> str | None:
         rng = random.Random(number)
         try:
-            made = self._patiently(
+            made = self.post(
                 "sessions/", {"agent": "Chaos", "session_key": f"chaos-{number}"}, f"s{number}"
             )
             for nth in range(self.messages):
@@ -57,11 +57,11 @@ class Load:
         with self._lock:
             self.texts.setdefault(session_id, []).append(text)
         if rng.random() < 0.5:
-            self._patiently(f"sessions/{session_id}/messages/", {"text": text}, name)
+            self.post(f"sessions/{session_id}/messages/", {"text": text}, name)
         else:
             self._over_socket(session_id, text, name)
 
-    def _patiently(self, path: str, body: dict[str, Any], key: str) -> dict[str, Any]:
+    def post(self, path: str, body: dict[str, Any], key: str) -> dict[str, Any]:
         """POST until it is accepted. The same key makes a repetition harmless."""
         end = time.monotonic() + PATIENCE
         while True:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
-import psutil
 import pytest
 
+from tests.faults.chaos import kill_postgres, kill_something
 from tests.faults.evidence import Evidence
 from tests.faults.load import Load
-from tests.stack.running import Running, wait_for
+from tests.stack.running import Running, started, wait_for
 
 SESSIONS = int(os.environ.get("CHAOS_SESSIONS", "12"))
 MESSAGES = int(os.environ.get("CHAOS_MESSAGES", "3"))
@@ -45,38 +41,17 @@ add_credits(pk, Decimal(100000), kind="grant")
 
 
 @pytest.fixture
-def running():
-    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
-    folder = Path(tempfile.mkdtemp(prefix="switchyard-chaos-"))
-    folder.chmod(0o755)
-    made = Running(
-        folder / "data",
+def running() -> Iterator[Running]:
+    with started(
+        "chaos",
         DJANGO_SETTINGS_MODULE="tests.faults.settings",
         DEMO_DELAY_SECONDS="0.005",
         RUN_MAX_ATTEMPTS="50",
-    )
-    made.start()
-    yield made
-    made.destroy()
-    shutil.rmtree(folder, ignore_errors=True)
+    ) as stack:
+        yield stack
 
 
-def kill_something(running: Running, rng: random.Random) -> None:
-    """SIGKILL one process of web, workers or supervisor, whatever it is doing."""
-    part = rng.choice(["web", "workers", "workers", "workers", "supervisor"])
-    leader = running.pids().get(part)
-    if leader:
-        victims = [p.pid for p in running.group(leader)] if part == "workers" else [leader]
-        with suppress(psutil.Error):
-            psutil.Process(rng.choice(victims)).kill()
-
-
-def restart_postgres(running: Running, rng: random.Random) -> None:
-    with suppress(KeyError, ProcessLookupError):
-        running.kill("postgres")
-
-
-def under_fire(running: Running, fire: Callable[[Running, random.Random], None], every: float):
+def under_fire(running: Running, fire: Callable[[Running, random.Random], bool], every: float):
     """Send the load while the fire goes on; then wait until everything is quiet."""
     key = running.manage("issue_key", "--workspace", "Chaos", "--create", "--scope", "admin")
     assert running.manage("shell", "-c", MAKE_AGENT).returncode == 0
@@ -89,11 +64,12 @@ def under_fire(running: Running, fire: Callable[[Running, random.Random], None],
     )
     sending = threading.Thread(target=load.run)
     sending.start()
-    rng, end = random.Random(1), time.monotonic() + SECONDS
+    rng, end, hits = random.Random(1), time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
         time.sleep(every)
-        fire(running, rng)
+        hits += fire(running, rng)
     sending.join()
+    assert hits, "somebody was hit"
     assert load.failures == []
     evidence = Evidence(running.data_dir)
     wait_for(running.is_healthy, "health", seconds=120)
@@ -116,4 +92,4 @@ def test_every_message_is_answered_once_while_processes_are_killed(running):
 @pytest.mark.stack
 @pytest.mark.timeout(900)
 def test_every_message_is_answered_once_while_postgresql_is_killed(running):
-    check(*under_fire(running, restart_postgres, SECONDS / 2.5))
+    check(*under_fire(running, kill_postgres, SECONDS / 2.5))

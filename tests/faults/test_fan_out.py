@@ -13,9 +13,10 @@ import time
 
 import pytest
 
+from tests.faults.chaos import kill_something
 from tests.faults.evidence import Evidence
 from tests.faults.load import Load
-from tests.faults.test_chaos import MAKE_AGENT, SECONDS, kill_something, running
+from tests.faults.test_chaos import MAKE_AGENT, SECONDS, running
 from tests.stack.running import Running, wait_for
 
 __all__ = ["running"]
@@ -48,24 +49,25 @@ def test_every_child_delivers_once_while_processes_are_killed(running: Running) 
     load = Load(
         base_url=running.base_url, key=key.stdout.strip(), sessions=1, messages=0, seconds=1
     )
-    made = load._patiently("sessions/", {"agent": "Chaos", "session_key": "top"}, "top")
+    made = load.post("sessions/", {"agent": "Chaos", "session_key": "top"}, "top")
     sending = threading.Thread(
-        target=load._patiently,
+        target=load.post,
         args=(f"sessions/{made['id']}/messages/", {"text": fan_out()}, "fan-out"),
     )
     sending.start()
-    rng, end = random.Random(2), time.monotonic() + SECONDS
+    rng, end, hits = random.Random(2), time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
         time.sleep(EVERY_SECONDS)
-        kill_something(running, rng)
+        hits += kill_something(running, rng)
     sending.join()
+    assert hits, "somebody was hit"
     evidence = Evidence(running.data_dir)
     wait_for(running.is_healthy, "health", seconds=120)
     wait_for(evidence.is_quiet, "quiet", seconds=240)
-    wait_for(lambda: len(evidence._rows(RESULTS)) == CHILDREN, "results", seconds=60)
+    wait_for(lambda: len(evidence.rows(RESULTS)) == CHILDREN, "results", seconds=60)
 
     assert evidence.faults() == []
-    said = sorted(result for (result,) in evidence._rows(RESULTS))
+    said = sorted(result for (result,) in evidence.rows(RESULTS))
     assert said == sorted(f"child {nth}" for nth in range(CHILDREN))
-    told, counted, charged = evidence._rows(TOTALS)[0]
+    told, counted, charged = evidence.rows(TOTALS)[0]
     assert told == counted == charged > 0

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 
-from config.embedded import socket_dir
-from tests.stack.running import Running, wait_for
+from tests.faults.chaos import kill_a_worker, kill_postgres
+from tests.faults.evidence import Evidence
+from tests.stack.running import Running, started, wait_for
 
 WORKFLOWS = int(os.environ.get("CHAOS_WORKFLOWS", "20"))
 STEP_SECONDS = float(os.environ.get("CHAOS_STEP_SECONDS", "0.5"))
@@ -52,26 +48,18 @@ SELECT w.key, s.position, s.result, s.attempts,
 
 
 @pytest.fixture
-def running():
-    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
-    folder = Path(tempfile.mkdtemp(prefix="switchyard-chaos-"))
-    folder.chmod(0o755)
-    made = Running(
-        folder / "data",
+def running() -> Iterator[Running]:
+    with started(
+        "chaos",
         DJANGO_SETTINGS_MODULE="tests.faults.settings",
         WORKFLOWS_PER_WORKER="16",
         WORKFLOW_MAX_RECOVERIES="200",
-    )
-    made.start()
-    yield made
-    made.destroy()
-    shutil.rmtree(folder, ignore_errors=True)
+    ) as stack:
+        yield stack
 
 
 def rows(running: Running, query: str) -> list[tuple[Any, ...]]:
-    where = f"host={socket_dir(running.data_dir)} user=postgres dbname=switchyard"
-    with psycopg.connect(where) as database:
-        return database.execute(query.encode()).fetchall()
+    return Evidence(running.data_dir).rows(query)
 
 
 def still_open(running: Running) -> int:
@@ -81,19 +69,7 @@ def still_open(running: Running) -> int:
         return -1
 
 
-def kill_a_worker(running: Running, rng: random.Random) -> None:
-    leader = running.pids().get("workers")
-    if leader:
-        with suppress(psutil.Error, IndexError):
-            psutil.Process(rng.choice([p.pid for p in running.group(leader)])).kill()
-
-
-def kill_postgres(running: Running, rng: random.Random) -> None:
-    with suppress(KeyError, ProcessLookupError):
-        running.kill("postgres")
-
-
-def under_fire(running: Running, fire: Callable[..., None], every: float, most: int) -> None:
+def under_fire(running: Running, fire: Callable[..., bool], every: float, most: int) -> None:
     """Fire until all is done, but not for ever: a machine may be too slow to get between two shots."""
     code = START.format(workflows=WORKFLOWS, steps=STEPS, seconds=STEP_SECONDS)
     assert running.manage("shell", "-c", code).returncode == 0

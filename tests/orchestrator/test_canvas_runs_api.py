@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.models import Workflow
 from orchestrator.streams import frame_of
+from tenants.models import ApiKey
 from tests.conftest import key_client
 from tests.orchestrator.conftest import serve
 from tests.orchestrator.test_canvas_runs import draw, new_agent, node
@@ -63,7 +64,9 @@ def test_other_workflows_have_no_nodes(api, define, begin):
     define(lambda self, event, step: step.do("a", lambda: 1))
     made = begin()
     serve()
-    assert all("node" not in frame_of(event) for event in made.events.after(0))
+    frames = [frame_of(event) for event in made.events.after(0)]
+    assert "step" in {one["type"] for one in frames}
+    assert [one for one in frames if "node" in one] == []
 
 
 def test_the_same_id_starts_one_run(api, agent):
@@ -72,6 +75,14 @@ def test_the_same_id_starts_one_run(api, agent):
     first = api.post(f"{base(agent)}run/", body, format="json")
     again = api.post(f"{base(agent)}run/", body, format="json")
     assert first.data == again.data
+
+
+def test_the_key_that_starts_a_run_pays_for_it(api, agent, workspace):
+    draw(agent, SHAPE, WAYS)
+    made = api.post(f"{base(agent)}run/", {"input": {"go": True}}, format="json")
+
+    key = ApiKey.objects.get(workspace=workspace)
+    assert Workflow.objects.get(pk=made.data["workflow_id"]).key_id == key.pk
 
 
 def test_what_is_not_published_cannot_run(api, agent):

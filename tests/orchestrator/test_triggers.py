@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from config.faults import ToolFailed
+from config.faults import StaleEpoch, ToolFailed
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
 from orchestrator.supervisor import duties
 from orchestrator.tools import RunWorkflow, run_workflow
 from orchestrator.triggers import create_trigger, fire_due, forget_old_firings
 from sessions_app.sessions import get_or_create_session
+from tenants.models import ApiKey
 from tests.conftest import key_client
 from tests.orchestrator.test_canvas_runs import draw, new_agent, node
 from tools_app.registry import ToolContext, registry
@@ -148,6 +150,10 @@ def test_an_unknown_workflow_is_refused(api):
 def test_a_trigger_is_changed_and_removed(api, timed):
     changed = api.patch(f"{BASE}{timed.pk}/", {"cron": "0 4 * * *"}, format="json")
     assert (changed.status_code, changed.data["cron"]) == (200, "0 4 * * *")
+    due = make_due(timed)
+    named = api.patch(f"{BASE}{timed.pk}/", {"name": "Later", "kind": "webhook"}, format="json")
+    timed.refresh_from_db()
+    assert (named.data["name"], timed.kind, timed.next_at) == ("Later", "schedule", due)
     assert api.get(f"{BASE}{timed.pk}/firings/").json()["results"] == []
     assert api.delete(f"{BASE}{timed.pk}/").status_code == 204
 
@@ -239,6 +245,15 @@ def test_an_agent_starts_a_workflow_once_per_call(context):
     assert registry["run_workflow"].permission == "always_ask"
 
 
+def test_the_key_that_began_a_turn_pays_for_the_workflows_it_starts(context, api, workspace):
+    sent = api.post(
+        f"/api/v1/sessions/{context.session_id}/messages/", {"text": "Start it"}, format="json"
+    )
+    run_workflow(RunWorkflow(workflow="flow"), replace(context, run_id=UUID(sent.json()["run_id"])))
+
+    assert Workflow.objects.get().key_id == ApiKey.objects.get(workspace=workspace).pk
+
+
 def test_an_agent_starts_what_people_published_of_its_canvas(context):
     with pytest.raises(ToolFailed):
         run_workflow(RunWorkflow(), context)
@@ -251,10 +266,6 @@ def test_an_agent_starts_what_people_published_of_its_canvas(context):
 
 
 def test_a_lost_worker_starts_nothing(context):
-    from dataclasses import replace
-
-    from config.faults import StaleEpoch
-
     def fence():
         raise StaleEpoch
 

@@ -26,6 +26,13 @@ def start(api, name="paid", **words):
     return api.post(BASE, {"name": name, **words}, format="json")
 
 
+def test_params_that_are_too_large_start_nothing(api, paid, monkeypatch):
+    monkeypatch.setattr("orchestrator.engine.starting.MOST_PARAMS", 20)
+
+    assert start(api, params={"n": "x" * 20}).status_code == 400
+    assert not Workflow.objects.exists()
+
+
 def test_a_workflow_is_started_and_seen_with_its_steps_and_attempts(api, paid):
     made = start(api, params={"n": 1})
     assert made.status_code == 201

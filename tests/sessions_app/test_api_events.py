@@ -66,6 +66,22 @@ def test_events_are_read_by_seq_in_pages(api, session):
     assert api.get(at(session, "events/"), {"after": 99}).json()["results"] == []
 
 
+@pytest.mark.parametrize("path", ["events/", "interrupt/"])
+def test_an_interrupt_that_is_repeated_does_not_stop_what_runs_by_then(api, session, path):
+    body = {"type": "user.interrupt"} if path == "events/" else {}
+    send(api, session)
+    assert lanes.claim(session.pk, OWNER)
+    assert post(api, at(session, path), body, **{"Idempotency-Key": "stop"}).status_code == 202
+    send(api, session, "go on")
+    assert lanes.claim(session.pk, OWNER)
+    # As when the first answer was lost on its way.
+    IdempotentAnswer.objects.all().delete()
+
+    assert post(api, at(session, path), body, **{"Idempotency-Key": "stop"}).status_code == 202
+    assert types(session).count("user.interrupt") == 1
+    assert Run.objects.filter(session=session, status="running").count() == 1
+
+
 @pytest.mark.parametrize(
     "query", [{"after": "-1"}, {"after": "x"}, {"limit": "0"}, {"limit": "1001"}, {"limit": "x"}]
 )

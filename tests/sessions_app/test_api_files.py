@@ -70,6 +70,13 @@ def test_a_file_that_is_too_large_leaves_nothing(api, session, monkeypatch):
     assert list(folder_of(session).make().iterdir()) == []
 
 
+def test_a_disk_that_is_nearly_full_takes_nothing(api, session, monkeypatch):
+    monkeypatch.setattr(uploads, "DISK_RESERVE", 2**62)
+
+    assert_problem(upload(api, session), 409, "conflict")
+    assert api.get(at(session, "files/")).json()["results"] == []
+
+
 def test_who_may_only_read_puts_nothing_in(api, session, workspace):
     upload(api, session)
     reader = key_client(workspace, "read")

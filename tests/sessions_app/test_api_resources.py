@@ -100,6 +100,13 @@ def test_two_things_cannot_be_at_the_same_path(api, session):
     assert session.resources.count() == 1
 
 
+def test_a_session_has_only_so_many(api, session, monkeypatch):
+    monkeypatch.setattr("sessions_app.resources.MOST_RESOURCES", 1)
+    attach(api, session)
+
+    assert_problem(attach(api, session, mount_path="/workspace/other.md"), 409, "conflict")
+
+
 def test_nothing_is_mounted_inside_something_else(api, session):
     attach(api, session, mount_path="/workspace/docs/notes.md")
 

@@ -236,6 +236,7 @@ def test_archiving_stops_what_runs_cancels_what_waits_and_keeps_the_log(api, ses
     assert ids(api.get(SESSIONS, {"archived": "true"})) == [str(session.pk)]
     assert [run.status for run in Run.objects.all()] == ["cancelled"]
     assert types(session)[0] == "user.message"
+    assert types(session).count("user.interrupt") == 1
     refused = post(api, at(session, "messages/"), {"text": "still there?"})
     assert (refused.status_code, refused.json()["code"]) == (409, "session_ended")
 

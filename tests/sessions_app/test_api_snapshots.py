@@ -30,7 +30,9 @@ def test_compact_look_and_undo(api, session, path):
     run = api.get(f"/api/v1/runs/{answer.json()['run_id']}/").json()
     assert (run["status"], run["stop_reason"]) == ("completed", "compacted")
 
-    [listed] = api.get(f"{path}snapshots/").json()["results"]
+    page = api.get(f"{path}snapshots/").json()
+    [listed] = page.pop("results")
+    assert page == {"next": None, "previous": None}
     assert listed["is_active"]
     assert (listed["first_seq"], listed["last_seq"], listed["first_kept_seq"]) == (1, 24, 25)
     assert "notes/plan.md" in listed["summary"]

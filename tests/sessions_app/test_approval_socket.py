@@ -8,7 +8,7 @@ from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 
 from sessions_app import approval_socket
-from sessions_app.approval_bell import announce_created
+from sessions_app.approval_bell import announce
 from sessions_app.models import Session
 from tenants.access import principal_of_user
 from tenants.keys import find_key, revoke_key
@@ -34,7 +34,7 @@ async def closed(socket: Inbox) -> int:
 
 def ask(session: Session) -> list:
     asked = parked(session, 2)
-    announce_created(asked[:1])
+    announce(asked[:1])
     return asked
 
 

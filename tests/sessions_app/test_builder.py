@@ -11,6 +11,7 @@ from agents.models import Agent, DraftChange
 from sessions_app.building.builder import builder_of
 from sessions_app.models import Session
 from tests.conftest import add_member, key_client
+from tests.factories import schedule as make_schedule
 from tests.sessions_app.conftest import newest, serve
 from tools_app.places import find_place
 from tools_app.policies import save_policy, stored_policy
@@ -123,7 +124,21 @@ def test_a_key_that_may_only_run_cannot_build_by_the_back_door(api, workspace):
     later = {"name": "x", "kind": "interval", "interval_seconds": 60, "message": "Call it Mine"}
     planned = later | {"session": made["session_id"]}
     assert runner.post("/api/v1/schedules/", planned, format="json").status_code == 400
+    other = f"/api/v1/schedules/{make_schedule(workspace).pk}/"
+    moved = runner.patch(other, {"session": made["session_id"]}, format="json")
+    assert moved.status_code == 400
     assert draft(api, made["agent"])["fields"]["name"] == "Boats helper"
+
+
+def test_a_key_that_may_only_run_cannot_allow_what_a_builder_asks(api, workspace):
+    made = tell(api, "Make an agent that counts boats")
+    tell(api, "Publish it", made["agent"])
+    (asked,) = api.get("/api/v1/approvals/?status=pending").json()["results"]
+    runner = key_client(workspace, "run")
+    at = f"/api/v1/approvals/{asked['id']}/"
+
+    assert runner.post(at, {"decision": "allow"}, format="json").status_code == 403
+    assert api.post(at, {"decision": "allow"}, format="json").status_code == 200
 
 
 def test_other_agents_are_not_offered_a_builders_tools_and_get_nothing_by_calling_them(
@@ -136,6 +151,9 @@ def test_other_agents_are_not_offered_a_builders_tools_and_get_nothing_by_callin
     serve(session.pk)
     assert "may not use" in newest(session, "agent.message").payload["text"]
     assert not DraftChange.objects.exists()
+    parts = api.get(f"/api/v1/sessions/{session.pk}/context/").json()["parts"]
+    (tools,) = (part["content"] for part in parts if part["name"] == "tools")
+    assert [one["name"] for one in tools if one["name"].startswith("builder_")] == []
 
 
 def test_loosening_by_publishing_takes_the_right_to_it(api, workspace):

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from django.test import Client
 
+from config.faults import NotFound
 from sessions_app import hub as hub_module
 from sessions_app.hub import hub
 from tenants.ids import uuid7
@@ -86,6 +87,24 @@ async def test_a_stranger_gets_what_a_session_that_does_not_exist_gets(
     for target in (session, uuid7()):
         async with connected(target, stranger) as socket:
             assert await socket.closed() == 4404
+
+
+async def test_a_socket_that_is_closed_says_why(async_db, secret):
+    async with connected(uuid7(), secret) as socket:
+        ended = await socket.receive_output(timeout=20)
+
+    assert (ended["code"], ended["reason"]) == (4404, NotFound().detail)
+
+
+async def test_a_reason_fits_into_its_frame(async_db, session, secret, monkeypatch):
+    def refuse(*_):
+        raise NotFound("ü" * 200)
+
+    monkeypatch.setattr("sessions_app.consumers.find_session", refuse)
+    async with connected(session, secret) as socket:
+        ended = await socket.receive_output(timeout=20)
+
+    assert ended["reason"] == "ü" * 61
 
 
 async def test_nobody_gets_in_without_an_identity(async_db, session):

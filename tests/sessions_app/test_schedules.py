@@ -221,6 +221,25 @@ def test_over_rest_a_schedule_is_made_changed_run_and_removed(api, session):
     assert api.delete(url).status_code == 204
 
 
+def test_over_rest_other_words_do_not_move_the_next_time(api, session):
+    made = due(session)
+    before = Schedule.objects.get(pk=made.pk).next_at
+    changed = api.patch(f"/api/v1/schedules/{made.pk}/", {"message": "Else."}, format="json")
+
+    assert changed.status_code == 200
+    made.refresh_from_db()
+    assert (made.message, made.next_at) == ("Else.", before)
+
+
+def test_a_schedule_that_gets_a_session_is_of_its_agent(api, session, workspace):
+    made = make_schedule(workspace)
+    changed = api.patch(
+        f"/api/v1/schedules/{made.pk}/", {"session": str(session.pk)}, format="json"
+    )
+
+    assert changed.json()["agent"] == str(session.agent_id)
+
+
 def test_a_schedule_for_a_foreign_session_is_refused(api, foreign_workspace):
     foreign = make_schedule(foreign_workspace)
     body = {"name": "x", "agent": str(foreign.agent_id), "message": "x", "kind": "interval"}

@@ -10,6 +10,7 @@ from agents.definitions import change_agent, create_agent
 from agents.providers.base import ToolCall
 from sessions_app import handover, lanes
 from sessions_app.models import Run, Session, SubagentSpawn, ToolExecution
+from sessions_app.resuming import resume
 from sessions_app.sessions import archive
 from tenants.budgets import set_budget
 from tenants.models import ModelCall, Purse
@@ -93,13 +94,15 @@ def test_asked_again_after_a_crash_the_call_finds_its_child(session, principal, 
     script([spawn_call()], words("Seven."), words("Done."))
     say(session, principal)
     serve(session.pk)
-    call = ToolExecution.objects.get()
+    child = child_of(session)
     ToolExecution.objects.update(state="requested", parked=False)
-    spawn = SubagentSpawn.objects.get()
-    assert (call.tool_use_id, Session.objects.filter(parent=session).count()) == (
-        spawn.tool_use_id,
-        1,
-    )
+    resume(session, None)
+
+    serve(session.pk)
+    assert child_of(session) == child
+    serve(child.pk)
+    serve(session.pk)
+    assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Done."
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,34 @@ def test_a_parent_at_its_limit_gets_a_clear_error_and_goes_on(
     assert complaint in newest(session, E.AGENT_TOOL_RESULT).payload["error"]
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "I did it myself."
     assert not Session.objects.filter(parent=session).exists()
+
+
+def test_the_session_at_the_top_bounds_its_whole_tree(agent, session, principal, script):
+    change_agent(agent, {"limits": {"max_children_total": 2}})
+    agent.refresh_from_db()
+    session.agent_version_id = agent.current_id
+    session.save(update_fields=["agent_version"])
+    change_agent(agent, {"limits": {"max_children_total": 10}})
+    script([spawn_call("a")], [spawn_call("b")], [spawn_call("c")], words("Then not."))
+    say(session, principal)
+    serve(session.pk)
+    child = child_of(session)
+    serve(child.pk)
+    serve(child_of(child).pk)
+
+    said = newest(child_of(child), E.AGENT_TOOL_RESULT).payload["error"]
+    assert "at the top of this one has had all of its 2 sub-agents" in said
+    assert Session.objects.count() == 3
+
+
+@pytest.mark.parametrize("named", ["Nobody", "x" * 36])
+def test_an_agent_that_is_not_there_is_a_clear_error(session, principal, script, named):
+    script([spawn_call(agent=named)], words("Then not."))
+    say(session, principal)
+    serve(session.pk)
+
+    said = newest(session, E.AGENT_TOOL_RESULT).payload["error"]
+    assert said == f"There is no agent named {named!r} here."
 
 
 def test_a_child_without_money_fails_and_its_parent_is_told(session, principal, script, workspace):

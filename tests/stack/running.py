@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -212,3 +214,18 @@ class Running:
 
     def _ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
+
+
+@contextmanager
+def started(name: str, **env: str) -> Iterator[Running]:
+    """A healthy stack in a folder of its own; nothing of it is left afterwards."""
+    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
+    folder = Path(tempfile.mkdtemp(prefix=f"switchyard-{name}-"))
+    folder.chmod(0o755)
+    running = Running(folder / "data", **env)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.destroy()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -13,9 +13,9 @@ from rest_framework.test import APIClient
 
 from config.asgi import application
 from config.faults import NotFound
-from tenants import inbox, markup
+from tenants import consumers, inbox, markup
 from tenants.access import principal_of_user
-from tenants.keys import issue_key
+from tenants.keys import issue_key, revoke_key
 from tenants.models import InboxItem, Membership, WebhookDelivery
 from tenants.webhooks import add_webhook
 from tests.conftest import add_member
@@ -155,6 +155,23 @@ def test_markdown_of_agents_carries_nothing_dangerous(text):
     assert 'href="javascript' not in html
     assert 'href="data' not in html
     assert '"onmouseover' not in html
+
+
+async def test_who_lost_the_right_hears_no_more_of_an_inbox(
+    async_db, workspace, owner, monkeypatch
+):
+    monkeypatch.setattr(consumers, "LOOK_SECONDS", 0.05)
+    key = await sync_to_async(issue_key)(workspace_id=workspace.pk, name="x", created_by=owner)
+    headers = [(b"host", b"testserver"), (b"x-api-key", key.secret.encode())]
+    tab = WebsocketCommunicator(application, f"/ws/inbox/{workspace.pk}/", headers=headers)
+    assert (await tab.connect())[0]
+    assert await tab.receive_json_from(10) == {"type": "inbox", "unread": 0}
+    await sync_to_async(revoke_key)(workspace_id=workspace.pk, key_id=key.key.pk)
+
+    ended = await tab.receive_output(10)
+    assert (ended["type"], ended["code"]) == ("websocket.close", 4401)
+    await tab.wait()
+    await get_channel_layer().close()
 
 
 async def test_the_socket_says_the_count_at_once_and_when_it_changes(async_db, workspace, owner):

@@ -12,8 +12,8 @@ from agents.models import Agent
 from config.faults import Fault, ToolFailed
 from tenants import inbox
 from tenants.mail import book_mail, send_booked
+from tenants.mail_note import mail_note
 from tenants.models import InboxItem, Membership, User, Workspace
-from tenants.pages.mail import mail_note
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 EVERYBODY = frozenset({"", "*", "all", "everybody", "everyone", "people", "team", "the team"})

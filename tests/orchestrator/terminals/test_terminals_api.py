@@ -1,10 +1,14 @@
-"""Terminals over REST: opened, listed, shared and closed, each by those who may."""
+"""Terminals over REST and by a form: opened, listed, shared and closed, each by those who may."""
 
 from __future__ import annotations
 
-import pytest
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
-from config.faults import NotFound
+import pytest
+from django.db import connections
+
+from config.faults import NotFound, TooManyTerminals
 from orchestrator.models import Step, Terminal
 from orchestrator.terminals import desk
 from sessions_app.sessions import archive
@@ -31,6 +35,13 @@ def test_a_terminal_is_opened_in_a_session_and_closed(hosted, api, session):
     assert api.delete(f"{URL}{made['id']}/").status_code == 204
 
 
+def test_the_log_of_the_session_says_who_opened_a_terminal(terminal, session, owner):
+    told = session.events.get(type="session.terminal_opened")
+
+    assert told.payload == {"terminal_id": str(terminal.pk), "opened_by": "Olive Owner"}
+    assert told.created_by_id == owner.pk
+
+
 def test_a_terminal_of_a_workflow_is_in_the_sandbox_of_its_newest_session(
     hosted, api, workspace, session
 ):
@@ -54,11 +65,21 @@ def test_it_wants_one_place_that_exists_and_goes_on(hosted, api, foreign_api, se
     assert api.post(URL, body, format="json").status_code == 409
 
 
+def test_a_form_opens_one_by_the_same_rules(hosted, browser_client, session):
+    for wrong in ({}, {"session": "x"}, {"session": str(session.pk), "workflow": str(session.pk)}):
+        assert browser_client.post("/terminals/open/", wrong).status_code == 400
+
+    opened = browser_client.post("/terminals/open/", {"session": str(session.pk)})
+
+    assert opened.headers["location"] == f"/terminals/{Terminal.objects.get().pk}/"
+
+
 def test_without_a_host_it_says_so_and_leaves_no_open_row(transactional_db, api, session):
     answer = api.post(URL, {"session": str(session.pk)}, format="json")
 
     assert (answer.status_code, answer.json()["code"]) == (503, "terminals_away")
     assert Terminal.objects.get().status == Terminal.Status.CLOSED
+    assert not session.events.exists()
 
 
 def test_readers_open_none_and_others_see_only_their_own(hosted, terminal, workspace, session):
@@ -84,6 +105,26 @@ def test_a_workspace_has_only_so_many(hosted, api, session, settings):
 
     refused = api.post(URL, body, format="json")
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_terminals")
+
+
+def test_of_several_that_ask_at_once_no_more_get_one(
+    hosted, principal, session, settings, monkeypatch
+):
+    settings.TERMINALS_PER_WORKSPACE = 1
+    together = threading.Barrier(4)
+    monkeypatch.setattr(desk, "check_affordable", lambda _: together.wait(10))
+
+    def is_opened(_: int) -> bool:
+        try:
+            desk.open_terminal(principal, session)
+        except TooManyTerminals:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        assert sum(pool.map(is_opened, range(4))) == 1
 
 
 def test_a_link_is_shown_once_and_only_its_digest_is_kept(hosted, api, terminal):

@@ -12,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from agents.previews import create_draft_agent
 from sessions_app import schedules
 from sessions_app.models import Firing, Schedule
 from tests.conftest import add_member
@@ -101,6 +102,15 @@ def test_a_foreign_agent_or_session_cannot_be_named(browser_client, agent, forei
         foreign = make(apps.get_model(label), foreign_workspace)
         form = typed(agent, target=f"{kind}:{foreign.pk}")
         assert browser_client.post(f"{PAGE}new/", form).status_code == 400
+    assert not Schedule.objects.exists()
+
+
+def test_an_agent_that_was_never_published_is_given_no_work(browser_client, agent, workspace):
+    draft = create_draft_agent(workspace_id=workspace.pk, fields={"name": "Half done"})
+
+    assert "Half done" not in browser_client.get(f"{PAGE}new/").text
+    form = typed(agent, target=f"agent:{draft.pk}")
+    assert browser_client.post(f"{PAGE}new/", form).status_code == 400
     assert not Schedule.objects.exists()
 
 

@@ -61,7 +61,8 @@ def test_a_steered_message_stands_where_it_came(session, principal):
     claim = lanes.claim(session.pk, OWNER)
     assert claim
     say(principal, session, "say two", on_busy="steer")
-    lanes.step(claim, [NewEvent(type=E.AGENT_MESSAGE, payload={"text": "both"})])
+    lanes.step(claim)
+    append_events(session.pk, [NewEvent(type=E.AGENT_MESSAGE, payload={"text": "both"})])
 
     assert told(session) == ["> say one", "> say two (steered)", "both"]
 
@@ -133,13 +134,12 @@ def test_a_result_whose_call_lies_before_the_window_is_a_line_of_its_own(session
 
 def test_a_call_that_started_a_session_is_told_as_its_card(session, principal):
     say(principal, session, "ask a sub-agent to say hello")
-    claim = lanes.claim(session.pk, OWNER)
-    assert claim
+    assert lanes.claim(session.pk, OWNER)
     call = {"tool_use_id": "t1", "name": "sessions_spawn", "input": {}, "decision": "allow"}
     child = {"tool_use_id": "t1", "child_session_id": str(session.pk), "title": "Greet"}
     ended = {**child, "status": "completed", "result": "hello"}
     events: dict[E, dict[str, Any]] = {E.AGENT_TOOL_USE: call, E.CHILD_CREATED: child}
-    lanes.step(claim, [NewEvent(type=type, payload=said) for type, said in events.items()])
+    append_events(session.pk, [NewEvent(type=type, payload=said) for type, said in events.items()])
 
     assert told(session)[1:] == ["(Greet running: )"]
     append_events(session.pk, [NewEvent(type=E.CHILD_IDLE, payload=ended)])
