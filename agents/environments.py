@@ -73,20 +73,23 @@ def find_environment(workspace_id: UUID, ref: str | UUID) -> Environment:
 
 def default_environment(workspace_id: UUID, *, created_by: User | None = None) -> Environment:
     """The workspace's `local-default`, made when it is missing."""
-    bounds = EnvironmentInput(name=DEFAULT_NAME)
     environment, _ = Environment.objects.get_or_create(
         workspace_id=workspace_id,
         name=DEFAULT_NAME,
-        defaults={**bounds.model_dump(mode="json"), "created_by": created_by},
+        defaults={**_default_fields(), "created_by": created_by},
     )
     return environment
 
 
-def environment_of(version: AgentVersion) -> Environment:
-    """Where this version's commands run when its session says nothing else."""
-    if version.environment_id is None:
-        return default_environment(version.workspace_id)
-    return recent_environment(version.environment_id)
+def environment_or_default(workspace_id: UUID, environment_id: UUID | None) -> Environment:
+    """Where commands run, as it is now: in what was chosen, else in the workspace's default.
+
+    It only reads: a default that is missing is answered with what a new one would say.
+    """
+    rows = Environment.objects.for_workspace(workspace_id)
+    chosen = rows.filter(pk=environment_id).first() if environment_id else None
+    found = chosen or rows.filter(name=DEFAULT_NAME).first()
+    return found or Environment(workspace_id=workspace_id, **_default_fields())
 
 
 def recent_environment(environment_id: UUID) -> Environment:
@@ -104,6 +107,10 @@ def _write(environment: Environment, given: EnvironmentInput) -> Environment:
         raise Conflict(f"An environment is named {given.name!r} already.") from None
     _recent.forget(environment.pk)
     return environment
+
+
+def _default_fields() -> dict[str, Any]:
+    return EnvironmentInput(name=DEFAULT_NAME).model_dump(mode="json")
 
 
 def _why_kept(environment: Environment) -> str:
