@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from threading import Event, Thread, Timer
 
@@ -225,9 +226,19 @@ def test_the_tool_tells_a_time_out_with_what_came_before(call):
     with pytest.raises(ToolFailed) as told:
         call("exec", command="echo half; sleep 600", seconds=1)
 
-    assert told.value.detail == (
-        "The command was stopped after 1 s. Its output until then:\nhalf\n"
-    )
+    said, _, output = told.value.detail.partition(" Its output until then:\n")
+    assert re.fullmatch(r"The command was stopped after \d+ s, when its time was up\.", said)
+    assert output == "half\n"
+
+
+def test_the_tool_tells_the_time_that_its_environment_gave_it(sandbox, make_context):
+    hasty = limited(sandbox, wall_seconds=1)
+
+    with pytest.raises(ToolFailed) as told:
+        find("exec").call({"command": "sleep 600", "seconds": 600}, make_context(sandbox=hasty))
+
+    assert "stopped after" in told.value.detail
+    assert "600" not in told.value.detail
 
 
 def test_the_tool_raises_when_it_is_stopped(make_context):
