@@ -30,7 +30,6 @@ __all__ = [
     "Tool",
     "ToolContext",
     "discover",
-    "find",
     "registry",
     "tool",
 ]
@@ -126,12 +125,6 @@ class Tool:
 
 
 registry: dict[str, Tool] = {}
-
-
-def find(name: str) -> Tool:
-    if name not in registry:
-        raise ToolFailed(f"No tool is named {name!r}.")
-    return registry[name]
 
 
 def tool(

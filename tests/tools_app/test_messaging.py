@@ -9,7 +9,7 @@ from config.faults import StaleEpoch, ToolFailed
 from tenants.models import InboxItem, SentMail, User, Workspace
 from tests.conftest import add_member
 from tools_app.policy import Layer, decide
-from tools_app.registry import find
+from tools_app.registry import registry
 
 LUNCH = {"title": "Lunch", "body": "It is **ready**."}
 MAIL = {"to": "owner@example.com", "subject": "Lunch", "body": "It is ready."}
@@ -19,7 +19,7 @@ MAIL = {"to": "owner@example.com", "subject": "Lunch", "body": "It is ready."}
 def say(make_context, workspace: Workspace):
     def say(name: str, **arguments):
         given = {"workspace_id": workspace.pk, **arguments.pop("context", {})}
-        return find(name).call(arguments, make_context(**given))
+        return registry[name].call(arguments, make_context(**given))
 
     return say
 

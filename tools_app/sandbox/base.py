@@ -25,10 +25,6 @@ class ExecResult:
     output: str
     ended_by: EndedBy = "itself"
 
-    @property
-    def timed_out(self) -> bool:
-        return self.ended_by == "time"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:
