@@ -18,8 +18,8 @@ from tools_app.rules import GROUP, parse_rule
 
 MOST_RULES = 200
 MOST_CALLS = 10_000
-#: Tools that come and go with their servers; a glob over them may match none today.
-PASSING = ("mcp:", "custom:")
+#: How tools are named that come and go with their servers; a glob over them may match none today.
+PASSING = f"{Category.MCP}:"
 FIELDS = ("profile", "allowed_tools", "denied_tools", "ask_tools", "max_tool_calls_per_turn")
 
 RuleText = Annotated[
