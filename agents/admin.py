@@ -12,7 +12,6 @@ from django.http import HttpRequest
 from agents import canvas_admin, draft_admin
 from agents.definitions import archive_agent, restore_agent
 from agents.environment_input import EnvironmentInput
-from agents.environments import COLUMNS as ENVIRONMENT_FIELDS
 from agents.inputs import read_input
 from agents.models import Agent, AgentVersion, Environment, ProviderKey
 from agents.provider_keys import check
@@ -20,6 +19,7 @@ from config.faults import Fault, InvalidFields
 
 #: Registered by being imported.
 PARTS = (canvas_admin, draft_admin)
+ENVIRONMENT_FIELDS = tuple(EnvironmentInput.model_fields)
 
 
 class ReadOnly:

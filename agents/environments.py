@@ -10,22 +10,20 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError, RestrictedError
 
 from agents.environment_input import EnvironmentInput
-from agents.inputs import is_storable, merged, read_input
+from agents.inputs import is_storable, read_input
 from agents.models import AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
+from agents.named_rows import hold, read_change, write
 from agents.recent import Recent
 from config.faults import Conflict, NotFound
 from tenants.models import User
-
-COLUMNS = tuple(EnvironmentInput.model_fields)
 
 
 def create_environment(
     *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
 ) -> Environment:
-    given = read_input(EnvironmentInput, fields)
     environment = Environment(workspace_id=workspace_id, created_by=created_by)
-    return _write(environment, given)
+    return _write(environment, read_input(EnvironmentInput, fields))
 
 
 @transaction.atomic
@@ -33,14 +31,11 @@ def change_environment(
     environment: Environment, changes: Mapping[str, Any], *, replace: bool = False
 ) -> Environment:
     """Change what is named, or everything. Running commands keep the bounds they began with."""
-    locked = Environment.objects.select_for_update(no_key=True).filter(pk=environment.pk).first()
-    if locked is None:
-        raise NotFound
-    current = {name: getattr(locked, name) for name in COLUMNS}
-    given = read_input(EnvironmentInput, changes if replace else merged(current, changes))
-    if locked.name == DEFAULT_NAME and given.name != DEFAULT_NAME:
+    held = hold(environment)
+    given = read_change(EnvironmentInput, held, changes, replace=replace)
+    if held.name == DEFAULT_NAME and given.name != DEFAULT_NAME:
         raise Conflict(f"{DEFAULT_NAME} is found by its name, which has to stay.")
-    return _write(locked, given)
+    return _write(held, given)
 
 
 def delete_environment(environment: Environment) -> None:
@@ -98,15 +93,9 @@ def recent_environment(environment_id: UUID) -> Environment:
 
 
 def _write(environment: Environment, given: EnvironmentInput) -> Environment:
-    for name, value in given.model_dump(mode="json").items():
-        setattr(environment, name, value)
-    try:
-        with transaction.atomic():
-            environment.save()
-    except IntegrityError:
-        raise Conflict(f"An environment is named {given.name!r} already.") from None
-    _recent.forget(environment.pk)
-    return environment
+    written = write(environment, given, what="An environment")
+    _recent.forget(written.pk)
+    return written
 
 
 def _default_fields() -> dict[str, Any]:

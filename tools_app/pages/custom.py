@@ -16,7 +16,12 @@ from config.faults import Conflict, Invalid, NotFound
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tools_app.client_schema import LARGEST
-from tools_app.custom import LONGEST_WAIT, change_custom_tool, create_custom_tool
+from tools_app.custom import (
+    LONGEST_WAIT,
+    NAME_PATTERN,
+    change_custom_tool,
+    create_custom_tool,
+)
 from tools_app.models import CustomTool
 from tools_app.pages.blame import blame
 
@@ -32,7 +37,7 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 class CustomToolForm(forms.Form):
     name = forms.RegexField(
-        r"^[a-z][a-z0-9_]{1,59}$",
+        NAME_PATTERN,
         label="Name",
         widget=forms.TextInput(attrs=PLAIN),
         help_text="Small letters, digits and _, as in look_up_order.",
