@@ -15,9 +15,10 @@ from pydantic import BaseModel
 
 from config.faults import Fault, OutcomeUnknown, ToolFailed, ToolStopped
 from tenants.masking import mask
+from tenants.off_loop import let_go
 from tools_app.context import ToolContext
 from tools_app.folder import SessionFolder
-from tools_app.mcp.reach import endpoint_of, let_go
+from tools_app.mcp.reach import endpoint_of
 from tools_app.mcp.words import fenced
 from tools_app.models import McpServer
 

@@ -18,9 +18,10 @@ from django.utils import timezone
 from agents.environments import default_environment
 from config.faults import Fault, McpFailed, OutcomeUnknown
 from tenants.masking import mask, mask_json
+from tenants.off_loop import let_go
 from tools_app.folder import SessionFolder
 from tools_app.mcp.catalog import MOST_TOOLS, Catalog, catalog_of
-from tools_app.mcp.reach import endpoint_of, let_go
+from tools_app.mcp.reach import endpoint_of
 from tools_app.mcp.servers import REACH
 from tools_app.mcp.words import plain
 from tools_app.models import McpServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import smtplib
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from pydantic import Field, field_validator
 
 from agents.models import Agent
@@ -13,6 +13,7 @@ from config.faults import Fault, ToolFailed
 from tenants import inbox
 from tenants.mail import book_mail, send_booked
 from tenants.models import InboxItem, Membership, User, Workspace
+from tenants.off_loop import let_go
 from tenants.pages.mail import mail_note
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
@@ -122,8 +123,7 @@ def email(arguments: Email, context: ToolContext) -> str:
         if fault.status in {400, 403, 429}:
             raise ToolFailed(fault.detail) from fault
         raise
-    if not connection.in_atomic_block:
-        connection.close()  # a mail server may take its time
+    let_go()  # a mail server may take its time
     context.check_stopped()
     try:
         send_booked(mail, body=arguments.body, footer=footer)
