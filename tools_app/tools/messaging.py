@@ -104,11 +104,10 @@ class Email(Arguments):
 )
 def email(arguments: Email, context: ToolContext) -> str:
     """Send an e-mail to a member of this workspace, or to an address that an admin allowed."""
-    agent = Agent.objects.for_workspace(context.workspace_id).filter(pk=context.agent_id).first()
+    agents = Agent.objects.for_workspace(context.workspace_id).select_related("current")
+    agent = agents.get(pk=context.agent_id)
     workspace = Workspace.objects.get(pk=context.workspace_id)
-    footer = (
-        f"Written by the agent {agent or 'of'} in the workspace {workspace.name} on Switchyard."
-    )
+    footer = f"Written by the agent {agent} in the workspace {workspace.name} on Switchyard."
     try:
         with transaction.atomic():
             context.fence()
@@ -130,9 +129,6 @@ def email(arguments: Email, context: ToolContext) -> str:
     except (OSError, smtplib.SMTPException) as error:
         # The server's own words may quote credentials, so only the kind of trouble is told.
         raise ToolFailed(f"The mail server did not take it: {type(error).__name__}.") from error
-    note = mail_note()
-    return (
-        f"The mail to {mail.recipient} was not delivered: {note}"
-        if note
-        else (f"The mail to {mail.recipient} was handed to the mail server.")
-    )
+    if note := mail_note():
+        return f"The mail to {mail.recipient} was not delivered: {note}"
+    return f"The mail to {mail.recipient} was handed to the mail server."
