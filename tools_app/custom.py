@@ -87,7 +87,7 @@ class ClientTool(Tool):
             name=self.name, description=self.description, json_schema=plain_schema(self.schema)
         )
 
-    def parse(self, raw: JSON) -> BaseModel:
+    def _fitting(self, raw: JSON) -> BaseModel:
         check_arguments(self.name, self.schema, raw)
         return Anything.model_validate(raw)
 
