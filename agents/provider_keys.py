@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from agents.credentials import Source, credentials, forget, from_environment, is_enough
+from agents.credentials import Source, credentials, forget, from_environment
 from agents.inputs import read_input, wrong_field
 from agents.key_input import KeyInput
 from agents.models import ProviderKey
@@ -20,6 +20,7 @@ from agents.providers.registry import (
     build_provider,
     check_connection,
     find_provider,
+    is_enough,
 )
 from config.faults import Fault, Invalid, NotFound
 from tenants.models import User
