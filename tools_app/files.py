@@ -17,10 +17,8 @@ from secrets import token_hex
 from typing import Protocol
 
 from config.faults import ToolFailed
-from tools_app.folder import acting_gid, acting_uid
+from tools_app.folder import MOUNTED_AT, acting_gid, acting_uid
 
-#: How commands in the sandbox see the folder; models copy such paths from their output.
-MOUNTED_AT = "/workspace"
 DEEPEST = 64
 LONGEST_NAME = 255
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
