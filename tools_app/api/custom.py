@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from agents.api.body import fields_in
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tools_app.api.serializers import PERMISSIONS
 from tools_app.custom import (
     LONGEST_WAIT,
     NAME_PATTERN,
@@ -37,7 +38,7 @@ class CustomToolSerializer(serializers.Serializer):
         required=False, help_text="A JSON Schema of an object. By default one without properties."
     )
     permission = serializers.ChoiceField(
-        choices=[("always_allow", "always_allow"), ("always_ask", "always_ask")],
+        choices=PERMISSIONS,
         required=False,
         help_text="Whether a person is asked first when no policy says otherwise.",
     )
