@@ -12,27 +12,18 @@ from django.http import HttpRequest
 from agents import canvas_admin, draft_admin
 from agents.definitions import archive_agent, restore_agent
 from agents.environment_input import EnvironmentInput
-from agents.environments import COLUMNS as ENVIRONMENT_FIELDS
 from agents.inputs import read_input
 from agents.models import Agent, AgentVersion, Environment, ProviderKey
 from agents.provider_keys import check
 from config.faults import Fault, InvalidFields
+from tenants.admin_base import ReadOnlyAdmin
 
 #: Registered by being imported.
 PARTS = (canvas_admin, draft_admin)
+ENVIRONMENT_FIELDS = tuple(EnvironmentInput.model_fields)
 
 
-class ReadOnly:
-    """Rows that only the product itself writes."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class VersionInline(ReadOnly, admin.TabularInline):
+class VersionInline(admin.TabularInline):
     model = AgentVersion
     fk_name = "agent"
     fields = ("number", "name", "provider", "model", "created_by", "created_at")
@@ -40,25 +31,24 @@ class VersionInline(ReadOnly, admin.TabularInline):
     show_change_link = True
     can_delete = False
 
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentVersion]:
         return super().get_queryset(request).select_related("created_by")
 
 
 @admin.register(Agent)
-class AgentAdmin(ReadOnly, admin.ModelAdmin):
+class AgentAdmin(ReadOnlyAdmin):
     list_display = ["__str__", "workspace", "version", "provider", "archived_at", "created_at"]
     list_filter = [("archived_at", admin.EmptyFieldListFilter), "current__provider"]
     list_select_related = ["current", "workspace"]
     search_fields = ["=id", "current__name", "workspace__name"]
     inlines = [VersionInline]
     actions = ["archive", "restore"]
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_archive_permission(self, request: HttpRequest) -> bool:
-        """Whoever could change an agent, if agents could be changed here."""
-        return request.user.has_perm("agents.change_agent")
 
     @admin.display(ordering="current__number")
     def version(self, agent: Agent) -> int | None:
@@ -68,26 +58,23 @@ class AgentAdmin(ReadOnly, admin.ModelAdmin):
     def provider(self, agent: Agent) -> str:
         return f"{agent.current.provider} · {agent.current.model}" if agent.current else ""
 
-    @admin.action(description="Archive", permissions=["archive"])
+    @admin.action(description="Archive", permissions=["act"])
     def archive(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
         for agent in agents:
             archive_agent(agent)
 
-    @admin.action(description="Bring back", permissions=["archive"])
+    @admin.action(description="Bring back", permissions=["act"])
     def restore(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
         for agent in agents:
             restore_agent(agent)
 
 
 @admin.register(AgentVersion)
-class AgentVersionAdmin(ReadOnly, admin.ModelAdmin):
+class AgentVersionAdmin(ReadOnlyAdmin):
     list_display = ["name", "number", "workspace", "provider", "model", "created_by", "created_at"]
     list_filter = ["provider"]
     list_select_related = ["workspace", "created_by"]
     search_fields = ["=id", "=agent__id", "name", "workspace__name"]
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class EnvironmentForm(forms.ModelForm):
@@ -117,7 +104,7 @@ class EnvironmentAdmin(admin.ModelAdmin):
 
 
 @admin.register(ProviderKey)
-class ProviderKeyAdmin(ReadOnly, admin.ModelAdmin):
+class ProviderKeyAdmin(ReadOnlyAdmin):
     """Staff can see that there is a key, test it and take it away, but never read or set it."""
 
     list_display = ["provider", "workspace", "hint", "base_url", "checked_at", "check_error"]
@@ -137,13 +124,13 @@ class ProviderKeyAdmin(ReadOnly, admin.ModelAdmin):
     readonly_fields = fields
     actions = ["test_connection"]
 
-    def has_test_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("agents.change_providerkey")
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.has_perm("agents.delete_providerkey"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ProviderKey]:
         return super().get_queryset(request).defer("secret")
 
-    @admin.action(description="Test the connection", permissions=["test"])
+    @admin.action(description="Test the connection", permissions=["act"])
     def test_connection(self, request: HttpRequest, keys: QuerySet[ProviderKey]) -> None:
         for key in keys:
             try:

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from agents.canvas_check import Complaint, check, errors_in, known_tools
 from agents.graph import Graph
 from agents.inputs import read_input
-from agents.models import Agent, Canvas, CanvasRevision
+from agents.models import Agent, Canvas, CanvasRevision, DraftChange
 from config import live
 from config.faults import CanvasConflict, CanvasInvalid, Conflict, NotFound
 
@@ -56,12 +56,9 @@ class Drawn:
         }
 
 
-def author_of(revision: CanvasRevision) -> dict[str, Any]:
-    made = {
-        "user_id": revision.created_by_id,
-        "session_id": revision.session_id,
-        "run_id": revision.run_id,
-    }
+def author_of(row: CanvasRevision | DraftChange) -> dict[str, Any]:
+    """Who wrote it, as people and programs are told."""
+    made = {"user_id": row.created_by_id, "session_id": row.session_id, "run_id": row.run_id}
     return {name: value and str(value) for name, value in made.items()}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agents.models import ProviderKey
-from agents.providers.registry import credentials_from_environment, find_provider
+from agents.providers.registry import credentials_from_environment, find_provider, is_enough
 from agents.recent import Recent
 from config.faults import ProviderNotConfigured
 
@@ -72,11 +72,6 @@ def from_environment(provider: str) -> Credentials | None:
     if not is_enough(provider, api_key, base_url):
         return None
     return Credentials(source=Source.ENVIRONMENT, api_key=api_key, base_url=base_url)
-
-
-def is_enough(provider: str, api_key: str | None, base_url: str | None) -> bool:
-    """A server of one's own often asks for no key; the vendors' own addresses always do."""
-    return bool(api_key or (provider == "openai" and base_url))
 
 
 def forget(workspace_id: UUID, provider: str) -> None:

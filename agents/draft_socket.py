@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from agents.canvas import author_of
 from agents.consumers import AgentConsumer, read_rows
 from agents.drafts import group_name
 from agents.models import AgentDraft, DraftChange
@@ -51,13 +52,12 @@ class DraftConsumer(AgentConsumer):
 
 def change_frame(row: DraftChange) -> dict[str, Any]:
     """A part that is new. Its seq is the draft's revision."""
-    author = {"user_id": row.created_by_id, "session_id": row.session_id, "run_id": row.run_id}
     return {
         "type": "draft",
         "phase": "change",
         "revision": row.revision,
         "part": row.part,
-        "author": {name: value and str(value) for name, value in author.items()},
+        "author": author_of(row),
         "metadata": {"agent_id": str(row.agent_id), "created_at": row.created_at.isoformat()},
         "seq": row.revision,
     }

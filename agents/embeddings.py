@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from django.db import connection as database
-
 from agents.credentials import credentials
 from agents.providers.embeddings import DEFAULTS, EmbeddingModel, embed
 from agents.providers.registry import Connection
+from tenants.off_loop import let_go
 
 TIMEOUT_SECONDS = 30.0
 
@@ -40,8 +39,7 @@ def embed_texts(
     """The vectors of these texts. A fault says what is wrong with the key or the server."""
     found = credentials(workspace_id, provider)
     # The server may take its time, and others want the database's connection meanwhile.
-    if not database.in_atomic_block:
-        database.close()
+    let_go()
     connection = Connection(
         api_key=found.api_key,
         base_url=found.base_url,

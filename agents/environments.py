@@ -10,22 +10,20 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError, RestrictedError
 
 from agents.environment_input import EnvironmentInput
-from agents.inputs import is_storable, merged, read_input
+from agents.inputs import is_storable, read_input
 from agents.models import AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
+from agents.named_rows import hold, read_change, write
 from agents.recent import Recent
 from config.faults import Conflict, NotFound
 from tenants.models import User
-
-COLUMNS = tuple(EnvironmentInput.model_fields)
 
 
 def create_environment(
     *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
 ) -> Environment:
-    given = read_input(EnvironmentInput, fields)
     environment = Environment(workspace_id=workspace_id, created_by=created_by)
-    return _write(environment, given)
+    return _write(environment, read_input(EnvironmentInput, fields))
 
 
 @transaction.atomic
@@ -33,14 +31,11 @@ def change_environment(
     environment: Environment, changes: Mapping[str, Any], *, replace: bool = False
 ) -> Environment:
     """Change what is named, or everything. Running commands keep the bounds they began with."""
-    locked = Environment.objects.select_for_update(no_key=True).filter(pk=environment.pk).first()
-    if locked is None:
-        raise NotFound
-    current = {name: getattr(locked, name) for name in COLUMNS}
-    given = read_input(EnvironmentInput, changes if replace else merged(current, changes))
-    if locked.name == DEFAULT_NAME and given.name != DEFAULT_NAME:
+    held = hold(environment)
+    given = read_change(EnvironmentInput, held, changes, replace=replace)
+    if held.name == DEFAULT_NAME and given.name != DEFAULT_NAME:
         raise Conflict(f"{DEFAULT_NAME} is found by its name, which has to stay.")
-    return _write(locked, given)
+    return _write(held, given)
 
 
 def delete_environment(environment: Environment) -> None:
@@ -73,20 +68,23 @@ def find_environment(workspace_id: UUID, ref: str | UUID) -> Environment:
 
 def default_environment(workspace_id: UUID, *, created_by: User | None = None) -> Environment:
     """The workspace's `local-default`, made when it is missing."""
-    bounds = EnvironmentInput(name=DEFAULT_NAME)
     environment, _ = Environment.objects.get_or_create(
         workspace_id=workspace_id,
         name=DEFAULT_NAME,
-        defaults={**bounds.model_dump(mode="json"), "created_by": created_by},
+        defaults={**_default_fields(), "created_by": created_by},
     )
     return environment
 
 
-def environment_of(version: AgentVersion) -> Environment:
-    """Where this version's commands run when its session says nothing else."""
-    if version.environment_id is None:
-        return default_environment(version.workspace_id)
-    return recent_environment(version.environment_id)
+def environment_or_default(workspace_id: UUID, environment_id: UUID | None) -> Environment:
+    """Where commands run, as it is now: in what was chosen, else in the workspace's default.
+
+    It only reads: a default that is missing is answered with what a new one would say.
+    """
+    rows = Environment.objects.for_workspace(workspace_id)
+    chosen = rows.filter(pk=environment_id).first() if environment_id else None
+    found = chosen or rows.filter(name=DEFAULT_NAME).first()
+    return found or Environment(workspace_id=workspace_id, **_default_fields())
 
 
 def recent_environment(environment_id: UUID) -> Environment:
@@ -95,15 +93,13 @@ def recent_environment(environment_id: UUID) -> Environment:
 
 
 def _write(environment: Environment, given: EnvironmentInput) -> Environment:
-    for name, value in given.model_dump(mode="json").items():
-        setattr(environment, name, value)
-    try:
-        with transaction.atomic():
-            environment.save()
-    except IntegrityError:
-        raise Conflict(f"An environment is named {given.name!r} already.") from None
-    _recent.forget(environment.pk)
-    return environment
+    written = write(environment, given, what="An environment")
+    _recent.forget(written.pk)
+    return written
+
+
+def _default_fields() -> dict[str, Any]:
+    return EnvironmentInput(name=DEFAULT_NAME).model_dump(mode="json")
 
 
 def _why_kept(environment: Environment) -> str:

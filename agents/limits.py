@@ -64,17 +64,13 @@ class SandboxLimits(Input):
     model_config = ConfigDict(strict=True)
 
     cpu_seconds: int = Field(default=60, ge=1, le=86_400, description="Processor time.")
-    memory_mb: int = Field(default=512, ge=16, le=1_048_576, description="Memory in MiB.")
-    pids: int = Field(default=128, ge=2, le=32_768, description="Processes and threads at once.")
+    memory_mb: int = Field(default=512, ge=64, le=1_048_576, description="Memory in MiB.")
+    pids: int = Field(default=128, ge=4, le=32_768, description="Processes and threads at once.")
     wall_seconds: int = Field(default=120, ge=1, le=86_400, description="Time by the clock.")
 
 
 def read_limits(fields: object) -> Limits:
     return read_input(Limits, fields)
-
-
-def read_sandbox_limits(fields: object) -> SandboxLimits:
-    return read_input(SandboxLimits, fields)
 
 
 def limits_of(version: AgentVersion) -> Limits:

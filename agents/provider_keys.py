@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection
 from django.utils import timezone
 
-from agents.credentials import Source, credentials, forget, from_environment, is_enough
+from agents.credentials import Source, credentials, forget, from_environment
 from agents.inputs import read_input, wrong_field
 from agents.key_input import KeyInput
 from agents.models import ProviderKey
@@ -21,9 +20,11 @@ from agents.providers.registry import (
     build_provider,
     check_connection,
     find_provider,
+    is_enough,
 )
 from config.faults import Fault, Invalid, NotFound
 from tenants.models import User
+from tenants.off_loop import let_go
 
 HINT_LENGTH = 4
 #: The end of a shorter key would tell too much of it.
@@ -125,8 +126,7 @@ def check(*, workspace_id: UUID, provider: str, model: str = "") -> Check:
     forget(workspace_id, provider)  # Another process may have saved the key a moment ago.
     found = credentials(workspace_id, provider)
     # The provider may take its time, and others want the connection meanwhile.
-    if not connection.in_atomic_block:
-        connection.close()
+    let_go()
     error = ""
     try:
         check_connection(

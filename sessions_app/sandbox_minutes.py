@@ -13,7 +13,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from agents.environments import recent_environment
+from agents.environments import environment_or_default
 from agents.models import Environment
 from sessions_app.ledger import Outcome
 from sessions_app.purse import spender_of
@@ -104,9 +104,7 @@ def _is_command(turn: Turn, outcome: Outcome) -> bool:
 
 
 def _kind(turn: Turn) -> str:
-    if turn.environment_id is None:
-        return Environment.Kind.LOCAL
-    return recent_environment(turn.environment_id).kind
+    return environment_or_default(turn.workspace_id, turn.environment_id).kind
 
 
 def _containers() -> list[Counted]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from agents.models import Environment
+from agents.environments import environment_or_default
 from sessions_app.models import ToolExecution
 from sessions_app.sandbox_purses import check_affordable
 from sessions_app.statements import hold_lane
@@ -49,9 +49,7 @@ def _fence(turn: Turn) -> None:
 def _provision(turn: Turn) -> Sandbox:
     """The session's sandbox, as its environment describes it, if it can be paid."""
     check_affordable(turn.session_id)
-    environment = None
-    if turn.environment_id:
-        environment = Environment.objects.get(pk=turn.environment_id)
+    environment = environment_or_default(turn.workspace_id, turn.environment_id)
     let_go()
     folder = SessionFolder(workspace_id=turn.workspace_id, session_id=turn.session_id)
     return provision(environment, folder, turn.mounts)

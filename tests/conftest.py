@@ -11,11 +11,16 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
 from django.test import Client
+from hypothesis import settings as hypothesis_settings
 from rest_framework.test import APIClient
 
 from tenants.keys import issue_key
 from tenants.models import Membership, User, Workspace
 from tenants.workspaces import create_workspace
+
+# No test asserts an absolute time: a busy machine may take long over an example.
+hypothesis_settings.register_profile("patient", deadline=None)
+hypothesis_settings.load_profile("patient")
 
 #: They start processes and containers, measure load, or drive a browser: two at a time. Those of one
 #: group share something and run one by one; without a group, those of one file do.

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from agents.inputs import STORABLE, Input, merged, read_input
+from agents.inputs import STORABLE, Input, read_input
+from agents.named_rows import hold, read_change, write
 from agents.providers.base import JSON, ToolSpec
-from config.faults import Conflict, NotFound, ToolFailed
+from config.faults import ToolFailed
 from tenants.models import User
 from tools_app.client_schema import check_arguments, check_schema
 from tools_app.context import ToolContext
@@ -22,11 +23,13 @@ from tools_app.models import CustomTool
 from tools_app.registry import Category, Permission, Tool, registry
 from tools_app.schema import plain_schema
 
+NAME_PATTERN = r"^[a-z][a-z0-9_]{1,59}$"
 LONGEST_WAIT = 7 * 24 * 3600
+WHAT = "A custom tool"
 
 
 class CustomToolInput(Input):
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{1,59}$")]
+    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
     description: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4_000), STORABLE
     ]
@@ -51,14 +54,11 @@ class CustomToolInput(Input):
         return schema
 
 
-COLUMNS = tuple(CustomToolInput.model_fields)
-
-
 def create_custom_tool(
     *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
 ) -> CustomTool:
-    given = read_input(CustomToolInput, fields)
-    return _write(CustomTool(workspace_id=workspace_id, created_by=created_by), given)
+    made = CustomTool(workspace_id=workspace_id, created_by=created_by)
+    return write(made, read_input(CustomToolInput, fields), what=WHAT)
 
 
 @transaction.atomic
@@ -66,24 +66,8 @@ def change_custom_tool(
     tool: CustomTool, changes: Mapping[str, Any], *, replace: bool = False
 ) -> CustomTool:
     """Change what is named, or everything. Calls that are out already keep waiting."""
-    locked = CustomTool.objects.select_for_update(no_key=True).filter(pk=tool.pk).first()
-    if locked is None:
-        raise NotFound
-    current = {name: getattr(locked, name) for name in COLUMNS}
-    return _write(
-        locked, read_input(CustomToolInput, changes if replace else merged(current, changes))
-    )
-
-
-def _write(tool: CustomTool, given: CustomToolInput) -> CustomTool:
-    for name, value in given.model_dump(mode="json").items():
-        setattr(tool, name, value)
-    try:
-        with transaction.atomic():
-            tool.save()
-    except IntegrityError:
-        raise Conflict(f"A custom tool is named {given.name!r} already.") from None
-    return tool
+    held = hold(tool)
+    return write(held, read_change(CustomToolInput, held, changes, replace=replace), what=WHAT)
 
 
 class Anything(BaseModel):
@@ -103,7 +87,7 @@ class ClientTool(Tool):
             name=self.name, description=self.description, json_schema=plain_schema(self.schema)
         )
 
-    def parse(self, raw: JSON) -> BaseModel:
+    def _fitting(self, raw: JSON) -> BaseModel:
         check_arguments(self.name, self.schema, raw)
         return Anything.model_validate(raw)
 

@@ -17,10 +17,8 @@ from secrets import token_hex
 from typing import Protocol
 
 from config.faults import ToolFailed
-from tools_app.folder import acting_gid, acting_uid
+from tools_app.folder import MOUNTED_AT, acting_gid, acting_uid
 
-#: How commands in the sandbox see the folder; models copy such paths from their output.
-MOUNTED_AT = "/workspace"
 DEEPEST = 64
 LONGEST_NAME = 255
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -94,8 +92,17 @@ def write_file(
 ) -> bool:
     """Put the whole content in place at once, and say whether the file is new.
 
-    Readers see the old file or the new one, never a part. With `replaces`, the file must still be
-    the one that was read.
+    With `replaces`, the file must still be the one that was read.
+    """
+    return write_stream(folder, path, [content], replaces=replaces)
+
+
+def write_stream(
+    folder: Root, path: str, pieces: Iterable[bytes], *, replaces: os.stat_result | None = None
+) -> bool:
+    """The same for content that comes in pieces. If they fail, nothing is changed.
+
+    Readers see the old file or the new one, never a part.
     """
     names = split(path)
     if not names:
@@ -109,20 +116,7 @@ def write_file(
             _check_ordinary(path, before)
         if replaces and (before is None or _state(before) != _state(replaces)):
             raise ToolFailed(f"{path} was changed by somebody else meanwhile. Read it again.")
-        _put(parent, names[-1], [content], mode=stat.S_IMODE(before.st_mode) if before else 0o644)
-        return before is None
-
-
-def write_stream(folder: Root, path: str, pieces: Iterable[bytes]) -> bool:
-    """The same for content that comes in pieces. If they fail, nothing is changed."""
-    names = split(path)
-    if not names:
-        raise ToolFailed(f"{path or '.'} is a folder.")
-    with open_folder(folder, names[:-1], create=True) as parent, _told(path, parent, names[-1]):
-        before = look(parent, names[-1])
-        if before:
-            _check_ordinary(path, before)
-        _put(parent, names[-1], pieces, mode=0o644)
+        _put(parent, names[-1], pieces, mode=stat.S_IMODE(before.st_mode) if before else 0o644)
         return before is None
 
 

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from django.conf import settings
 
+#: How commands in a sandbox see the folder; models copy such paths from their output.
+MOUNTED_AT = "/workspace"
 #: A user that no distribution hands out. It needs no entry in /etc/passwd.
 SANDBOX_UID = 60_999
 #: Others may pass through, as the sandbox's user must, but not look around.

@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from config.faults import ToolFailed
-from tools_app.files import CREATE_FILE, MOUNTED_AT, Root, give_away, look, open_folder
-from tools_app.folder import SessionFolder
+from tools_app.files import CREATE_FILE, Root, give_away, look, open_folder
+from tools_app.folder import MOUNTED_AT, SessionFolder
 
 if TYPE_CHECKING:
     from tools_app.sandbox.base import Mount

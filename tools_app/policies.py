@@ -19,7 +19,14 @@ from tools_app.loosening import loosened
 from tools_app.models import PolicyRevision, ToolPolicy
 from tools_app.places import Place, place_of_agent
 from tools_app.policy import Layer
-from tools_app.policy_input import FIELDS, PolicyInput, check_known, columns_of, input_of, layer_of
+from tools_app.policy_input import (
+    PolicyInput,
+    check_known,
+    columns_of,
+    input_of,
+    layer_of,
+    words_of,
+)
 from tools_app.workspace_tools import tools_of_workspace
 
 
@@ -64,15 +71,20 @@ def change_policy(
 
 
 def revert_policy(principal: Principal, place: Place, revision: int) -> ToolPolicy:
-    """Say again what revision N said; 0 is what counted before anything was said."""
+    """Say again what a revision said, as the newest one."""
     _authorise(principal, place)
-    fields: dict[str, Any] = {}
-    if revision:
-        old = history_of(place).filter(revision=revision).first()
-        if old is None:
-            raise NotFound(f"This policy has no revision {revision}.")
-        fields = {name: getattr(old, name) for name in FIELDS}
-    return save_policy(place, fields, principal=principal, reverts_to=revision)
+    words = said_at(place, revision)
+    return save_policy(place, words, principal=principal, reverts_to=revision)
+
+
+def said_at(place: Place, revision: int) -> dict[str, Any]:
+    """What the policy said at a revision; 0 is before anything was said."""
+    if not revision:
+        return columns_of(PolicyInput(), place.layer)
+    old = history_of(place).filter(revision=revision).first()
+    if old is None:
+        raise NotFound(f"This policy has no revision {revision}.")
+    return words_of(old)
 
 
 def history_of(place: Place) -> Any:
@@ -115,10 +127,9 @@ def save_policy(
 def allow_also(principal: Principal, place: Place, rule: str) -> ToolPolicy:
     """Add one rule to what a policy allows, as the next revision of what it says by then."""
     _authorise(principal, place)
-    policy = _locked(place, principal.user)
-    fields = {name: getattr(policy, name) for name in FIELDS}
-    fields["allowed_tools"] = [*fields["allowed_tools"], rule]
-    return save_policy(place, fields, principal=principal)
+    words = words_of(_locked(place, principal.user))
+    words["allowed_tools"] = [*words["allowed_tools"], rule]
+    return save_policy(place, words, principal=principal)
 
 
 @transaction.atomic
@@ -126,8 +137,8 @@ def copy_policy(source: Place, target: Place) -> None:
     """Bind another object by the same words, as they are: what is copied must not be freer."""
     found = _rows(source).filter(revision__gt=0).first()
     if found:
-        columns = {name: getattr(found, name) for name in FIELDS}
-        _write(_locked(target, None), columns, author=f"copied from {source.subject_id}")
+        author = f"copied from {source.subject_id}"
+        _write(_locked(target, None), words_of(found), author=author)
 
 
 def _write(policy: ToolPolicy, columns: Mapping[str, Any], **authorship: Any) -> ToolPolicy:

@@ -18,9 +18,11 @@ from tools_app.rules import GROUP, parse_rule
 
 MOST_RULES = 200
 MOST_CALLS = 10_000
-#: Tools that come and go with their servers; a glob over them may match none today.
-PASSING = ("mcp:", "custom:")
+#: How tools are named that come and go with their servers; a glob over them may match none today.
+PASSING = f"{Category.MCP}:"
 FIELDS = ("profile", "allowed_tools", "denied_tools", "ask_tools", "max_tool_calls_per_turn")
+#: Which list of a policy holds the rules of each verdict.
+LISTS = {"allow": "allowed_tools", "ask": "ask_tools", "deny": "denied_tools"}
 
 RuleText = Annotated[
     str,
@@ -51,6 +53,11 @@ class PolicyInput(Input):
         return profile
 
 
+def words_of(stored: PolicyFields) -> dict[str, Any]:
+    """The words of a stored policy, or of one of its revisions."""
+    return {name: getattr(stored, name) for name in FIELDS}
+
+
 def columns_of(given: PolicyInput, layer: str) -> dict[str, Any]:
     """As a row holds them. An agent always has a profile; any other layer may have none."""
     columns = given.model_dump(mode="json")
@@ -61,7 +68,7 @@ def columns_of(given: PolicyInput, layer: str) -> dict[str, Any]:
 
 def layer_of(name: LayerName, stored: PolicyFields | Mapping[str, Any]) -> Layer:
     """A row, or its columns, as the layer that is decided by."""
-    words = stored if isinstance(stored, Mapping) else {f: getattr(stored, f) for f in FIELDS}
+    words = stored if isinstance(stored, Mapping) else words_of(stored)
     return Layer(
         name=name,
         profile=words["profile"],

@@ -6,8 +6,8 @@ DEFAULT_PROFILE = "coding"
 
 #: Names and groups. Time and skills change nothing, so every profile has them; waiting holds a
 #: lane, so the smallest one does without it. MCP and custom tools were added by somebody on
-#: purpose and ask by default, so only the smallest profile leaves them out. `exec` is part of
-#: coding work and always asks until a rule of the agent says otherwise.
+#: purpose, who said whether they ask, so only the smallest profile leaves them out. `exec` is part
+#: of coding work and always asks until a rule of the agent says otherwise.
 PROFILES: dict[str, tuple[str, ...]] = {
     "minimal": (
         "read",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from django.db import transaction
 
@@ -14,16 +14,17 @@ from agents.inputs import read_input
 from agents.models import Agent
 from tools_app.places import Place
 from tools_app.policies import stored_policy
-from tools_app.policy_input import FIELDS, PolicyInput, check_known, columns_of, layer_of
+from tools_app.policy import Verdict
+from tools_app.policy_input import (
+    LISTS,
+    PolicyInput,
+    check_known,
+    columns_of,
+    layer_of,
+    words_of,
+)
 from tools_app.rules import GROUP, parse_rule
 from tools_app.workspace_tools import tools_of_workspace
-
-Verdict: TypeAlias = Literal["allow", "ask", "deny"]
-LISTS: dict[Verdict, str] = {
-    "allow": "allowed_tools",
-    "ask": "ask_tools",
-    "deny": "denied_tools",
-}
 
 
 def place_of(agent: Agent) -> Place:
@@ -34,8 +35,7 @@ def words_now(drafted: Drafted) -> dict[str, Any]:
     """The policy as the draft would have it, or as it is."""
     if drafted.row.policy is not None:
         return dict(drafted.row.policy)
-    stored = stored_policy(place_of(drafted.agent))
-    return {name: getattr(stored, name) for name in FIELDS}
+    return words_of(stored_policy(place_of(drafted.agent)))
 
 
 @transaction.atomic
@@ -53,7 +53,7 @@ def propose(
     if words is not None:
         columns = columns_of(read_input(PolicyInput, words), "agent")
         check_known(layer_of("agent", columns), tools_of_workspace(agent.workspace_id))
-        if columns == {name: getattr(stored, name) for name in FIELDS}:
+        if columns == words_of(stored):
             columns = None
     return drafts.propose_policy(
         agent, columns, base=stored.revision, author=author, revision=held.row.revision

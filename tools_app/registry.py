@@ -18,7 +18,7 @@ from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agents.providers.base import JSON, ToolSpec
+from agents.providers.base import JSON, RAW, ToolSpec
 from config.faults import ToolFailed
 from tools_app.context import ToolContext
 from tools_app.schema import schema_of
@@ -30,13 +30,10 @@ __all__ = [
     "Tool",
     "ToolContext",
     "discover",
-    "find",
     "registry",
     "tool",
 ]
 
-#: Where a provider puts arguments that were no JSON object.
-RAW = "_raw"
 SHOWN_ERRORS = 5
 
 Handler: TypeAlias = Callable[[Any, ToolContext], Any]
@@ -108,11 +105,14 @@ class Tool:
 
     def parse(self, raw: JSON) -> BaseModel:
         """The checked arguments, or a complaint that the model can act on."""
-        if set(raw) == {RAW} and RAW not in self.arguments.model_fields:
+        if set(raw) == {RAW}:
             raise ToolFailed(
                 f"The arguments of {self.name} were not a JSON object: {str(raw[RAW])[:200]!r}. "
                 "Call it again with valid JSON."
             )
+        return self._fitting(raw)
+
+    def _fitting(self, raw: JSON) -> BaseModel:
         try:
             return self.arguments.model_validate(raw)
         except ValidationError as error:
@@ -126,12 +126,6 @@ class Tool:
 
 
 registry: dict[str, Tool] = {}
-
-
-def find(name: str) -> Tool:
-    if name not in registry:
-        raise ToolFailed(f"No tool is named {name!r}.")
-    return registry[name]
 
 
 def tool(

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from agents.models import Agent, AgentVersion
 from tools_app.effective import EffectivePolicy
 from tools_app.layers import binding_of_session, layers_of_agent
-from tools_app.policy import Decision, Layer, decide
+from tools_app.policy import Layer, decide
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_among, tools_of_workspace
-
-__all__ = [
-    "Decision",
-    "EffectivePolicy",
-    "Layer",
-    "decide_call",
-    "effective_policy",
-    "filter_tools_by_policy",
-    "layers_of",
-    "load_agent_tools",
-]
 
 
 def load_agent_tools(agent_id: UUID) -> dict[str, Tool]:
@@ -50,15 +38,3 @@ def effective_policy(
         return EffectivePolicy.of(bound.layers, tools, bound.grants)
     layers = layers_of_agent(agent_version)
     return EffectivePolicy.of(layers, tools_of_workspace(agent_version.workspace_id))
-
-
-def layers_of(agent_version: AgentVersion, session_id: UUID | None = None) -> tuple[Layer, ...]:
-    """What each party says, from the workspace down. An agent without rules has a profile."""
-    return effective_policy(agent_version, session_id).layers
-
-
-def decide_call(
-    agent_version: AgentVersion, session_id: UUID, name: str, input: Mapping[str, Any]
-) -> Decision:
-    """What happens on this very call, argument patterns included."""
-    return effective_policy(agent_version, session_id).decide_call(name, input)

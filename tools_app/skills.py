@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from pydantic import Field, StringConstraints, field_validator
 
-from agents.inputs import STORABLE, Input, merged, read_input, wrong_field
+from agents.inputs import STORABLE, Input, read_input, wrong_field
 from agents.models import Agent
-from config.faults import Conflict, NotFound
+from agents.named_rows import hold, read_change, write
+from config.faults import NotFound
 from tenants.models import User
 from tools_app.models import Skill
 
@@ -44,39 +45,25 @@ class SkillInput(Input):
         return description
 
 
-COLUMNS = tuple(SkillInput.model_fields)
-
-
 def create_skill(
     *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
 ) -> Skill:
-    given = read_input(SkillInput, fields)
-    return _write(Skill(workspace_id=workspace_id, created_by=created_by), given)
+    made = Skill(workspace_id=workspace_id, created_by=created_by)
+    return _write(made, read_input(SkillInput, fields))
 
 
 @transaction.atomic
 def change_skill(skill: Skill, changes: Mapping[str, Any], *, replace: bool = False) -> Skill:
     """Change what is named, or everything. It counts from the next answer of each agent on."""
-    locked = Skill.objects.select_for_update(no_key=True).filter(pk=skill.pk).first()
-    if locked is None:
-        raise NotFound
-    current = {name: getattr(locked, name) for name in COLUMNS}
-    return _write(locked, read_input(SkillInput, changes if replace else merged(current, changes)))
+    held = hold(skill)
+    return _write(held, read_change(SkillInput, held, changes, replace=replace))
 
 
 def _write(skill: Skill, given: SkillInput) -> Skill:
     known = Agent.objects.for_workspace(skill.workspace_id).filter(pk__in=given.agents)
     if missing := set(given.agents) - set(known.values_list("pk", flat=True)):
         raise wrong_field("agents", f"There is no agent {min(missing)} here.")
-    for name in COLUMNS:
-        setattr(skill, name, getattr(given, name))
-    try:
-        with transaction.atomic():
-            skill.save()
-    except IntegrityError:
-        raise Conflict(f"A skill is named {given.name!r} already.") from None
-    skill.refresh_from_db()
-    return skill
+    return write(skill, given, what="A skill")
 
 
 def skills_of(workspace_id: UUID, agent_id: UUID) -> QuerySet[Skill]:

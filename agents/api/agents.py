@@ -11,12 +11,11 @@ from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.body import fields_in
+from agents.api.body import fields_in, number_in
 from agents.api.serializers import AgentSerializer, VersionSerializer
 from agents.definitions import archive_agent, change_agent, create_agent
 from agents.inputs import is_storable
 from agents.models import Agent, AgentVersion
-from config.faults import Invalid
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 
@@ -87,9 +86,8 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def _change(self, request: Request, *, replace: bool) -> Response:
         agent: Agent = self.get_object()
         changes = fields_in(request, AgentSerializer)
-        expected = changes.pop("expected_version", None)
-        if not (expected is None or (isinstance(expected, int) and expected > 0)):
-            raise Invalid("expected_version is a version's number.")
+        expected = number_in(changes, "expected_version")
+        changes.pop("expected_version", None)
         change_agent(
             agent, changes, by=self.principal.user, replace=replace, expected_version=expected
         )

@@ -13,9 +13,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from agents.api.body import number_in, object_in
 from agents.canvas import Author, Drawn, author_of, publish, read, save, validate
+from agents.inputs import wrong_field
 from agents.models import Agent, CanvasRevision
-from config.faults import Invalid, NotFound
+from config.faults import NotFound
 from tenants.access import Verb, authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of
@@ -134,12 +136,15 @@ class CanvasView(CanvasDoor):
     def put(self, request: Request, agent_id: UUID) -> Response:
         """Save the draft as the next revision. A graph with problems can be saved, not published."""
         agent = self.find(agent_id)
-        body = _object(request.data)
+        body = object_in(request)
+        seen = number_in(body, "revision")
+        if seen is None:
+            raise wrong_field("revision", "Say which revision this change builds on.")
         drawn = save(
             agent,
             nodes=body.get("nodes"),
             edges=body.get("edges"),
-            revision=_number(body.get("revision")),
+            revision=seen,
             confirm_empty=body.get("confirm_empty") is True,
             author=Author(user_id=_user_id(request)),
         )
@@ -159,8 +164,8 @@ class PublishView(CanvasDoor):
     def post(self, request: Request, agent_id: UUID) -> Response:
         """Let the draft be what runs."""
         agent = self.find(agent_id)
-        given = _object(request.data).get("revision")
-        return self.shown(agent, publish(agent, revision=given and _number(given)))
+        seen = number_in(object_in(request), "revision")
+        return self.shown(agent, publish(agent, revision=seen))
 
 
 class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
@@ -187,18 +192,6 @@ class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
         if found is None:
             raise NotFound
         return Response(RevisionSerializer(found).data)
-
-
-def _object(body: object) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        raise Invalid("The body must be a JSON object.")
-    return body
-
-
-def _number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise Invalid("revision is the number of the revision that this builds on.")
-    return value
 
 
 def _user_id(request: Request) -> UUID | None:

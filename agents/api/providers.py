@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
@@ -21,6 +21,7 @@ from agents.api.provider_serializers import (
     ProviderSerializer,
     ProviderTestSerializer,
 )
+from agents.api.whole import whole_page, whole_page_of
 from agents.models_catalog import known_models
 from agents.provider_keys import check, delete_key, save_key, statuses
 from agents.providers.registry import PROVIDERS
@@ -28,22 +29,6 @@ from config.faults import NotFound
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tenants.permissions import verb_of
-
-
-def _page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
-    """The shape of a list that is whole on its first page."""
-    return inline_serializer(
-        f"{shape.__name__.removesuffix('Serializer')}Page",
-        {
-            "results": shape(many=True),
-            "next": serializers.URLField(allow_null=True),
-            "previous": serializers.URLField(allow_null=True),
-        },
-    )
-
-
-def _page(results: Any) -> Response:
-    return Response({"results": results, "next": None, "previous": None})
 
 
 def _body(request: Request, shape: type[serializers.Serializer]) -> dict[str, Any]:
@@ -65,12 +50,12 @@ class ProviderDoor(APIView):
 
 
 class ProviderListView(APIView):
-    @extend_schema(operation_id="providers_list", responses=_page_of(ProviderSerializer))
+    @extend_schema(operation_id="providers_list", responses=whole_page_of(ProviderSerializer))
     def get(self, request: Request) -> Response:
         """All providers, and whether this workspace can use them: by its own key or another."""
         workspace_id = authorise(principal_of(request), "read")
         found = statuses(workspace_id).values()
-        return _page(ProviderSerializer(list(found), many=True).data)
+        return whole_page(ProviderSerializer(list(found), many=True).data)
 
 
 class ProviderView(ProviderDoor):
@@ -118,7 +103,7 @@ class ProviderTestView(ProviderDoor):
 
 
 class ModelListView(APIView):
-    @extend_schema(operation_id="models_list", responses=_page_of(ModelSerializer))
+    @extend_schema(operation_id="models_list", responses=whole_page_of(ModelSerializer))
     def get(self, request: Request) -> Response:
         """The known models with windows and prices, and which of them can be used now."""
         workspace_id = authorise(principal_of(request), "read")
@@ -131,4 +116,4 @@ class ModelListView(APIView):
             }
             for model in known_models()
         ]
-        return _page(ModelSerializer(listed, many=True).data)
+        return whole_page(ModelSerializer(listed, many=True).data)

@@ -15,9 +15,10 @@ from django.views.decorators.http import require_POST, require_safe
 from agents.agent_input import DEFAULT_MODELS
 from agents.credentials import Source
 from agents.models_catalog import known_models
+from agents.pages.carrying_out import carry_out
 from agents.provider_keys import Status, check, delete_key, save_key, statuses
 from agents.providers.registry import PROVIDERS
-from config.faults import Invalid, InvalidFields, NotFound, ProviderNotConfigured
+from config.faults import NotFound, ProviderNotConfigured
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
@@ -147,25 +148,16 @@ def provider_save(request: HttpRequest, name: str) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin")
     form = KeyForm(known(principal, name), request.POST)
-    if not form.is_valid():
-        return page(request, wrong=form, about=name)
-    try:
-        save_key(workspace_id=workspace_id, provider=name, by=principal.user, **form.cleaned_data)
-    except Invalid as fault:
-        blame(form, fault)
+    saved = carry_out(
+        form,
+        lambda: save_key(
+            workspace_id=workspace_id, provider=name, by=principal.user, **form.cleaned_data
+        ),
+    )
+    if saved is None:
         return page(request, wrong=form, about=name)
     say_result(request, principal, name, saved=True)
     return redirect("providers")
-
-
-def blame(form: KeyForm, fault: Invalid) -> None:
-    """Put what is wrong beside the field that it is about."""
-    found = fault.errors if isinstance(fault, InvalidFields) else []
-    for error in found:
-        field = str(error.get("field", ""))
-        form.add_error(field if field in form.fields else None, str(error.get("message", "")))
-    if not found:
-        form.add_error(None, fault.detail)
 
 
 @require_POST

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 JSON: TypeAlias = dict[str, Any]
+#: Arguments that are no JSON object are kept as text under this name. No tool has such an argument,
+#: so the check of arguments tells the model what was wrong.
+RAW = "_raw"
 
 
 @dataclass(frozen=True, kw_only=True)

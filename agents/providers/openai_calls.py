@@ -8,14 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from agents.providers.base import JSON, ToolCall
+from agents.providers.base import JSON, RAW, ToolCall
 
 if TYPE_CHECKING:
     from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
-
-#: Arguments that are not a JSON object are kept as text under this name. No tool has such a field,
-#: so the check of arguments answers the model that they are invalid.
-RAW = "_raw"
 
 
 @dataclass(kw_only=True)

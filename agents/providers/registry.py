@@ -165,13 +165,16 @@ def find_provider(name: str) -> ProviderFactory:
     return PROVIDERS[name]
 
 
+def is_enough(name: str, api_key: str | None, base_url: str | None) -> bool:
+    """A server of one's own often asks for no key; the vendors' own addresses always do."""
+    return bool(api_key or (name == "openai" and base_url))
+
+
 def _require(name: str, connection: Connection) -> ProviderFactory:
     factory = find_provider(name)
     if connection.base_url and not _is_web_address(connection.base_url):
         raise Invalid("The address of a model provider must begin with http:// or https://.")
-    # A server of one's own often asks for no key; the vendors' own addresses always do.
-    keyless = factory.name == "openai" and connection.base_url
-    if factory.needs_key and not connection.api_key and not keyless:
+    if factory.needs_key and not is_enough(name, connection.api_key, connection.base_url):
         raise ProviderNotConfigured(
             f"No key is set for {factory.label}. Add one in the settings, or choose the demo."
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agents.environments import environment_or_default
 from agents.models import Agent
 from config.faults import Fault, NonRetryableError, OutcomeUnknown, StaleEpoch, ToolFailed
 from orchestrator.canvas.plan import why_unfit
@@ -97,7 +98,7 @@ class Call:
     def _context(self, session: Session, tool: Tool, call_id: str) -> ToolContext:
         held = self.runner.claimed
         folder = SessionFolder(workspace_id=held.workspace_id, session_id=session.pk)
-        environment = session.environment
+        environment = environment_or_default(held.workspace_id, session.environment_id)
         return ToolContext(
             workspace_id=held.workspace_id,
             session_id=session.pk,

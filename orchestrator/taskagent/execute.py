@@ -7,7 +7,11 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from agents.environments import default_environment, find_environment
+from agents.environments import (
+    default_environment,
+    environment_or_default,
+    find_environment,
+)
 from agents.models import Environment
 from config.faults import (
     BudgetReached,
@@ -219,12 +223,9 @@ def chosen_environment(workspace_id: UUID, ref: str) -> Environment:
         raise NonRetryableError(fault.detail) from fault
 
 
-def environment_of(here: TaskPlace) -> Environment | None:
-    """As it is now; one that was deleted meanwhile leaves the task with the default bounds."""
-    if here.environment_id is None:
-        return None
-    rows = Environment.objects.for_workspace(here.workspace_id)
-    return rows.filter(pk=here.environment_id).first()
+def environment_of(here: TaskPlace) -> Environment:
+    """As it is now; one that was deleted meanwhile leaves the task to the workspace's default."""
+    return environment_or_default(here.workspace_id, here.environment_id)
 
 
 def put_files(here: TaskPlace, asked: TaskParams) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from agents.environments import environment_or_default
 from config.faults import NoSandbox
 from orchestrator.models import Step, Workflow
 from sessions_app.models import Session
@@ -14,7 +15,8 @@ from tools_app.sandbox import Sandbox, SessionFolder, provision
 def sandbox_of(session: Session) -> Sandbox:
     """A sandbox on the session's files and what stands mounted in it. Secrets are not."""
     folder = SessionFolder(workspace_id=session.workspace_id, session_id=session.pk)
-    return provision(session.environment, folder, standing_mounts(session))
+    environment = environment_or_default(session.workspace_id, session.environment_id)
+    return provision(environment, folder, standing_mounts(session))
 
 
 def session_of(workflow: Workflow) -> Session:

@@ -13,7 +13,9 @@ from agents.models_catalog import known_models
 from agents.provider_keys import statuses
 from agents.undoing import open_changes
 from sessions_app.building.acting import Desk, desk_of
-from tools_app.proposals import LISTS, Verdict, propose_rules, words_now
+from tools_app.policy import Verdict
+from tools_app.policy_input import LISTS
+from tools_app.proposals import propose_rules, words_now
 from tools_app.publishing import publish
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 from tools_app.tools.canvas import change_canvas

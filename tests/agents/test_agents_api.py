@@ -117,7 +117,7 @@ def test_a_change_can_ask_for_the_version_it_builds_on(api, agent):
 
     assert (late.status_code, late.json()["code"]) == (409, "conflict")
     bad = api.patch(path, {"expected_version": "first"}, format="json")
-    assert bad.status_code == 400
+    assert (bad.status_code, bad.json()["errors"][0]["field"]) == (400, "expected_version")
 
 
 def test_versions_are_listed_newest_first_and_read_by_number(api, agent):

@@ -193,7 +193,7 @@ some_edges = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(some_nodes, some_edges)
 def test_no_graph_makes_the_check_crash_and_every_complaint_names_a_node_that_is_there(
     nodes, edges

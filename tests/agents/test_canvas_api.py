@@ -90,6 +90,13 @@ def test_a_body_that_makes_no_sense_is_refused(api, agent, body):
     assert api.put(at(agent), body, format="json").status_code == 400
 
 
+@pytest.mark.parametrize("revision", ["", "one", False, -1])
+def test_a_revision_to_publish_is_a_number(api, agent, revision):
+    answer = api.post(at(agent, "publish/"), {"revision": revision}, format="json")
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "revision")
+
+
 async def next_frame(socket):
     return json.loads(await socket.receive_from(timeout=SECONDS))
 

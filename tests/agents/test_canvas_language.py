@@ -71,7 +71,7 @@ def test_python_behind_a_value_cannot_be_reached():
     assert fill("{{input.__class__.__mro__}}", FACTS) is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=80))
 def test_no_text_does_more_than_parse_or_be_refused(text):
     try:
@@ -87,7 +87,7 @@ words = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(words, max_size=14), json_values)
 def test_whatever_parses_holds_or_not_for_any_input(parts, value):
     try:
@@ -98,7 +98,7 @@ def test_whatever_parses_holds_or_not_for_any_input(parts, value):
     assert parsed.holds(facts) is parsed.holds(facts)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.booleans(), st.booleans(), st.booleans())
 def test_and_binds_closer_than_or_and_not_closest(a, b, c):
     facts = Facts(input={"a": a, "b": b, "c": c})
@@ -106,14 +106,14 @@ def test_and_binds_closer_than_or_and_not_closest(a, b, c):
     assert said is (a or (not b and c))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(json_values)
 def test_a_place_alone_becomes_the_value_itself(value):
     assert fill("{{input}}", Facts(input=value)) == value
     assert fill({"k": ["{{ input }}"]}, Facts(input=value)) == {"k": [value]}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_what_is_filled_in_is_never_a_template_again(before, value):
     text = before.replace("{", "").replace("}", "")
@@ -122,7 +122,7 @@ def test_what_is_filled_in_is_never_a_template_again(before, value):
     assert said == f"{text}:{sneaky}"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=60))
 def test_a_text_without_places_stays_as_it_is(text):
     if "{{" not in text:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from agents.definitions import change_agent, create_agent, current_version
+from agents.definitions import change_agent
 from agents.environments import (
     change_environment,
     create_environment,
     default_environment,
     delete_environment,
-    environment_of,
+    environment_or_default,
     find_environment,
 )
 from agents.models import Environment
@@ -180,12 +180,15 @@ def test_the_default_keeps_its_name_and_cannot_be_deleted(workspace):
     assert default_environment(workspace.pk).network == "full"
 
 
-def test_a_version_without_an_environment_runs_in_the_default(workspace, agent):
-    assert environment_of(current_version(agent)).name == "local-default"
+def test_commands_run_in_the_chosen_environment_else_in_the_default(workspace, foreign_workspace):
+    box = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
 
-    create_environment(workspace_id=workspace.pk, fields={"name": "box"})
-    boxed = create_agent(workspace_id=workspace.pk, fields={"name": "B", "environment": "box"})
-    assert environment_of(current_version(boxed)).name == "box"
+    assert environment_or_default(workspace.pk, box.pk) == box
+    assert environment_or_default(workspace.pk, None).name == "local-default"
+    assert environment_or_default(foreign_workspace.pk, box.pk).workspace == foreign_workspace
+    Environment.objects.filter(workspace=workspace, name="local-default").delete()
+    assert environment_or_default(workspace.pk, None).limits == box.limits
+    assert list(Environment.objects.for_workspace(workspace.pk)) == [box]
 
 
 def test_a_lost_default_is_made_anew(workspace):

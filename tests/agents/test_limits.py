@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agents.limits import Limits, limits_of, read_limits, read_sandbox_limits
+from agents.inputs import read_input
+from agents.limits import Limits, SandboxLimits, limits_of, read_limits
 from agents.models import AgentVersion
 from config.faults import Invalid, InvalidFields
 
@@ -34,7 +35,7 @@ def test_a_bad_limit_is_refused_by_name(fields, complaint):
 
 def test_every_wrong_limit_is_told_at_once():
     with pytest.raises(InvalidFields) as caught:
-        read_sandbox_limits({"pids": 0, "memory_mb": 1})
+        read_input(SandboxLimits, {"pids": 0, "memory_mb": 1})
 
     assert [error["field"] for error in caught.value.errors] == ["memory_mb", "pids"]
 

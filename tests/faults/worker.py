@@ -20,8 +20,9 @@ from django_q.cluster import Cluster
 from pydantic import BaseModel
 
 from sessions_app import cluster_guards, points, turn
+from tools_app.effective import EffectivePolicy
+from tools_app.policy import Decision
 from tools_app.registry import Category, ToolContext, registry, tool
-from tools_app.selection import Decision, EffectivePolicy
 
 FOLDER = Path(os.environ["FAULTS"])
 

@@ -15,7 +15,7 @@ from memory.models import MemoryEntry, MemoryVersion
 from memory.recall import recall
 from memory.trust import use_rule
 from tenants.ids import uuid7
-from tools_app.registry import ToolContext, find, registry
+from tools_app.registry import ToolContext, registry
 from tools_app.sandbox import LazySandbox
 
 Call = Callable[..., Any]
@@ -38,7 +38,7 @@ def context(workspace, agent, session, owner) -> ToolContext:
 def call(context: ToolContext) -> Call:
     def run(name: str, call_id: str = "", **arguments: Any) -> Any:
         given = replace(context, call_id=call_id or str(uuid7()))
-        return find(name).call(arguments, given)
+        return registry[name].call(arguments, given)
 
     return run
 
@@ -87,13 +87,13 @@ def test_another_session_of_the_agent_sees_its_learnings_but_not_the_other_sessi
     other = Session.objects.create(workspace=workspace, agent=agent, agent_version=agent.current)
     there = replace(context, session_id=other.pk, user_id=None)
 
-    found = find("memory_search").call({"query": "kettles"}, there)
+    found = registry["memory_search"].call({"query": "kettles"}, there)
     assert "learnings/a.md" in found
     assert "session/b.md" not in found
     with pytest.raises(ToolFailed, match="memory_list shows"):
-        find("memory_get").call({"path": "session/b.md"}, there)
+        registry["memory_get"].call({"path": "session/b.md"}, there)
     with pytest.raises(Invalid, match="no user here"):
-        find("memory_store").call({"path": "user/a.md", "content": "x"}, there)
+        registry["memory_store"].call({"path": "user/a.md", "content": "x"}, there)
 
 
 def test_a_version_says_which_call_wrote_it(call, context):

@@ -12,8 +12,9 @@ from config.faults import (
 from sessions_app import answer
 from sessions_app.doors import accept_event
 from sessions_app.models import Session, SessionEvent
+from tools_app.effective import EffectivePolicy
+from tools_app.policy import Decision
 from tools_app.registry import Category, registry, tool
-from tools_app.selection import Decision, EffectivePolicy
 
 E = SessionEvent.Type
 

@@ -23,8 +23,9 @@ from tenants.access import principal_of_user
 from tests.sessions_app.conftest import newest, serve
 from tests.sessions_app.stage import say
 from tests.tools_app.conftest import data_dir, needs_bwrap
+from tools_app.effective import EffectivePolicy
 from tools_app.folder import SessionFolder, acting_gid, acting_uid
-from tools_app.selection import Decision, EffectivePolicy
+from tools_app.policy import Decision
 
 __all__ = ["data_dir"]
 pytestmark = needs_bwrap

@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from agents.environments import create_environment
+from agents.environments import change_environment, create_environment, default_environment
 from agents.providers.base import ToolCall
 from orchestrator.supervisor import Biller
 from sessions_app import lanes
@@ -156,12 +156,16 @@ def test_a_local_command_is_charged_per_started_minute_with_its_result(
     assert balance(session) == D("9.98")
 
 
+@pytest.mark.parametrize("is_chosen", [True, False])
 def test_a_command_in_a_container_is_paid_by_the_container(
-    session, principal, script, priced, workspace
+    session, principal, script, priced, workspace, is_chosen
 ):
-    fields = {"name": "boxes", "kind": "container"}
-    session.environment = create_environment(workspace_id=workspace.pk, fields=fields)
-    session.save(update_fields=["environment"])
+    boxes = {"kind": "container"}
+    if is_chosen:
+        made = create_environment(workspace_id=workspace.pk, fields={"name": "boxes", **boxes})
+        Session.objects.filter(pk=session.pk).update(environment=made)
+    else:
+        change_environment(default_environment(workspace.pk), boxes)
     run_command(session, principal, script)
 
     assert not SandboxMinute.objects.exists()

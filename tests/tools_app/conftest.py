@@ -14,7 +14,7 @@ import pytest
 
 from tenants.ids import uuid7
 from tools_app.folder import SessionFolder
-from tools_app.registry import ToolContext, find
+from tools_app.registry import ToolContext, registry
 from tools_app.sandbox import LazySandbox, Limits
 from tools_app.sandbox.local import LocalSandbox
 
@@ -74,6 +74,6 @@ def call(make_context: MakeContext) -> Callable[..., Any]:
     """Call a tool by name in the session's context."""
 
     def call(name: str, **arguments: Any) -> Any:
-        return find(name).call(arguments, make_context())
+        return registry[name].call(arguments, make_context())
 
     return call

@@ -14,8 +14,9 @@ from config.faults import StaleEpoch, ToolFailed
 from sessions_app.models import ToolExecution
 from tests.sessions_app.conftest import agent, principal, script, serve, session
 from tests.sessions_app.stage import say
-from tools_app.registry import ToolContext, find
-from tools_app.selection import Decision, EffectivePolicy
+from tools_app.effective import EffectivePolicy
+from tools_app.policy import Decision
+from tools_app.registry import ToolContext, registry
 
 __all__ = ["agent", "principal", "script", "session"]
 NAMES = ("update_workflow", "add_node", "connect_nodes")
@@ -62,7 +63,7 @@ def context(session, agent) -> ToolContext:
 
 def test_a_call_that_is_repeated_writes_once(context, agent):
     for _ in range(2):
-        find("add_node").call({"id": "go", "type": "trigger"}, context)
+        registry["add_node"].call({"id": "go", "type": "trigger"}, context)
     assert canvas.read(agent).revision == 1
 
 
@@ -70,9 +71,11 @@ def test_a_stale_draft_is_not_overwritten_and_the_model_is_shown_the_newer(conte
     nodes = [{"id": "mine", "type": "trigger"}]
     canvas.save(agent, nodes=nodes, edges=[], revision=0, author=Author())
     with pytest.raises(ToolFailed, match=r"revision 1.*mine"):
-        find("update_workflow").call({"nodes": [{"id": "a", "type": "x"}], "revision": 0}, context)
+        registry["update_workflow"].call(
+            {"nodes": [{"id": "a", "type": "x"}], "revision": 0}, context
+        )
     with pytest.raises(ToolFailed, match="confirm_empty"):
-        find("update_workflow").call({"nodes": [], "revision": 1}, context)
+        registry["update_workflow"].call({"nodes": [], "revision": 1}, context)
     assert canvas.read(agent).revision == 1
 
 
@@ -85,7 +88,7 @@ def test_a_stale_draft_is_not_overwritten_and_the_model_is_shown_the_newer(conte
 )
 def test_a_wrong_node_is_told_in_words(context, arguments, complaint):
     with pytest.raises(ToolFailed, match=complaint):
-        find("add_node").call(arguments, context)
+        registry["add_node"].call(arguments, context)
 
 
 def test_a_lost_worker_draws_nothing(context, agent):
@@ -93,5 +96,5 @@ def test_a_lost_worker_draws_nothing(context, agent):
         raise StaleEpoch
 
     with pytest.raises(StaleEpoch):
-        find("add_node").call({"id": "go", "type": "trigger"}, replace(context, fence=lost))
+        registry["add_node"].call({"id": "go", "type": "trigger"}, replace(context, fence=lost))
     assert canvas.read(agent).revision == 0

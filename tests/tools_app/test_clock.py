@@ -8,7 +8,7 @@ from threading import Timer
 import pytest
 
 from config.faults import ToolFailed, ToolStopped
-from tools_app.registry import find
+from tools_app.registry import registry
 
 
 def test_waiting_ends_early_when_stopped(make_context):
@@ -17,12 +17,12 @@ def test_waiting_ends_early_when_stopped(make_context):
     Timer(0.05, context.stopped.set).start()
 
     with pytest.raises(ToolStopped):
-        find("wait").call({"seconds": 300}, context)
+        registry["wait"].call({"seconds": 300}, context)
 
 
 def test_waiting_ends_at_the_deadline(make_context):
     with pytest.raises(ToolFailed, match="time was up"):
-        find("wait").call({"seconds": 300}, make_context(deadline=time.monotonic() + 0.05))
+        registry["wait"].call({"seconds": 300}, make_context(deadline=time.monotonic() + 0.05))
 
 
 def test_a_short_wait_says_how_long_it_was(call):

@@ -123,7 +123,7 @@ def test_to_define_a_tool_takes_a_builder(workspace):
         ({"order": 3}, "order: 3 is not of type 'string'"),
         ({"order": "abc", "lines": [1, 0]}, "lines.1: 0 is less than the minimum"),
         ({"order": "abc", "extra": 1}, "extra"),
-        ({"_raw": "not json"}, "Invalid arguments for find_order"),
+        ({"_raw": "not json"}, "The arguments of find_order were not a JSON object"),
     ],
 )
 def test_arguments_that_do_not_fit_are_told_to_the_model(workspace, arguments, complaint):
@@ -133,6 +133,17 @@ def test_arguments_that_do_not_fit_are_told_to_the_model(workspace, arguments, c
     with pytest.raises(ToolFailed) as told:
         tool.parse(arguments)
     assert complaint in told.value.detail
+
+
+def test_broken_arguments_reach_no_tool_however_much_its_schema_allows(workspace):
+    create_custom_tool(
+        workspace_id=workspace.pk, fields={"name": "lax", "description": "Takes all."}
+    )
+    lax = custom_tools(workspace.pk)["lax"]
+
+    assert lax.parse({"anything": 1}).model_dump() == {"anything": 1}
+    with pytest.raises(ToolFailed, match="not a JSON object"):
+        lax.parse({"_raw": '{"order": '})
 
 
 def test_a_pattern_from_outside_cannot_hold_a_worker(workspace):

@@ -9,6 +9,7 @@ import pytest
 
 from config.faults import ToolFailed
 from tools_app import reading
+from tools_app.files import write_stream
 from tools_app.folder import acting_uid
 
 
@@ -86,6 +87,17 @@ def test_text_in_another_encoding_is_shown_as_far_as_it_goes(call, files):
     (files / "old.txt").write_bytes("Grüße\n".encode("latin-1"))
 
     assert call("read", path="old.txt") == "Gr\ufffd\ufffde\n"
+
+
+def test_what_comes_in_pieces_takes_the_place_of_a_file_with_its_mode(folder, files):
+    script = files / "run.sh"
+    script.write_text("echo one")
+    script.chmod(0o755)
+
+    assert write_stream(folder, "run.sh", [b"echo ", b"two"]) is False
+
+    assert script.read_text() == "echo two"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o755
 
 
 def test_an_edit_replaces_one_occurrence_and_keeps_the_mode(call, files):

@@ -200,6 +200,16 @@ def test_after_a_change_of_address_nothing_that_was_seen_counts(server, workspac
     assert not any(name.startswith("mcp:") for name in tools_of_workspace(workspace.pk))
 
 
+def test_what_was_seen_with_other_credentials_does_not_count(server, workspace):
+    before = McpServer.objects.get(pk=server.pk)
+    change_server(server, {"headers": {}})
+
+    discovery.refresh(before)
+
+    kept = McpServer.objects.get(pk=server.pk)
+    assert (kept.status, kept.tools) == ("new", [])
+
+
 def test_rules_name_servers_by_globs(server, workspace):
     tools = tools_of_workspace(workspace.pk)
     denied = filter_tools_by_policy(tools, Layer(name="agent", denied=("mcp:yard:*",)))

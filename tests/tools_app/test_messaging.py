@@ -5,21 +5,29 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
+from agents.definitions import create_agent
+from agents.models import Agent
 from config.faults import StaleEpoch, ToolFailed
 from tenants.models import InboxItem, SentMail, User, Workspace
 from tests.conftest import add_member
 from tools_app.policy import Layer, decide
-from tools_app.registry import find
+from tools_app.registry import registry
 
 LUNCH = {"title": "Lunch", "body": "It is **ready**."}
 MAIL = {"to": "owner@example.com", "subject": "Lunch", "body": "It is ready."}
 
 
 @pytest.fixture
-def say(make_context, workspace: Workspace):
+def agent(workspace: Workspace) -> Agent:
+    return create_agent(workspace_id=workspace.pk, fields={"name": "Postman"})
+
+
+@pytest.fixture
+def say(make_context, agent: Agent):
     def say(name: str, **arguments):
-        given = {"workspace_id": workspace.pk, **arguments.pop("context", {})}
-        return find(name).call(arguments, make_context(**given))
+        known = {"workspace_id": agent.workspace_id, "agent_id": agent.pk}
+        given = {**known, **arguments.pop("context", {})}
+        return registry[name].call(arguments, make_context(**given))
 
     return say
 
@@ -69,7 +77,7 @@ def test_a_mail_to_a_member_is_sent_and_signed_by_the_product(say, workspace, ma
 
     (mail,) = mailoutbox
     assert (mail.to, mail.subject) == (["owner@example.com"], "Lunch")
-    assert "in the workspace Yard on Switchyard" in mail.body
+    assert "Written by the agent Postman in the workspace Yard on Switchyard." in mail.body
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ def test_the_policy_of_nobodys_agent_is_not_found(db):
         ({"denied_tools": ["exce(rm *)"]}, "denied_tools: No tool is named exce"),
         ({"ask_tools": ["group:wbe"]}, "ask_tools: No tool is named group:wbe"),
         ({"allowed_tools": ["mcp:github:search"]}, "No tool is named mcp:github:search"),
+        ({"denied_tools": ["custom:pay"]}, "No tool is named custom:pay"),
         ({"allowed_tools": ["exec(git"]}, "No tool is named exec"),
         ({"allowed_tools": [" "]}, "allowed_tools.0"),
         ({"allowed_tools": ["re\x00ad"]}, "NUL"),

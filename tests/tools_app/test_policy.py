@@ -14,7 +14,7 @@ from tools_app import filter_tools_by_policy, load_agent_tools
 from tools_app.policy import STRICTNESS, Decision, Layer, call_limit, decide, unknown_rules
 from tools_app.profiles import PROFILES
 from tools_app.registry import Arguments, Category, Permission, Tool
-from tools_app.selection import decide_call, effective_policy
+from tools_app.selection import effective_policy
 
 
 class Anything(Arguments):
@@ -92,7 +92,7 @@ def test_a_new_agent_codes_and_asks_before_it_runs_commands():
     assert policy["read"] == Decision(decision="allow", decided_by="agent: profile coding")
     assert policy["exec"] == Decision(decision="ask", decided_by="default: exec asks first")
     assert set(policy) == set(load_agent_tools(UUID(int=1)))
-    assert decide_call(version, session_id, "exec", {"command": "ls"}).decision == "ask"
+    assert policy.decide_call("exec", {"command": "ls"}).decision == "ask"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tools_app.registry import (
     Effect,
     ToolContext,
     discover,
-    find,
     registry,
     tool,
 )
@@ -102,11 +101,6 @@ def test_bad_arguments_are_told_in_words(greet, raw, complaint):
 
     assert complaint in told.value.detail
     assert "https://" not in told.value.detail
-
-
-def test_an_unknown_tool_is_told_in_words():
-    with pytest.raises(ToolFailed, match="No tool is named 'nope'"):
-        find("nope")
 
 
 def test_a_stopped_call_does_not_begin(greet, make_context):

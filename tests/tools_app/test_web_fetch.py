@@ -12,7 +12,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from config.faults import ToolFailed, ToolStopped
-from tools_app.registry import find
+from tools_app.registry import registry
 from tools_app.web import extraction, fetch
 
 ARTICLE = """<!doctype html><html><head><title>Signals &amp; switches</title>
@@ -210,5 +210,5 @@ def test_a_fetch_ends_when_it_is_stopped(site, make_context):
     Timer(0.2, context.stopped.set).start()
 
     with pytest.raises(ToolStopped):
-        find("web_fetch").call({"url": site.url_for("/")}, context)
+        registry["web_fetch"].call({"url": site.url_for("/")}, context)
     answer.set()

@@ -10,7 +10,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from config.faults import ToolFailed, ToolStopped
-from tools_app.registry import find
+from tools_app.registry import registry
 
 PANDAS = [
     ("Red pandas", "https://zoo.example/red", "They are red."),
@@ -140,5 +140,5 @@ def test_a_stop_is_obeyed_while_the_service_is_silent(configure, httpserver, mak
     Timer(0.2, stopped.set).start()
 
     with pytest.raises(ToolStopped):
-        find("web_search").call({"query": "x"}, make_context(stopped=stopped))
+        registry["web_search"].call({"query": "x"}, make_context(stopped=stopped))
     release.set()

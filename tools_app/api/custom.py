@@ -14,7 +14,13 @@ from rest_framework.response import Response
 from agents.api.body import fields_in
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
-from tools_app.custom import LONGEST_WAIT, change_custom_tool, create_custom_tool
+from tools_app.api.serializers import PERMISSIONS
+from tools_app.custom import (
+    LONGEST_WAIT,
+    NAME_PATTERN,
+    change_custom_tool,
+    create_custom_tool,
+)
 from tools_app.models import CustomTool
 
 TAKEN = OpenApiResponse(description="The name is taken.")
@@ -24,7 +30,7 @@ class CustomToolSerializer(serializers.Serializer):
     """A tool that a client runs. Each call goes out as an event and waits for its result."""
 
     id = serializers.UUIDField(read_only=True)
-    name = serializers.RegexField(r"^[a-z][a-z0-9_]{1,59}$")
+    name = serializers.RegexField(NAME_PATTERN)
     description = serializers.CharField(
         max_length=4_000, help_text="What it does and when to use it, for the model."
     )
@@ -32,7 +38,7 @@ class CustomToolSerializer(serializers.Serializer):
         required=False, help_text="A JSON Schema of an object. By default one without properties."
     )
     permission = serializers.ChoiceField(
-        choices=[("always_allow", "always_allow"), ("always_ask", "always_ask")],
+        choices=PERMISSIONS,
         required=False,
         help_text="Whether a person is asked first when no policy says otherwise.",
     )
@@ -74,7 +80,7 @@ class CustomToolViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
             fields=fields_in(request, CustomToolSerializer),
             created_by=self.principal.user,
         )
-        return Response(CustomToolSerializer(_fresh(made)).data, status=201)
+        return Response(CustomToolSerializer(made).data, status=201)
 
     @extend_schema(responses={200: CustomToolSerializer, 409: TAKEN})
     def update(self, request: Request, pk: str) -> Response:
@@ -97,9 +103,3 @@ class CustomToolViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(
             CustomToolSerializer(change_custom_tool(tool, fields, replace=replace)).data
         )
-
-
-def _fresh(tool: CustomTool) -> CustomTool:
-    """With what the database filled in."""
-    tool.refresh_from_db()
-    return tool

@@ -6,7 +6,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from agents.api.serializers import DefinitionSerializer
+from agents.canvas import author_of
 from agents.models import DraftChange
+from tools_app.api.serializers import PolicyWordsSerializer
 
 
 class DraftFieldsSerializer(DefinitionSerializer):
@@ -15,12 +17,8 @@ class DraftFieldsSerializer(DefinitionSerializer):
     name = serializers.CharField(max_length=80, required=False)
 
 
-class DraftPolicySerializer(serializers.Serializer):
-    profile = serializers.CharField(required=False, allow_null=True)
-    allowed_tools = serializers.ListField(child=serializers.CharField(), required=False)
-    denied_tools = serializers.ListField(child=serializers.CharField(), required=False)
-    ask_tools = serializers.ListField(child=serializers.CharField(), required=False)
-    max_tool_calls_per_turn = serializers.IntegerField(required=False, allow_null=True)
+class DraftPolicySerializer(PolicyWordsSerializer):
+    """What a draft proposes in place of the agent's policy."""
 
 
 class DraftSerializer(serializers.Serializer):
@@ -62,9 +60,4 @@ class DraftChangeSerializer(serializers.ModelSerializer):
 
     @extend_schema_field(ChangeAuthorSerializer)
     def get_author(self, change: DraftChange) -> dict[str, str | None]:
-        made = {
-            "user_id": change.created_by_id,
-            "session_id": change.session_id,
-            "run_id": change.run_id,
-        }
-        return {name: str(value) if value else None for name, value in made.items()}
+        return author_of(change)

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents import drafts
+from agents.api.body import number_in, object_in
 from agents.api.serializers import VersionSerializer
 from agents.canvas import Author
 from agents.drafts import Drafted
@@ -72,7 +73,7 @@ class DraftView(DraftDoor):
     def patch(self, request: Request, agent_id: UUID) -> Response:
         """Change the draft. What is not named stays; a `policy` of null takes the proposal back."""
         agent = self.find(agent_id)
-        body = _object(request.data)
+        body = object_in(request)
         changes = body.get("fields", {})
         if not isinstance(changes, dict):
             raise Invalid("fields is a JSON object.")
@@ -80,7 +81,7 @@ class DraftView(DraftDoor):
 
     @transaction.atomic
     def _change(self, agent: Agent, body: dict[str, Any], changes: dict[str, Any]) -> Drafted:
-        seen = _revision(body.get("revision"))
+        seen = number_in(body, "revision")
         drafted = drafts.change(agent, changes, author=self.author, revision=seen)
         if "policy" in body:
             policy = body["policy"]
@@ -105,7 +106,7 @@ class DraftPublishView(DraftDoor):
     def post(self, request: Request, agent_id: UUID) -> Response:
         """Publish the draft as the agent's next version, with its policy and its canvas."""
         agent = self.find(agent_id)
-        seen = _revision(_object(request.data).get("revision"))
+        seen = number_in(object_in(request), "revision")
         return Response(VersionSerializer(publish(self.principal, agent, revision=seen)).data)
 
 
@@ -129,17 +130,3 @@ class DraftUndoView(DraftDoor):
     def post(self, request: Request, agent_id: UUID, change_id: UUID) -> Response:
         """Take one change back, unless the same thing was changed again since."""
         return Response(undo(self.find(agent_id), change_id, author=self.author).as_json())
-
-
-def _object(body: object) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        raise Invalid("The body must be a JSON object.")
-    return body
-
-
-def _revision(value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise Invalid("revision is the number of the draft's revision that this builds on.")
-    return value

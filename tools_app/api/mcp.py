@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from agents.api.body import fields_in
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tools_app.api.serializers import PERMISSIONS
 from tools_app.mcp.discovery import look, refresh
 from tools_app.mcp.offered import PREFIX
 from tools_app.mcp.server_input import LONGEST_SECONDS, NAME_PATTERN
@@ -51,7 +52,7 @@ class McpServerSerializer(serializers.Serializer):
     )
     enabled = serializers.BooleanField(required=False)
     permission = serializers.ChoiceField(
-        choices=[("always_allow", "always_allow"), ("always_ask", "always_ask")],
+        choices=PERMISSIONS,
         required=False,
         help_text="Whether a person is asked first when no policy says otherwise.",
     )

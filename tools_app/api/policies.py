@@ -11,8 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.body import fields_in
-from config.faults import Invalid
+from agents.api.body import fields_in, number_in
 from tenants.access import Principal, Verb, authorise
 from tenants.authentication import principal_of
 from tenants.pagination import NewestFirst
@@ -54,9 +53,8 @@ class PolicyView(PolicyDoor):
         """
         place = self.place(named)
         fields = fields_in(request, PolicySerializer)
-        expected = fields.pop("expected_revision", None)
-        if not (expected is None or type(expected) is int):
-            raise Invalid("expected_revision is a revision's number.")
+        expected = number_in(fields, "expected_revision")
+        fields.pop("expected_revision", None)
         saved = change_policy(self.principal, place, fields, expected_revision=expected)
         return Response(PolicySerializer(saved).data)
 

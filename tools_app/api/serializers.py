@@ -14,6 +14,7 @@ from tools_app.registry import Category, Effect, Ownership, Permission, Tool
 
 PROFILE_CHOICES = [(name, name) for name in PROFILES]
 DECISIONS = [(name, name) for name in get_args(Verdict)]
+PERMISSIONS = [(name, name) for name in get_args(Permission)]
 LAYERS = [*ToolPolicy.Layer.choices, ("default", "Default")]
 
 
@@ -104,7 +105,7 @@ class ToolSerializer(serializers.Serializer):
     description = serializers.CharField()
     category = serializers.ChoiceField(choices=[(one.value, one.value) for one in Category])
     ownership = serializers.ChoiceField(choices=[(one, one) for one in get_args(Ownership)])
-    permission = serializers.ChoiceField(choices=[(one, one) for one in get_args(Permission)])
+    permission = serializers.ChoiceField(choices=PERMISSIONS)
     effects = serializers.ListField(
         child=serializers.ChoiceField(choices=[(one.value, one.value) for one in Effect])
     )

@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from agents.api.whole import whole_page, whole_page_of
 from agents.definitions import current_version, version_by_id
 from agents.models import Agent
 from config.faults import NotFound
@@ -24,7 +25,6 @@ from tools_app.api.serializers import (
     ToolSerializer,
     shown,
 )
-from tools_app.api.whole import page_of, whole_page
 from tools_app.effective import EffectivePolicy
 from tools_app.explanation import Explanation
 from tools_app.selection import effective_policy
@@ -36,7 +36,7 @@ TOOL = OpenApiParameter(
 
 
 class ToolListView(APIView):
-    @extend_schema(operation_id="tools_list", responses=page_of(ToolSerializer))
+    @extend_schema(operation_id="tools_list", responses=whole_page_of(ToolSerializer))
     def get(self, request: Request) -> Response:
         """All tools that are known here, with what they do and whether they ask by default."""
         tools = tools_of_workspace(authorise(principal_of(request), "read"))
@@ -77,7 +77,9 @@ class OfSession(PolicyReader):
 
 
 class AgentToolsView(OfAgent):
-    @extend_schema(operation_id="agents_tools_list", responses=page_of(EffectiveToolSerializer))
+    @extend_schema(
+        operation_id="agents_tools_list", responses=whole_page_of(EffectiveToolSerializer)
+    )
     def get(self, request: Request, agent_id: UUID) -> Response:
         """The tools that the agent has, with their schemas, and whether a call asks first."""
         policy = self.policy(agent_id)

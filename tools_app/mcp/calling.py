@@ -15,10 +15,11 @@ from pydantic import BaseModel
 
 from config.faults import Fault, OutcomeUnknown, ToolFailed, ToolStopped
 from tenants.masking import mask
+from tenants.off_loop import let_go
 from tools_app.context import ToolContext
+from tools_app.fence import fenced
 from tools_app.folder import SessionFolder
-from tools_app.mcp.reach import endpoint_of, let_go
-from tools_app.mcp.words import fenced
+from tools_app.mcp.reach import endpoint_of
 from tools_app.models import McpServer
 
 
@@ -64,7 +65,8 @@ class Call:
         )
         if answer.tools_changed:
             McpServer.objects.filter(pk=server.pk).update(due_at=timezone.now())
-        told = fenced(text_of(answer.result, endpoint.clean), server.name)
+        said = text_of(answer.result, endpoint.clean)
+        told = fenced(said, f"From the MCP server {server.name}")
         if answer.result.is_error:
             raise ToolFailed(f"The tool {self.tool} failed. {told}")
         return told

@@ -18,9 +18,11 @@ from django.utils import timezone
 from agents.environments import default_environment
 from config.faults import Fault, McpFailed, OutcomeUnknown
 from tenants.masking import mask, mask_json
+from tenants.off_loop import let_go
 from tools_app.folder import SessionFolder
 from tools_app.mcp.catalog import MOST_TOOLS, Catalog, catalog_of
-from tools_app.mcp.reach import endpoint_of, let_go
+from tools_app.mcp.reach import endpoint_of
+from tools_app.mcp.servers import REACH
 from tools_app.mcp.words import plain
 from tools_app.models import McpServer
 
@@ -106,7 +108,7 @@ def refresh(server: McpServer) -> McpServer:
     with transaction.atomic():
         rows = McpServer.objects.select_for_update(no_key=True)
         kept = rows.filter(pk=server.pk).first()
-        if kept is None or (kept.url, kept.command) != (server.url, server.command):
+        if kept is None or any(getattr(kept, name) != getattr(server, name) for name in REACH):
             return server  # Changed or deleted meanwhile: what was seen is of another one.
         changes: dict[str, Any] = {"status": seen.state, "error": seen.error, "tried_at": now}
         if seen.ok:

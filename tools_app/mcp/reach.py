@@ -6,8 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from django.db import connection
-
 from config.faults import McpFailed
 from tenants.masking import mask
 from tenants.vault import fill
@@ -42,9 +40,3 @@ def _sendable(name: str, value: str) -> str:
     if not (value.isascii() and value.isprintable()):
         raise McpFailed(f"The header {name} cannot be sent: a secret in it is not plain text.")
     return value
-
-
-def let_go() -> None:
-    """Give the connection back before waiting for a server."""
-    if not connection.in_atomic_block:
-        connection.close()

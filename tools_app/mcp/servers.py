@@ -7,17 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from agents.inputs import merged, read_input
-from config.faults import Conflict, NotFound
+from agents.inputs import read_input
+from agents.named_rows import hold, read_change, write
+from config.faults import NotFound
 from tenants.models import User
 from tenants.vault import names_in
 from tools_app.mcp.server_input import McpServerInput
 from tools_app.models import McpServer
 
-COLUMNS = tuple(McpServerInput.model_fields)
+WHAT = "An MCP server"
 #: What decides how the server is reached: after a change of it nothing that was seen counts.
 REACH = ("transport", "url", "headers", "command")
 
@@ -26,9 +27,8 @@ def add_server(
     *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
 ) -> McpServer:
     """Make a server known. The supervisor asks it soon; `refresh` asks it now."""
-    given = read_input(McpServerInput, fields)
     server = McpServer(workspace_id=workspace_id, created_by=created_by)
-    return _write(server, given)
+    return write(server, read_input(McpServerInput, fields), what=WHAT)
 
 
 @transaction.atomic
@@ -36,31 +36,16 @@ def change_server(
     server: McpServer, changes: Mapping[str, Any], *, replace: bool = False
 ) -> McpServer:
     """Change what is named, or everything. Runs that are under way keep what they began with."""
-    locked = McpServer.objects.select_for_update(no_key=True).filter(pk=server.pk).first()
-    if locked is None:
-        raise NotFound
-    current = {name: getattr(locked, name) for name in COLUMNS}
-    given = read_input(McpServerInput, changes if replace else merged(current, changes))
-    if any(getattr(given, name) != current[name] for name in REACH):
+    held = hold(server)
+    given = read_change(McpServerInput, held, changes, replace=replace)
+    if any(getattr(given, name) != getattr(held, name) for name in REACH):
         # Another server may stand there: its tools are not those that were seen.
-        locked.status, locked.error, locked.protocol = McpServer.Status.NEW, "", ""
-        locked.tools, locked.left_out, locked.server_info = [], [], ""
-        locked.refreshed_at, locked.failures = None, 0
-    locked.due_at = timezone.now()
-    locked.revision += 1
-    return _write(locked, given)
-
-
-def _write(server: McpServer, given: McpServerInput) -> McpServer:
-    for name, value in given.model_dump(mode="json").items():
-        setattr(server, name, value)
-    try:
-        with transaction.atomic():
-            server.save()
-    except IntegrityError:
-        raise Conflict(f"An MCP server is named {given.name!r} already.") from None
-    server.refresh_from_db()
-    return server
+        held.status, held.error, held.protocol = McpServer.Status.NEW, "", ""
+        held.tools, held.left_out, held.server_info = [], [], ""
+        held.refreshed_at, held.failures = None, 0
+    held.due_at = timezone.now()
+    held.revision += 1
+    return write(held, given, what=WHAT)
 
 
 def find_server(workspace_id: UUID, server_id: UUID) -> McpServer:

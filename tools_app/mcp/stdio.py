@@ -23,10 +23,9 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from config.faults import Fault, McpFailed
-from tools_app.folder import SessionFolder, acting_gid, acting_uid
+from tools_app.folder import MOUNTED_AT, SessionFolder, acting_gid, acting_uid
 from tools_app.sandbox.base import ExecResult, Sandbox
 
-HOME = "/workspace"
 LONGEST_LINE = 8_000_000
 CHUNK = 65_536
 SAID = 2_000
@@ -103,7 +102,7 @@ class Pipes:
                 group.cancel_scope.cancel()
 
     def _execute(self) -> None:
-        ends = f"<{HOME}/{self._mark}.in >{HOME}/{self._mark}.out"
+        ends = f"<{MOUNTED_AT}/{self._mark}.in >{MOUNTED_AT}/{self._mark}.out"
         try:
             self._result = self._place.sandbox.execute(
                 f"exec bash -c {shlex.quote(self._command)} {ends}",

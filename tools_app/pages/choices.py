@@ -10,16 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from tools_app.policy_input import FIELDS
+from tools_app.policy_input import LISTS
 from tools_app.registry import Tool
 
 Choice: TypeAlias = Literal["default", "allow", "ask", "deny"]
-#: Which list of a policy each choice is written to.
-LISTS: dict[str, str] = {
-    "allow": "allowed_tools",
-    "ask": "ask_tools",
-    "deny": "denied_tools",
-}
 #: The strictest first: what a person sees when two lists name the same tool.
 STRICT_FIRST = ("deny", "ask", "allow")
 
@@ -30,11 +24,6 @@ class Rule:
 
     verdict: str
     text: str
-
-
-def words_of(stored: Any) -> dict[str, Any]:
-    """The words of a stored policy or of a revision."""
-    return {name: getattr(stored, name) for name in FIELDS}
 
 
 def choice_of(tool: str, words: Mapping[str, Any]) -> Choice:

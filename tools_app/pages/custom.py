@@ -12,13 +12,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from config.faults import Conflict, Invalid, NotFound
+from agents.pages.carrying_out import carry_out
+from config.faults import NotFound
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tools_app.client_schema import LARGEST
-from tools_app.custom import LONGEST_WAIT, change_custom_tool, create_custom_tool
+from tools_app.custom import (
+    LONGEST_WAIT,
+    NAME_PATTERN,
+    change_custom_tool,
+    create_custom_tool,
+)
 from tools_app.models import CustomTool
-from tools_app.pages.blame import blame
 
 EXAMPLE = """{
   "type": "object",
@@ -32,7 +37,7 @@ PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 class CustomToolForm(forms.Form):
     name = forms.RegexField(
-        r"^[a-z][a-z0-9_]{1,59}$",
+        NAME_PATTERN,
         label="Name",
         widget=forms.TextInput(attrs=PLAIN),
         help_text="Small letters, digits and _, as in look_up_order.",
@@ -92,17 +97,16 @@ def custom_tool_new(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "build")
     form = CustomToolForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = create_custom_tool(
-                workspace_id=workspace_id, fields=form.cleaned_data, created_by=principal.user
-            )
-        except (Invalid, Conflict) as fault:
-            blame(form, fault)
-        else:
-            messages.success(request, f"{made.name} is defined. Agents have it in their next run.")
-            return redirect("custom_tools")
-    return form_page(request, form)
+    made = carry_out(
+        form,
+        lambda: create_custom_tool(
+            workspace_id=workspace_id, fields=form.cleaned_data, created_by=principal.user
+        ),
+    )
+    if made is None:
+        return form_page(request, form)
+    messages.success(request, f"{made.name} is defined. Agents have it in their next run.")
+    return redirect("custom_tools")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -111,22 +115,17 @@ def custom_tool_edit(request: HttpRequest, tool_id: UUID) -> HttpResponse:
     current = {name: getattr(tool, name) for name in CustomToolForm.base_fields}
     current["input_schema"] = json.dumps(tool.input_schema, indent=2, ensure_ascii=False)
     form = CustomToolForm(request.POST or None, initial=current)
-    if request.method == "POST" and form.is_valid():
-        try:
-            change_custom_tool(tool, form.cleaned_data, replace=True)
-        except (Invalid, Conflict) as fault:
-            blame(form, fault)
-        else:
-            messages.success(request, "It is saved. Calls that are out already keep waiting.")
-            return redirect("custom_tools")
-    return form_page(request, form, tool)
+    if not carry_out(form, lambda: change_custom_tool(tool, form.cleaned_data, replace=True)):
+        return form_page(request, form, tool)
+    messages.success(request, "It is saved. Calls that are out already keep waiting.")
+    return redirect("custom_tools")
 
 
 def form_page(
     request: HttpRequest, form: CustomToolForm, tool: CustomTool | None = None
 ) -> HttpResponse:
     context = {"form": form, "tool": tool}
-    status = 400 if form.is_bound and form.errors else 200
+    status = 400 if form.errors else 200
     return render(request, "pages/custom_tools/edit.html", context, status=status)
 
 

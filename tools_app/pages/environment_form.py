@@ -11,7 +11,6 @@ from agents.limits import SandboxLimits
 from agents.models import Environment
 from agents.models.environment import DEFAULT_NAME
 from agents.mount_input import PLACES
-from config.faults import Fault, InvalidFields
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 KINDS = [
@@ -93,17 +92,6 @@ class EnvironmentForm(forms.Form):
         given = dict(self.cleaned_data)
         given["limits"] = {name: given.pop(name) for name in LIMITS}
         return {**given, "mounts": [row for row in self.mounts() if row.get("mount_path")]}
-
-    def blame(self, fault: Fault) -> None:
-        """Put what is wrong beside the field that it is about."""
-        errors = fault.errors if isinstance(fault, InvalidFields) else []
-        for error in errors:
-            path = str(error.get("field", "")).split(".")
-            named = next((part for part in (path[-1], path[0]) if part in self.fields), None)
-            words = str(error.get("message", ""))
-            self.add_error(named, f"Mounts: {words}" if path[0] == "mounts" else words)
-        if not errors:
-            self.add_error("name" if fault.code == "conflict" else None, fault.detail)
 
 
 def initial_of(environment: Environment) -> dict[str, Any]:

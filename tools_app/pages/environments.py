@@ -16,8 +16,9 @@ from agents.environments import (
     find_environment,
 )
 from agents.models import Environment
-from config.faults import Conflict, Invalid
-from tenants.access import Verb, authorise
+from agents.pages.carrying_out import carry_out
+from config.faults import Conflict
+from tenants.access import authorise
 from tenants.authentication import principal_of
 from tools_app.pages.environment_form import EnvironmentForm, Panel, initial_of
 from tools_app.sandbox.report import Ability, abilities
@@ -52,41 +53,37 @@ def environment_new(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "build")
     form = EnvironmentForm(request.POST or None, initial={"kind": "local", "network": "none"})
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = create_environment(
-                workspace_id=workspace_id,
-                fields=form.fields_of_environment(),
-                created_by=principal.user,
-            )
-        except (Invalid, Conflict) as fault:
-            form.blame(fault)
-        else:
-            messages.success(request, f"{made.name} is made. Choose it in an agent or a session.")
-            return redirect("environments")
-    return form_page(request, form)
+    made = carry_out(
+        form,
+        lambda: create_environment(
+            workspace_id=workspace_id,
+            fields=form.fields_of_environment(),
+            created_by=principal.user,
+        ),
+    )
+    if made is None:
+        return form_page(request, form)
+    messages.success(request, f"{made.name} is made. Choose it in an agent or a session.")
+    return redirect("environments")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def environment_edit(request: HttpRequest, environment_id: UUID) -> HttpResponse:
     environment = found(request, environment_id)
     form = EnvironmentForm(request.POST or None, initial=initial_of(environment))
-    if request.method == "POST" and form.is_valid():
-        try:
-            change_environment(environment, form.fields_of_environment(), replace=True)
-        except (Invalid, Conflict) as fault:
-            form.blame(fault)
-        else:
-            messages.success(request, "It is saved. Running commands keep what they began with.")
-            return redirect("environments")
-    return form_page(request, form, environment)
+    if not carry_out(
+        form, lambda: change_environment(environment, form.fields_of_environment(), replace=True)
+    ):
+        return form_page(request, form, environment)
+    messages.success(request, "It is saved. Running commands keep what they began with.")
+    return redirect("environments")
 
 
 def form_page(
     request: HttpRequest, form: EnvironmentForm, environment: Environment | None = None
 ) -> HttpResponse:
     context = {"form": form, "environment": environment}
-    status = 400 if form.is_bound and form.errors else 200
+    status = 400 if form.errors else 200
     return render(request, "pages/environments/edit.html", context, status=status)
 
 
@@ -102,5 +99,5 @@ def environment_delete(request: HttpRequest, environment_id: UUID) -> HttpRespon
     return redirect("environments")
 
 
-def found(request: HttpRequest, environment_id: UUID, verb: Verb = "build") -> Environment:
-    return find_environment(authorise(principal_of(request), verb), environment_id)
+def found(request: HttpRequest, environment_id: UUID) -> Environment:
+    return find_environment(authorise(principal_of(request), "build"), environment_id)

@@ -12,14 +12,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from config.faults import Conflict, Invalid
+from agents.pages.carrying_out import carry_out
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tools_app.mcp.discovery import refresh
 from tools_app.mcp.server_input import LONGEST_SECONDS, NAME_PATTERN
 from tools_app.mcp.servers import add_server, change_server, find_server
 from tools_app.models import McpServer
-from tools_app.pages.blame import blame
 
 S = McpServer.Status
 LAMPS = {S.OK: "is-done", S.DOWN: "is-failed", S.REFUSED: "is-failed", S.FAILED: "is-failed"}
@@ -129,20 +128,17 @@ def server_new(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin")
     form = ServerForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = add_server(
-                workspace_id=workspace_id,
-                fields=form.fields_of_server(),
-                created_by=principal.user,
-            )
-        except (Invalid, Conflict) as fault:
-            blame(form, fault)
-        else:
-            say(request, refresh(made), "is added")
-            return redirect("mcp")
-    context = {"form": form, "example_header": EXAMPLE}
-    return render(request, "pages/mcp/new.html", context, status=400 if form.errors else 200)
+    made = carry_out(
+        form,
+        lambda: add_server(
+            workspace_id=workspace_id, fields=form.fields_of_server(), created_by=principal.user
+        ),
+    )
+    if made is None:
+        context = {"form": form, "example_header": EXAMPLE}
+        return render(request, "pages/mcp/new.html", context, status=400 if form.errors else 200)
+    say(request, refresh(made), "is added")
+    return redirect("mcp")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -153,16 +149,12 @@ def server_edit(request: HttpRequest, server_id: UUID) -> HttpResponse:
         "headers": "\n".join(f"{name}: {value}" for name, value in server.headers.items()),
     }
     form = ServerForm(request.POST or None, initial=current)
-    if request.method == "POST" and form.is_valid():
-        try:
-            changed = change_server(server, form.fields_of_server())
-        except (Invalid, Conflict) as fault:
-            blame(form, fault)
-        else:
-            say(request, refresh(changed), "is saved")
-            return redirect("mcp")
-    context = {"form": form, "server": server, "example_header": EXAMPLE}
-    return render(request, "pages/mcp/edit.html", context, status=400 if form.errors else 200)
+    changed = carry_out(form, lambda: change_server(server, form.fields_of_server()))
+    if changed is None:
+        context = {"form": form, "server": server, "example_header": EXAMPLE}
+        return render(request, "pages/mcp/edit.html", context, status=400 if form.errors else 200)
+    say(request, refresh(changed), "is saved")
+    return redirect("mcp")
 
 
 @require_POST

@@ -12,21 +12,21 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from config.faults import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from config.faults import Conflict, Forbidden, Invalid, NotFound
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 from tools_app.effective import EffectivePolicy
 from tools_app.explanation import Explanation
 from tools_app.loosening import loosened
-from tools_app.pages.choices import changes, words_of
+from tools_app.pages.choices import changes
 from tools_app.pages.effect import differences, effective, sentence
 from tools_app.pages.form import number_in, words_in
 from tools_app.pages.places import url_of
 from tools_app.pages.showing import context_of
 from tools_app.places import Place, find_place
-from tools_app.policies import change_policy, history_of, revert_policy, stored_policy
+from tools_app.policies import change_policy, revert_policy, said_at, stored_policy
 from tools_app.policy import LayerName
-from tools_app.policy_input import PolicyInput, check_known, columns_of, layer_of
+from tools_app.policy_input import check_known, layer_of, words_of
 from tools_app.workspace_tools import tools_of_workspace
 
 TEMPLATE = "pages/policies/policies.html"
@@ -102,7 +102,7 @@ def _change(
         words = (
             words_in(request.POST, place, tools, stored)
             if reverts_to is None
-            else _said_at(place, reverts_to)
+            else said_at(place, reverts_to)
         )
         check_known(layer_of(place.layer, words), tools)
     except Invalid as fault:
@@ -126,8 +126,6 @@ def _save(
     except Conflict as fault:
         words_now = f"{fault.detail} Somebody changed this policy meanwhile: look at what is new."
         return page(request, principal, place, words, review=review, problem=words_now, status=409)
-    except (Unauthenticated, NotFound):
-        raise
     except Forbidden as fault:
         return page(
             request, principal, place, words, review=review, problem=fault.detail, status=403
@@ -140,19 +138,9 @@ def _review_revert(request: HttpRequest, principal: Principal, place: Place) -> 
     number = number_in(request.POST, "revision")
     if number is None:
         raise NotFound
-    stored, words = words_of(stored_policy(place)), _said_at(place, number)
+    stored, words = words_of(stored_policy(place)), said_at(place, number)
     review = review_of(principal, place, stored, words, number)
     return page(request, principal, place, words, review=review)
-
-
-def _said_at(place: Place, revision: int) -> dict[str, Any]:
-    """What the policy said at a revision; 0 is before anything was said."""
-    if revision == 0:
-        return columns_of(PolicyInput(), place.layer)
-    found = history_of(place).filter(revision=revision).first()
-    if found is None:
-        raise NotFound(f"This policy has no revision {revision}.")
-    return words_of(found)
 
 
 def review_of(

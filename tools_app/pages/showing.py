@@ -10,12 +10,12 @@ from typing import Any
 
 from tenants.access import Principal
 from tools_app.loosening import GUARDED
-from tools_app.pages.choices import by_category, changes, choice_of, narrows, rules_of, words_of
+from tools_app.pages.choices import by_category, changes, choice_of, narrows, rules_of
 from tools_app.pages.effect import effective, sentence, told
 from tools_app.pages.places import TITLES, WORDS, options, url_of
 from tools_app.places import Place
-from tools_app.policies import history_of, stored_policy
-from tools_app.policy_input import PolicyInput, columns_of
+from tools_app.policies import history_of, said_at, stored_policy
+from tools_app.policy_input import words_of
 from tools_app.profiles import PROFILES
 from tools_app.registry import Category
 
@@ -105,7 +105,7 @@ def past_of(place: Place) -> list[Revision]:
     rows = list(history_of(place)[: MOST_REVISIONS + 1])
     texts = [words_of(row) for row in rows]
     if len(rows) <= MOST_REVISIONS:
-        texts.append(columns_of(PolicyInput(), place.layer))
+        texts.append(said_at(place, 0))
     return [
         Revision(
             number=row.revision,

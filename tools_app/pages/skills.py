@@ -13,11 +13,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from agents.models import Agent
-from config.faults import Conflict, Invalid, NotFound
+from agents.pages.carrying_out import carry_out
+from config.faults import NotFound
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tools_app.models import Skill
-from tools_app.pages.blame import blame
 from tools_app.skills import LONGEST_BODY, NAME_PATTERN, change_skill, create_skill
 
 
@@ -77,17 +77,16 @@ def skill_new(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "build")
     form = SkillForm(workspace_id, request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = create_skill(
-                workspace_id=workspace_id, fields=form.cleaned_data, created_by=principal.user
-            )
-        except (Invalid, Conflict) as fault:
-            blame(form, fault)
-        else:
-            messages.success(request, f"{made.name} is written. Agents know of it from now on.")
-            return redirect("skills")
-    return edit_page(request, form)
+    made = carry_out(
+        form,
+        lambda: create_skill(
+            workspace_id=workspace_id, fields=form.cleaned_data, created_by=principal.user
+        ),
+    )
+    if made is None:
+        return edit_page(request, form)
+    messages.success(request, f"{made.name} is written. Agents know of it from now on.")
+    return redirect("skills")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -96,15 +95,11 @@ def skill_edit(request: HttpRequest, skill_id: UUID) -> HttpResponse:
     current: dict[str, Any] = {name: getattr(skill, name) for name in SkillForm.base_fields}
     current["agents"] = [str(one) for one in skill.agents]
     form = SkillForm(skill.workspace_id, request.POST or None, initial=current)
-    if request.method == "POST" and form.is_valid():
-        try:
-            change_skill(skill, form.cleaned_data)
-        except (Invalid, Conflict) as fault:
-            blame(form, fault)
-        else:
-            messages.success(request, f"{form.cleaned_data['name']} is saved.")
-            return redirect("skills")
-    return edit_page(request, form, skill)
+    changed = carry_out(form, lambda: change_skill(skill, form.cleaned_data))
+    if changed is None:
+        return edit_page(request, form, skill)
+    messages.success(request, f"{changed.name} is saved.")
+    return redirect("skills")
 
 
 def edit_page(request: HttpRequest, form: SkillForm, skill: Skill | None = None) -> HttpResponse:

@@ -41,14 +41,9 @@ __all__ = [
 
 
 def provision(
-    environment: Environment | None, folder: SessionFolder, mounts: tuple[Mount, ...] = ()
+    environment: Environment, folder: SessionFolder, mounts: tuple[Mount, ...] = ()
 ) -> Sandbox:
-    """A sandbox as the environment describes it, or a refusal that says what is missing.
-
-    No environment means a local sandbox with the default limits and no network.
-    """
-    if environment is None:
-        return _checked(LocalSandbox(folder=folder, limits=Limits(), mounts=mounts))
+    """A sandbox as the environment describes it, or a refusal that says what is missing."""
     limits, network = _limits(environment), _network(environment)
     if environment.kind == "container":
         return ContainerSandbox(

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from agents.limits import SandboxLimits
 from tools_app.listing import Entry
 
 #: Why a command is over: it ended by itself, or a limit or a person ended it.
@@ -23,10 +24,6 @@ class ExecResult:
     exit_code: int | None
     output: str
     ended_by: EndedBy = "itself"
-
-    @property
-    def timed_out(self) -> bool:
-        return self.ended_by == "time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +40,12 @@ class Mount:
     missing: str = ""
 
 
-class Limits(BaseModel):
-    """What one command and everything it starts may use."""
+class Limits(SandboxLimits):
+    """What one command and everything it starts may use: what its environment says, and the rest."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    #: A limit that a later release dropped must not stop the environments that still name it.
+    model_config = ConfigDict(extra="ignore")
 
-    cpu_seconds: int = Field(default=300, ge=1, le=86_400)
-    memory_mb: int = Field(default=1024, ge=64, le=1_048_576)
-    pids: int = Field(default=128, ge=4, le=32_768)
-    wall_seconds: int = Field(default=600, ge=1, le=86_400)
     file_mb: int = Field(default=512, ge=1, le=1_048_576)
 
     @property

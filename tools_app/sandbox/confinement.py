@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tools_app.folder import MOUNTED_AT
 from tools_app.sandbox.base import Limits, Mount
 
 #: Who the command believes to be.
 UID = "1000"
-HOME = "/workspace"
+HOME = MOUNTED_AT
 ENVIRONMENT = {
     "HOME": HOME,
     "LANG": "C.UTF-8",

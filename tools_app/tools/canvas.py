@@ -13,7 +13,7 @@ from agents import drafts
 from agents.canvas import Author, Drawn, hold, read, save, validate, written_by
 from agents.canvas_check import TYPES
 from agents.models import Agent
-from config.faults import CanvasConflict, Fault, ToolFailed
+from config.faults import CanvasConflict, Fault, StaleEpoch, ToolFailed
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 #: How far apart nodes are put that the model gave no place.
@@ -198,9 +198,7 @@ def _complaints() -> Iterator[None]:
             f"{fault.detail} The draft is revision {newer['revision']}: "
             f"nodes {newer['nodes']}, edges {newer['edges']}."
         ) from fault
-    except ToolFailed:
+    except (ToolFailed, StaleEpoch):
         raise
     except Fault as fault:
-        if fault.code == "stale_epoch":
-            raise
         raise ToolFailed(fault.detail) from fault

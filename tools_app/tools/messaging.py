@@ -5,7 +5,7 @@ from __future__ import annotations
 import smtplib
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from pydantic import Field, field_validator
 
 from agents.models import Agent
@@ -14,6 +14,7 @@ from tenants import inbox
 from tenants.mail import book_mail, send_booked
 from tenants.mail_note import mail_note
 from tenants.models import InboxItem, Membership, User, Workspace
+from tenants.off_loop import let_go
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 EVERYBODY = frozenset({"", "*", "all", "everybody", "everyone", "people", "team", "the team"})
@@ -103,11 +104,10 @@ class Email(Arguments):
 )
 def email(arguments: Email, context: ToolContext) -> str:
     """Send an e-mail to a member of this workspace, or to an address that an admin allowed."""
-    agent = Agent.objects.for_workspace(context.workspace_id).filter(pk=context.agent_id).first()
+    agents = Agent.objects.for_workspace(context.workspace_id).select_related("current")
+    agent = agents.get(pk=context.agent_id)
     workspace = Workspace.objects.get(pk=context.workspace_id)
-    footer = (
-        f"Written by the agent {agent or 'of'} in the workspace {workspace.name} on Switchyard."
-    )
+    footer = f"Written by the agent {agent} in the workspace {workspace.name} on Switchyard."
     try:
         with transaction.atomic():
             context.fence()
@@ -122,17 +122,13 @@ def email(arguments: Email, context: ToolContext) -> str:
         if fault.status in {400, 403, 429}:
             raise ToolFailed(fault.detail) from fault
         raise
-    if not connection.in_atomic_block:
-        connection.close()  # a mail server may take its time
+    let_go()  # a mail server may take its time
     context.check_stopped()
     try:
         send_booked(mail, body=arguments.body, footer=footer)
     except (OSError, smtplib.SMTPException) as error:
         # The server's own words may quote credentials, so only the kind of trouble is told.
         raise ToolFailed(f"The mail server did not take it: {type(error).__name__}.") from error
-    note = mail_note()
-    return (
-        f"The mail to {mail.recipient} was not delivered: {note}"
-        if note
-        else (f"The mail to {mail.recipient} was handed to the mail server.")
-    )
+    if note := mail_note():
+        return f"The mail to {mail.recipient} was not delivered: {note}"
+    return f"The mail to {mail.recipient} was handed to the mail server."

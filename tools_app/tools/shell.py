@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from pydantic import Field
 
 from config.faults import ToolFailed
@@ -11,7 +13,7 @@ from tools_app.sandbox.base import ExecResult
 LONGEST_SECONDS = 600
 
 _ENDINGS = {
-    "time": "The command was stopped after {seconds:g} s.",
+    "time": "The command was stopped after {took:.0f} s, when its time was up.",
     "cpu": "The command was stopped: it used all the processor time it may use.",
     "memory": "The command was stopped: it used more memory than it may use.",
     "disk": "The command was stopped: the disk is nearly full.",
@@ -40,6 +42,7 @@ def run_command(arguments: RunCommand, context: ToolContext) -> str:
 
     It starts in the workspace. Nothing that it starts goes on when it ends; files stay.
     """
+    began = time.monotonic()
     result = context.sandbox.execute(
         arguments.command,
         seconds=min(arguments.seconds, context.remaining()),
@@ -49,12 +52,13 @@ def run_command(arguments: RunCommand, context: ToolContext) -> str:
     if result.ended_by == "stop":
         context.check_stopped()
     if result.exit_code is None:
-        raise ToolFailed(_ending(result, arguments.seconds))
+        raise ToolFailed(_ending(result, took=time.monotonic() - began))
     return f"{_with_newline(result.output)}[exit code {result.exit_code}]"
 
 
-def _ending(result: ExecResult, seconds: float) -> str:
-    ending = _ENDINGS[result.ended_by].format(seconds=seconds)
+def _ending(result: ExecResult, *, took: float) -> str:
+    """How long it took is measured: its environment may give it less than was asked for."""
+    ending = _ENDINGS[result.ended_by].format(took=took)
     return f"{ending} Its output until then:\n{result.output}" if result.output else ending
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
-from agents.providers.base import Message, Provider
-from agents.providers.openai_calls import RAW, CallAssembly, parse_arguments
+from agents.providers.base import RAW, Message, Provider
+from agents.providers.openai_calls import CallAssembly, parse_arguments
 from agents.providers.registry import build_provider
 from config.faults import ProviderRejected, ProviderUnavailable
 from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, hear, request, results

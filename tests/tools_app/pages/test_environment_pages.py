@@ -79,7 +79,7 @@ def test_an_environment_is_made_shown_changed_and_deleted(browser_client, worksp
     [
         ({"allowed_hosts": ""}, "needs at least one host"),
         ({"allowed_hosts": "*"}, "choose the network"),
-        ({"memory_mb": "1"}, "greater than or equal to 16"),
+        ({"memory_mb": "1"}, "greater than or equal to 64"),
         ({"image": "--privileged"}, "match pattern"),
         ({"mount_mount_path": ["/etc", ""]}, "Mounts: "),
         ({"name": " "}, "required"),

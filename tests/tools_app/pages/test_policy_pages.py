@@ -14,9 +14,10 @@ from tenants.access import principal_of_user
 from tests import factories
 from tests.conftest import add_member
 from tools_app.models import PolicyRevision
-from tools_app.pages.choices import LISTS, choice_of, rules_of, words_from
+from tools_app.pages.choices import choice_of, rules_of, words_from
 from tools_app.places import find_place
 from tools_app.policies import change_policy, stored_policy
+from tools_app.policy_input import LISTS
 from tools_app.selection import effective_policy
 
 EMPTY: dict[str, Any] = {

@@ -214,7 +214,7 @@ def test_orphans_do_not_outlive_a_time_out(sandbox, folder):
         f"trap '' TERM HUP INT; python3 orphan.py; nohup setsid {marker} & {marker}", seconds=2
     )
 
-    assert result.timed_out
+    assert result.ended_by == "time"
     assert alive(marker) == []
     # And nothing of it is there for the next command.
     assert marker not in run(sandbox, "cat /proc/*/cmdline | tr '\\0' ' '")

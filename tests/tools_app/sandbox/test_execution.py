@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from threading import Event, Thread, Timer
 
@@ -10,7 +11,7 @@ import pytest
 from config.faults import ToolFailed, ToolStopped
 from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited
 from tools_app.folder import acting_uid
-from tools_app.registry import find
+from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox
 from tools_app.sandbox.output import KEPT, Output
 
@@ -34,7 +35,7 @@ def test_a_command_returns_its_output_and_exit_code(sandbox):
     result = sandbox.execute("echo out; echo err >&2; exit 3", seconds=PATIENCE)
 
     assert (result.exit_code, result.output) == (3, "out\nerr\n")
-    assert not result.timed_out
+    assert result.ended_by == "itself"
 
 
 def test_a_command_killed_by_a_signal_says_so(sandbox):
@@ -98,7 +99,7 @@ def test_the_whole_tree_ends_at_the_time_limit(sandbox, folder):
 
     result = sandbox.execute(f"echo started; setsid {marker} & ({marker} & ) ; {marker}", seconds=1)
 
-    assert (result.exit_code, result.timed_out, result.output) == (None, True, "started\n")
+    assert (result.exit_code, result.ended_by, result.output) == (None, "time", "started\n")
     assert alive(marker) == []
 
 
@@ -132,7 +133,7 @@ def test_a_stop_ends_the_command(sandbox):
 def test_the_environments_time_limit_counts_before_the_calls(sandbox):
     result = limited(sandbox, wall_seconds=1).execute("sleep 600", seconds=PATIENCE)
 
-    assert result.timed_out
+    assert result.ended_by == "time"
 
 
 def test_the_number_of_processes_is_bounded(sandbox, files):
@@ -215,7 +216,9 @@ def test_a_nearly_full_disk_ends_the_command(sandbox, monkeypatch):
 def test_the_tool_shows_output_and_exit_code(make_context):
     shown: list[str] = []
 
-    answer = find("exec").call({"command": "echo -n hi; exit 4"}, make_context(emit=shown.append))
+    answer = registry["exec"].call(
+        {"command": "echo -n hi; exit 4"}, make_context(emit=shown.append)
+    )
 
     assert answer == "hi\n[exit code 4]"
     assert shown == ["hi"]
@@ -225,9 +228,19 @@ def test_the_tool_tells_a_time_out_with_what_came_before(call):
     with pytest.raises(ToolFailed) as told:
         call("exec", command="echo half; sleep 600", seconds=1)
 
-    assert told.value.detail == (
-        "The command was stopped after 1 s. Its output until then:\nhalf\n"
-    )
+    said, _, output = told.value.detail.partition(" Its output until then:\n")
+    assert re.fullmatch(r"The command was stopped after \d+ s, when its time was up\.", said)
+    assert output == "half\n"
+
+
+def test_the_tool_tells_the_time_that_its_environment_gave_it(sandbox, make_context):
+    hasty = limited(sandbox, wall_seconds=1)
+
+    with pytest.raises(ToolFailed) as told:
+        registry["exec"].call({"command": "sleep 600", "seconds": 600}, make_context(sandbox=hasty))
+
+    assert "stopped after" in told.value.detail
+    assert "600" not in told.value.detail
 
 
 def test_the_tool_raises_when_it_is_stopped(make_context):
@@ -235,7 +248,7 @@ def test_the_tool_raises_when_it_is_stopped(make_context):
     Timer(0.2, context.stopped.set).start()
 
     with pytest.raises(ToolStopped):
-        find("exec").call({"command": "sleep 600"}, context)
+        registry["exec"].call({"command": "sleep 600"}, context)
 
 
 def test_commands_of_one_session_do_not_end_each_other(sandbox, files):

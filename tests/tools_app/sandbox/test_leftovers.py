@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tools_app.folder import SessionFolder
-from tools_app.sandbox import kill_leftovers, provision
+from tools_app.sandbox import kill_leftovers
 from tools_app.sandbox.watch import started_at
 
 pytestmark = pytest.mark.usefixtures("local")
@@ -28,9 +28,10 @@ django.setup()
 from django.conf import settings
 settings.DATA_DIR = Path(sys.argv[3])
 from tools_app.folder import SessionFolder
-from tools_app.sandbox import provision
+from tools_app.sandbox import Limits
+from tools_app.sandbox.local import LocalSandbox
 folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
-provision(None, folder).execute("touch running; sleep 600", seconds=600)
+LocalSandbox(folder=folder, limits=Limits(wall_seconds=600)).execute("touch running; sleep 600", seconds=600)
 """
 
 
@@ -105,9 +106,9 @@ def test_a_session_that_never_ran_a_command_costs_nothing(folder):
     assert kill_leftovers(folder.session_id) == 0
 
 
-def test_destroying_a_sandbox_ends_what_runs_in_it(folder, data_dir):
-    with worker(folder, data_dir) as (process, pid):
-        provision(None, folder).destroy()
+def test_destroying_a_sandbox_ends_what_runs_in_it(local, data_dir):
+    with worker(local.folder, data_dir) as (process, pid):
+        local.destroy()
 
         until(lambda: started_at(pid) is None)
         assert process.wait(60) == 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from annotated_types import Ge
 
+from agents.limits import SandboxLimits
 from agents.models import Environment
 from config.faults import SandboxUnavailable
 from tests.tools_app.sandbox.conftest import PATIENCE
@@ -27,10 +29,28 @@ def test_an_environment_decides_on_kind_limits_and_network(folder):
     assert provision(environment, folder) == LocalSandbox(
         folder=folder, limits=limits, network=full
     )
-    assert provision(None, folder) == LocalSandbox(folder=folder, limits=Limits())
     assert provision(some, folder) == ContainerSandbox(
         folder=folder, limits=Limits(), network=listed, image="switchyard/base"
     )
+
+
+def test_whatever_limits_an_environment_may_have_can_be_enforced(local):
+    lowest = {
+        name: next(bound.ge for bound in field.metadata if isinstance(bound, Ge))
+        for name, field in SandboxLimits.model_fields.items()
+    }
+    few = {name: lowest[name] for name in ("memory_mb", "pids")}
+
+    wanted = LocalSandbox(folder=local.folder, limits=Limits.model_validate(lowest))
+    assert provision(Environment(limits=lowest), local.folder) == wanted
+    result = provision(Environment(limits=few), local.folder).execute("echo hi", seconds=PATIENCE)
+    assert (result.exit_code, result.output) == (0, "hi\n")
+
+
+def test_what_an_environment_leaves_unsaid_is_what_its_page_says(folder):
+    said = Limits.model_validate(SandboxLimits().model_dump())
+
+    assert provision(Environment(), folder) == LocalSandbox(folder=folder, limits=said)
 
 
 def test_an_environment_may_name_an_image(folder, engine):
@@ -58,21 +78,21 @@ def test_a_missing_bubblewrap_is_told_with_how_to_install_it(folder, monkeypatch
     monkeypatch.setattr(host, "PLACES", "/nowhere")
 
     with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
-        provision(None, folder)
+        provision(Environment(), folder)
 
 
 def test_an_old_bubblewrap_is_refused(folder, monkeypatch):
     monkeypatch.setattr(host, "OLDEST_BWRAP", (99, 1))
 
     with pytest.raises(SandboxUnavailable, match=r"too old.* 99.1 or newer"):
-        provision(None, folder)
+        provision(Environment(), folder)
 
 
 def test_an_old_kernel_is_refused(folder, monkeypatch):
     monkeypatch.setattr("platform.release", lambda: "5.4.0-generic")
 
     with pytest.raises(SandboxUnavailable, match=r"needs Linux 5.14 or newer"):
-        provision(None, folder)
+        provision(Environment(), folder)
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 
-def page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
+def whole_page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
     """How the document describes such a list."""
     return inline_serializer(
-        f"Whole{shape.__name__.removesuffix('Serializer')}Page",
+        f"{shape.__name__.removesuffix('Serializer')}WholePage",
         {
             "results": shape(many=True),
             "next": serializers.URLField(allow_null=True),
