@@ -1,17 +1,17 @@
 /** Another session, followed live in the inspector while it is open there. */
 import type { Desk } from "./desk.ts";
-import { button, copyText, h } from "./dom.ts";
+import { button, copyText, h } from "../lib/dom.ts";
 import { Flow } from "./flow.ts";
 import type { Child } from "./items.ts";
 import type { Opening } from "./opening.ts";
-import type { Rest } from "./rest.ts";
+import type { Rest } from "../lib/rest.ts";
 import { shown } from "./shown.ts";
 import { Talk } from "./talk.ts";
 
 /** Events of the other session that are shown; its own page has all. */
 const NEWEST = 100;
 
-export interface BesideOptions {
+interface BesideOptions {
   inspector: HTMLElement;
   opening: Opening;
   rest: Rest;

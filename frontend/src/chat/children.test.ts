@@ -2,12 +2,13 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Beside } from "./beside.ts";
 import { Family } from "./family.ts";
 import { Flow } from "./flow.ts";
-import type { Frame, Json } from "./frames.ts";
-import type { Rest } from "./rest.ts";
+import type { Json } from "../lib/json.ts";
+import type { Frame } from "./frames.ts";
+import type { Rest } from "../lib/rest.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { answer, end, event, message, result, start, use } from "./samples/frames.ts";
 import { OPENING } from "./samples/opening.ts";
-import { FakeSocket } from "./samples/socket.ts";
+import { FakeSocket } from "../lib/samples/socket.ts";
 import { shown, waitsForChildren } from "./shown.ts";
 import { begin, reduce, type Action, type State } from "./transcript.ts";
 

@@ -5,7 +5,7 @@ import { Caret } from "./caret.ts";
 import { childCard } from "./childcard.ts";
 import { compactionLine } from "./compactionline.ts";
 import type { Desk } from "./desk.ts";
-import { act, button, copyText, h, timeOf } from "./dom.ts";
+import { act, button, copyText, h, timeOf } from "../lib/dom.ts";
 import { errorLine } from "./errorline.ts";
 import type { AgentItem, Item, NoteItem } from "./items.ts";
 import { personLine } from "./personline.ts";

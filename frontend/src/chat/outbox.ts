@@ -7,8 +7,8 @@
  */
 import type { Attached } from "./items.ts";
 import type { Letter, OnBusy } from "./messages.ts";
-import type { Json } from "./frames.ts";
-import { newId, Refused, type Rest } from "./rest.ts";
+import type { Json } from "../lib/json.ts";
+import { newId, Refused, type Rest } from "../lib/rest.ts";
 import type { Action } from "./transcript.ts";
 
 interface Kept {
@@ -26,7 +26,7 @@ interface Acknowledged {
   run_id: string | null;
 }
 
-export interface OutboxOptions {
+interface OutboxOptions {
   store: Storage;
   name: string;
   rest: Rest;

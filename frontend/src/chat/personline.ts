@@ -1,6 +1,6 @@
 /** A person's message: its words and files, what became of it, and what one can do with it. */
 import type { Desk } from "./desk.ts";
-import { act, button, h, icon, timeOf } from "./dom.ts";
+import { act, button, h, icon, timeOf } from "../lib/dom.ts";
 import type { Attached, Item, Receipt, UserItem } from "./items.ts";
 import type { Line } from "./lines.ts";
 import { bytes } from "./notes.ts";
@@ -106,7 +106,7 @@ function receiptOf(item: UserItem): HTMLElement {
   return h("span", { class: "receipt", text, title: item.runId ? `Run ${item.runId}` : undefined });
 }
 
-export function fileChip(file: Attached, desk: Pick<Desk, "fileUrl">): HTMLElement {
+function fileChip(file: Attached, desk: Pick<Desk, "fileUrl">): HTMLElement {
   const link = h(
     "a",
     { class: "file-chip", href: desk.fileUrl(file.path), download: file.name, title: file.path },

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { markdown, render } from "./markdown.ts";
+import { markdown, render } from "../lib/markdown.ts";
 import { StreamingText } from "./streaming.ts";
 
 let root: HTMLElement;

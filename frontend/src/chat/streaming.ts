@@ -4,7 +4,7 @@
  * Rendering all of it at every delta would cost more than all else on the page together.
  */
 import type { Token } from "markdown-it";
-import { markdown, render, type Env } from "./markdown.ts";
+import { markdown, render, type Env } from "../lib/markdown.ts";
 
 export class StreamingText {
   private text = "";

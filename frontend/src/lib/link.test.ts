@@ -24,7 +24,7 @@ beforeEach(() => {
   states = [];
   heard = [];
   link = connect({
-    url: () => `ws://yard/?after=${cursor}`,
+    path: () => `/ws/yard/?after=${cursor}`,
     onMessage: (text) => heard.push(text),
     onState: (state, code) => states.push(code ? `${state} ${code}` : state),
   });
