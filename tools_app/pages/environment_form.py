@@ -148,3 +148,14 @@ class Panel:
             f"{found['wall_seconds']} s by the clock · {found['cpu_seconds']} s of processor · "
             f"{found['memory_mb']} MiB · {found['pids']} processes"
         )
+
+    @property
+    def mounts(self) -> list[tuple[str, str]]:
+        """Where each is, and what it is."""
+        told = []
+        for mount in self.environment.mounts:
+            access = "read and write" if mount.get("access") == "read_write" else "read only"
+            kind = str(mount["kind"]).replace("_", " ").capitalize()
+            words = (kind, mount.get("source_ref", ""), access)
+            told.append((mount["mount_path"], " · ".join(filter(None, words))))
+        return told
