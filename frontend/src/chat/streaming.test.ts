@@ -83,3 +83,11 @@ test("the same text again touches nothing", () => {
 
   expect([...root.childNodes]).toEqual(nodes);
 });
+
+test("a stored text without the blanks at its end touches nothing", () => {
+  text.update("First.\n\nSecond.\n\n");
+  const nodes = [...root.childNodes];
+  text.update("First.\n\nSecond.");
+
+  expect([...root.childNodes]).toEqual(nodes);
+});

@@ -24,7 +24,8 @@ export class StreamingText {
   update(given: string): void {
     // One sign for the end of a line, as the parser counts lines.
     const text = given.includes("\r") ? given.replaceAll(/\r\n?/g, "\n") : given;
-    if (text === this.text) return;
+    // What was written down may lack the blanks that the answer ended in: nothing of it is seen.
+    if (text.trimEnd() === this.text.trimEnd()) return;
     if (!text.startsWith(this.text)) this.clear();
     this.text = text;
     const rest = text.slice(this.done);
