@@ -13,7 +13,7 @@ from django import template
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.forms import BoundField, CheckboxInput, Select, Textarea
-from django.template import RequestContext
+from django.template import Context, Engine
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -71,7 +71,7 @@ def field(bound: BoundField, extra: str = "", placeholder: str = "") -> dict[str
 
 @register.simple_block_tag(takes_context=True)
 def confirm(
-    context: RequestContext,
+    context: Context,
     content: str,
     url: str,
     label: str,
@@ -84,7 +84,7 @@ def confirm(
     extra: str = "",
 ) -> str:
     """A button that asks once more, in the words of the block, before it does what cannot be undone."""
-    part = context.template.engine.get_template("parts/confirm.html")
+    part = Engine.get_default().get_template("parts/confirm.html")
     told = {
         "words": content,
         "url": url,

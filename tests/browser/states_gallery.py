@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.chat_gallery import shot
-from tests.browser.gallery import SIZES, THEMES
+from tests.browser.gallery import SIZES, THEMES, as_seen
 from tests.browser.talking import answers, approval, begin, hire_boss, rests, say, waiting
 from tests.browser.test_chat_work import MORE, NOTES
 from tests.browser.whole_stack import OpenChat
@@ -15,7 +15,7 @@ LOOKS = [(size, theme) for size in SIZES for theme in THEMES]
 
 
 def open_look(open_window: OpenChat, size: str, theme: str) -> Page:
-    return open_window(viewport=SIZES[size], color_scheme=theme, has_touch=size == "phone")
+    return open_window(**as_seen(size, theme))
 
 
 @pytest.mark.parametrize(("size", "theme"), LOOKS)
@@ -28,7 +28,7 @@ def test_pictures_of_calls(open_window: OpenChat, size: str, theme: str) -> None
     rests(page)
     say(page, "run for n in 1 2 3 4 5 6; do echo line $n; sleep 1; done")
     approval(page).get_by_role("button", name="Allow once").click()
-    expect(page.locator(".call-live")).to_contain_text("line 2")
+    expect(page.locator(".call-live").last).to_contain_text("line 2")
     shot(page, f"state-live-output-{look}")
     rests(page)
     for summary in page.locator(".call > summary").all():
@@ -57,7 +57,6 @@ def test_pictures_of_sub_agents(open_window: OpenChat, size: str, theme: str) ->
     page.locator(".child").get_by_role("button", name="Look in").click()
     expect(page.locator(".beside .bubble")).to_contain_text("run echo from-below")
     shot(page, f"state-child-beside-{look}")
-    page.keyboard.press("Escape")
     page.reload()
     approval(page).get_by_role("button", name="Allow once").click()
     expect(page.locator(".child")).to_contain_text("Done")

@@ -17,7 +17,7 @@ from tests.browser.every_page import (
     places_in,
     sign_in_as,
 )
-from tests.browser.gallery import SIZES, TARGET, THEMES
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen
 from tests.conftest import add_member
 
 LOOKS = [(size, theme) for size in SIZES for theme in THEMES]
@@ -25,9 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(900)]
 
 
 def open_look(open_context: OpenContext, client: Client, url: str, size: str, theme: str) -> Page:
-    context = open_context(
-        viewport=SIZES[size], color_scheme=theme, has_touch=size == "phone", is_mobile=False
-    )
+    context = open_context(**as_seen(size, theme))
     sign_in_as(context, client, url)
     TARGET.mkdir(parents=True, exist_ok=True)
     return context.new_page()

@@ -86,8 +86,8 @@ class EnvironmentForm(forms.Form):
         kept = [row for row in rows if row.get("source_ref") or row.get("mount_path")]
         return [*kept, *({"access": "read_only"} for _ in range(BLANK_MOUNTS))]
 
-    def kinds_of_mounts(self) -> list[str]:
-        return list(PLACES)
+    def kinds_of_mounts(self) -> list[tuple[str, str]]:
+        return [(kind, named(kind)) for kind in PLACES]
 
     def fields_of_environment(self) -> dict[str, Any]:
         given = dict(self.cleaned_data)
@@ -104,6 +104,11 @@ class EnvironmentForm(forms.Form):
             self.add_error(named, f"Mounts: {words}" if path[0] == "mounts" else words)
         if not errors:
             self.add_error("name" if fault.code == "conflict" else None, fault.detail)
+
+
+def named(kind: str) -> str:
+    """A kind of mount in words."""
+    return kind.replace("_", " ").capitalize()
 
 
 def initial_of(environment: Environment) -> dict[str, Any]:
@@ -155,7 +160,6 @@ class Panel:
         told = []
         for mount in self.environment.mounts:
             access = "read and write" if mount.get("access") == "read_write" else "read only"
-            kind = str(mount["kind"]).replace("_", " ").capitalize()
-            words = (kind, mount.get("source_ref", ""), access)
+            words = (named(mount["kind"]), mount.get("source_ref", ""), access)
             told.append((mount["mount_path"], " · ".join(filter(None, words))))
         return told

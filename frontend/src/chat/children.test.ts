@@ -138,3 +138,17 @@ test("a child is followed beside the chat only while it is open there", async ()
   expect(socket.readyState).toBe(FakeSocket.CLOSED);
   expect($("#inspector").textContent).toBe("Facts");
 });
+
+test("Escape closes what is beside, stops nothing, and gives the focus back", async () => {
+  answers["/api/v1/sessions/c9/"] = { last_seq: 1 };
+  const opener = document.body.appendChild(document.createElement("button"));
+  opener.focus();
+  const beside = new Beside({ inspector: $("#inspector"), opening: OPENING, rest, desk: sampleDesk() });
+  await beside.open(waiting().items.find((item) => item.kind === "call")!.child!);
+  const pressed = new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true });
+  $(".beside").dispatchEvent(pressed);
+
+  expect(pressed.defaultPrevented).toBe(true);
+  expect(document.querySelector(".beside")).toBeNull();
+  expect(document.activeElement).toBe(opener);
+});
