@@ -81,7 +81,11 @@ const builder: Island = (root) => {
     asked += 1;
     const mine = asked;
     const page = await read(next);
-    if (page && mine === asked) swap(page, { keepForm: false });
+    if (!page || mine !== asked) return;
+    swap(page, { keepForm: false });
+    // Another tab begins at its top: on a phone the document scrolls, else the tab's own box.
+    window.scrollTo({ top: 0 });
+    need<HTMLElement>(root, ".build-scroll").scrollTop = 0;
   }
 
   /** A preview is a talk of its own, so the page is read anew for it. */

@@ -223,6 +223,7 @@ export const session: Island = (root) => {
   }
 
   root.addEventListener("click", onClick, { signal: listening.signal });
+  list.addEventListener("line-grown", () => scroll.follow(), { signal: listening.signal });
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   draw();
   scroll.toEnd();

@@ -91,3 +91,13 @@ test("a stored text without the blanks at its end touches nothing", () => {
 
   expect([...root.childNodes]).toEqual(nodes);
 });
+
+test("a burst is drawn in parts and ends as it would at once", () => {
+  const source = SOURCES[2]! + "\n\n" + SOURCES[4]! + "\n\n" + SOURCES[7]!;
+  text.update("# Ti");
+  let turns = 1;
+  while (!text.update(source, 2)) turns += 1;
+
+  expect(turns).toBeGreaterThan(2);
+  expect(tidy(root)).toBe(whole(source));
+});
