@@ -2,7 +2,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
 import { sampleDesk } from "./samples/desk.ts";
-import { answer, delta, message, start } from "./samples/frames.ts";
+import { answer, delta, end, message, start } from "./samples/frames.ts";
 import { shown } from "./shown.ts";
 import { begin, reduce, type State } from "./transcript.ts";
 
@@ -43,4 +43,14 @@ test("an answer that ends in a burst is drawn over several frames", async () => 
   await vi.waitFor(() => expect(line.hasAttribute("data-streaming")).toBe(false));
   expect(line.querySelectorAll(".said > p")).toHaveLength(14);
   expect(line.querySelector(".line-meta button")).not.toBeNull();
+});
+
+test("the words of a person stay where they are when what became of them changes", () => {
+  next(message(1, "a long text"), start(2));
+  const words = $(".bubble").firstChild;
+  const before = $(".receipt").textContent;
+  next(answer(3, "Hello"), end(4));
+
+  expect($(".receipt").textContent).not.toBe(before);
+  expect($(".bubble").firstChild).toBe(words);
 });
