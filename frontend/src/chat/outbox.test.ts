@@ -111,6 +111,16 @@ test("what began over REST stays with REST, where its key is known", async () =>
   expect(kept()).toEqual([]);
 });
 
+test("what is being posted is not posted again when the socket opens", async () => {
+  isOpen = false;
+  box.send("hello", "followup");
+  box.flush();
+  expect(posts).toHaveLength(1);
+  await vi.runAllTimersAsync();
+
+  expect(kept()).toEqual([]);
+});
+
 test("an unreachable server is asked again and again, never given up", async () => {
   isOpen = false;
   fault = new TypeError("Failed to fetch");
