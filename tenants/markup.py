@@ -5,16 +5,16 @@ No HTML of the text's own passes, no image is loaded, and links lead to http(s) 
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 TABLE_BOX = '<div class="table-box" tabindex="0" role="region" aria-label="Table">'
-_SIGNS = re.compile(r"[*`#>|~]+|^[-+]\s", re.MULTILINE)
 ALLOWED = ("http://", "https://", "mailto:")
 
 
@@ -41,9 +41,28 @@ def _renderer() -> MarkdownIt:
     return made
 
 
+def plain(text: str) -> str:
+    """What a reader sees of it, on one line and without the signs of Markdown."""
+    return " ".join(" ".join(_words(_renderer().parse(text))).split())
+
+
+def _words(tokens: list[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token.type == "inline":
+            # Signs stand between letters of one word: "re**bui**ld".
+            yield "".join(_words_inside(token.children or []))
+        elif token.type in {"fence", "code_block"}:
+            yield token.content
+
+
+def _words_inside(tokens: list[Token]) -> Iterator[str]:
+    for token in tokens:
+        yield " " if token.type in {"softbreak", "hardbreak"} else token.content
+
+
 def excerpt(text: str, longest: int = 90) -> str:
-    """The beginning without the signs of Markdown, for a line of a list."""
-    words = " ".join(_SIGNS.sub(" ", text[: 4 * longest]).split())
+    """The beginning in plain words, for a line of a list."""
+    words = plain(text[: 4 * longest])
     return words if len(words) <= longest else f"{words[: longest - 1]}…"
 
 

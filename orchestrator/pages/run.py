@@ -19,7 +19,7 @@ from orchestrator.engine.definition import description_of, registry
 from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Step, Workflow, WorkflowEvent
 from orchestrator.pages.subject import subject_of
-from orchestrator.pages.words import KINDS, STATUSES, STEP_STATUSES, shown, span
+from orchestrator.pages.words import ATTEMPTS, KINDS, STATUSES, STEP_STATUSES, shown, span
 from orchestrator.taskagent.artifacts import COLLECT, artifacts_of
 from tenants.authentication import principal_of
 
@@ -45,7 +45,8 @@ class Line:
     #: How a command failed whose step did its part.
     wrong: str
     output: str
-    attempts: list[Attempt]
+    #: What each attempt came to, where that says more than the step does.
+    attempts: list[str]
     child_id: str
     session_id: str
 
@@ -68,10 +69,15 @@ def line_of(step: Step, workflow: Workflow, names: dict[str, str]) -> Line:
         took=span(step.finished_at - step.started_at) if step.finished_at else "",
         wrong=wrong,
         output="" if output is None else shown(output),
-        attempts=tries if len(tries) > 1 or (tries and tries[0].error) else [],
+        attempts=list(map(went, tries)) if len(tries) > 1 or (tries and tries[0].error) else [],
         child_id=str(step.child_id or ""),
         session_id=str(detail.get("session_id", "")),
     )
+
+
+def went(attempt: Attempt) -> str:
+    said = (attempt.error or {}).get("message", "")
+    return f"Attempt {attempt.number}: {ATTEMPTS[attempt.status]}{f', {said}' if said else ''}"
 
 
 def wrong_with(output: Any) -> str:

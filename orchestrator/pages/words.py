@@ -24,6 +24,12 @@ STEP_STATUSES = {
     "complete": ("is-done", "Done"),
     "errored": ("is-failed", "Failed"),
 }
+#: How one of several attempts at a step went.
+ATTEMPTS = {
+    **{status: word.lower() for status, (_, word) in STEP_STATUSES.items()},
+    "timed_out": "took too long",
+    "lost": "its worker was lost",
+}
 KINDS = {
     "do": "",
     "sleep": "Sleep",

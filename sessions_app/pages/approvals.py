@@ -26,6 +26,8 @@ from tenants.pages.rail import COUNTS
 
 #: Questions and answers that one page shows.
 PENDING, ANSWERED = 100, 50
+#: The workflow whose question is a command or a prompt, to be read to the letter; others ask in Markdown.
+EXACT = "execute-task"
 LAMPS = {"allowed": "is-done", "denied": "is-failed", "expired": "is-waiting"}
 COUNTS["approvals"] = count_pending
 
@@ -65,6 +67,11 @@ class Asked:
         """What a workflow's question is about."""
         said = str(self.approval.input.get("message") or "")
         return said if self.may_run else redact_text(said)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the message is shown as it is, sign by sign."""
+        return self.approval.input.get("workflow") == EXACT
 
     @property
     def details(self) -> str:

@@ -26,6 +26,8 @@ RUN_STATES = {
     Run.Status.CANCELLED: ("", "Stopped"),
     Run.Status.DEAD: ("is-failed", "Given up"),
 }
+#: Why a run ended, where that is more than that it is done.
+ENDINGS = {"end_turn": "", "requires_action": "waits for an answer", "interrupted": "stopped"}
 CALL_STATES = {"failed": ("is-failed", "Failed"), "reserved": ("is-running", "Running")}
 
 
@@ -109,6 +111,10 @@ def inside(session: Session, runs: list[Run], now: datetime) -> list[Span]:
     return sorted(spans, key=lambda span: span.start, reverse=True)
 
 
+def ending(run: Run) -> str:
+    return ENDINGS.get(run.stop_reason, run.stop_reason.replace("_", " "))
+
+
 def span_of_run(run: Run, now: datetime) -> Span:
     start = run.started_at or run.created_at
     lamp, word = RUN_STATES[Run.Status(run.status)]
@@ -121,7 +127,7 @@ def span_of_run(run: Run, now: datetime) -> Span:
     return Span(
         kind="run",
         name="Run",
-        note=" · ".join(filter(None, [f"{start:%H:%M:%S}", run.stop_reason.replace("_", " ")])),
+        note=" · ".join(filter(None, [f"{start:%H:%M:%S}", ending(run)])),
         start=start,
         end=run.finished_at or now,
         lamp=lamp,

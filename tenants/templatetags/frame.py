@@ -13,6 +13,7 @@ from django import template
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.forms import BoundField, CheckboxInput, Select, Textarea
+from django.template import Context, Engine
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -66,6 +67,37 @@ def field(bound: BoundField, extra: str = "", placeholder: str = "") -> dict[str
         "extra": extra,
         "is_password": getattr(widget, "input_type", "") == "password",
     }
+
+
+@register.simple_block_tag(takes_context=True)
+def confirm(
+    context: Context,
+    content: str,
+    url: str,
+    label: str,
+    button: str,
+    *,
+    about: str = "",
+    symbol: str = "",
+    look: str = "btn-sm btn-quiet",
+    opens: str = "is-under",
+    extra: str = "",
+) -> str:
+    """A button that asks once more, in the words of the block, before it does what cannot be undone."""
+    part = Engine.get_default().get_template("parts/confirm.html")
+    told = {
+        "words": content,
+        "url": url,
+        "label": label,
+        "button": button,
+        "about": about,
+        "symbol": symbol,
+        "look": look,
+        "opens": opens,
+        "extra": extra,
+        "csrf_token": context.get("csrf_token"),
+    }
+    return part.render(context.new(told))
 
 
 @register.filter

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_gallery import shot
-from tests.browser.gallery import SIZES, THEMES
+from tests.browser.gallery import SIZES, THEMES, as_seen
 from tests.browser.talking import begin
 from tests.browser.whole_stack import OpenChat
 
@@ -14,12 +14,7 @@ from tests.browser.whole_stack import OpenChat
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_approvals(open_window: OpenChat, size: str, theme: str) -> None:
-    look = {
-        "viewport": SIZES[size],
-        "color_scheme": theme,
-        "device_scale_factor": 1,
-        "has_touch": size == "phone",
-    }
+    look = as_seen(size, theme)
     if (size, theme) == (next(iter(SIZES)), THEMES[0]):
         shot(open_window("/approvals/", **look), f"approvals-empty-{size}-{theme}")
     page = open_window(**look)

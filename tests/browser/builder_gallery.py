@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 from tests.browser.whole_stack import OpenChat
 
 
@@ -28,12 +28,7 @@ def idle(page: Page) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_the_builder(open_window: OpenChat, size: str, theme: str) -> None:
     look = f"{size}-{theme}"
-    page = open_window(
-        "/agents/new/",
-        viewport=SIZES[size],
-        color_scheme=theme,
-        has_touch=size == "phone",
-    )
+    page = open_window("/agents/new/", **as_seen(size, theme))
     shot(page, f"builder-new-{look}")
     page.get_by_label("What the agent should do").fill(
         "Make an agent that answers billing questions. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 from tests.browser.talking import answers, begin, rests, say, waiting
 from tests.browser.whole_stack import OpenChat
 
@@ -37,9 +37,7 @@ def shot(page: Page, name: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_the_chat(open_window: OpenChat, size: str, theme: str) -> None:
     look = f"{size}-{theme}"
-    page = open_window(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=2, has_touch=size == "phone"
-    )
+    page = open_window(**as_seen(size, theme, scale=2))
     shot(page, f"chat-start-{look}")
     work(page)
     page.locator(".call summary").last.click()

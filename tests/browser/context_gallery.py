@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_gallery import shot
-from tests.browser.gallery import SIZES, THEMES
+from tests.browser.gallery import SIZES, THEMES, as_seen
 from tests.browser.talking import begin, rests, say
 from tests.browser.whole_stack import OpenChat
 
@@ -15,9 +15,7 @@ from tests.browser.whole_stack import OpenChat
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_the_context(open_window: OpenChat, size: str, theme: str) -> None:
     look = f"{size}-{theme}"
-    page = open_window(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=2, has_touch=size == "phone"
-    )
+    page = open_window(**as_seen(size, theme, scale=2))
     begin(page, "say the plan is in notes/plan.md and Marta decides on YARD-77")
     for nth in range(3):
         rests(page)

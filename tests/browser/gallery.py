@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -21,6 +22,18 @@ from tests.browser.looks import PHONE, WIDE
 TARGET = env.ROOT / "var" / "pictures"
 SIZES = {"wide": WIDE, "phone": PHONE}
 THEMES = ["light", "dark"]
+
+
+def as_seen(size: str, theme: str, *, scale: float = 1) -> dict[str, Any]:
+    """What makes a window one of a desk or of a phone, which has no keys and no mouse."""
+    is_phone = size == "phone"
+    return {
+        "viewport": SIZES[size],
+        "color_scheme": theme,
+        "device_scale_factor": scale,
+        "has_touch": is_phone,
+        "is_mobile": is_phone,
+    }
 
 
 @pytest.fixture
@@ -64,9 +77,7 @@ def shoot(page: Page, name: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures(open_context: OpenContext, acme: Workspace, size: str, theme: str) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
-    window = open_context(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=2, has_touch=size == "phone"
-    )
+    window = open_context(**as_seen(size, theme, scale=2))
     page = window.new_page()
     look = f"{size}-{theme}"
     olive = User.objects.get(email="olive@acme.dev")
@@ -143,9 +154,7 @@ def floats(page: Page, size: str, look: str) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_newcomer(open_context: OpenContext, transactional_db: None, size: str, theme: str) -> None:
     """Home and the empty pages, as somebody sees them who just signed up."""
-    page = open_context(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=2, has_touch=size == "phone"
-    ).new_page()
+    page = open_context(**as_seen(size, theme, scale=2)).new_page()
     page.goto("/sign-up/")
     page.get_by_label("Your name").fill("Olive Okafor")
     page.get_by_label("E-mail").fill("olive@acme.dev")

@@ -11,7 +11,7 @@ from tenants import inbox
 from tenants.models import InboxItem, User, Webhook, WebhookDelivery, Workspace
 from tenants.webhooks import add_webhook, announce
 from tests.browser.conftest import OpenContext, sign_in
-from tests.browser.gallery import SIZES, TARGET, THEMES, acme, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, acme, as_seen, shoot
 
 __all__ = ["acme"]
 
@@ -34,9 +34,7 @@ See [the dashboard](https://example.com/).
 def test_pictures(open_context: OpenContext, acme: Workspace, size: str, theme: str) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
     olive = User.objects.get(email="olive@acme.dev")
-    page = open_context(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=1, has_touch=size == "phone"
-    ).new_page()
+    page = open_context(**as_seen(size, theme)).new_page()
     look = f"{size}-{theme}"
     sign_in(page, olive)
     page.goto("/inbox/")

@@ -13,7 +13,7 @@ from memory.writing import Marks, write_entry
 from tenants.models import User, Workspace
 from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
-from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 
 TEXTS = {
     "MEMORY.md": "# What I know by heart\n\n- The deploy window is **Tuesday 10:00 UTC**.\n"
@@ -78,9 +78,7 @@ def test_pictures_of_memory(
     olive = User.objects.create_user("olive@acme.dev", "correct horse 9", name="Olive Okafor")
     acme = create_workspace(name="Acme", owner=olive)
     look = f"{size}-{theme}"
-    page = open_context(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=1, has_touch=size == "phone"
-    ).new_page()
+    page = open_context(**as_seen(size, theme)).new_page()
     sign_in(page, olive)
     page.goto("/memory/")
     shoot(page, f"memory-empty-{look}")
@@ -91,7 +89,7 @@ def test_pictures_of_memory(
     page.get_by_role("link", name="deploying.md").first.click()
     page.wait_for_selector("[data-editor]")
     shoot(page, f"memory-document-{look}")
-    stale = open_context(viewport=SIZES[size], color_scheme=theme).new_page()
+    stale = open_context(**as_seen(size, theme)).new_page()
     sign_in(stale, olive)
     stale.goto(page.url)
     for window, words in ((page, "Tag and sign the release"), (stale, "Tag the release twice")):

@@ -25,7 +25,7 @@ from tenants.keys import issue_key
 from tenants.models import ModelCall, Purse, SandboxMinute, User, Workspace
 from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
-from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 from tools_app.custom import create_custom_tool
 
 D = Decimal
@@ -172,10 +172,7 @@ def test_money_pages(
     acme = create_workspace(name="Acme", owner=olive)
     default_environment(acme.pk)
     window = open_context(
-        viewport=SIZES[size],
-        color_scheme=theme,
-        device_scale_factor=2,
-        has_touch=size == "phone",
+        **as_seen(size, theme, scale=2),
         timezone_id="Europe/Zurich",
     )
     page = sign_in(window.new_page(), olive)

@@ -9,7 +9,7 @@ from tenants.access import principal_of_user
 from tenants.models import User
 from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
-from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 from tools_app.places import find_place
 from tools_app.policies import change_policy
 
@@ -31,9 +31,7 @@ def test_pictures_of_policies(
     words = {"profile": "coding", "ask_tools": ["write"], "allowed_tools": ["exec(git status*)"]}
     change_policy(principal, place, words)
     look = f"{size}-{theme}"
-    page = open_context(
-        viewport=SIZES[size], color_scheme=theme, has_touch=size == "phone"
-    ).new_page()
+    page = open_context(**as_seen(size, theme)).new_page()
     sign_in(page, olive)
     page.goto("/policies/")
     shoot(page, f"policies-workspace-{look}")

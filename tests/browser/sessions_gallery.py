@@ -25,7 +25,7 @@ from sessions_app.uploads import store_file
 from tenants.models import ModelCall, User, Workspace
 from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
-from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 
 E = SessionEvent.Type
 TITLES = [
@@ -198,9 +198,7 @@ def test_pictures_of_sessions(
     olive = User.objects.create_user("olive@acme.dev", "correct horse 9", name="Olive Okafor")
     acme = create_workspace(name="Acme", owner=olive)
     look = f"{size}-{theme}"
-    page = open_context(
-        viewport=SIZES[size], color_scheme=theme, device_scale_factor=1, has_touch=size == "phone"
-    ).new_page()
+    page = open_context(**as_seen(size, theme)).new_page()
     sign_in(page, olive)
     session = furnish(acme, olive)
     page.goto("/sessions/")

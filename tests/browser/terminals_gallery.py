@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_gallery import shot
-from tests.browser.gallery import SIZES, THEMES
+from tests.browser.gallery import SIZES, THEMES, as_seen
 from tests.browser.test_terminals import open_terminal, screen, type_line
 from tests.browser.whole_stack import OpenChat
 
@@ -16,7 +16,7 @@ from tests.browser.whole_stack import OpenChat
 def test_pictures_of_terminals(open_window: OpenChat, size: str, theme: str) -> None:
     look = f"{size}-{theme}"
     opened = open_terminal(open_window())
-    page = open_window(opened.url, viewport=SIZES[size], color_scheme=theme)
+    page = open_window(opened.url, **as_seen(size, theme))
     expect(page.locator("[data-term-status]")).to_have_text("Connected")
     type_line(page, "ls --color -la /; echo done $((1 + 1))")
     expect(screen(page)).to_contain_text("done 2")

@@ -3,75 +3,39 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
 from django.test import Client
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
 
 from tenants.access import principal_of_user
 from tenants.accounts import make_sign_in_link
 from tenants.members import invite
 from tenants.models import User, Workspace
-from tests.acceptance.open_routes import IN_WORKSPACE
-from tests.acceptance.owned_routes import OWNED
-from tests.acceptance.routes import all_routes
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext
 from tests.browser.corpus import harm_in, watch
-from tests.browser.every_event import every_event
+from tests.browser.every_page import (
+    pages_among,
+    pages_of_a_new_workspace,
+    places_in,
+    sign_in_as,
+)
 from tests.browser.looks import PHONE, WIDE
 from tests.browser.poisoned import poison
-from tests.browser.sessions_gallery import furnish
 from tests.conftest import add_member
-from tests.factories import make, our_models
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
-
-#: What these routes answer a person with is no page of its own.
-NO_PAGE = {
-    "/memory/export/": "a file",
-    "/agents/<agent_id>/build/side/": "a part",
-    "/schedules/preview/": "a part",
-    "/sessions/<session_id>/preview/": "a part",
-    "/sessions/<session_id>/children/": "a part",
-}
-ROUTES = [one for one in all_routes() if not one.is_api and one.path in {*OWNED, *IN_WORKSPACE}]
 
 
 @pytest.fixture
 def places(owner: User, workspace: Workspace) -> dict[str, str]:
     """Where each route leads in a workspace that has one of everything at least."""
-    for model in our_models():
-        make(model, workspace)
-    session = furnish(workspace, owner)
-    every_event(session)
-    made = {maker: maker(workspace) for maker in OWNED.values()}
-    found = {}
-    for route in ROUTES:
-        arguments = {"name": "demo", **made.get(OWNED.get(route.path), {})}
-        if "session_id" in arguments:
-            arguments["session_id"] = session.pk
-        found[route.path] = route.at(arguments)
+    found = places_in(workspace, owner)
     poison(workspace)
     return found
-
-
-def pages_among(client: Client, places: dict[str, str]) -> list[str]:
-    """Those that a person sees. What only takes forms answers 405."""
-    client.raise_request_exception = False
-    answers = {route: client.get(place) for route, place in places.items()}
-    assert [route for route, answer in answers.items() if answer.status_code >= 500] == []
-    pages = [
-        route
-        for route, answer in answers.items()
-        if answer.status_code == 200 and answer.content.lower().startswith(b"<!doctype html>")
-    ]
-    other = {route for route, answer in answers.items() if answer.status_code != 405} - set(pages)
-    assert other == set(NO_PAGE)
-    return [places[route] for route in pages]
 
 
 def look_at(page: Page, path: str, width: int) -> list[str]:
@@ -84,11 +48,6 @@ def look_at(page: Page, path: str, width: int) -> list[str]:
     wide = page.evaluate("document.documentElement.scrollWidth")
     too_wide = [f"{path} is {wide} wide, not {width}"] if wide > width else []
     return [*faults_of(page), *harm_in(page), *too_wide]
-
-
-def sign_in_as(context: BrowserContext, client: Client, url: str) -> None:
-    value = client.cookies[settings.SESSION_COOKIE_NAME].value
-    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": url}])
 
 
 LOOKS = pytest.mark.parametrize(
@@ -124,7 +83,7 @@ def test_every_page_of_a_hostile_workspace_is_sound(
     page = context.new_page()
     wrong = [
         fault
-        for path in pages_among(browser_client, places)
+        for path in pages_among(browser_client, places).values()
         for fault in look_at(page, path, size["width"])
     ]
     assert not wrong, "\n".join(wrong)
@@ -138,8 +97,7 @@ def test_every_page_of_a_new_workspace_is_sound(
     watch(context)
     sign_in_as(context, browser_client, live_server.url)
     page = context.new_page()
-    empty = [route.path for route in ROUTES if "<" not in route.path and route.path not in NO_PAGE]
-    pages = [path for path in empty if browser_client.get(path).status_code == 200]
+    pages = pages_of_a_new_workspace(browser_client)
     assert len(pages) > 30
     wrong = [fault for path in pages for fault in look_at(page, path, PHONE["width"])]
     assert not wrong, "\n".join(wrong)

@@ -96,6 +96,31 @@ def test_a_long_answer_streams_without_a_frame_that_anybody_feels(
         assert max(early, late) * SLOWER <= LONGEST_FRAME_MS
 
 
+OVER = """() => !document.querySelector("[data-streaming]")
+    && document.querySelector("[data-chat-status]").textContent === "Idle" """
+
+
+def test_a_long_answer_to_a_long_question_ends_without_a_frame_that_anybody_feels(
+    open_window: OpenChat, chromium: Browser
+):
+    page = begin(open_window(), f"say {PART * PARTS}")
+    expect(answers(page)).to_contain_text("became-of-it")
+    early = longest_while(page, chromium, parts=PARTS // 3)
+    page.wait_for_function(
+        "most => document.querySelectorAll('.said td').length > most", arg=2 * PARTS - 6
+    )
+    chromium.start_tracing(page=page, categories=["toplevel"])
+    page.wait_for_function(OVER)
+    # A moment later the context beside it is counted anew.
+    page.wait_for_selector("[data-used]")
+    page.wait_for_timeout(600)
+    last = longest_task(chromium.stop_tracing())
+
+    assert last <= 4 * max(early, NOISE_MS)
+    if IS_QUIET:
+        assert last * SLOWER <= LONGEST_FRAME_MS
+
+
 OPENING = """async () => {
     const last = () => [...document.querySelectorAll(".line.is-agent .said")].at(-1);
     while (!document.querySelector("[data-island=chat][data-mounted]")) {

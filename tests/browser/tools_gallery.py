@@ -9,7 +9,7 @@ from tenants import vault
 from tenants.models import Secret, User
 from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
-from tests.browser.gallery import SIZES, TARGET, THEMES, shoot
+from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 from tools_app.mcp.servers import add_server
 from tools_app.models import McpServer, Skill
 
@@ -27,12 +27,7 @@ def test_tools_pages(open_context: OpenContext, transactional_db: None, size: st
     olive = User.objects.create_user("olive@acme.dev", "correct horse 9", name="Olive Okafor")
     acme = create_workspace(name="Acme", owner=olive)
     page = sign_in(
-        open_context(
-            viewport=SIZES[size],
-            color_scheme=theme,
-            device_scale_factor=2,
-            has_touch=size == "phone",
-        ).new_page(),
+        open_context(**as_seen(size, theme, scale=2)).new_page(),
         olive,
     )
     look = f"{size}-{theme}"

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_gallery import shot
-from tests.browser.gallery import SIZES, THEMES
+from tests.browser.gallery import SIZES, THEMES, as_seen
 from tests.browser.test_workflows import start
 from tests.browser.whole_stack import OpenChat
 
@@ -15,13 +15,7 @@ from tests.browser.whole_stack import OpenChat
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_workflows(open_window: OpenChat, size: str, theme: str) -> None:
     look = f"{size}-{theme}"
-    page = open_window(
-        "/workflows/",
-        viewport=SIZES[size],
-        color_scheme=theme,
-        device_scale_factor=2,
-        has_touch=size == "phone",
-    )
+    page = open_window("/workflows/", **as_seen(size, theme, scale=2))
     start(page, "panel")
     expect(page.locator("#flow-head .state")).to_have_text("Complete")
     page.locator("#out-0 summary").click()
@@ -46,13 +40,7 @@ def test_pictures_of_workflows(open_window: OpenChat, size: str, theme: str) -> 
 @pytest.mark.parametrize("size", SIZES)
 def test_pictures_of_triggers(open_window: OpenChat, size: str, theme: str) -> None:
     look = f"{size}-{theme}"
-    page = open_window(
-        "/workflows/triggers/new/",
-        viewport=SIZES[size],
-        color_scheme=theme,
-        device_scale_factor=2,
-        has_touch=size == "phone",
-    )
+    page = open_window("/workflows/triggers/new/", **as_seen(size, theme, scale=2))
     page.get_by_label("Name").fill("Nightly")
     page.get_by_role("radio", name="At certain times").check()
     page.get_by_label("Times, as cron").fill("99 99")

@@ -85,13 +85,18 @@ class EnvironmentForm(forms.Form):
         kept = [row for row in rows if row.get("source_ref") or row.get("mount_path")]
         return [*kept, *({"access": "read_only"} for _ in range(BLANK_MOUNTS))]
 
-    def kinds_of_mounts(self) -> list[str]:
-        return list(PLACES)
+    def kinds_of_mounts(self) -> list[tuple[str, str]]:
+        return [(kind, named(kind)) for kind in PLACES]
 
     def fields_of_environment(self) -> dict[str, Any]:
         given = dict(self.cleaned_data)
         given["limits"] = {name: given.pop(name) for name in LIMITS}
         return {**given, "mounts": [row for row in self.mounts() if row.get("mount_path")]}
+
+
+def named(kind: str) -> str:
+    """A kind of mount in words."""
+    return kind.replace("_", " ").capitalize()
 
 
 def initial_of(environment: Environment) -> dict[str, Any]:
@@ -136,3 +141,13 @@ class Panel:
             f"{found['wall_seconds']} s by the clock · {found['cpu_seconds']} s of processor · "
             f"{found['memory_mb']} MiB · {found['pids']} processes"
         )
+
+    @property
+    def mounts(self) -> list[tuple[str, str]]:
+        """Where each is, and what it is."""
+        told = []
+        for mount in self.environment.mounts:
+            access = "read and write" if mount.get("access") == "read_write" else "read only"
+            words = (named(mount["kind"]), mount.get("source_ref", ""), access)
+            told.append((mount["mount_path"], " · ".join(filter(None, words))))
+        return told

@@ -45,7 +45,7 @@ class SkillForm(forms.Form):
     agents = forms.MultipleChoiceField(
         label="For agents",
         required=False,
-        widget=forms.CheckboxSelectMultiple,
+        widget=forms.CheckboxSelectMultiple(attrs={"class": "checkbox checkbox-sm"}),
         help_text="None ticked: every agent of the workspace has it.",
     )
     enabled = forms.BooleanField(label="Agents know of it", required=False, initial=True)

@@ -1,5 +1,5 @@
 /** An answer as REST takes it, and a change as it is announced. */
-import type { Json } from "../chat/frames.ts";
+import type { Json } from "../lib/json.ts";
 
 export interface Change {
   type: string;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { FakeSocket } from "../chat/samples/socket.ts";
+import { FakeSocket } from "../lib/samples/socket.ts";
 import inbox from "./inbox.ts";
 
 const card = (id: string, title = id): string => `<li data-approval="${id}">

@@ -1,14 +1,12 @@
-import { connect } from "../chat/link.ts";
-import { need, say } from "../chat/dom.ts";
-import { restWith } from "../chat/rest.ts";
+import { connect } from "../lib/link.ts";
+import { need, say } from "../lib/dom.ts";
+import { restWith } from "../lib/rest.ts";
 import type { Island } from "../lib/islands.ts";
+import { lookAt } from "../lib/look.ts";
 import { isCommand, isTyping } from "../lib/keys.ts";
 import { pressInCard } from "../lib/press.ts";
 import { bodyOf, changeWords, type Change } from "./answer.ts";
 import { patch, showCount } from "./patch.ts";
-
-/** Rings that come close together are one reason to look. */
-const LOOK_MS = 60;
 
 /**
  * Keeps the inbox of approvals live, and answers without leaving the page.
@@ -23,11 +21,15 @@ const inbox: Island = (root) => {
   const rest = restWith(need<HTMLInputElement>(root, "[name=csrfmiddlewaretoken]").value);
   const status = need<HTMLElement>(root, "[data-announce]");
   const listening = new AbortController();
-  let looking = 0;
   let isFirst = true;
 
+  const looking = lookAt(
+    () => location.href,
+    (page) => patch(root, page),
+  );
+
   const link = connect({
-    url: () => `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws/approvals/`,
+    path: () => "/ws/approvals/",
     onMessage: hear,
     onState: () => undefined,
   });
@@ -38,22 +40,8 @@ const inbox: Island = (root) => {
     showCount(change.pending);
     if (change.approval) say(status, changeWords(change.approval));
     // The page was written a moment ago; only a count that differs says that it is old.
-    if (!isFirst || change.pending !== cards().length) schedule();
+    if (!isFirst || change.pending !== cards().length) looking.soon();
     isFirst = false;
-  }
-
-  function schedule(): void {
-    if (!looking) looking = window.setTimeout(() => void look(), LOOK_MS);
-  }
-
-  async function look(): Promise<void> {
-    looking = 0;
-    try {
-      const answer = await fetch(location.href, { credentials: "same-origin" });
-      if (answer.ok) patch(root, await answer.text());
-    } catch {
-      // The next ring, or the link that comes back, makes up for it.
-    }
   }
 
   function cards(): HTMLElement[] {
@@ -72,7 +60,7 @@ const inbox: Island = (root) => {
     try {
       const body = bodyOf(form, (event.submitter as HTMLButtonElement | null)?.value ?? "deny");
       await rest.post(`${api}${card.dataset["approval"]}/`, body);
-      await look();
+      await looking.now();
     } catch (fault) {
       say(wrong, (fault as Error).message);
       wrong.hidden = false;
@@ -102,7 +90,7 @@ const inbox: Island = (root) => {
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   return () => {
     listening.abort();
-    window.clearTimeout(looking);
+    looking.stop();
     link.close();
   };
 };

@@ -1,6 +1,6 @@
 import { fetchPart, isAbort } from "./part.ts";
 
-export interface Pane {
+interface Pane {
   /** Shows another row, if the pane is open. */
   follow: (link: HTMLElement) => void;
   cleanUp: () => void;

@@ -1,6 +1,6 @@
 /** The entry of the transcript's own script: what agents wrote, in its form instead of its source. */
 import type { Island } from "../lib/islands.ts";
-import { preview } from "../memory/preview.ts";
+import { showProse } from "../lib/prose.ts";
 
 /**
  * @example
@@ -8,7 +8,7 @@ import { preview } from "../memory/preview.ts";
  */
 const reading: Island = (root) => {
   for (const said of root.querySelectorAll<HTMLElement>(".said.is-plain")) {
-    preview(said, said.textContent ?? "");
+    showProse(said, said.textContent ?? "");
     said.classList.remove("is-plain");
   }
   return () => undefined;

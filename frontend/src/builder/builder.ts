@@ -1,7 +1,7 @@
 /** The entry of the builder page's own script: what changes in the draft is shown at once. */
-import { need, say } from "../chat/dom.ts";
-import { connect } from "../chat/link.ts";
-import { restWith } from "../chat/rest.ts";
+import { need, say } from "../lib/dom.ts";
+import { connect } from "../lib/link.ts";
+import { restWith } from "../lib/rest.ts";
 import type { Island } from "../lib/islands.ts";
 import { light, watchForm } from "./form.ts";
 import { type Parts, partsIn, swap } from "./swap.ts";
@@ -32,10 +32,7 @@ const builder: Island = (root) => {
   let timer: number | undefined;
 
   const link = connect({
-    url: () => {
-      const scheme = location.protocol === "https:" ? "wss" : "ws";
-      return `${scheme}://${location.host}${root.dataset["socket"]}?after=${revision}`;
-    },
+    path: () => `${root.dataset["socket"]}?after=${revision}`,
     onMessage: (text) => hear(JSON.parse(text) as Frame),
     onState: () => undefined,
   });
@@ -84,7 +81,11 @@ const builder: Island = (root) => {
     asked += 1;
     const mine = asked;
     const page = await read(next);
-    if (page && mine === asked) swap(page, { keepForm: false });
+    if (!page || mine !== asked) return;
+    swap(page, { keepForm: false });
+    // Another tab begins at its top: on a phone the document scrolls, else the tab's own box.
+    window.scrollTo({ top: 0 });
+    need<HTMLElement>(root, ".build-scroll").scrollTop = 0;
   }
 
   /** A preview is a talk of its own, so the page is read anew for it. */

@@ -2,8 +2,8 @@
 import { ruleOf } from "./callline.ts";
 import { titleOf } from "./calls.ts";
 import type { Desk, Said } from "./desk.ts";
-import { button, h, icon, say } from "./dom.ts";
-import type { Json } from "./frames.ts";
+import { button, h, icon, say } from "../lib/dom.ts";
+import type { Json } from "../lib/json.ts";
 import type { CallItem, Item, QuestionItem } from "./items.ts";
 import type { Line } from "./lines.ts";
 

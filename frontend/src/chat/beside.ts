@@ -1,17 +1,17 @@
 /** Another session, followed live in the inspector while it is open there. */
 import type { Desk } from "./desk.ts";
-import { button, copyText, h } from "./dom.ts";
+import { button, copyText, h } from "../lib/dom.ts";
 import { Flow } from "./flow.ts";
 import type { Child } from "./items.ts";
 import type { Opening } from "./opening.ts";
-import type { Rest } from "./rest.ts";
+import type { Rest } from "../lib/rest.ts";
 import { shown } from "./shown.ts";
 import { Talk } from "./talk.ts";
 
 /** Events of the other session that are shown; its own page has all. */
 const NEWEST = 100;
 
-export interface BesideOptions {
+interface BesideOptions {
   inspector: HTMLElement;
   opening: Opening;
   rest: Rest;
@@ -22,6 +22,8 @@ export class Beside {
   private talk: Talk | null = null;
   private box: HTMLElement | null = null;
   private wanted = "";
+  /** What had the focus before. */
+  private opener: Element | null = null;
   private readonly options: BesideOptions;
 
   constructor(options: BesideOptions) {
@@ -31,6 +33,7 @@ export class Beside {
   async open(child: Child): Promise<void> {
     this.close();
     this.wanted = child.sessionId;
+    this.opener = document.activeElement;
     const { opening, rest, inspector } = this.options;
     const api = opening.api.replace(opening.session_id, child.sessionId);
     const { last_seq } = await rest.get<{ last_seq: number }>(api);
@@ -54,9 +57,14 @@ export class Beside {
     this.box = null;
   }
 
+  private leave(): void {
+    this.close();
+    if (this.opener instanceof HTMLElement) this.opener.focus();
+  }
+
   private draw(child: Child, list: HTMLElement): HTMLElement {
     const title = h("h2", { id: "beside-title", text: child.title || "Sub-agent" });
-    const shut = button("Close", () => this.close(), {
+    const shut = button("Close", () => this.leave(), {
       class: "btn btn-bare btn-square btn-xs",
       icon: "x",
     });
@@ -68,6 +76,12 @@ export class Beside {
       const copy = (event.target as HTMLElement).closest<HTMLElement>("[data-copy-code]");
       const code = copy?.closest(".code-box")?.querySelector("pre")?.textContent;
       if (copy) void copyText(code ?? "", copy);
+    });
+    // Before the page hears it: there Escape stops the answer.
+    box.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      this.leave();
     });
     return box;
   }

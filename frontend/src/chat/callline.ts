@@ -1,7 +1,7 @@
 /** A tool call as one line that opens to what was asked and what came back. */
 import { duration, outputText, subjectOf, titleOf } from "./calls.ts";
 import type { Desk } from "./desk.ts";
-import { button, copyText, h, icon, say } from "./dom.ts";
+import { button, copyText, h, icon, say } from "../lib/dom.ts";
 import type { CallState } from "./frames.ts";
 import type { Answered, CallItem, Item } from "./items.ts";
 import type { Line } from "./lines.ts";

@@ -1,5 +1,6 @@
 /** Tool calls: what became of each, and how a line speaks of it. */
-import { objectOf, textOf, type CallState, type Frame, type Json } from "./frames.ts";
+import type { Json } from "../lib/json.ts";
+import { objectOf, textOf, type CallState, type Frame } from "./frames.ts";
 import type { CallItem, Status } from "./items.ts";
 
 /** How a tool is spoken of; the server knows. */

@@ -1,6 +1,6 @@
 /** A sub-agent in the conversation of its parent: its task, its state, what it brought and cost. */
 import type { Desk } from "./desk.ts";
-import { button, h, icon, say } from "./dom.ts";
+import { button, h, icon, say } from "../lib/dom.ts";
 import type { CallItem, Child, ChildState, Item } from "./items.ts";
 import type { Line } from "./lines.ts";
 import { money, thousands } from "./notes.ts";

@@ -2,12 +2,13 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Beside } from "./beside.ts";
 import { Family } from "./family.ts";
 import { Flow } from "./flow.ts";
-import type { Frame, Json } from "./frames.ts";
-import type { Rest } from "./rest.ts";
+import type { Json } from "../lib/json.ts";
+import type { Frame } from "./frames.ts";
+import type { Rest } from "../lib/rest.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { answer, end, event, message, result, start, use } from "./samples/frames.ts";
 import { OPENING } from "./samples/opening.ts";
-import { FakeSocket } from "./samples/socket.ts";
+import { FakeSocket } from "../lib/samples/socket.ts";
 import { shown, waitsForChildren } from "./shown.ts";
 import { begin, reduce, type Action, type State } from "./transcript.ts";
 
@@ -136,4 +137,18 @@ test("a child is followed beside the chat only while it is open there", async ()
   $<HTMLButtonElement>(".beside [aria-label=Close]").click();
   expect(socket.readyState).toBe(FakeSocket.CLOSED);
   expect($("#inspector").textContent).toBe("Facts");
+});
+
+test("Escape closes what is beside, stops nothing, and gives the focus back", async () => {
+  answers["/api/v1/sessions/c9/"] = { last_seq: 1 };
+  const opener = document.body.appendChild(document.createElement("button"));
+  opener.focus();
+  const beside = new Beside({ inspector: $("#inspector"), opening: OPENING, rest, desk: sampleDesk() });
+  await beside.open(waiting().items.find((item) => item.kind === "call")!.child!);
+  const pressed = new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true });
+  $(".beside").dispatchEvent(pressed);
+
+  expect(pressed.defaultPrevented).toBe(true);
+  expect(document.querySelector(".beside")).toBeNull();
+  expect(document.activeElement).toBe(opener);
 });

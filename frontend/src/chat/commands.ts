@@ -1,6 +1,6 @@
 /** What the page tells the session besides messages: stop, allow, deny. Over the socket, else REST. */
-import type { Json } from "./frames.ts";
-import { newId, type Rest } from "./rest.ts";
+import type { Json } from "../lib/json.ts";
+import { newId, type Rest } from "../lib/rest.ts";
 
 const ANSWER_MS = 8_000;
 

@@ -1,6 +1,6 @@
 /** The line where a context was compacted: how much, the summary, and the way back. */
 import type { Desk } from "./desk.ts";
-import { button, h, say, timeOf } from "./dom.ts";
+import { button, h, say, timeOf } from "../lib/dom.ts";
 import type { CompactionItem, Item } from "./items.ts";
 import type { Line } from "./lines.ts";
 

@@ -1,5 +1,6 @@
 /** Compactions of the context, and which of them still holds. */
-import { textOf, type Frame, type Json } from "./frames.ts";
+import type { Json } from "../lib/json.ts";
+import { textOf, type Frame } from "./frames.ts";
 import { change, insert, isCompaction, type CompactionItem, type Item } from "./items.ts";
 import { compactionWords, noteOf } from "./notes.ts";
 import type { State } from "./transcript.ts";

@@ -1,8 +1,8 @@
 /** Where one writes: grows with the text, keeps it until it is sent, sends on Enter. */
-import { need, say } from "./dom.ts";
+import { need, say } from "../lib/dom.ts";
 import type { OnBusy } from "./messages.ts";
 
-export interface ComposerOptions {
+interface ComposerOptions {
   form: HTMLFormElement;
   /** Where the draft of this session is kept. */
   store: Storage;

@@ -3,7 +3,7 @@ import { copyAndGo, type CopiesOptions } from "./copies.ts";
 import type { Desk } from "./desk.ts";
 import { Flow } from "./flow.ts";
 import { Meter } from "./meter.ts";
-import type { Rest } from "./rest.ts";
+import type { Rest } from "../lib/rest.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { answer, end, message, start } from "./samples/frames.ts";
 import { shown } from "./shown.ts";

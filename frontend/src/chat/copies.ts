@@ -1,6 +1,6 @@
 /** Copies of a conversation: the log is never rewritten, so another past is another session. */
 import type { Attached } from "./items.ts";
-import { newId, type Rest } from "./rest.ts";
+import { newId, type Rest } from "../lib/rest.ts";
 import { fileUrl, upload } from "./upload.ts";
 
 export interface Said {

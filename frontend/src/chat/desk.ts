@@ -1,6 +1,6 @@
 /** What the parts of the page may ask of the whole. */
 import type { ToolWords } from "./calls.ts";
-import type { Json } from "./frames.ts";
+import type { Json } from "../lib/json.ts";
 import type { AgentItem, Child, UserItem } from "./items.ts";
 
 /** A yes or no to a call, as it is sent. */

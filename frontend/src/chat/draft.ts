@@ -10,7 +10,7 @@ export interface Draft {
   gap: boolean;
 }
 
-export interface Delta {
+interface Delta {
   eventId: string;
   runId: string | null;
   offset: number;

@@ -1,6 +1,6 @@
 /** What went wrong, where it did, with the button that helps. */
 import type { Desk } from "./desk.ts";
-import { button, h } from "./dom.ts";
+import { button, h } from "../lib/dom.ts";
 import type { ErrorItem, Item } from "./items.ts";
 import type { Line } from "./lines.ts";
 

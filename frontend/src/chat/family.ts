@@ -7,11 +7,11 @@
 import { blankCall } from "./calls.ts";
 import { childrenOf, type Branch } from "./children.ts";
 import type { Said } from "./desk.ts";
-import type { Json } from "./frames.ts";
+import type { Json } from "../lib/json.ts";
 import type { QuestionItem } from "./items.ts";
-import { connect, type Link } from "./link.ts";
+import { connect, type Link } from "../lib/link.ts";
 import type { Opening } from "./opening.ts";
-import type { Rest } from "./rest.ts";
+import type { Rest } from "../lib/rest.ts";
 import type { Action, State } from "./transcript.ts";
 
 interface Asked {
@@ -25,7 +25,7 @@ interface Asked {
   created_at: string;
 }
 
-export interface FamilyOptions {
+interface FamilyOptions {
   opening: Opening;
   rest: Rest;
   dispatch: (action: Action) => void;
@@ -67,9 +67,8 @@ export class Family {
   }
 
   private listen(): void {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
     this.bell ??= connect({
-      url: () => `${scheme}://${location.host}/ws/approvals/`,
+      path: () => "/ws/approvals/",
       onMessage: () => this.soon(),
       onState: () => undefined,
     });

@@ -1,4 +1,5 @@
 /** What a session's socket says, and stored events from REST in the same shape. */
+import type { Json } from "../lib/json.ts";
 
 export type CallState =
   | "pending"
@@ -9,8 +10,6 @@ export type CallState =
   | "denied"
   | "cancelled"
   | "unknown";
-
-export type Json = Record<string, unknown>;
 
 /** An event as REST shows it, and as `metadata.event` of a frame without a place of its own. */
 export interface StoredEvent {
@@ -24,7 +23,7 @@ export interface StoredEvent {
   processed_run_id?: string | null;
 }
 
-export interface Metadata extends Json {
+interface Metadata extends Json {
   event_id?: string;
   event_type?: string;
   run_id?: string | null;
@@ -47,7 +46,7 @@ export interface Frame {
 }
 
 /** Everything that can arrive on the socket. */
-export type Incoming =
+type Incoming =
   | { kind: "frame"; frame: Frame }
   | { kind: "ack"; id: string; seq: number; runId: string | null }
   | { kind: "refusal"; id: string | null; code: string; reason: string }

@@ -1,5 +1,6 @@
 /** What the conversation is made of, as the page shows it. */
-import type { CallState, Json } from "./frames.ts";
+import type { Json } from "../lib/json.ts";
+import type { CallState } from "./frames.ts";
 
 export type { CallState };
 import type { Live } from "./live.ts";

@@ -5,12 +5,15 @@ import { Caret } from "./caret.ts";
 import { childCard } from "./childcard.ts";
 import { compactionLine } from "./compactionline.ts";
 import type { Desk } from "./desk.ts";
-import { act, button, copyText, h, timeOf } from "./dom.ts";
+import { act, button, copyText, h, timeOf } from "../lib/dom.ts";
 import { errorLine } from "./errorline.ts";
 import type { AgentItem, Item, NoteItem } from "./items.ts";
 import { personLine } from "./personline.ts";
 import { stepsLine } from "./stepsline.ts";
 import { StreamingText } from "./streaming.ts";
+
+/** Blocks of an answer that one frame draws: what comes in a burst takes several. */
+const BLOCKS = 3;
 
 export interface Line {
   node: HTMLElement;
@@ -53,13 +56,18 @@ function agentLine(first: AgentItem, desk: Desk): Line {
   const text = new StreamingText(said);
   const caret = new Caret();
   let drawn: AgentItem | undefined;
+  let frame = 0;
 
   function update(item: Item): void {
     if (item.kind !== "agent") return;
-    text.update(item.text);
-    node.toggleAttribute("data-streaming", item.streaming);
-    caret.move(item.streaming ? said : null);
-    if (item.streaming || drawn?.seq === item.seq) return;
+    window.cancelAnimationFrame(frame);
+    const begun = said.firstChild !== null && !document.hidden;
+    const isWhole = text.update(item.text, begun ? BLOCKS : Infinity);
+    if (!isWhole) frame = window.requestAnimationFrame(() => goOn(item));
+    const isWriting = item.streaming || !isWhole;
+    node.toggleAttribute("data-streaming", isWriting);
+    caret.move(isWriting ? said : null);
+    if (isWriting || drawn?.seq === item.seq) return;
     drawn = item;
     const copy = button("Copy", () => void copyText(item.text, copy), {
       class: "btn btn-bare btn-square btn-xs",
@@ -74,6 +82,10 @@ function agentLine(first: AgentItem, desk: Desk): Line {
         ...agentActs(item, desk),
       ].filter((part) => part !== null),
     );
+  }
+  function goOn(item: AgentItem): void {
+    update(item);
+    node.dispatchEvent(new Event("line-grown", { bubbles: true }));
   }
   update(first);
   return { node, update };

@@ -1,10 +1,10 @@
 /** The output of a running call below its line: the newest in sight, unless the reader scrolled up. */
-import { h } from "./dom.ts";
+import { h } from "../lib/dom.ts";
 import { liveText, type Live } from "./live.ts";
 
 const NEAR = 24;
 
-export interface LivePart {
+interface LivePart {
   node: HTMLElement;
   /** Shows what was said so far; null when the call is over or has said nothing. */
   update: (live: Live | null) => void;

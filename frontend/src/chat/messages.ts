@@ -62,7 +62,7 @@ export function takeMessage(state: State, event: StoredEvent, author: string): S
   return { ...next, waiting: [...next.waiting, { ...item, receipt: "queued" }] };
 }
 
-export function filesIn(value: unknown): Attached[] {
+function filesIn(value: unknown): Attached[] {
   return Array.isArray(value) ? (value as Attached[]) : [];
 }
 

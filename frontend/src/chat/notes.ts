@@ -1,5 +1,6 @@
 /** What a conversation says in passing: stops, compactions, sub-agents, and numbers as one reads them. */
-import { textOf, type Frame, type Json } from "./frames.ts";
+import type { Json } from "../lib/json.ts";
+import { textOf, type Frame } from "./frames.ts";
 import type { NoteItem } from "./items.ts";
 
 export function noteOf(frame: Frame, seq: number, text: string, link: string | null): NoteItem {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Outbox } from "./outbox.ts";
-import { Refused, type Rest } from "./rest.ts";
+import { Refused, type Rest } from "../lib/rest.ts";
 import type { Action } from "./transcript.ts";
 
 let actions: Action[];
@@ -108,6 +108,16 @@ test("what began over REST stays with REST, where its key is known", async () =>
 
   expect(sent).toEqual([]);
   expect(posts.map(([, key]) => key)).toEqual([posts[0]![1], posts[0]![1]]);
+  expect(kept()).toEqual([]);
+});
+
+test("what is being posted is not posted again when the socket opens", async () => {
+  isOpen = false;
+  box.send("hello", "followup");
+  box.flush();
+  expect(posts).toHaveLength(1);
+  await vi.runAllTimersAsync();
+
   expect(kept()).toEqual([]);
 });
 

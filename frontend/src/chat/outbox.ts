@@ -7,8 +7,8 @@
  */
 import type { Attached } from "./items.ts";
 import type { Letter, OnBusy } from "./messages.ts";
-import type { Json } from "./frames.ts";
-import { newId, Refused, type Rest } from "./rest.ts";
+import type { Json } from "../lib/json.ts";
+import { newId, Refused, type Rest } from "../lib/rest.ts";
 import type { Action } from "./transcript.ts";
 
 interface Kept {
@@ -26,7 +26,7 @@ interface Acknowledged {
   run_id: string | null;
 }
 
-export interface OutboxOptions {
+interface OutboxOptions {
   store: Storage;
   name: string;
   rest: Rest;
@@ -42,6 +42,8 @@ const AGAIN_MS = 5_000;
 export class Outbox {
   private kept: Kept[];
   private refused = new Map<string, Kept>();
+  /** What REST is being told now: a second time meanwhile it would be refused. */
+  private posting = new Set<string>();
   private timer: number | undefined;
   private readonly options: OutboxOptions;
 
@@ -102,6 +104,8 @@ export class Outbox {
   }
 
   private async post(one: Kept): Promise<void> {
+    if (this.posting.has(one.id)) return;
+    this.posting.add(one.id);
     const body = { ...payloadOf(one), on_busy: one.onBusy };
     try {
       const answer = await this.options.rest.post<Acknowledged>(this.options.path, body, one.id);
@@ -109,6 +113,8 @@ export class Outbox {
     } catch (fault) {
       if (fault instanceof Refused && isFinal(fault)) this.refuse(one.id, fault.message);
       else this.later();
+    } finally {
+      this.posting.delete(one.id);
     }
   }
 

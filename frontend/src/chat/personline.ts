@@ -1,6 +1,6 @@
 /** A person's message: its words and files, what became of it, and what one can do with it. */
 import type { Desk } from "./desk.ts";
-import { act, button, h, icon, timeOf } from "./dom.ts";
+import { act, button, h, icon, say, timeOf } from "../lib/dom.ts";
 import type { Attached, Item, Receipt, UserItem } from "./items.ts";
 import type { Line } from "./lines.ts";
 import { bytes } from "./notes.ts";
@@ -22,15 +22,20 @@ export function personLine(first: UserItem, desk: Desk): Line {
   const node = h("li", { class: "line is-person" }, files, bubble, meta);
   let item = first;
   let editing = false;
+  let attached: readonly Attached[] | undefined;
 
   function update(next: Item): void {
     if (next.kind !== "user") return;
     item = next;
     node.dataset["receipt"] = item.receipt;
-    files.replaceChildren(...item.files.map((file) => fileChip(file, desk)));
-    files.hidden = item.files.length === 0;
+    if (attached !== item.files) {
+      attached = item.files;
+      files.replaceChildren(...attached.map((file) => fileChip(file, desk)));
+      files.hidden = attached.length === 0;
+    }
     if (editing) return;
-    bubble.textContent = item.text;
+    // A receipt that changes must not lay out a long text again, nor take a selection away.
+    say(bubble, item.text);
     const known = [item.author ? h("span", { text: item.author }) : null, timeOf(item.at)];
     const edited = item.edited ? h("span", { text: "edited" }) : null;
     meta.replaceChildren(
@@ -106,7 +111,7 @@ function receiptOf(item: UserItem): HTMLElement {
   return h("span", { class: "receipt", text, title: item.runId ? `Run ${item.runId}` : undefined });
 }
 
-export function fileChip(file: Attached, desk: Pick<Desk, "fileUrl">): HTMLElement {
+function fileChip(file: Attached, desk: Pick<Desk, "fileUrl">): HTMLElement {
   const link = h(
     "a",
     { class: "file-chip", href: desk.fileUrl(file.path), download: file.name, title: file.path },

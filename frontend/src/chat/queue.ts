@@ -1,8 +1,8 @@
 /** The messages that wait, above the composer: reworded, taken back, or sent into the answer now. */
-import { button, h } from "./dom.ts";
+import { button, h } from "../lib/dom.ts";
 import type { Letter, Place } from "./messages.ts";
 
-export interface QueueOptions {
+interface QueueOptions {
   root: HTMLElement;
   onEdit: (runId: string, text: string) => Promise<void>;
   onRemove: (runId: string) => Promise<void>;

@@ -6,14 +6,14 @@ import { composer, type Composer } from "./composer.ts";
 import { copyAndGo, type CopiesOptions } from "./copies.ts";
 import { ContextPanel } from "./contextpanel.ts";
 import type { Desk } from "./desk.ts";
-import { copyText, need } from "./dom.ts";
+import { copyText, need } from "../lib/dom.ts";
 import { Flow } from "./flow.ts";
 import { isUser } from "./items.ts";
 import { placesOf } from "./messages.ts";
 import { Meter } from "./meter.ts";
 import { openingOf } from "./opening.ts";
 import { QueueView } from "./queue.ts";
-import { restWith } from "./rest.ts";
+import { restWith } from "../lib/rest.ts";
 import { Scroll } from "./scroll.ts";
 import { isBusy, shown, waits } from "./shown.ts";
 import { Signs } from "./signs.ts";
@@ -223,6 +223,7 @@ export const session: Island = (root) => {
   }
 
   root.addEventListener("click", onClick, { signal: listening.signal });
+  list.addEventListener("line-grown", () => scroll.follow(), { signal: listening.signal });
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   draw();
   scroll.toEnd();

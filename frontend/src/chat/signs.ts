@@ -1,7 +1,7 @@
 /** What the page says of the session as a whole: its status, its cost, the connection. */
-import { need, say } from "./dom.ts";
+import { need, say } from "../lib/dom.ts";
 import { isUser, type Item, type Status } from "./items.ts";
-import type { LinkState } from "./link.ts";
+import type { LinkState } from "../lib/link.ts";
 import { thousands } from "./notes.ts";
 import { waitsForChildren } from "./shown.ts";
 import type { State } from "./transcript.ts";

@@ -1,5 +1,5 @@
 import type { Island } from "../lib/islands.ts";
-import { newId, restWith } from "./rest.ts";
+import { newId, restWith } from "../lib/rest.ts";
 import { complaint, trayIn, type Tray } from "./tray.ts";
 import { upload } from "./upload.ts";
 

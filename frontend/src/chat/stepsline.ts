@@ -1,7 +1,7 @@
 /** Calls in a row as one line, which opens to all of them. */
 import { duration } from "./calls.ts";
 import type { Desk } from "./desk.ts";
-import { h, icon, say } from "./dom.ts";
+import { h, icon, say } from "../lib/dom.ts";
 import { Flow } from "./flow.ts";
 import type { Item, StepsItem } from "./items.ts";
 import type { Line } from "./lines.ts";

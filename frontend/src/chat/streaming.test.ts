@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { markdown, render } from "./markdown.ts";
+import { markdown, render } from "../lib/markdown.ts";
 import { StreamingText } from "./streaming.ts";
 
 let root: HTMLElement;
@@ -82,4 +82,22 @@ test("the same text again touches nothing", () => {
   text.update("First.\n\nSecond.");
 
   expect([...root.childNodes]).toEqual(nodes);
+});
+
+test("a stored text without the blanks at its end touches nothing", () => {
+  text.update("First.\n\nSecond.\n\n");
+  const nodes = [...root.childNodes];
+  text.update("First.\n\nSecond.");
+
+  expect([...root.childNodes]).toEqual(nodes);
+});
+
+test("a burst is drawn in parts and ends as it would at once", () => {
+  const source = SOURCES[2]! + "\n\n" + SOURCES[4]! + "\n\n" + SOURCES[7]!;
+  text.update("# Ti");
+  let turns = 1;
+  while (!text.update(source, 2)) turns += 1;
+
+  expect(turns).toBeGreaterThan(2);
+  expect(tidy(root)).toBe(whole(source));
 });

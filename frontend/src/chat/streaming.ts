@@ -4,7 +4,7 @@
  * Rendering all of it at every delta would cost more than all else on the page together.
  */
 import type { Token } from "markdown-it";
-import { markdown, render, type Env } from "./markdown.ts";
+import { markdown, render, type Env } from "../lib/markdown.ts";
 
 export class StreamingText {
   private text = "";
@@ -20,11 +20,17 @@ export class StreamingText {
     this.root = root;
   }
 
-  /** Shows this text; when it only grew, what stands is left standing. */
-  update(given: string): void {
+  /**
+   * Shows this text; when it only grew, what stands is left standing.
+   *
+   * No more than so many blocks are finished at once. Says whether all of the text is there: if not,
+   * the same text again goes on.
+   */
+  update(given: string, most = Infinity): boolean {
     // One sign for the end of a line, as the parser counts lines.
     const text = given.includes("\r") ? given.replaceAll(/\r\n?/g, "\n") : given;
-    if (text === this.text) return;
+    // What was written down may lack the blanks that the answer ended in: nothing of it is seen.
+    if (text.trimEnd() === this.text.trimEnd()) return true;
     if (!text.startsWith(this.text)) this.clear();
     this.text = text;
     const rest = text.slice(this.done);
@@ -35,11 +41,15 @@ export class StreamingText {
 
     for (const node of this.tail) node.remove();
     const open = blocks.splice(-openBlocks(blocks, startOf, rest));
+    const later = blocks.splice(most);
     for (const block of blocks) this.root.append(render(block, env));
-    if (open[0]) this.finish(rest.slice(0, startOf(open[0])));
-    const fragment = render(open.flat(), env);
+    const next = later[0] ?? open[0];
+    if (next) this.finish(rest.slice(0, startOf(next)));
+    if (later.length) this.text = text.slice(0, this.done);
+    const fragment = render(later.length ? [] : open.flat(), env);
     this.tail = [...fragment.childNodes];
     this.root.append(fragment);
+    return later.length === 0;
   }
 
   /** What lies before the open blocks will not change any more. */

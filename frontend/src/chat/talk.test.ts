@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Rest } from "./rest.ts";
+import type { Rest } from "../lib/rest.ts";
 import { answer, delta, message, start } from "./samples/frames.ts";
 import { OPENING } from "./samples/opening.ts";
-import { FakeSocket } from "./samples/socket.ts";
+import { FakeSocket } from "../lib/samples/socket.ts";
 import { shown } from "./shown.ts";
 import { Talk } from "./talk.ts";
 

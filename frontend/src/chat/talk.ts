@@ -3,13 +3,14 @@ import { outputText } from "./calls.ts";
 import { Commands } from "./commands.ts";
 import type { Said } from "./desk.ts";
 import { Family } from "./family.ts";
-import { read, type Frame, type Json, type StoredEvent } from "./frames.ts";
+import type { Json } from "../lib/json.ts";
+import { read, type Frame, type StoredEvent } from "./frames.ts";
 import type { Attached } from "./items.ts";
-import { connect, type Link, type LinkState } from "./link.ts";
+import { connect, type Link, type LinkState } from "../lib/link.ts";
 import type { OnBusy, QueueEntry } from "./messages.ts";
 import { framesOf, pageBefore, stateOf, withPast, type Opening } from "./opening.ts";
 import { Outbox } from "./outbox.ts";
-import type { Rest } from "./rest.ts";
+import type { Rest } from "../lib/rest.ts";
 import { reduce, type Action, type State } from "./transcript.ts";
 
 /** The queue is asked for a moment after something changed it, once for all changes. */
@@ -25,7 +26,7 @@ interface Execution {
   tool_use_id: string;
 }
 
-export interface TalkOptions {
+interface TalkOptions {
   opening: Opening;
   rest: Rest;
   store: Storage;
@@ -63,7 +64,7 @@ export class Talk {
     this.family = new Family({ opening, rest, dispatch: (action) => this.dispatch(action) });
     this.commands = new Commands(send, rest, `${opening.api}events/`);
     this.link = connect({
-      url: () => socketUrl(opening.session_id, this.state.seq),
+      path: () => `/ws/sessions/${opening.session_id}/?after=${this.state.seq}`,
       onMessage: (text) => this.hear(text),
       onState: (state, code) => this.linked(state, code),
     });
@@ -245,7 +246,3 @@ function turnsQueue(before: State, now: State): boolean {
   return now.waiting.length > 0 && moved;
 }
 
-function socketUrl(sessionId: string, after: number): string {
-  const scheme = location.protocol === "https:" ? "wss" : "ws";
-  return `${scheme}://${location.host}/ws/sessions/${sessionId}/?after=${after}`;
-}

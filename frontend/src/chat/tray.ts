@@ -3,7 +3,7 @@
  *
  * On the page where a conversation begins there is no session yet: files are held until it is made.
  */
-import { button, h, icon, say } from "./dom.ts";
+import { button, h, icon, say } from "../lib/dom.ts";
 import type { Attached } from "./items.ts";
 import { bytes } from "./notes.ts";
 import type { Sending } from "./upload.ts";

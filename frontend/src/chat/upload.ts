@@ -1,6 +1,6 @@
 /** Puts files into a session's workspace, telling how far it is. */
 import type { Attached } from "./items.ts";
-import { newId, Refused } from "./rest.ts";
+import { newId, Refused } from "../lib/rest.ts";
 
 export interface Sending {
   done: Promise<Attached>;

@@ -4,7 +4,7 @@ import type { Desk } from "./desk.ts";
 import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
 import type { OnBusy } from "./messages.ts";
-import { answer, confirmation, delta, end, failure, message, result, said, start, use } from "./samples/frames.ts";
+import { answer, confirmation, end, failure, message, result, said, start, use } from "./samples/frames.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { shown } from "./shown.ts";
 import { begin, reduce, type State } from "./transcript.ts";
@@ -40,17 +40,6 @@ test("a person's text is text, whatever it looks like", () => {
 
   expect($("ol").querySelector("img, strong")).toBeNull();
   expect($(".bubble").textContent).toBe("<img src=x onerror=alert(1)> **not bold**");
-});
-
-test("the element of a draft becomes that of the stored answer", () => {
-  const { next } = flowOf(message(1, "hi"), start(2), delta("e3", 0, "Hel"));
-  const line = $(".is-agent");
-  expect(line.hasAttribute("data-streaming")).toBe(true);
-  next(answer(3, "Hello"));
-
-  expect($(".is-agent")).toBe(line);
-  expect(line.hasAttribute("data-streaming")).toBe(false);
-  expect(document.querySelectorAll(".is-agent")).toHaveLength(1);
 });
 
 test("what a running call says stands below its line until the result replaces it", () => {

@@ -1,4 +1,4 @@
-import { connect } from "../chat/link.ts";
+import { connect } from "../lib/link.ts";
 import type { Island } from "../lib/islands.ts";
 
 const MOST_SHOWN = 99;
@@ -10,17 +10,15 @@ const MOST_SHOWN = 99;
  * <span class="rail-count" data-island="inbox-count" data-workspace="01…" hidden></span>
  */
 export const inboxCount: Island = (root) => {
-  const scheme = window.location.protocol === "https:" ? "wss" : "ws";
-  const url = `${scheme}://${window.location.host}/ws/inbox/${root.dataset["workspace"]}/`;
   const link = connect({
-    url: () => url,
+    path: () => `/ws/inbox/${root.dataset["workspace"]}/`,
     onMessage: (text) => {
       const unread = unreadIn(text);
       if (unread === null) return;
       root.textContent = unread > MOST_SHOWN ? `${MOST_SHOWN}+` : String(unread);
       root.hidden = unread === 0;
     },
-    onState: () => {},
+    onState: () => undefined,
   });
   return () => link.close();
 };

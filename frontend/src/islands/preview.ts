@@ -1,6 +1,5 @@
 import type { Island } from "../lib/islands.ts";
-
-const ASK_MS = 250;
+import { newest } from "../lib/newest.ts";
 
 /**
  * Shows what the server makes of a form as it stands. Without a script its preview button does it.
@@ -14,43 +13,35 @@ export const preview: Island = (root) => {
   const shown = form.querySelector<HTMLElement>("[data-preview]");
   if (!shown) throw new Error("preview needs a [data-preview] to show in.");
   const fallback = form.querySelector<HTMLElement>("[data-fallback]");
-  let timer: number | undefined;
-  let asked = 0;
-
-  function later(): void {
-    window.clearTimeout(timer);
-    timer = window.setTimeout(() => void ask(), ASK_MS);
-  }
-
-  /** Only the answer to the newest question is shown. */
-  async function ask(): Promise<void> {
-    asked += 1;
-    const mine = asked;
-    const facts = new URLSearchParams();
-    for (const [name, value] of new FormData(form)) {
-      if (typeof value === "string" && name !== "csrfmiddlewaretoken") facts.append(name, value);
-    }
-    try {
-      const answer = await fetch(`${form.dataset["url"]}?${facts}`, { credentials: "same-origin" });
-      if (mine !== asked || !answer.ok) return;
+  const asking = newest(
+    () => read(form),
+    (page) => {
+      if (page === null) return;
       // The server's own page, escaped by its templates.
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      shown!.replaceChildren(...page.body.childNodes);
-      shown!.dispatchEvent(new Event("times-shown", { bubbles: true }));
-    } catch {
-      // The page goes on without: saving asks the server again.
-    }
-  }
+      shown.replaceChildren(...new DOMParser().parseFromString(page, "text/html").body.childNodes);
+      shown.dispatchEvent(new Event("times-shown", { bubbles: true }));
+    },
+  );
 
   if (fallback) fallback.hidden = true;
   chooseOwnZone(form);
-  form.addEventListener("input", later);
-  later();
+  form.addEventListener("input", asking.soon);
+  asking.soon();
   return () => {
-    window.clearTimeout(timer);
-    form.removeEventListener("input", later);
+    asking.stop();
+    form.removeEventListener("input", asking.soon);
   };
 };
+
+/** What the server makes of the form, or nothing when it refuses. */
+async function read(form: HTMLFormElement): Promise<string | null> {
+  const facts = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    if (typeof value === "string" && name !== "csrfmiddlewaretoken") facts.append(name, value);
+  }
+  const answer = await fetch(`${form.dataset["url"]}?${facts}`, { credentials: "same-origin" });
+  return answer.ok ? answer.text() : null;
+}
 
 /** A new form begins with the viewer's time zone. */
 function chooseOwnZone(form: HTMLFormElement): void {

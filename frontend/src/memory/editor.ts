@@ -4,10 +4,10 @@
  * Somebody else's newer version is the server's to show: the form is sent as it is, and the answer
  * is the page that merges both.
  */
-import { need, say } from "../chat/dom.ts";
-import { Refused, restWith } from "../chat/rest.ts";
+import { need, say } from "../lib/dom.ts";
+import { Refused, restWith } from "../lib/rest.ts";
 import { isCommand } from "../lib/keys.ts";
-import { preview } from "./preview.ts";
+import { showProse } from "../lib/prose.ts";
 
 const DRAW_MS = 120;
 const VIEW_KEY = "memory-view";
@@ -43,7 +43,7 @@ export function editor(form: HTMLFormElement): () => void {
     } else say(said, isDirty() ? "Unsaved changes" : "");
   }
   function draw(): void {
-    if (panes.dataset["panes"] !== "write") preview(box, text.value);
+    if (panes.dataset["panes"] !== "write") showProse(box, text.value);
   }
   function onInput(): void {
     tell();

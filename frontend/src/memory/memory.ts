@@ -2,7 +2,7 @@
 import type { Island } from "../lib/islands.ts";
 import { editor } from "./editor.ts";
 import { merge } from "./merge.ts";
-import { showPlain } from "./preview.ts";
+import { showPlain } from "./plain.ts";
 import { walk } from "./tree.ts";
 
 const memory: Island = (root) => {

@@ -1,4 +1,4 @@
-import { need, say } from "../chat/dom.ts";
+import { need, say } from "../lib/dom.ts";
 import { isCommand } from "../lib/keys.ts";
 
 const MARK = /^(?:<<<<<<< mine|=======|>>>>>>> theirs)$/m;

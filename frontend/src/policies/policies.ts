@@ -1,60 +1,44 @@
 /** The entry of the policy page's own script: what follows from the form as it stands, at once. */
 import type { Island } from "../lib/islands.ts";
-import { need } from "../chat/dom.ts";
+import { need } from "../lib/dom.ts";
+import { newest } from "../lib/newest.ts";
 import { editRules } from "./rules.ts";
 import { type Answer, showAnswer, showCall } from "./showing.ts";
-
-const ASK_MS = 250;
 
 const policies: Island = (root) => {
   const form = need<HTMLFormElement>(root, "[data-policy]");
   const simulate = document.querySelector<HTMLFormElement>("[data-simulate]");
-  const stopRules = editRules(form, later);
-  let timer: number | undefined;
-  let asked = 0;
-
-  function later(): void {
-    window.clearTimeout(timer);
-    timer = window.setTimeout(() => void ask(), ASK_MS);
-  }
-
-  /** Only the answer to the newest question is shown. */
-  async function ask(): Promise<void> {
-    asked += 1;
-    const mine = asked;
-    const body = facts(form, simulate);
-    try {
-      const answer = await fetch(form.dataset["preview"] ?? "", {
-        method: "POST",
-        credentials: "same-origin",
-        headers: { Accept: "application/json" },
-        body,
-      });
-      if (mine !== asked) return;
-      const said = (await answer.json()) as Answer;
+  const asking = newest(
+    () => judge(form.dataset["preview"] ?? "", facts(form, simulate)),
+    (said) => {
       showAnswer(form, said);
       showCall(said.call);
-    } catch {
-      // The page goes on without: the review asks the server again.
-    }
-  }
+    },
+  );
+  const stopRules = editRules(form, asking.soon);
 
   const onSimulate = (event: Event): void => {
     event.preventDefault();
-    void ask();
+    void asking.now();
   };
 
-  form.addEventListener("input", later);
-  simulate?.addEventListener("input", later);
+  form.addEventListener("input", asking.soon);
+  simulate?.addEventListener("input", asking.soon);
   simulate?.addEventListener("submit", onSimulate);
   return () => {
-    window.clearTimeout(timer);
+    asking.stop();
     stopRules();
-    form.removeEventListener("input", later);
-    simulate?.removeEventListener("input", later);
+    form.removeEventListener("input", asking.soon);
+    simulate?.removeEventListener("input", asking.soon);
     simulate?.removeEventListener("submit", onSimulate);
   };
 };
+
+async function judge(url: string, body: FormData): Promise<Answer> {
+  const headers = { Accept: "application/json" };
+  const answer = await fetch(url, { method: "POST", credentials: "same-origin", headers, body });
+  return (await answer.json()) as Answer;
+}
 
 /** The form as it stands and the call to simulate. A viewer's form is disabled, and counts as well. */
 function facts(form: HTMLFormElement, simulate: HTMLFormElement | null): FormData {

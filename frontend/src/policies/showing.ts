@@ -1,5 +1,5 @@
 /** Writes the server's answer into the page. Everything in it is text. */
-import { h, say } from "../chat/dom.ts";
+import { h, say } from "../lib/dom.ts";
 
 interface Link {
   layer: string;
@@ -7,7 +7,7 @@ interface Link {
   rule: string;
 }
 
-export interface Call {
+interface Call {
   problem?: string;
   sentence?: string;
   said?: { decision: string; chain: Link[] };

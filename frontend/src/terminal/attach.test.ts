@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { FakeSocket } from "../chat/samples/socket.ts";
+import { FakeSocket } from "../lib/samples/socket.ts";
 import { attach, type Screen, type Size, type Standing } from "./attach.ts";
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);

@@ -1,5 +1,5 @@
 /** Ties a screen to a terminal's socket: bytes both ways, sizes, and what stands beside the screen. */
-import { connect, type LinkState } from "../chat/link.ts";
+import { connect, type LinkState } from "../lib/link.ts";
 
 export interface Size {
   cols: number;
@@ -23,7 +23,7 @@ export interface Screen {
 
 export type Standing = "connecting" | "open" | "watching" | "lost" | "over" | "refused";
 
-export interface Told {
+interface Told {
   standing: (standing: Standing, words: string) => void;
 }
 
@@ -43,14 +43,14 @@ type Word =
 const OVER = 4410;
 
 /** Keeps the screen live until it is let go, coming back by itself after a break. */
-export function attach(screen: Screen, url: () => string, told: Told): () => void {
+export function attach(screen: Screen, path: () => string, told: Told): () => void {
   let mayWrite = false;
   /** Bytes of the past that are still to come or to be shown. */
   let past = 0;
   let reason = "";
 
   const link = connect({
-    url,
+    path,
     final: [OVER],
     onMessage: (text) => hear(JSON.parse(text) as Word),
     onBytes: (bytes) => {

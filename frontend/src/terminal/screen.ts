@@ -38,7 +38,7 @@ const LIGHT: ITheme = {
   brightWhite: "#3a3a41",
 };
 
-export interface ShownScreen extends Screen {
+interface ShownScreen extends Screen {
   /** What is selected, else everything that can be scrolled to. */
   text(): string;
   type(text: string): void;

@@ -1,5 +1,5 @@
 /** Makes a link for people who may watch, and takes it back. */
-import { Refused, type Rest } from "../chat/rest.ts";
+import { Refused, type Rest } from "../lib/rest.ts";
 
 interface Shared {
   url: string;

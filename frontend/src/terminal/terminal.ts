@@ -1,5 +1,5 @@
 /** The entry of the script of a terminal's page. */
-import { restWith } from "../chat/rest.ts";
+import { restWith } from "../lib/rest.ts";
 import type { Island } from "../lib/islands.ts";
 import { attach, type Standing } from "./attach.ts";
 import { openScreen } from "./screen.ts";
@@ -46,11 +46,7 @@ const terminal: Island = (root) => {
 
   const leave = attach(
     screen,
-    () => {
-      const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-      const query = token ? `?token=${encodeURIComponent(token)}` : "";
-      return `${scheme}//${location.host}${socket}${query}`;
-    },
+    () => (token ? `${socket}?token=${encodeURIComponent(token)}` : socket),
     { standing: show },
   );
 

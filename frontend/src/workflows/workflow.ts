@@ -1,12 +1,8 @@
 /** The entry of the script of a workflow's page: keeps what the server wrote up to date. */
-import { connect } from "../chat/link.ts";
+import { connect } from "../lib/link.ts";
 import type { Island } from "../lib/islands.ts";
+import { lookAt } from "../lib/look.ts";
 import { announcement, replaceBody } from "./body.ts";
-
-/** Frames that come together are one look at the page. */
-export const GATHER_MS = 120;
-/** A look that failed is repeated after so long. */
-export const RETRY_MS = 2_000;
 
 /**
  * Hears every frame of the workflow and asks the server for the page's body again.
@@ -21,58 +17,31 @@ const workflow: Island = (root) => {
   const lost = root.querySelector<HTMLElement>("[data-lost]");
   const live = root.querySelector<HTMLElement>("[data-announce]");
   let cursor = Number(first.dataset["seq"] ?? 0);
-  let timer: number | undefined;
-  let asking = false;
-  let again = false;
 
-  async function refresh(): Promise<void> {
-    timer = undefined;
-    if (asking) {
-      again = true;
-      return;
-    }
-    asking = true;
-    try {
-      const answer = await fetch(`${location.pathname}?part=body`, { credentials: "same-origin" });
-      if (!answer.ok) {
-        window.setTimeout(schedule, RETRY_MS);
-        return;
-      }
-      const body = replaceBody(root, await answer.text());
+  const looking = lookAt(
+    () => `${location.pathname}?part=body`,
+    (page) => {
+      const body = replaceBody(root, page);
       root.dispatchEvent(new Event("times-shown", { bubbles: true }));
       if (live && body) live.textContent = announcement(live.textContent ?? "", body);
-    } catch {
-      // The link says when the server is away, and comes back with what was missed.
-    } finally {
-      asking = false;
-      if (again) schedule();
-      again = false;
-    }
-  }
-
-  function schedule(): void {
-    timer ??= window.setTimeout(() => void refresh(), GATHER_MS);
-  }
-
-  const link = connect({
-    url: () => {
-      const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-      return `${scheme}//${location.host}${socket}?after=${cursor}`;
     },
+  );
+  const link = connect({
+    path: () => `${socket}?after=${cursor}`,
     onMessage: (text) => {
       const { seq } = JSON.parse(text) as { seq?: number | null };
       if (!seq) return;
       cursor = seq;
-      schedule();
+      looking.soon();
     },
     onState: (state) => {
       if (lost) lost.hidden = state !== "lost";
-      if (state === "open") schedule();
+      if (state === "open") looking.soon();
     },
   });
 
   return () => {
-    window.clearTimeout(timer);
+    looking.stop();
     link.close();
   };
 };

@@ -73,6 +73,14 @@ def test_a_search_shows_the_parts_of_each_score(page, remember):
         assert re.search(rf"{part} 0\.\d\d", shown), part
 
 
+def test_what_is_found_is_shown_in_words_without_signs_of_markdown(page, remember):
+    remember("kettle.md", "# Kitchen\n\n- the **kettle** is `red`\n- <b>hot</b>")
+
+    shown = text(page.get("/memory/?q=red+kettle"))
+
+    assert "Kitchen the kettle is red &lt;b&gt;hot&lt;/b&gt;" in shown
+
+
 def test_a_search_as_an_agent_sees_what_the_agent_sees(page, workspace, agent, remember):
     remember("kettle.md", "The kettle is red.")
     other = factories.agent(workspace)

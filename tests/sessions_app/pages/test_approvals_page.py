@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from sessions_app.approvals import open_approval
 from sessions_app.models import Approval, ToolExecution
 from tests.conftest import add_member
 from tests.sessions_app.waiting_calls import allow, parked
@@ -63,6 +66,24 @@ def test_each_button_means_what_it_says(browser_client, session, button, status,
     asked.refresh_from_db()
     assert (asked.status, asked.scope, asked.note) == (status, scope, "so be it")
     assert ToolExecution.objects.get().state == state
+
+
+def test_a_workflow_asks_in_markdown_and_a_command_is_shown_to_the_letter(
+    browser_client, workspace
+):
+    for name, message in [("digest", "Some **bold** <i>words</i>"), ("execute-task", "rm **/*.o")]:
+        open_approval(
+            workspace_id=workspace.pk,
+            subject=Approval.Subject.WORKFLOW,
+            subject_id=uuid4(),
+            title=f"Let {name} go on?",
+            input={"workflow": name, "message": message},
+        )
+
+    page = browser_client.get(PAGE).text
+
+    assert "<p>Some <strong>bold</strong> &lt;i&gt;words&lt;/i&gt;</p>" in page
+    assert ">rm **/*.o</pre>" in page
 
 
 def test_arguments_can_be_changed(browser_client, session):

@@ -1,5 +1,6 @@
 /** Frames as the server writes them, for tests. */
-import type { Frame, Json } from "../frames.ts";
+import type { Json } from "../../lib/json.ts";
+import type { Frame } from "../frames.ts";
 
 const AT = "2026-11-16T09:30:00Z";
 

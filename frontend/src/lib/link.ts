@@ -7,9 +7,9 @@
 
 export type LinkState = "connecting" | "open" | "lost" | "ended";
 
-export interface LinkOptions {
-  /** The address to connect to, made anew each time, as the cursor moves. */
-  url: () => string;
+interface LinkOptions {
+  /** The path on this server, made anew each time, as the cursor moves. */
+  path: () => string;
   onMessage: (text: string) => void;
   /** For sockets that carry bytes beside words. */
   onBytes?: (bytes: Uint8Array) => void;
@@ -50,7 +50,7 @@ export function connect(options: LinkOptions): Link {
     drop();
     if (closed) return;
     options.onState("connecting", 0);
-    const mine = new WebSocket(options.url(), SUBPROTOCOL);
+    const mine = new WebSocket(addressOf(options.path()), SUBPROTOCOL);
     socket = mine;
     mine.binaryType = "arraybuffer";
     watch(HANDSHAKE_MS);
@@ -142,6 +142,10 @@ export function connect(options: LinkOptions): Link {
       drop();
     },
   };
+}
+
+function addressOf(path: string): string {
+  return `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${path}`;
 }
 
 /** Twice as long each time, up to a bound, and never the same for two browsers. */

@@ -24,7 +24,7 @@ beforeEach(() => {
   states = [];
   heard = [];
   link = connect({
-    url: () => `ws://yard/?after=${cursor}`,
+    path: () => `/ws/yard/?after=${cursor}`,
     onMessage: (text) => heard.push(text),
     onState: (state, code) => states.push(code ? `${state} ${code}` : state),
   });
@@ -52,7 +52,7 @@ test("a lost socket is opened again after a pause, from where the cursor is then
   expect(states.at(-1)).toBe("lost 1006");
   vi.advanceTimersByTime(FIRST_PAUSE_MS);
 
-  expect(FakeSocket.made.map((one) => one.url)).toEqual(["ws://yard/?after=0", "ws://yard/?after=41"]);
+  expect(FakeSocket.made.map((one) => one.url)).toEqual(["ws://localhost:3000/ws/yard/?after=0", "ws://localhost:3000/ws/yard/?after=41"]);
 });
 
 test("a handshake that takes too long is given up", () => {
@@ -160,6 +160,6 @@ test("a resync drops the socket and begins at the cursor", () => {
   link.resync();
   first.onmessage?.({ data: "late" });
 
-  expect(FakeSocket.last.url).toBe("ws://yard/?after=7");
+  expect(FakeSocket.last.url).toBe("ws://localhost:3000/ws/yard/?after=7");
   expect(heard).toEqual([]);
 });

@@ -1,5 +1,5 @@
-/** The REST doors that the chat page knocks at, with the browser's own identity. */
-import type { Json } from "./frames.ts";
+/** The REST doors of this server, with the browser's own identity. */
+import type { Json } from "./json.ts";
 
 /** An answer that says no, in words for a person. */
 export class Refused extends Error {

@@ -59,7 +59,7 @@ export function say(node: Element, text: string): void {
 /** The one element that a page must have. */
 export function need<T extends Element>(root: ParentNode, selector: string): T {
   const found = root.querySelector<T>(selector);
-  if (!found) throw new Error(`The chat page lacks ${selector}.`);
+  if (!found) throw new Error(`The page lacks ${selector}.`);
   return found;
 }
 

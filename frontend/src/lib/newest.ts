@@ -1,0 +1,36 @@
+/** Asks the server about what is being typed, and shows only the answer to the newest question. */
+
+const REST_MS = 250;
+
+export interface Asking {
+  /** Once typing rests. */
+  soon(): void;
+  now(): Promise<void>;
+  stop(): void;
+}
+
+/** A question that fails shows nothing: the page goes on without, and saving asks the server again. */
+export function newest<T>(ask: () => Promise<T>, show: (answer: T) => void): Asking {
+  let timer: number | undefined;
+  let asked = 0;
+
+  async function now(): Promise<void> {
+    asked += 1;
+    const mine = asked;
+    try {
+      const answer = await ask();
+      if (mine === asked) show(answer);
+    } catch {
+      // What was shown stays.
+    }
+  }
+
+  return {
+    soon: () => {
+      window.clearTimeout(timer);
+      timer = window.setTimeout(() => void now(), REST_MS);
+    },
+    now,
+    stop: () => window.clearTimeout(timer),
+  };
+}

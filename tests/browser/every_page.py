@@ -1,0 +1,66 @@
+"""Which pages there are, and where each of them is in a workspace that has one of everything."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.test import Client
+from playwright.sync_api import BrowserContext
+
+from tenants.models import User, Workspace
+from tests.acceptance.open_routes import IN_WORKSPACE
+from tests.acceptance.owned_routes import OWNED
+from tests.acceptance.routes import all_routes
+from tests.browser.every_event import every_event
+from tests.browser.sessions_gallery import furnish
+from tests.factories import make, our_models
+
+#: What these routes answer a person with is no page of its own.
+NO_PAGE = {
+    "/memory/export/": "a file",
+    "/agents/<agent_id>/build/side/": "a part",
+    "/schedules/preview/": "a part",
+    "/sessions/<session_id>/preview/": "a part",
+    "/sessions/<session_id>/children/": "a part",
+}
+ROUTES = [one for one in all_routes() if not one.is_api and one.path in {*OWNED, *IN_WORKSPACE}]
+
+
+def places_in(workspace: Workspace, owner: User) -> dict[str, str]:
+    """Where each route leads, after the workspace was filled."""
+    for model in our_models():
+        make(model, workspace)
+    session = furnish(workspace, owner)
+    every_event(session)
+    made = {maker: maker(workspace) for maker in OWNED.values()}
+    found = {}
+    for route in ROUTES:
+        arguments = {"name": "demo", **made.get(OWNED.get(route.path), {})}
+        if "session_id" in arguments:
+            arguments["session_id"] = session.pk
+        found[route.path] = route.at(arguments)
+    return found
+
+
+def pages_among(client: Client, places: dict[str, str]) -> dict[str, str]:
+    """Those that a person sees, by their routes. What only takes forms answers 405."""
+    client.raise_request_exception = False
+    answers = {route: client.get(place) for route, place in places.items()}
+    assert [route for route, answer in answers.items() if answer.status_code >= 500] == []
+    pages = [
+        route
+        for route, answer in answers.items()
+        if answer.status_code == 200 and answer.content.lower().startswith(b"<!doctype html>")
+    ]
+    other = {route for route, answer in answers.items() if answer.status_code != 405} - set(pages)
+    assert other == set(NO_PAGE)
+    return {route: places[route] for route in pages}
+
+
+def pages_of_a_new_workspace(client: Client) -> list[str]:
+    paths = [route.path for route in ROUTES if "<" not in route.path and route.path not in NO_PAGE]
+    return [path for path in paths if client.get(path).status_code == 200]
+
+
+def sign_in_as(context: BrowserContext, client: Client, url: str) -> None:
+    value = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": value, "url": url}])

@@ -1,0 +1,91 @@
+"""The pages that others wrote: Django's admin and the page of the API. Axe, and what stays of theirs."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
+
+from tenants.models import User, Workspace
+from tests.browser.axe import faults_of
+from tests.browser.conftest import OpenContext
+from tests.browser.every_page import sign_in_as
+from tests.browser.looks import WIDE
+from tests.factories import make, our_models
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
+
+THEMES = pytest.mark.parametrize("theme", ["light", "dark"])
+#: In the markup of others, which no style of ours can mend.
+STAYS = {
+    "/api/docs/": {"nested-interactive"},
+    reverse("admin:tenants_user_changelist"): {"aria-prohibited-attr"},
+    reverse("admin:sessions_app_run_changelist"): {"link-name"},
+}
+
+
+def staff_window(
+    open_context: OpenContext, live_server: LiveServer, workspace: Workspace, theme: str
+) -> Page:
+    for model in our_models():
+        make(model, workspace)
+    client = Client()
+    client.force_login(User.objects.create_superuser("root@example.com", "correct horse 9"))
+    context = open_context(viewport=WIDE, color_scheme=theme)
+    sign_in_as(context, client, live_server.url)
+    return context.new_page()
+
+
+def faults_at(page: Page, path: str) -> list[str]:
+    stays = {rule for place, rules in STAYS.items() if path.startswith(place) for rule in rules}
+    return [one for one in faults_of(page) if one.split(": ")[1] not in stays]
+
+
+def forgive(complaints: list[str]) -> None:
+    """Scripts of theirs set a style on an element, which the content security policy refuses."""
+    complaints[:] = [one for one in complaints if not one.startswith("Applying inline style")]
+
+
+@THEMES
+def test_every_list_and_form_for_staff_is_sound(
+    open_context: OpenContext,
+    live_server: LiveServer,
+    workspace: Workspace,
+    complaints: list[str],
+    theme: str,
+):
+    page = staff_window(open_context, live_server, workspace, theme)
+    paths = [reverse("admin:index")]
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        paths.append(reverse(f"{name}_changelist"))
+        one = model._base_manager.order_by("pk").first()
+        if one is not None:
+            paths.append(reverse(f"{name}_change", args=[one.pk]))
+    wrong = []
+    for path in paths:
+        answer = page.goto(path)
+        assert answer is not None
+        assert answer.status == 200, path
+        wrong += faults_at(page, path)
+    assert not wrong, "\n".join(wrong)
+    forgive(complaints)
+
+
+@THEMES
+def test_the_page_of_the_api_is_sound(
+    open_context: OpenContext,
+    live_server: LiveServer,
+    workspace: Workspace,
+    complaints: list[str],
+    theme: str,
+):
+    page = staff_window(open_context, live_server, workspace, theme)
+    page.goto("/api/docs/")
+    page.locator(".opblock").first.wait_for()
+
+    assert faults_at(page, "/api/docs/") == []
+    forgive(complaints)
