@@ -63,10 +63,10 @@ class SandboxLimits(Input):
 
     model_config = ConfigDict(strict=True)
 
-    cpu_seconds: int = Field(default=60, ge=1, le=86_400, description="Processor time.")
-    memory_mb: int = Field(default=512, ge=64, le=1_048_576, description="Memory in MiB.")
+    cpu_seconds: int = Field(default=300, ge=1, le=86_400, description="Processor time.")
+    memory_mb: int = Field(default=1_024, ge=64, le=1_048_576, description="Memory in MiB.")
     pids: int = Field(default=128, ge=4, le=32_768, description="Processes and threads at once.")
-    wall_seconds: int = Field(default=120, ge=1, le=86_400, description="Time by the clock.")
+    wall_seconds: int = Field(default=600, ge=1, le=86_400, description="Time by the clock.")
 
 
 def read_limits(fields: object) -> Limits:

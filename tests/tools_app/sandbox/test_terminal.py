@@ -55,7 +55,7 @@ def test_the_screen_can_be_resized(terminal):
 
 def test_keys_reach_what_runs(terminal):
     read_until(terminal, b"$ ")
-    # The program itself says that it has begun: a key before that is the shell's.
+    # Said by what has the screen by then: a shell that is about to start it loses the key.
     terminal.write(b"sh -c 'echo begun $((2 + 2)); exec sleep 600'\n")
     read_until(terminal, b"begun 4")
     terminal.write(b"\x03")
