@@ -29,7 +29,7 @@ FULL = {
             "mount_path": "/workspace/repo/",
         }
     ],
-    "limits": {"memory_mb": 1024},
+    "limits": {"memory_mb": 2048},
 }
 
 
@@ -44,10 +44,10 @@ def test_an_environment_is_stored_as_it_will_be_enforced(workspace, owner):
         "10.0.0.7",
     ]
     assert stored.limits == {
-        "cpu_seconds": 60,
-        "memory_mb": 1024,
+        "cpu_seconds": 300,
+        "memory_mb": 2048,
         "pids": 128,
-        "wall_seconds": 120,
+        "wall_seconds": 600,
     }
     assert stored.mounts[0]["mount_path"] == "/workspace/repo"
     assert stored.created_by == owner
@@ -128,7 +128,7 @@ def test_a_change_names_only_what_is_different(workspace):
     changed = change_environment(box, {"network": "none", "limits": {"pids": 9}})
 
     assert (changed.network, changed.image) == ("none", FULL["image"])
-    assert (changed.limits["pids"], changed.limits["memory_mb"]) == (9, 1024)
+    assert (changed.limits["pids"], changed.limits["memory_mb"]) == (9, 2048)
     assert change_environment(box, {"name": "box"}, replace=True).image == ""
 
 
