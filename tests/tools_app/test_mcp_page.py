@@ -43,7 +43,7 @@ def test_a_server_is_added_asked_changed_switched_and_deleted(browser_client, fo
     path = f"{URL}{server.pk}/"
     assert "X-Team: cranes" in browser_client.get(path).text
     page = browser_client.post(path, form | {"permission": "always_allow"}, follow=True).text
-    assert "runs without asking" in page
+    assert "Runs without asking" in page
     page = browser_client.post(f"{path}switch/", {"on": "0"}, follow=True).text
     assert "Switched off" in page
     browser_client.post(f"{path}switch/", {"on": "1"})
