@@ -1,11 +1,16 @@
 import { expect, test, vi } from "vitest";
 import { tabs } from "./tabs.ts";
 
-test("the open tab is brought into sight", () => {
-  document.body.innerHTML = `<nav><a>A</a><a aria-current="page">B</a></nav>`;
-  const seen = vi.fn();
-  document.querySelector("[aria-current]")!.scrollIntoView = seen;
-  tabs(document.querySelector("nav")!)();
+test("the tab that is open is brought to the middle of its row, and nothing else moves", () => {
+  document.body.innerHTML = `<nav><a href="a/">A</a><a href="b/" aria-current="page">B</a></nav>`;
+  const row = document.querySelector("nav")!;
+  const open = document.querySelector("[aria-current]")!;
+  row.getBoundingClientRect = () => new DOMRect(10, 0, 300, 40);
+  open.getBoundingClientRect = () => new DOMRect(600, 0, 100, 40);
+  const into = vi.fn();
+  open.scrollIntoView = into;
+  tabs(row);
 
-  expect(seen).toHaveBeenCalledOnce();
+  expect(row.scrollLeft).toBe(490);
+  expect(into).not.toHaveBeenCalled();
 });

@@ -1,0 +1,94 @@
+"""Every page by the Tab key alone: everything is reached, each time it is seen where one is, and one gets out."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from playwright.sync_api import Page
+from pytest_django.live_server_helper import LiveServer
+
+from tenants.models import User, Workspace
+from tests.browser.conftest import OpenContext
+from tests.browser.every_page import (
+    pages_of_a_new_workspace,
+    sign_in_as,
+)
+from tests.browser.looks import PHONE, WIDE
+from tests.browser.sessions_gallery import furnish
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
+
+#: More stops than any of these pages has.
+MOST = 250
+#: A chat puts the focus into its composer when its script is there.
+MOUNTED = "() => !document.querySelector('[data-island=chat]:not([data-mounted])')"
+#: A page that has put the focus into a field is left there; one begins before all of it.
+BEGIN = """() => {
+    if (document.activeElement === document.body) return;
+    const before = document.createElement("button");
+    document.body.prepend(before);
+    before.focus();
+    before.remove();
+}"""
+#: Where the focus is, marked as reached, and whether that is seen: a ring on it, or on what stands for it.
+STOP = """() => {
+    const it = document.activeElement;
+    if (!it || it === document.body) return null;
+    it.dataset.reached = "";
+    const rings = (one) => one && [null, "::after"].some((part) => {
+        const style = getComputedStyle(one, part);
+        return style.outlineStyle !== "none" || style.boxShadow !== "none";
+    });
+    const box = it.getBoundingClientRect();
+    const stands = [it, it.nextElementSibling, it.closest("label, .options, .composer-box, .palette-input")];
+    const seen = stands.some(rings) && (it.type === "radio" || (box.width > 0 && box.height > 0));
+    return [seen, `${it.tagName} ${it.className} ${(it.textContent ?? "").trim().slice(0, 40)}`];
+}"""
+#: What can be used and was not reached. Of several radios one is.
+LEFT = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary")]
+    .filter((one) => one.checkVisibility({visibilityProperty: true}) && !one.disabled
+        && one.type !== "hidden" && one.tabIndex >= 0 && !("reached" in one.dataset)
+        && !(one.type === "radio" && document.querySelector(`[name="${one.name}"][data-reached]`)))
+    .map((one) => `${one.tagName} ${one.className} ${(one.textContent ?? "").trim().slice(0, 40)}`)"""
+
+
+def walk(page: Page, path: str) -> list[str]:
+    """All that is wrong on the way through a page."""
+    page.goto(path)
+    page.wait_for_function(MOUNTED)
+    page.evaluate(BEGIN)
+    wrong = []
+    for _ in range(MOST):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(STOP)
+        if stop is None:
+            break
+        is_seen, name = stop
+        if not is_seen:
+            wrong.append(f"{path}: the focus is not seen on {name}")
+    else:
+        wrong.append(f"{path}: no way out")
+    return [*wrong, *(f"{path}: not reached: {name}" for name in page.evaluate(LEFT))]
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_every_page_is_used_with_the_keyboard_alone(
+    open_context: OpenContext,
+    browser_client: Client,
+    live_server: LiveServer,
+    workspace: Workspace,
+    owner: User,
+    size,
+):
+    session = furnish(workspace, owner)
+    context = open_context(viewport=size)
+    sign_in_as(context, browser_client, live_server.url)
+    page = context.new_page()
+    tabs = ["", "timeline/", "context/", "tree/", "files/", "events/", "replay/"]
+    paths = [
+        *pages_of_a_new_workspace(browser_client),
+        f"/chat/{session.pk}/",
+        *(f"/sessions/{session.pk}/{tab}" for tab in tabs),
+    ]
+    wrong = [fault for path in paths for fault in walk(page, path)]
+    assert not wrong, "\n".join(wrong)
