@@ -21,12 +21,12 @@ from agents.api.provider_serializers import (
     ProviderSerializer,
     ProviderTestSerializer,
 )
-from agents.api.whole import whole_page, whole_page_of
 from agents.models_catalog import known_models
 from agents.provider_keys import check, delete_key, save_key, statuses
 from agents.providers.registry import PROVIDERS
 from config.faults import NotFound
 from tenants.access import authorise
+from tenants.api.whole import whole_page, whole_page_of
 from tenants.authentication import principal_of
 from tenants.permissions import verb_of
 

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from orchestrator.engine.starting import find_workflow
 from orchestrator.taskagent.artifacts import artifacts_of, open_artifact
-from sessions_app.api.pages import whole_page, whole_page_of
+from tenants.api.whole import whole_page, whole_page_of
 from tenants.authentication import principal_of
 
 

@@ -17,8 +17,8 @@ from rest_framework.response import Response
 
 from config.faults import FileTooLarge, Invalid
 from sessions_app.api.door import SessionDoor
-from sessions_app.api.pages import whole_page, whole_page_of
 from sessions_app.uploads import LARGEST_FILE, list_files, open_stored, remove_file, store_file
+from tenants.api.whole import whole_page, whole_page_of
 
 #: What a form adds to the file in it.
 FORM_BYTES = 64 * 1024

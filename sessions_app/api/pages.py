@@ -1,4 +1,4 @@
-"""Pages of a log: `?after=SEQ&limit=N`, and lists that are whole on their first page."""
+"""Pages of a log: `?after=SEQ&limit=N`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def log_page(request: Request, place: Place, results: Sequence[Any]) -> Response
 
 def log_page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
     return inline_serializer(
-        f"{_name(shape)}LogPage",
+        f"{shape.__name__.removesuffix('Serializer')}LogPage",
         {
             "results": shape(many=True),
             "next": serializers.URLField(allow_null=True, help_text="The page after this one."),
@@ -63,22 +63,3 @@ def log_page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
             ),
         },
     )
-
-
-def whole_page(results: Any) -> Response:
-    return Response({"results": results, "next": None, "previous": None})
-
-
-def whole_page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
-    return inline_serializer(
-        f"{_name(shape)}WholePage",
-        {
-            "results": shape(many=True),
-            "next": serializers.URLField(allow_null=True),
-            "previous": serializers.URLField(allow_null=True),
-        },
-    )
-
-
-def _name(shape: type[serializers.Serializer]) -> str:
-    return shape.__name__.removesuffix("Serializer")

@@ -13,10 +13,10 @@ from config.faults import NotFound
 from sessions_app.api.body import body_of
 from sessions_app.api.door import SessionDoor
 from sessions_app.api.inputs import QueueChange
-from sessions_app.api.pages import whole_page, whole_page_of
 from sessions_app.api.serializers import QueuedSerializer
 from sessions_app.models import Run, Session
 from sessions_app.queue import edit_run, list_queue, move_run, remove_run
+from tenants.api.whole import whole_page, whole_page_of
 
 QUEUE = whole_page_of(QueuedSerializer)
 

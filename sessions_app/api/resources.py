@@ -10,9 +10,9 @@ from rest_framework.response import Response
 
 from config.faults import NotFound
 from sessions_app.api.door import SessionDoor
-from sessions_app.api.pages import whole_page, whole_page_of
 from sessions_app.api.serializers import ResourceSerializer
 from sessions_app.resources import attach, detach, refresh
+from tenants.api.whole import whole_page, whole_page_of
 
 
 class ResourcesView(SessionDoor):

@@ -13,9 +13,9 @@ from sessions_app import runtime
 from sessions_app.api.body import body_of
 from sessions_app.api.door import SessionDoor
 from sessions_app.api.inputs import CompactInput
-from sessions_app.api.pages import whole_page, whole_page_of
 from sessions_app.compaction.snapshots import undo
 from sessions_app.models import ContextSnapshot
+from tenants.api.whole import whole_page, whole_page_of
 
 #: The newest ones; a session has no more of them that anybody could use.
 MOST = 200

@@ -13,9 +13,9 @@ from rest_framework.views import APIView
 from config.faults import Invalid
 from sessions_app.analytics import tool_use
 from sessions_app.api.door import SessionDoor
-from sessions_app.api.pages import whole_page, whole_page_of
 from sessions_app.tree import tree_of
 from tenants.access import authorise
+from tenants.api.whole import whole_page, whole_page_of
 from tenants.authentication import principal_of
 
 

@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.whole import whole_page, whole_page_of
 from agents.definitions import current_version, version_by_id
 from agents.models import Agent
 from config.faults import NotFound
 from tenants.access import authorise
+from tenants.api.whole import whole_page, whole_page_of
 from tenants.authentication import principal_of
 from tools_app.api.serializers import (
     CallSerializer,
