@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 from config.faults import Invalid
@@ -55,7 +56,16 @@ def checked_events(events: Sequence[str]) -> list[str]:
             raise Invalid(
                 f"{word[:80]!r} is no type of event. Write one like run.failed or session.*."
             )
+        if not _names_any(word):
+            known = ", ".join(sorted({name for names in TYPES.values() for name in names}))
+            raise Invalid(f"Nothing is ever announced as {word!r}. There are: {known}.")
     return wanted
+
+
+def _names_any(glob: str) -> bool:
+    """Whether it names a type that exists; a type may be a glob itself."""
+    types = (name for names in TYPES.values() for name in names)
+    return any(fnmatchcase(name, glob) or fnmatchcase(glob, name) for name in types)
 
 
 def checked_url(url: str) -> str:

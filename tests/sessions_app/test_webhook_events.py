@@ -14,6 +14,7 @@ from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Run, SessionEvent
 from sessions_app.transcript import describe
 from tenants.models import WebhookDelivery
+from tenants.webhook_input import checked_events
 from tenants.webhooks import add_webhook
 from tests.sessions_app.conftest import OWNER, serve
 from tests.sessions_app.stage import WORDS, call, say
@@ -124,3 +125,7 @@ def test_a_question_that_a_stop_ends_is_announced_once(workspace, session):
     lanes.stop(session.pk)
 
     assert [one["data"]["status"] for one in told()] == ["cancelled"]
+
+
+def test_every_type_of_a_log_can_be_asked_for():
+    assert checked_events(SessionEvent.Type.values) == SessionEvent.Type.values
