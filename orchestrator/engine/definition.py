@@ -41,6 +41,10 @@ class WorkflowAgent:
     workflow: Workflow = field(repr=False)
     record: Agent | None = None
 
+    def broadcast(self, message: object) -> None:
+        """Send something to everybody who watches the workflow."""
+        self.workflow.broadcast_to_clients(message)
+
     def on_workflow_progress(self, name: str, workflow_id: UUID, progress: dict[str, Any]) -> None:
         """Hear of the progress of a workflow. What it raises is logged and harms nobody."""
 

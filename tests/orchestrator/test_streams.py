@@ -56,6 +56,7 @@ def test_the_agent_hears_of_progress_and_a_hook_that_fails_harms_nobody(define, 
     class Hears(WorkflowAgent):
         def on_workflow_progress(self, name, workflow_id, progress):
             heard.append((name, workflow_id, progress["percent"]))
+            self.broadcast({"heard": progress["percent"]})
             raise ValueError("the hook is broken")
 
     define(watches, agent_class=Hears)
@@ -63,6 +64,8 @@ def test_the_agent_hears_of_progress_and_a_hook_that_fails_harms_nobody(define, 
     serve()
 
     assert heard == [("test", made.pk, 50)]
+    said = made.events.filter(payload__message={"heard": 50})
+    assert said.count() == 1, "who watches hears what the agent says of it"
 
 
 def socket(path: str, secret: str) -> WebsocketCommunicator:
