@@ -18,6 +18,7 @@ OVERLAP_TOKENS = 80
 #: How much of each neighbour is indexed beside a chunk, from the side where they meet.
 BESIDE_CHARACTERS = 1_600
 
+BETWEEN = " · "
 _WORD_BREAK = re.compile(r"[\W_]+")
 
 
@@ -26,7 +27,7 @@ class Piece:
     """One chunk before it is stored."""
 
     text: str
-    #: What it is about: the path's words and the headings above it.
+    #: What it is about: the path's words and the headings above it; see `headings_in`.
     label: str = ""
     speakers: str = ""
     beside: str = ""
@@ -77,7 +78,12 @@ def _piece(about: str, lines: Sequence[Line]) -> Piece:
     headings = dict.fromkeys(heading for line in lines for heading in line.headings)
     speakers = dict.fromkeys(line.speaker for line in lines if line.speaker)
     text = "\n".join(line.text for line in lines).strip()
-    return Piece(text=text, label=" · ".join([about, *headings]), speakers=" · ".join(speakers))
+    return Piece(text=text, label=BETWEEN.join([about, *headings]), speakers=BETWEEN.join(speakers))
+
+
+def headings_in(label: str) -> list[str]:
+    """The headings that stood above a chunk, from its label."""
+    return label.split(BETWEEN)[1:]
 
 
 def _passages(lines: Sequence[Line]) -> Iterator[list[Line]]:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from memory.chunking import BETWEEN
 from memory.words import EDGES, split_words
 
 EXCERPT_CHARACTERS = 600
 
 
-def excerpt_of(text: str, query: str, *, before: str = "", after: str = "") -> str:
-    """From a little before the first word that was asked for; a short text with its neighbours."""
-    if len(text) <= EXCERPT_CHARACTERS:
-        return _in_place(text, before, after)
+def excerpt_of(
+    text: str, query: str, *, headings: Sequence[str] = (), before: str = "", after: str = ""
+) -> str:
+    """What shows the match, below the headings that it stood under."""
+    above = [one for one in headings if one not in text]
+    shown = (
+        _cut_out(text, query) if len(text) > EXCERPT_CHARACTERS else _in_place(text, before, after)
+    )
+    return f"# {BETWEEN.join(above)}\n{shown}" if above else shown
+
+
+def _cut_out(text: str, query: str) -> str:
+    """From a little before the first word that was asked for."""
     low = text.lower()
     stems = [word.lower().strip(EDGES)[:5] for word in split_words(query) if len(word) > 3]
     places = [place for stem in stems if (place := low.find(stem)) >= 0]

@@ -53,6 +53,7 @@ class Ranked:
     entry_id: Any
     path: str
     text: str
+    label: str
     #: The texts of the chunks beside it.
     before: str
     after: str
@@ -210,7 +211,7 @@ WITH asked AS MATERIALIZED (
   SELECT p.*, words + meaning + neighbours + named + recency + pin AS score
   FROM parts p ORDER BY score DESC, id LIMIT %(most)s
 )
-SELECT b.id, b.entry_id, b.path, c.text,
+SELECT b.id, b.entry_id, b.path, c.text, c.label,
        coalesce(previous.text, ''), coalesce(next.text, ''), b.scope, b.trust, b.pinned,
        b.updated_at, b.coverage, b.cosine, b.words, b.meaning, b.neighbours, b.named, b.recency,
        b.pin, b.score

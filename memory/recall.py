@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from config.faults import Fault, Invalid
+from memory.chunking import headings_in
 from memory.embedding import chosen_embedder
 from memory.excerpts import excerpt_of
 from memory.ranking import EXACT_CHUNKS, Ranked, Weights, rank
@@ -130,7 +131,13 @@ def _hit(one: Ranked, query: str) -> Hit:
         chunk_id=one.chunk_id,
         path=one.path,
         text=one.text,
-        excerpt=excerpt_of(one.text, query, before=one.before, after=one.after),
+        excerpt=excerpt_of(
+            one.text,
+            query,
+            headings=headings_in(one.label),
+            before=one.before,
+            after=one.after,
+        ),
         scope=one.scope,
         trust=one.trust,
         pinned=one.pinned,

@@ -76,14 +76,13 @@ def test_the_document_is_served_to_anybody_and_made_once(client, accept, django_
 def test_the_docs_have_no_script_or_style_that_the_policy_would_block(client):
     answer = client.get("/api/docs/")
     text = answer.content.decode()
-    nonce = re.search(r"'nonce-([^']+)'", answer["Content-Security-Policy"])
 
     assert answer.status_code == 200
-    assert nonce
+    assert "unsafe-inline" not in answer["Content-Security-Policy"]
     for tag in re.findall(r"<script[^>]*>", text):
         assert " src=" in tag
-    for tag in re.findall(r"<style[^>]*>", text):
-        assert f'nonce="{nonce[1]}"' in tag
+    assert "<style" not in text
+    assert " style=" not in text
     script = re.search(r'<script src="(/api/docs/[^"]*)"', text)
     assert script
     assert client.get(script[1])["Content-Type"].startswith("application/javascript")

@@ -29,6 +29,14 @@ def test_only_whole_lines_that_fit_are_added():
     assert excerpt == "Bob: tea?\nAda: yes"
 
 
+def test_a_fact_is_shown_below_what_it_is_about(remember, reader):
+    remember("people.md", "# Ada\n## Kitchen\n- likes tea\n- owns a kettle\n# Bob\n- likes milk")
+    hit = recall(reader, "who owns a kettle")[0]
+
+    assert hit.text == "- owns a kettle"
+    assert hit.excerpt.splitlines()[0] == "# Ada · Kitchen"
+
+
 def test_a_turn_is_recalled_with_what_was_said_around_it(remember, reader):
     remember("talk.md", "Ada: Where were you?\nBob: On the roof.\nAda: I see.")
     hit = recall(reader, "the roof")[0]
