@@ -1,7 +1,7 @@
 /** The one entry: the styles, and every island by the name that templates use. */
 import { copy } from "./islands/copy.ts";
 import { dialog } from "./islands/dialog.ts";
-import { inboxCount } from "./islands/inbox-count.ts";
+import { liveCount } from "./islands/live-count.ts";
 import { inspector } from "./islands/inspector.ts";
 import { menu } from "./islands/menu.ts";
 import { palette } from "./islands/palette.ts";
@@ -23,7 +23,7 @@ mountIslands(document, {
   chat: lazy(() => import("./chat/chat.ts")),
   copy,
   dialog,
-  "inbox-count": inboxCount,
+  "live-count": liveCount,
   inspector,
   memory: lazy(() => import("./memory/memory.ts")),
   menu,

@@ -22,7 +22,7 @@ from sessions_app.pages.words import why
 from sessions_app.tool_words import Words, words_of
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
-from tenants.pages.rail import COUNTS
+from tenants.pages.rail import COUNTS, LIVE, LiveCount
 
 #: Questions and answers that one page shows.
 PENDING, ANSWERED = 100, 50
@@ -30,6 +30,7 @@ PENDING, ANSWERED = 100, 50
 EXACT = "execute-task"
 LAMPS = {"allowed": "is-done", "denied": "is-failed", "expired": "is-waiting"}
 COUNTS["approvals"] = count_pending
+LIVE["approvals"] = lambda workspace_id: LiveCount(socket="/ws/approvals/", member="pending")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,21 @@ OWN_COUNTS: dict[str, Callable[[UUID, UUID], int]] = {"inbox": unread_count}
 
 
 @dataclass(frozen=True, kw_only=True)
+class LiveCount:
+    """Where a count is told anew while a page is open: see the island `live-count`."""
+
+    socket: str
+    #: Of the frames that carry it.
+    member: str
+
+
+#: By page; apps to the right add theirs.
+LIVE: dict[str, Callable[[UUID], LiveCount]] = {
+    "inbox": lambda workspace_id: LiveCount(socket=f"/ws/inbox/{workspace_id}/", member="unread")
+}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Place:
     """An item that exists, as one page sees it."""
 
@@ -71,8 +86,7 @@ class Place:
     group: str
     is_current: bool
     count: int
-    #: Which live count it shows, if any: see the island `inbox-count`.
-    live: str = ""
+    live: LiveCount | None = None
 
 
 def url_of(url_name: str) -> str | None:
@@ -105,6 +119,7 @@ def places(
         url = url_of(item.url_name)
         if url is None:
             continue
+        live = LIVE.get(item.url_name)
         found.append(
             Place(
                 name=item.name,
@@ -114,7 +129,7 @@ def places(
                 group=item.group,
                 is_current=path == url or (url != "/" and path.startswith(url)),
                 count=count_at(item.url_name, workspace_id, person_id),
-                live=item.url_name if item.url_name in OWN_COUNTS else "",
+                live=live(workspace_id) if workspace_id and live else None,
             )
         )
     return found

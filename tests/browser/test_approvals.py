@@ -52,12 +52,15 @@ def test_the_inbox_fills_and_empties_by_itself_in_every_window(open_window: Open
         expect(cards(page)).to_have_count(1)
         expect(cards(page)).to_contain_text("Run a command: echo everywhere")
         expect(page).to_have_title(re.compile(r"^\(1\) Approvals"))
+    for page in (first, second, chat):
         expect(page.locator("a[href='/approvals/'] .rail-count").first).to_have_text("1")
     cards(first).get_by_role("button", name="Allow once").click()
     for page in (first, second):
         expect(cards(page)).to_have_count(0)
         expect(past(page).first).to_contain_text("allowed this once")
         expect(page).to_have_title(re.compile(r"^Approvals"))
+    for page in (first, second, chat):
+        expect(page.locator("a[href='/approvals/'] .rail-count").first).to_be_hidden()
     expect(answers(chat).last).to_contain_text("everywhere")
     expect(chat.locator(".call-end").first).to_contain_text("Allowed once by")
 

@@ -124,7 +124,7 @@ def test_the_pages_show_mark_and_count(browser_client, workspace, owner):
     item = inbox.put(workspace.pk, title="Lunch", body="is **ready** <script>x</script>")
     listed = browser_client.get("/inbox/").content.decode()
     assert "Lunch" in listed
-    assert 'data-island="inbox-count"' in listed
+    assert f'data-socket="/ws/inbox/{workspace.pk}/" data-member="unread"' in listed
 
     opened = browser_client.get(f"/inbox/{item.pk}/").content.decode()
     assert "<strong>ready</strong>" in opened

@@ -47,7 +47,7 @@ function focusNear(root: HTMLElement, place: number): void {
   next?.querySelector<HTMLElement>(".approval")?.focus();
 }
 
-/** The count where it is shown: in the title, beside the heading, on the rail. */
+/** The count where it is shown: in the title and beside the heading. The rail counts by itself. */
 export function showCount(pending: number): void {
   const plain = document.title.replace(/^\(\d+\) /, "");
   document.title = pending ? `(${pending}) ${plain}` : plain;
@@ -55,13 +55,5 @@ export function showCount(pending: number): void {
   if (status) {
     status.textContent = pending ? `${pending} waiting` : "Nothing waits";
     status.classList.toggle("is-waiting", pending > 0);
-  }
-  for (const item of document.querySelectorAll('.rail [href="/approvals/"]')) {
-    item.querySelector(".rail-count")?.remove();
-    if (!pending) continue;
-    const mark = document.createElement("span");
-    mark.className = "rail-count";
-    mark.textContent = String(pending);
-    item.querySelector(".hint")?.before(mark);
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { inboxCount, unreadIn } from "./inbox-count.ts";
+import { countIn, liveCount } from "./live-count.ts";
 
 class FakeSocket {
   static last: FakeSocket;
@@ -22,9 +22,9 @@ afterEach(() => vi.unstubAllGlobals());
 
 test("the count follows what the socket says, and hides at nothing", () => {
   vi.stubGlobal("WebSocket", FakeSocket);
-  document.body.innerHTML = `<span data-workspace="w1" hidden></span>`;
+  document.body.innerHTML = `<span data-socket="/ws/inbox/w1/" data-member="unread" hidden></span>`;
   const root = document.querySelector("span")!;
-  const cleanUp = inboxCount(root);
+  const cleanUp = liveCount(root);
 
   expect(FakeSocket.last.url).toMatch(/\/ws\/inbox\/w1\/$/);
   FakeSocket.last.onmessage?.({ data: '{"type":"inbox","unread":3}' });
@@ -39,5 +39,6 @@ test("the count follows what the socket says, and hides at nothing", () => {
 });
 
 test("other messages are no count", () => {
-  expect(unreadIn('{"type":"inbox","unread":"3"}')).toBeNull();
+  expect(countIn('{"type":"inbox","unread":"3"}', "unread")).toBeNull();
+  expect(countIn('{"type":"pong"}', "pending")).toBeNull();
 });
