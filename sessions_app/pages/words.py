@@ -15,11 +15,13 @@ OWNERS = {
     "session": "The session's policy",
     "subagent": "The policy of the session that started this one",
 }
+#: Before a rule that binds a sub-agent because it bound the session that started it.
+PARENT = "subagent: parent, "
 
 
 def why(decided_by: str) -> str:
-    """Which rule asked, as a sentence."""
-    layer, named, rule = decided_by.partition(": ")
+    """Which rule asked, as a sentence; `approval.ts` says the same."""
+    layer, named, rule = decided_by.removeprefix(PARENT).partition(": ")
     if not named:
         return f"Asked because of {decided_by}." if decided_by else ""
     if layer == "default":

@@ -1,5 +1,4 @@
 /** The card of a call that waits for a person: what will happen, with what, and the buttons. */
-import { ruleOf } from "./callline.ts";
 import { titleOf } from "./calls.ts";
 import type { Desk, Said } from "./desk.ts";
 import { button, h, icon, say } from "../lib/dom.ts";
@@ -121,9 +120,7 @@ export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line 
 
 /** In plain words: what happens on a yes, and why it asks. */
 function wordsOf(item: CallItem, desk: Desk): string {
-  const reason = item.decidedBy.startsWith("default:")
-    ? "This tool always asks first, until a rule of the agent allows it."
-    : ruleOf(item);
+  const reason = why(item.decidedBy);
   const effects = desk.tools[item.name]?.effects ?? "";
   return [`${desk.agent} wants to do this.`, effects, reason].filter(Boolean).join(" ");
 }
@@ -139,4 +136,26 @@ function coversOf(item: CallItem, desk: Desk): string {
 function keycap(key: string): HTMLElement {
   const mac = navigator.platform.startsWith("Mac");
   return h("kbd", { class: "for-keys", "aria-hidden": "true", text: `${mac ? "⌘" : "Ctrl"} ${key}` });
+}
+
+/** Whose policy a layer is. */
+const OWNERS: Record<string, string> = {
+  workspace: "The workspace's policy",
+  agent: "The agent's policy",
+  environment: "The environment's policy",
+  session: "The session's policy",
+  subagent: "The policy of the session that started this one",
+};
+
+/** Before a rule that binds a sub-agent because it bound the session that started it. */
+const PARENT = "subagent: parent, ";
+
+/** Which rule asked, as a sentence; `sessions_app/pages/words.py` says the same. */
+export function why(decidedBy: string): string {
+  const at = decidedBy.indexOf(": ");
+  if (at < 0) return decidedBy ? `Asked because of ${decidedBy}.` : "";
+  if (decidedBy.startsWith(PARENT)) return why(decidedBy.slice(PARENT.length));
+  const layer = decidedBy.slice(0, at);
+  if (layer === "default") return "This tool always asks first, until a rule of the agent allows it.";
+  return `${OWNERS[layer] ?? layer} asks: ${decidedBy.slice(at + 2)}.`;
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { why } from "./approval.ts";
 import { composer, type Composer } from "./composer.ts";
 import type { Desk } from "./desk.ts";
 import { Flow } from "./flow.ts";
@@ -283,4 +284,13 @@ test("other errors have no link to money", () => {
   flowOf(message(1, "hi"), start(2), failure(3));
 
   expect(document.querySelector(".is-trouble a")).toBeNull();
+});
+
+test.each([
+  ["default: exec asks first", "This tool always asks first, until a rule of the agent allows it."],
+  ["subagent: parent, default: exec asks first", "This tool always asks first, until a rule of the agent allows it."],
+  ["agent: ask exec", "The agent's policy asks: ask exec."],
+  ["", ""],
+])("the rule that asks is said in a sentence: %s", (rule, sentence) => {
+  expect(why(rule)).toBe(sentence);
 });
