@@ -36,6 +36,7 @@ ALONE = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before those who deal the groups out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     for item in items:
