@@ -131,6 +131,28 @@ OPENING = """async () => {
 }"""
 
 
+LISTEN = """() => {
+    window.tooLong = [];
+    new PerformanceObserver(seen => {
+        for (const task of seen.getEntries()) window.tooLong.push(task.duration);
+    }).observe({ type: "longtask" });
+}"""
+
+
+@pytest.mark.skipif(not IS_QUIET, reason="a slow browser on a busy machine measures the machine")
+def test_a_browser_four_times_slower_never_works_for_longer_than_a_frame(open_window: OpenChat):
+    page = begin(open_window(), f"say {PART * PARTS}")
+    expect(answers(page)).to_contain_text("became-of-it")
+    slow = page.context.new_cdp_session(page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
+    page.evaluate(LISTEN)
+    page.wait_for_function(OVER, polling=1_000, timeout=60_000)
+    page.wait_for_timeout(1_000)
+
+    assert page.evaluate("document.querySelectorAll('.said td').length") >= 2 * PARTS
+    assert page.evaluate("window.tooLong") == [], "each is a task of more than 50 ms"
+
+
 def test_a_session_of_ten_thousand_events_opens_like_a_short_one(open_window: OpenChat):
     page = open_window()
     short, long = opened_after(page, 100), opened_after(page, 10_000)

@@ -13,7 +13,7 @@ import { stepsLine } from "./stepsline.ts";
 import { StreamingText } from "./streaming.ts";
 
 /** Blocks of an answer that one frame draws: what comes in a burst takes several. */
-const BLOCKS = 3;
+const BLOCKS = 2;
 
 export interface Line {
   node: HTMLElement;

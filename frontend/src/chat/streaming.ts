@@ -54,8 +54,8 @@ export class StreamingText {
 
   /** What lies before the open blocks will not change any more. */
   private finish(part: string): void {
-    if (!part) return;
-    markdown.parse(part, this.known);
+    // Only a definition of a link says something to later blocks.
+    if (part.includes("]:")) markdown.parse(part, this.known);
     this.done += part.length;
   }
 
