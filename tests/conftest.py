@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -22,8 +23,12 @@ from tenants.workspaces import create_workspace
 hypothesis_settings.register_profile("patient", deadline=None)
 hypothesis_settings.load_profile("patient")
 
-#: They start processes and containers, measure load, or drive a browser: two at a time. Those of one
-#: group share something and run one by one; without a group, those of one file do.
+# A test run in the background ignores Ctrl-C, and so would all that it starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: They start processes and containers, measure load, or drive a browser: they run one by one. With
+#: `-n 2 --dist loadgroup`, those of one group stay together; without a group, those of one file do.
 ALONE = {
     "stack": "",
     "faults": "faults",
