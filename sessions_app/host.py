@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.util import Finalize
 from queue import SimpleQueue
 from uuid import NAMESPACE_OID, UUID, uuid5
@@ -87,7 +89,6 @@ class LaneHost:
             finally:
                 let_go()
                 with self._lock:
-                    self._held.pop(session_id, None)
                     self._idle += 1
                 self._slots.release()
 
@@ -95,12 +96,26 @@ class LaneHost:
         """Run what is due in this lane, one run after the other."""
         claim = lanes.claim(session_id, self.owner)
         while claim and not self._ending.is_set():
-            sign = StopSign()
-            with self._lock:
-                self._held[session_id] = (claim, sign)
-            claim = run(claim, self.owner, sign)
+            with self._holding(claim) as sign:
+                claim = run(claim, self.owner, sign)
         if claim:
             lanes.release(claim, reason="shutdown")
+
+    @contextmanager
+    def _holding(self, claim: Claim) -> Iterator[StopSign]:
+        """Renew its lease meanwhile, and let stops reach it.
+
+        After a stop another thread may hold the lane for the next run already: that one stays.
+        """
+        held = (claim, StopSign())
+        with self._lock:
+            self._held[claim.session_id] = held
+        try:
+            yield held[1]
+        finally:
+            with self._lock:
+                if self._held.get(claim.session_id) is held:
+                    del self._held[claim.session_id]
 
     def _beat(self) -> None:
         """Renew every lease in one statement. What is no longer ours is told to stop."""
@@ -129,9 +144,19 @@ class LaneHost:
         hear(STOP_CHANNEL, self._stop, until=self._ending)
 
     def _stop(self, session_id: UUID) -> None:
+        """The news may come late: who still holds the lane has begun since, and goes on."""
         with self._lock:
-            _, sign = self._held.get(session_id, (None, None))
-        if sign:
+            claim, sign = self._held.get(session_id, (None, None))
+        if claim is None or sign is None:
+            return
+        try:
+            ours = lanes.heartbeat(self.owner, [session_id])
+        except Error:
+            log.warning("stop_not_looked_up", session_id=str(session_id))
+            return  # the next beat tells
+        finally:
+            let_go()
+        if ours.get(session_id) != claim.epoch:
             sign.give("interrupted")
 
     def drain(self) -> None:
