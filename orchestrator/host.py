@@ -130,9 +130,17 @@ class WorkflowHost:
         hear(STOP_CHANNEL, self._stop, until=self._ending)
 
     def _stop(self, workflow_id: UUID) -> None:
+        """The news may come late: who still holds the workflow has begun since, and goes on."""
         with self._lock:
             runner = self._held.get(workflow_id)
-        if runner:
+        if runner is None:
+            return
+        try:
+            ours = store.heartbeat(self.owner, [workflow_id])
+        except Error:
+            log.warning("stop_not_looked_up", workflow_id=str(workflow_id))
+            return  # the next beat tells
+        if ours.get(workflow_id) != runner.claimed.epoch:
             runner.sign.give("stopped")
 
     def drain(self) -> None:
