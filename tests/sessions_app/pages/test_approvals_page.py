@@ -40,7 +40,7 @@ def test_what_waits_stands_first_with_its_count_in_title_and_rail(
     page = browser_client.get(PAGE).text
 
     assert "<title>(1) Approvals" in page
-    assert '<span class="rail-count">1</span>' in page
+    assert 'data-socket="/ws/approvals/" data-member="pending">1</span>' in page
     assert page.index("echo 1") < page.index("Answered") < page.index("echo 0")
     assert "owner@example.com allowed this for this session" in page
     assert "go on" in page
