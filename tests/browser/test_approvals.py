@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.axe import faults_of
+from tests.browser.islands import mounted
 from tests.browser.looks import PHONE, WIDE
 from tests.browser.talking import answers, approval, begin, reload_until, rests, say
 from tests.browser.whole_stack import OpenChat
@@ -68,6 +69,7 @@ def test_the_inbox_fills_and_empties_by_itself_in_every_window(open_window: Open
 def test_a_list_is_worked_off_by_keys(open_window: OpenChat):
     chats = [ask(open_window, f"echo number-{n}") for n in range(3)]
     page = open_window("/approvals/")
+    mounted(page, "approvals")
     expect(cards(page)).to_have_count(3)
     page.keyboard.press("j")
     page.keyboard.press("j")
