@@ -1,4 +1,4 @@
-import { connect } from "../lib/link.ts";
+import { listenTo } from "../lib/bells.ts";
 import { need, say } from "../lib/dom.ts";
 import { restWith } from "../lib/rest.ts";
 import type { Island } from "../lib/islands.ts";
@@ -28,11 +28,7 @@ const inbox: Island = (root) => {
     (page) => patch(root, page),
   );
 
-  const link = connect({
-    path: () => "/ws/approvals/",
-    onMessage: hear,
-    onState: () => undefined,
-  });
+  const leave = listenTo("/ws/approvals/", hear);
 
   function hear(text: string): void {
     const change = JSON.parse(text) as Change;
@@ -91,7 +87,7 @@ const inbox: Island = (root) => {
   return () => {
     listening.abort();
     looking.stop();
-    link.close();
+    leave();
   };
 };
 

@@ -9,7 +9,7 @@ import { childrenOf, type Branch } from "./children.ts";
 import type { Said } from "./desk.ts";
 import type { Json } from "../lib/json.ts";
 import type { QuestionItem } from "./items.ts";
-import { connect, type Link } from "../lib/link.ts";
+import { listenTo } from "../lib/bells.ts";
 import type { Opening } from "./opening.ts";
 import type { Rest } from "../lib/rest.ts";
 import type { Action, State } from "./transcript.ts";
@@ -36,7 +36,7 @@ const PAUSE_MS = 150;
 export class Family {
   private seen = "";
   private timer: number | undefined;
-  private bell: Link | null = null;
+  private bell: (() => void) | null = null;
   private closed = false;
   private readonly options: FamilyOptions;
 
@@ -67,15 +67,11 @@ export class Family {
   }
 
   private listen(): void {
-    this.bell ??= connect({
-      path: () => "/ws/approvals/",
-      onMessage: () => this.soon(),
-      onState: () => undefined,
-    });
+    this.bell ??= listenTo("/ws/approvals/", () => this.soon());
   }
 
   private unlisten(): void {
-    this.bell?.close();
+    this.bell?.();
     this.bell = null;
   }
 

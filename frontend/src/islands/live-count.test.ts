@@ -1,22 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
+import { FakeSocket } from "../lib/samples/socket.ts";
 import { countIn, liveCount } from "./live-count.ts";
-
-class FakeSocket {
-  static last: FakeSocket;
-  static readonly OPEN = 1;
-  readyState = 1;
-  onmessage: ((event: { data: string }) => void) | null = null;
-  closed = false;
-  readonly url: string;
-  constructor(url: string) {
-    this.url = url;
-    FakeSocket.last = this;
-  }
-  send(): void {}
-  close(): void {
-    this.closed = true;
-  }
-}
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -27,15 +11,15 @@ test("the count follows what the socket says, and hides at nothing", () => {
   const cleanUp = liveCount(root);
 
   expect(FakeSocket.last.url).toMatch(/\/ws\/inbox\/w1\/$/);
-  FakeSocket.last.onmessage?.({ data: '{"type":"inbox","unread":3}' });
+  FakeSocket.last.say({ type: "inbox", unread: 3 });
   expect([root.textContent, root.hidden]).toEqual(["3", false]);
-  FakeSocket.last.onmessage?.({ data: '{"type":"inbox","unread":150}' });
+  FakeSocket.last.say({ type: "inbox", unread: 150 });
   expect(root.textContent).toBe("99+");
-  FakeSocket.last.onmessage?.({ data: '{"type":"pong"}' });
-  FakeSocket.last.onmessage?.({ data: '{"type":"inbox","unread":0}' });
+  FakeSocket.last.say({ type: "pong" });
+  FakeSocket.last.say({ type: "inbox", unread: 0 });
   expect(root.hidden).toBe(true);
   cleanUp();
-  expect(FakeSocket.last.closed).toBe(true);
+  expect(FakeSocket.last.readyState).toBe(FakeSocket.CLOSED);
 });
 
 test("other messages are no count", () => {

@@ -1,4 +1,4 @@
-import { connect } from "../lib/link.ts";
+import { listenTo } from "../lib/bells.ts";
 import type { Island } from "../lib/islands.ts";
 
 const MOST_SHOWN = 99;
@@ -9,19 +9,13 @@ const MOST_SHOWN = 99;
  * @example
  * <span class="rail-count" data-island="live-count" data-socket="/ws/approvals/" data-member="pending" hidden></span>
  */
-export const liveCount: Island = (root) => {
-  const link = connect({
-    path: () => root.dataset["socket"] ?? "",
-    onMessage: (text) => {
-      const count = countIn(text, root.dataset["member"] ?? "");
-      if (count === null) return;
-      root.textContent = count > MOST_SHOWN ? `${MOST_SHOWN}+` : String(count);
-      root.hidden = count === 0;
-    },
-    onState: () => undefined,
+export const liveCount: Island = (root) =>
+  listenTo(root.dataset["socket"] ?? "", (text) => {
+    const count = countIn(text, root.dataset["member"] ?? "");
+    if (count === null) return;
+    root.textContent = count > MOST_SHOWN ? `${MOST_SHOWN}+` : String(count);
+    root.hidden = count === 0;
   });
-  return () => link.close();
-};
 
 /** The count that a message carries; null when it is about something else. */
 export function countIn(text: string, member: string): number | null {

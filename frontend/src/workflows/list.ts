@@ -1,5 +1,5 @@
 /** The entry of the script of the list of workflows: keeps the rows up to date. */
-import { connect } from "../lib/link.ts";
+import { listenTo } from "../lib/bells.ts";
 import type { Island } from "../lib/islands.ts";
 import { lookAt } from "../lib/look.ts";
 import { patchList } from "./rows.ts";
@@ -18,18 +18,14 @@ const workflows: Island = (root) => {
     () => location.href,
     (page) => patchList(root, page),
   );
-  const link = connect({
-    path: () => socket,
-    onMessage: (text) => {
-      const { type } = JSON.parse(text) as { type?: string };
-      if (type === "workflows") looking.soon();
-    },
-    onState: () => undefined,
+  const leave = listenTo(socket, (text) => {
+    const { type } = JSON.parse(text) as { type?: string };
+    if (type === "workflows") looking.soon();
   });
 
   return () => {
     looking.stop();
-    link.close();
+    leave();
   };
 };
 
