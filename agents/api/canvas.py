@@ -146,7 +146,7 @@ class CanvasView(CanvasDoor):
             edges=body.get("edges"),
             revision=seen,
             confirm_empty=body.get("confirm_empty") is True,
-            author=Author(user_id=_user_id(request)),
+            author=Author(user_id=principal_of(request).user_id),
         )
         return self.shown(agent, drawn)
 
@@ -192,8 +192,3 @@ class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
         if found is None:
             raise NotFound
         return Response(RevisionSerializer(found).data)
-
-
-def _user_id(request: Request) -> UUID | None:
-    user = principal_of(request).user
-    return user.pk if user else None

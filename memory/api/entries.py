@@ -52,7 +52,7 @@ class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @property
     def author_id(self) -> Any:
-        return self.principal.user.pk if self.principal.user else None
+        return self.principal.user_id
 
     @extend_schema(parameters=FILTERS)
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:

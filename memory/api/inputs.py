@@ -79,7 +79,7 @@ def everything(principal: Principal) -> Reader:
     """What a person who looks after the workspace may see."""
     return Reader(
         workspace_id=authorise(principal, "read"),
-        user_id=principal.user.pk if principal.user else None,
+        user_id=principal.user_id,
         whole_workspace=True,
     )
 
@@ -87,7 +87,7 @@ def everything(principal: Principal) -> Reader:
 def reader_for(principal: Principal, *, agent: str | None, session: str | None) -> Reader:
     """The eyes of an agent, of a session, or of the caller."""
     workspace_id = authorise(principal, "read")
-    user_id = principal.user.pk if principal.user else None
+    user_id = principal.user_id
     if not agent and not session:
         return everything(principal)
     agent_id = find_agent(workspace_id, agent).pk if agent else None

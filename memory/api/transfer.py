@@ -112,7 +112,7 @@ class ImportView(APIView):
         done = import_archive(
             owner,
             read_archive(_file(request)),
-            by=principal.user.pk if principal.user else None,
+            by=principal.user_id,
             overwrite=overwrite,
         )
         return Response(MemoryImportedSerializer(done).data)

@@ -69,7 +69,7 @@ class EntryDoor(APIView):
         entry = find_entry(principal, entry_id)
         if not isinstance(request.data, dict):
             raise Invalid("The body must be a JSON object.")
-        return entry, principal.user.pk if principal.user else None, request.data
+        return entry, principal.user_id, request.data
 
 
 class RestoreView(EntryDoor):

@@ -136,7 +136,7 @@ def _clash(
 
 
 def _author(principal: Principal) -> Any:
-    return person(principal.user.pk if principal.user else None)
+    return person(principal.user_id)
 
 
 def _open(request: HttpRequest, entry_id: UUID, verb: Any = "run") -> tuple[Principal, MemoryEntry]:
@@ -188,6 +188,6 @@ def memory_redact(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     principal, entry = _open(request, entry_id, "admin")
     number = request.POST.get("version", "")
     one = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None
-    redact(entry, by=principal.user.pk if principal.user else None, number=one)
+    redact(entry, by=principal.user_id, number=one)
     messages.success(request, "The text is gone. Who wrote when stays on record.")
     return redirect("memory_document", entry.pk)

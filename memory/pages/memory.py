@@ -109,6 +109,6 @@ def _write(principal: Principal, form: NewDocument) -> MemoryEntry:
         owner=owner_within(reader, scope),
         path=form.cleaned_data["path"],
         content=form.cleaned_data["content"],
-        author=person(principal.user.pk if principal.user else None),
+        author=person(principal.user_id),
         expected_hash=ABSENT,
     )

@@ -71,7 +71,7 @@ def _import(principal: Principal, form: ImportForm) -> tuple[UUID, Imported]:
     file = form.cleaned_data["file"]
     if file.size > MOST_BYTES:
         raise Invalid(f"The file has more than {MOST_BYTES // 1_000_000} MB.")
-    by = principal.user.pk if principal.user else None
+    by = principal.user_id
     done = import_archive(
         owner, read_archive(file), by=by, overwrite=form.cleaned_data["overwrite"]
     )

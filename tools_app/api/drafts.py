@@ -48,7 +48,7 @@ class DraftDoor(APIView):
 
     @property
     def author(self) -> Author:
-        return Author(user_id=self.principal.user.pk if self.principal.user else None)
+        return Author(user_id=self.principal.user_id)
 
     def find(self, agent_id: UUID) -> Agent:
         workspace_id = authorise(self.principal, verb_of(self.request, self))
