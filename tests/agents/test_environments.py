@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from agents.definitions import change_agent
 from agents.environments import (
@@ -196,3 +200,20 @@ def test_a_lost_default_is_made_anew(workspace):
 
     assert default_environment(workspace.pk).network == "none"
     assert default_environment(workspace.pk) == find_environment(workspace.pk, "local-default")
+
+
+def test_a_default_that_nobody_touched_has_the_limits_of_a_new_one(workspace, foreign_workspace):
+    migration = import_module("agents.migrations.0008_default_limits_of_today")
+    mine, theirs = (default_environment(one.pk) for one in (workspace, foreign_workspace))
+    box = create_environment(
+        workspace_id=workspace.pk, fields={"name": "box", "limits": migration.WRITTEN}
+    )
+    Environment.objects.filter(pk=mine.pk).update(limits=migration.WRITTEN)
+    chosen = change_environment(theirs, {"limits": {**migration.WRITTEN, "pids": 64}})
+
+    migration.widen(apps, connection.schema_editor())
+
+    limits = dict(Environment.objects.values_list("pk", "limits"))
+    assert limits[mine.pk] == migration.MEANT
+    assert limits[theirs.pk] == chosen.limits
+    assert limits[box.pk] == migration.WRITTEN
