@@ -44,10 +44,6 @@ class AgentConsumer(PumpedConsumer):
         """Send what is after the cursor, and what else is not known yet."""
         raise NotImplementedError
 
-    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Nothing is said here by clients; a ping is answered."""
-        await self.send(text_data='{"type":"pong"}')
-
     async def send_frames(self) -> None:
         cursor, known = self._after(), -1
         # Joined before reading: what is saved in between rings.
