@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.parsers import JSONParser
-from rest_framework.request import Request
-from rest_framework.response import Response
 
-from agents.api.body import fields_in
-from tenants.access import authorise
-from tenants.api.base import WorkspaceViewSet
+from agents.api.named_rows import NamedRowViewSet, documented
 from tools_app.api.serializers import PERMISSIONS
 from tools_app.custom import (
     LONGEST_WAIT,
@@ -22,8 +16,6 @@ from tools_app.custom import (
     create_custom_tool,
 )
 from tools_app.models import CustomTool
-
-TAKEN = OpenApiResponse(description="The name is taken.")
 
 
 class CustomToolSerializer(serializers.Serializer):
@@ -52,54 +44,20 @@ class CustomToolSerializer(serializers.Serializer):
     created_at = serializers.DateTimeField(read_only=True)
 
 
-class CustomToolViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
+@documented(
+    list="The workspace's own tools, the newest first.",
+    retrieve="One tool of the workspace.",
+    create="Define a tool. Agents whose policy lets them have it get it in their next run.",
+    update="Define the tool anew; what is not named gets its default.",
+    destroy="Forget the tool. Calls that are out already can still be answered.",
+)
+class CustomToolViewSet(NamedRowViewSet):
     queryset = CustomTool.objects.all()
     serializer_class = CustomToolSerializer
     filterset_fields = ["name"]
-    parser_classes = [JSONParser]
-    verbs = {
-        "create": "build",
-        "update": "build",
-        "partial_update": "build",
-        "destroy": "build",
-    }
 
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The workspace's own tools, the newest first."""
-        return super().list(request, *args, **kwargs)
+    def make(self, **given: Any) -> CustomTool:
+        return create_custom_tool(**given)
 
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One tool of the workspace."""
-        return super().retrieve(request, *args, **kwargs)
-
-    @extend_schema(responses={201: CustomToolSerializer, 409: TAKEN})
-    def create(self, request: Request) -> Response:
-        """Define a tool. Agents whose policy lets them have it get it in their next run."""
-        made = create_custom_tool(
-            workspace_id=authorise(self.principal, "build"),
-            fields=fields_in(request, CustomToolSerializer),
-            created_by=self.principal.user,
-        )
-        return Response(CustomToolSerializer(made).data, status=201)
-
-    @extend_schema(responses={200: CustomToolSerializer, 409: TAKEN})
-    def update(self, request: Request, pk: str) -> Response:
-        """Define the tool anew; what is not named gets its default."""
-        return self._change(request, replace=True)
-
-    @extend_schema(responses={200: CustomToolSerializer, 409: TAKEN})
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Change what is named."""
-        return self._change(request, replace=False)
-
-    def destroy(self, request: Request, pk: str) -> Response:
-        """Forget the tool. Calls that are out already can still be answered."""
-        self.get_object().delete()
-        return Response(status=204)
-
-    def _change(self, request: Request, *, replace: bool) -> Response:
-        tool: CustomTool = self.get_object()
-        fields = fields_in(request, CustomToolSerializer)
-        return Response(
-            CustomToolSerializer(change_custom_tool(tool, fields, replace=replace)).data
-        )
+    def change(self, row: CustomTool, fields: Mapping[str, Any], *, replace: bool) -> CustomTool:
+        return change_custom_tool(row, fields, replace=replace)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.body import fields_in
-from tenants.access import authorise
-from tenants.api.base import WorkspaceViewSet
+from agents.api.named_rows import NamedRowViewSet, documented, written_by
 from tools_app.api.serializers import PERMISSIONS
 from tools_app.mcp.discovery import look, refresh
 from tools_app.mcp.offered import PREFIX
 from tools_app.mcp.server_input import LONGEST_SECONDS, NAME_PATTERN
 from tools_app.mcp.servers import add_server, change_server
 from tools_app.models import McpServer
-
-TAKEN = OpenApiResponse(description="The name is taken.")
 
 
 class OfferedSerializer(serializers.Serializer):
@@ -92,52 +87,24 @@ class SeenSerializer(serializers.Serializer):
     seconds = serializers.FloatField()
 
 
-class McpServerViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
+@documented(
+    list="The workspace's MCP servers, with the tools that each was last seen to offer.",
+    retrieve="One server.",
+    create="Make a server known. It is asked for its tools soon, or by `refresh` at once.",
+    update="Describe the server anew; what is not named gets its default.",
+    destroy="Take the server away, and its tools with it.",
+)
+class McpServerViewSet(NamedRowViewSet):
     queryset = McpServer.objects.all()
     serializer_class = McpServerSerializer
     filterset_fields = ["name", "status", "enabled"]
-    parser_classes = [JSONParser]
-    verbs = {
-        "create": "admin",
-        "update": "admin",
-        "partial_update": "admin",
-        "destroy": "admin",
-        "refresh": "build",
-        "test": "build",
-    }
+    verbs = {**written_by("admin"), "refresh": "build", "test": "build"}
 
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The workspace's MCP servers, with the tools that each was last seen to offer."""
-        return super().list(request, *args, **kwargs)
+    def make(self, **given: Any) -> McpServer:
+        return add_server(**given)
 
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One server."""
-        return super().retrieve(request, *args, **kwargs)
-
-    @extend_schema(responses={201: McpServerSerializer, 409: TAKEN})
-    def create(self, request: Request) -> Response:
-        """Make a server known. It is asked for its tools soon, or by `refresh` at once."""
-        made = add_server(
-            workspace_id=authorise(self.principal, "admin"),
-            fields=fields_in(request, McpServerSerializer),
-            created_by=self.principal.user,
-        )
-        return Response(McpServerSerializer(made).data, status=201)
-
-    @extend_schema(responses={200: McpServerSerializer, 409: TAKEN})
-    def update(self, request: Request, pk: str) -> Response:
-        """Describe the server anew; what is not named gets its default."""
-        return self._change(request, replace=True)
-
-    @extend_schema(responses={200: McpServerSerializer, 409: TAKEN})
-    def partial_update(self, request: Request, pk: str) -> Response:
-        """Change what is named."""
-        return self._change(request, replace=False)
-
-    def destroy(self, request: Request, pk: str) -> Response:
-        """Take the server away, and its tools with it."""
-        self.get_object().delete()
-        return Response(status=204)
+    def change(self, row: McpServer, fields: Mapping[str, Any], *, replace: bool) -> McpServer:
+        return change_server(row, fields, replace=replace)
 
     @extend_schema(request=None, responses=McpServerSerializer)
     @action(detail=True, methods=["post"])
@@ -150,8 +117,3 @@ class McpServerViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def test(self, request: Request, pk: str) -> Response:
         """Ask the server what it offers, and change nothing."""
         return Response(SeenSerializer(look(self.get_object())).data)
-
-    def _change(self, request: Request, *, replace: bool) -> Response:
-        server: McpServer = self.get_object()
-        fields = fields_in(request, McpServerSerializer)
-        return Response(McpServerSerializer(change_server(server, fields, replace=replace)).data)
