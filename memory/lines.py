@@ -14,7 +14,7 @@ LONGEST_LINE = 1_200
 MOST_ITEMS = 500
 
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*$")
-_FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _BULLET = re.compile(r"\s?(?:[-*+]|\d{1,3}[.)])\s+\S")
 #: `Caroline: hello`, `- **Caroline:** hello`, `[14:03] Caroline: hello`.
 _SPEAKER = re.compile(r"[-*\s]*(?:\[[^\]\n]{1,40}\]\s*)?\**(\w[\w .'-]{0,39})\**:\**\s")
@@ -45,15 +45,18 @@ class Line:
 def lines_of(content: str) -> Iterator[Line]:
     """The lines of a document, long ones cut, each with the headings above it."""
     above: list[tuple[int, str]] = []
-    fenced = in_item = False
+    in_item = False
+    fence = ""  # What the block of code that is open began with.
     for whole in content.splitlines():
-        fence = _FENCE.match(whole) is not None
-        fenced = fenced != fence
-        heading = _HEADING.match(whole) if not fenced else None
+        mark = _FENCE.match(whole)
+        is_edge = mark is not None and mark[1].startswith(fence)
+        if mark and is_edge:
+            fence = "" if fence else mark[1]
+        heading = _HEADING.match(whole) if not fence else None
         if heading:
             depth = len(heading[1])
             above = [*(one for one in above if one[0] < depth), (depth, heading[2])]
-        starts = not (fenced or fence or heading) and _is_item(whole)
+        starts = not (fence or is_edge or heading) and _is_item(whole)
         in_item = starts or (in_item and not heading and bool(whole.strip()))
         for at, text in enumerate(_cut(whole)):
             yield Line(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,8 +76,15 @@ def test_what_stands_between_items_keeps_its_place_and_its_heading():
     ]
 
 
-def test_code_is_not_a_list():
-    code = "```\n- one\n- two\n# three\n```"
+@pytest.mark.parametrize("inside", ["", "~~~\n", "``\n"])
+def test_code_is_not_a_list(inside):
+    code = f"```\n- one\n{inside}- two\n# three\n```"
+
+    assert texts(code) == [code]
+
+
+def test_a_longer_fence_holds_a_shorter_one():
+    code = "````\n```\n- one\n```\n- two\n````"
 
     assert texts(code) == [code]
 
