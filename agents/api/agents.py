@@ -11,7 +11,7 @@ from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.body import fields_in, number_in
+from agents.api.body import fields_in, take_number
 from agents.api.serializers import AgentSerializer, VersionSerializer
 from agents.definitions import archive_agent, change_agent, create_agent
 from agents.inputs import is_storable
@@ -86,8 +86,7 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def _change(self, request: Request, *, replace: bool) -> Response:
         agent: Agent = self.get_object()
         changes = fields_in(request, AgentSerializer)
-        expected = number_in(changes, "expected_version")
-        changes.pop("expected_version", None)
+        expected = take_number(changes, "expected_version")
         change_agent(
             agent, changes, by=self.principal.user, replace=replace, expected_version=expected
         )

@@ -35,3 +35,10 @@ def number_in(body: Mapping[str, Any], name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
         raise wrong_field(name, "This is the number of what the change builds on.")
     return value
+
+
+def take_number(body: dict[str, Any], name: str) -> int | None:
+    """The same, taken out of the fields that are then written."""
+    number = number_in(body, name)
+    body.pop(name, None)
+    return number

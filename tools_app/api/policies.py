@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.body import fields_in, number_in
+from agents.api.body import fields_in, take_number
 from tenants.access import Principal, Verb, authorise
 from tenants.authentication import principal_of
 from tenants.pagination import NewestFirst
@@ -53,8 +53,7 @@ class PolicyView(PolicyDoor):
         """
         place = self.place(named)
         fields = fields_in(request, PolicySerializer)
-        expected = number_in(fields, "expected_revision")
-        fields.pop("expected_revision", None)
+        expected = take_number(fields, "expected_revision")
         saved = change_policy(self.principal, place, fields, expected_revision=expected)
         return Response(PolicySerializer(saved).data)
 
