@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.request
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,9 @@ from tests.stack.running import Running, wait_for
 from tests.tools_app.conftest import needs_bwrap
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300), needs_bwrap]
+
+#: Seconds that no other command of this machine sleeps.
+NAP = f"600.{os.getpid()}"
 
 
 def begin(client: Client, **body: Any) -> str:
@@ -49,7 +53,7 @@ def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running
     assert over(client, fine)["result"]["output"] == "hello\n"
     assert download(client, f"workflows/{fine}/artifacts/out.txt") == b"hello\n"
 
-    task = begin(client, command="echo run >> count; echo begun; sleep 600; echo late >> count")
+    task = begin(client, command=f"echo run >> count; echo begun; sleep {NAP}; echo late >> count")
 
     def has_begun() -> bool:
         events = client.rows(f"workflows/{task}/events/?limit=100")
@@ -65,19 +69,19 @@ def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running
     assert [one["status"] for one in run["attempts"]] == ["errored"]
     (count,) = stack.data_dir.glob(f"sessions/*/{task}/workspace/count")
     assert count.read_text() == "run\n"
-    wait_for(lambda: not _sleeps(stack), "the end of the lost command")
+    wait_for(lambda: not _sleeps(), "the end of the lost command")
 
     client.call(f"workflows/{task}/restart/", {"from_step": "run command"})
     wait_for(lambda: count.read_text() == "run\nrun\n", "the command that a person runs again")
     client.call(f"workflows/{task}/terminate/", {})
     wait_for(lambda: not count.exists(), "the end of the sandbox")
-    wait_for(lambda: not _sleeps(stack), "the end of the command")
+    wait_for(lambda: not _sleeps(), "the end of the command")
 
 
-def _sleeps(stack: Running) -> bool:
-    """Whether a command of this stack still sleeps: it shows no variable, but its folder."""
+def _sleeps() -> bool:
+    """Whether a command of this test still runs."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if process.cmdline()[:2] == ["sleep", "600"]:
+            if process.cmdline()[:2] == ["sleep", NAP]:
                 return True
     return False
