@@ -78,13 +78,13 @@ def test_what_stands_between_items_keeps_its_place_and_its_heading():
 
 @pytest.mark.parametrize("inside", ["", "~~~\n", "``\n"])
 def test_code_is_not_a_list(inside):
-    code = f"```\n- one\n{inside}- two\n# three\n```"
+    code = f"```\n- one\n{inside}" + "- two\n" * 6 + "# three\n```"
 
     assert texts(code) == [code]
 
 
 def test_a_longer_fence_holds_a_shorter_one():
-    code = "````\n```\n- one\n```\n- two\n````"
+    code = "````\n```\n- one\n- two\n```\n- three\n````"
 
     assert texts(code) == [code]
 
