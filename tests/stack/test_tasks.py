@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import urllib.request
-from contextlib import suppress
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.stack.client import Client
 from tests.stack.running import Running, wait_for
 from tests.tools_app.conftest import needs_bwrap
+from tests.tools_app.sandbox.conftest import alive, nap
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300), needs_bwrap]
-
-#: Seconds that no other command of this machine sleeps.
-NAP = f"600.{os.getpid()}"
 
 
 def begin(client: Client, **body: Any) -> str:
@@ -53,7 +48,8 @@ def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running
     assert over(client, fine)["result"]["output"] == "hello\n"
     assert download(client, f"workflows/{fine}/artifacts/out.txt") == b"hello\n"
 
-    task = begin(client, command=f"echo run >> count; echo begun; sleep {NAP}; echo late >> count")
+    marker = nap()
+    task = begin(client, command=f"echo run >> count; echo begun; {marker}; echo late >> count")
 
     def has_begun() -> bool:
         events = client.rows(f"workflows/{task}/events/?limit=100")
@@ -69,19 +65,10 @@ def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running
     assert [one["status"] for one in run["attempts"]] == ["errored"]
     (count,) = stack.data_dir.glob(f"sessions/*/{task}/workspace/count")
     assert count.read_text() == "run\n"
-    wait_for(lambda: not _sleeps(), "the end of the lost command")
+    wait_for(lambda: not alive(marker), "the end of the lost command")
 
     client.call(f"workflows/{task}/restart/", {"from_step": "run command"})
     wait_for(lambda: count.read_text() == "run\nrun\n", "the command that a person runs again")
     client.call(f"workflows/{task}/terminate/", {})
     wait_for(lambda: not count.exists(), "the end of the sandbox")
-    wait_for(lambda: not _sleeps(), "the end of the command")
-
-
-def _sleeps() -> bool:
-    """Whether a command of this test still runs."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.cmdline()[:2] == ["sleep", NAP]:
-                return True
-    return False
+    wait_for(lambda: not alive(marker), "the end of the command")

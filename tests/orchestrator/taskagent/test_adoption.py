@@ -20,7 +20,7 @@ from sessions_app.stopping import StopSign
 from tests.orchestrator.conftest import claim, now, serve, steps
 from tests.orchestrator.taskagent.test_commands import Killed, content, log_of, lose
 from tests.tools_app.conftest import needs_bwrap
-from tests.tools_app.sandbox.conftest import IMAGE, alive
+from tests.tools_app.sandbox.conftest import IMAGE, alive, nap
 from tools_app.sandbox.container.lifecycle import remove_containers
 from tools_app.sandbox.kept.control import is_alive
 
@@ -158,7 +158,8 @@ def test_a_worker_that_is_stopped_in_good_order_leaves_the_command_to_the_next(t
 
 
 def test_a_command_ends_at_once_when_its_task_is_terminated(task, serve_until):
-    made = task("echo one; setsid sleep 712345 & sleep 712345")
+    marker = nap()
+    made = task(f"echo one; setsid {marker} & {marker}")
 
     def stop(sign):
         terminate(now(made))
@@ -168,11 +169,12 @@ def test_a_command_ends_at_once_when_its_task_is_terminated(task, serve_until):
 
     assert now(made).status == "terminated"
     assert running() == []
-    assert not alive("712345")
+    assert not alive(marker)
 
 
 def test_the_supervisor_ends_the_command_of_a_task_that_is_over(task, serve_until):
-    made = task("echo one; setsid sleep 712346 & sleep 712346")
+    marker = nap()
+    made = task(f"echo one; setsid {marker} & {marker}")
     with pytest.raises(Killed):
         serve_until("one", die)
     sweeper = Sweeper()
@@ -182,12 +184,13 @@ def test_the_supervisor_ends_the_command_of_a_task_that_is_over(task, serve_unti
 
     terminate(now(made))
     sweep.close_all(sweep.unneeded())
-    assert not alive("712346")
+    assert not alive(marker)
     assert place.read(made.pk) is None
 
 
 def test_a_command_whose_keeper_is_lost_is_unknown_and_not_run_again(task, serve_until):
-    made = task("echo once >> count; echo one; sleep 712347")
+    marker = nap()
+    made = task(f"echo once >> count; echo one; {marker}")
 
     def kill_keeper(sign):
         (record,) = running()
@@ -198,7 +201,7 @@ def test_a_command_whose_keeper_is_lost_is_unknown_and_not_run_again(task, serve
 
     assert (found.status, found.error["code"]) == ("errored", "unknown")
     assert "not run again by itself" in found.error["message"]
-    wait_until(lambda: not alive("712347"))
+    wait_until(lambda: not alive(marker))
     # Somebody may look at what it did: the sandbox stays for a while.
     kept = place.read(made.pk)
     assert kept.folder.files.joinpath("count").read_text() == "once\n"

@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ IMAGE = "switchyard/base"
 #: Long enough that a command never ends by it, short enough that a broken test does.
 PATIENCE = 60
 Either = LocalSandbox | ContainerSandbox
+
+_naps = count(1)
 
 
 def lacking(reason: str) -> None:
@@ -98,6 +101,11 @@ def run(sandbox: Either, command: str) -> str:
     result = sandbox.execute(command, seconds=PATIENCE)
     assert result.ended_by == "itself"
     return result.output
+
+
+def nap() -> str:
+    """A command that sleeps for long, told from every other on this machine."""
+    return f"sleep {next(_naps)}000.{os.getpid():07}"
 
 
 def alive(marker: str) -> list[str]:

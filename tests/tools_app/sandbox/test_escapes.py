@@ -9,7 +9,7 @@ import pytest
 
 from config.faults import ToolFailed
 from tenants.ids import uuid7
-from tests.tools_app.sandbox.conftest import alive, limited, python, remade, run
+from tests.tools_app.sandbox.conftest import alive, limited, nap, python, remade, run
 from tools_app.folder import SessionFolder
 
 SECRET = "the secret of somebody else"
@@ -200,7 +200,7 @@ def test_a_link_made_inside_leads_nowhere_outside(sandbox, call, data_dir):
 
 
 def test_orphans_do_not_outlive_a_time_out(sandbox, folder):
-    marker = f"sleep 88{folder.session_id.int % 10_000:04}"
+    marker = nap()
     orphan = (
         "import os, sys\n"
         "for _ in range(2):\n"

@@ -9,7 +9,7 @@ from threading import Event, Thread, Timer
 import pytest
 
 from config.faults import ToolFailed, ToolStopped
-from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited
+from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, nap
 from tools_app.folder import acting_uid
 from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox
@@ -95,7 +95,7 @@ def test_colours_are_taken_out_of_what_is_kept():
 
 
 def test_the_whole_tree_ends_at_the_time_limit(sandbox, folder):
-    marker = f"sleep 86{folder.session_id.int % 10_000:04}"
+    marker = nap()
 
     result = sandbox.execute(f"echo started; setsid {marker} & ({marker} & ) ; {marker}", seconds=1)
 
@@ -104,7 +104,7 @@ def test_the_whole_tree_ends_at_the_time_limit(sandbox, folder):
 
 
 def test_what_a_command_leaves_in_the_background_ends_with_it(sandbox, folder):
-    marker = f"sleep 87{folder.session_id.int % 10_000:04}"
+    marker = nap()
 
     result = sandbox.execute(
         f"setsid {marker} >/dev/null 2>&1 </dev/null & disown; echo done", seconds=PATIENCE

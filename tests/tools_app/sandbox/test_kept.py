@@ -13,7 +13,7 @@ import pytest
 
 from config.env import ROOT
 from config.faults import KeeperLost, SandboxUnavailable
-from tests.tools_app.sandbox.conftest import alive, limited, remade
+from tests.tools_app.sandbox.conftest import alive, limited, nap, remade
 from tests.tools_app.sandbox.test_containers import container_id
 from tools_app.sandbox import kill_leftovers
 from tools_app.sandbox.container import ContainerSandbox
@@ -148,12 +148,13 @@ def test_a_command_outlives_who_started_it(keep, settings):
 
 
 def test_its_time_is_up_also_when_nobody_follows_it(keep):
-    kept = keep("echo one; setsid sleep 612345 & sleep 612345", seconds=2)
+    marker = nap()
+    kept = keep(f"echo one; setsid {marker} & {marker}", seconds=2)
     kept.start()
     ending = wait_for(kept.record.ending, "the end")
 
     assert (ending.exit_code, ending.ended_by) == (None, "time")
-    assert not alive("612345")
+    assert not alive(marker)
 
 
 def test_its_memory_is_bounded_by_the_keeper(keep, sandbox):
@@ -166,14 +167,15 @@ def test_its_memory_is_bounded_by_the_keeper(keep, sandbox):
 
 
 def test_who_is_asked_to_end_ends_with_all_processes_and_says_why(keep, sandbox):
-    kept = keep("setsid sleep 612346 & echo one; sleep 612346")
+    marker = nap()
+    kept = keep(f"setsid {marker} & echo one; {marker}")
     kept.start()
     kept.wait_for_words("one")
 
     assert end_all([kept.record], "Enough.") == 1
     ending = kept.record.ending()
     assert (ending.ended_by, ending.reason, ending.output) == ("stop", "Enough.", "one\n")
-    assert not alive("612346")
+    assert not alive(marker)
     assert end_all([kept.record], "Again.") == 0
     if isinstance(sandbox, ContainerSandbox):
         assert ending.container
@@ -181,7 +183,8 @@ def test_who_is_asked_to_end_ends_with_all_processes_and_says_why(keep, sandbox)
 
 
 def test_a_keeper_that_does_not_obey_is_killed(keep):
-    kept = keep("echo one; sleep 612347")
+    marker = nap()
+    kept = keep(f"echo one; {marker}")
     kept.start()
     kept.wait_for_words("one")
     os.kill(int(kept.record.keeper().partition(".")[0]), signal.SIGSTOP)
@@ -189,7 +192,7 @@ def test_a_keeper_that_does_not_obey_is_killed(keep):
     assert end_all([kept.record], "Enough.", seconds=0.2) == 1
     assert not is_alive(kept.record)
     kill_leftovers(kept.sandbox.folder.session_id)
-    wait_for(lambda: not alive("612347"), "the end of the command")
+    wait_for(lambda: not alive(marker), "the end of the command")
 
 
 def test_what_was_asked_to_end_before_it_began_never_begins(keep):
@@ -202,7 +205,8 @@ def test_what_was_asked_to_end_before_it_began_never_begins(keep):
 
 
 def test_a_command_whose_keeper_is_lost_is_told_apart_from_one_that_ended(keep):
-    kept = keep("echo one; sleep 612348")
+    marker = nap()
+    kept = keep(f"echo one; {marker}")
     kept.start()
     kept.wait_for_words("one")
     kept.kill_keeper()
@@ -212,7 +216,7 @@ def test_a_command_whose_keeper_is_lost_is_told_apart_from_one_that_ended(keep):
     with pytest.raises(KeeperLost):
         kept.follow()
     kill_leftovers(kept.sandbox.folder.session_id)
-    wait_for(lambda: not alive("612348"), "the end of the command")
+    wait_for(lambda: not alive(marker), "the end of the command")
 
 
 def test_a_flood_does_not_fill_the_journal(keep):

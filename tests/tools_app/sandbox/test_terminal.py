@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from tests.tools_app.sandbox.conftest import PATIENCE, alive
+from tests.tools_app.sandbox.conftest import PATIENCE, alive, nap
 from tools_app.sandbox import kill_leftovers
 
 
@@ -80,7 +80,7 @@ def test_a_command_can_be_given(sandbox):
 
 
 def test_closing_ends_everything_and_wakes_the_reader(sandbox, folder):
-    marker = f"sleep 89{folder.session_id.int % 10_000:04}"
+    marker = nap()
     terminal = sandbox.open_terminal()
     terminal.write(f"setsid {marker} & {marker} & echo both $((1 + 1))\n".encode())
     read_until(terminal, b"both 2")
