@@ -6,14 +6,13 @@ import json
 import re
 from dataclasses import dataclass
 
-from agents.providers.demo.words import filler
+from agents.providers.demo.words import FENCED, filler
 
 MOST_FILLER = 20_000
 SHARE = 0.5  #: Of a criterion's telling words, so many must be in the answer.
 
 _ASKED = re.compile(r"\s{0,4}judge this answer\b", re.IGNORECASE)
 _CRITERIA = re.compile(r"^Criteria: (\[.*\])$", re.MULTILINE)
-_FENCED = re.compile(r"<<<UNTRUSTED (\S{1,40})>>> [^\n]*\n(.*?)\n<<<END UNTRUSTED \1>>>", re.DOTALL)
 _QUOTED = re.compile(r"\"([^\"]{1,500})\"|“([^”]{1,500})”|`([^`]{1,500})`")
 _LENGTH = re.compile(r"at least (\d{1,6}) words?", re.IGNORECASE)
 _TELLING = re.compile(r"[^\W_]{4,64}")
@@ -39,7 +38,7 @@ def verdict_of(text: str) -> str:
     """The verdict as a grader gives it: one JSON object."""
     asked = _CRITERIA.search(text)
     criteria = [str(one) for one in json.loads(asked[1])] if asked else []
-    material = _FENCED.findall(text)
+    material = FENCED.findall(text)
     answer = material[-1][1] if material else ""
     found = [(name, _judged(name, answer)) for name in criteria]
     verdict = {

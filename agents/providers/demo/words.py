@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
@@ -12,6 +13,8 @@ WHO = "I am the demo provider, not a model: I know a few phrases and call real t
 QUOTE_LENGTH = 600
 SUMMARY_LINES = 40
 SUMMARY_LINE_LENGTH = 160
+#: What came from outside, between the marks that tell a model so.
+FENCED = re.compile(r"<<<UNTRUSTED (\S{1,40})>>>[^\n]*\n(.*?)\n<<<END UNTRUSTED \1>>>", re.DOTALL)
 
 #: Which phrase tries which tool.
 EXAMPLES = {
@@ -98,11 +101,22 @@ def summary_of(text: str) -> str:
 
 
 def _told(result: ToolResult) -> str:
-    name, output = f"`{result.name}`", result.output.strip()
+    name, output = f"`{result.name}`", _said(result.output)
     if result.is_error:
         verb = "was denied" if _DENIED.search(output) else "failed"
         return f"{name} {verb}: {_quote(output)}" if output else f"{name} {verb}."
     return f"{name} answered: {_quote(output)}" if output else f"{name} is done and said nothing."
+
+
+def _said(output: str) -> str:
+    """An answer as people want it: without fences, and of a sub-agent only what it said."""
+    bare = FENCED.sub(lambda found: _said(found[2]), output).strip()
+    if not bare.startswith('{"result":'):
+        return bare
+    try:
+        return str(json.loads(bare)["result"]).strip()
+    except ValueError:
+        return bare  # It was cut.
 
 
 def _quote(output: str) -> str:

@@ -56,6 +56,25 @@ def test_a_call_is_made_and_its_result_told():
     assert told.text == "`list_directory` answered: “notes.md”"
 
 
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("<<<UNTRUSTED ab12>>> read: data.\nnotes.md\n<<<END UNTRUSTED ab12>>>", "notes.md"),
+        (
+            "<<<UNTRUSTED ab>>>\n<<<UNTRUSTED cd>>>\nhi\n<<<END UNTRUSTED cd>>>\n<<<END UNTRUSTED ab>>>",
+            "hi",
+        ),
+        ('{"result": "It is six. ", "session_id": "s1"}', "It is six."),
+        ('{"result": "It is si', '{"result": "It is si'),
+        ("<<<UNTRUSTED ab12>>> read: cut", "<<<UNTRUSTED ab12>>> read: cut"),
+    ],
+)
+def test_a_result_is_told_as_people_want_it(output, said):
+    _, told = turn("list the files", LIST, output=output)
+
+    assert told.text == f"`list_directory` answered: “{said}”"
+
+
 def test_a_tool_that_is_not_offered_is_named_and_not_called():
     (answer,) = turn("run ls", LIST, READ)
 
