@@ -18,6 +18,7 @@ from orchestrator.engine.attempts import Attempt, attempts_of
 from orchestrator.engine.definition import description_of, registry
 from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Step, Workflow, WorkflowEvent
+from orchestrator.pages.readable import Part, readable
 from orchestrator.pages.subject import subject_of
 from orchestrator.pages.words import ATTEMPTS, KINDS, STATUSES, STEP_STATUSES, shown, span
 from orchestrator.taskagent.artifacts import COLLECT, artifacts_of
@@ -44,7 +45,7 @@ class Line:
     took: str
     #: How a command failed whose step did its part.
     wrong: str
-    output: str
+    output: Part | None
     #: What each attempt came to, where that says more than the step does.
     attempts: list[str]
     child_id: str
@@ -68,7 +69,7 @@ def line_of(step: Step, workflow: Workflow, names: dict[str, str]) -> Line:
         kind=KINDS[step.kind],
         took=span(step.finished_at - step.started_at) if step.finished_at else "",
         wrong=wrong,
-        output="" if output is None else shown(output),
+        output=None if output is None else readable(output),
         attempts=list(map(went, tries)) if len(tries) > 1 or (tries and tries[0].error) else [],
         child_id=str(step.child_id or ""),
         session_id=str(detail.get("session_id", "")),
@@ -161,15 +162,17 @@ def told(workflow: Workflow) -> dict[str, Any]:
     }
 
 
-def outcome_of(workflow: Workflow, heard: str) -> dict[str, str]:
+def outcome_of(workflow: Workflow, heard: str) -> dict[str, Any]:
     """What came of it: the answer by itself where there is one, and all of it to be unfolded."""
     whole = workflow.output
     if whole is None:
-        return {"answer": "", "whole": ""}
-    if not isinstance(whole, dict) or "output" not in whole:
-        return {"answer": shown(whole), "whole": ""}
-    answer = "" if heard or whole["output"] in (None, "") else shown(whole["output"])
-    return {"answer": answer, "whole": shown(whole)}
+        return {"answer": None, "whole": ""}
+    answer = whole["output"] if isinstance(whole, dict) and "output" in whole else whole
+    is_said = answer in (None, "") or (heard and answer is not whole)
+    return {
+        "answer": None if is_said else readable(answer),
+        "whole": "" if isinstance(whole, str) else shown(whole),
+    }
 
 
 def words_of(workflow: Workflow) -> tuple[list[WorkflowEvent], str]:

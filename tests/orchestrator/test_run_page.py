@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.orchestrator.conftest import serve
@@ -62,7 +64,7 @@ def test_the_answer_is_shown_by_itself_and_all_of_it_is_to_be_unfolded(
     made = begin()
     serve()
     page = page_of(browser_client, made)
-    assert ">forty-two</pre>" in page
+    assert re.search(r"aria-labelledby=.out-title.>forty-two\s*</div>", page)
     assert "Result as JSON" in page
 
 
