@@ -26,7 +26,7 @@ from sessions_app.pages.lines import (
     Trouble,
 )
 from sessions_app.pages.window import Window
-from sessions_app.pages.words import resource_words, thousands, verdict_words
+from sessions_app.pages.words import resource_words, terminal_words, thousands, verdict_words
 from sessions_app.reader import Answer
 
 E = SessionEvent.Type
@@ -105,6 +105,8 @@ class Story:
                 self._note(event, resource_words(payload))
             case E.OUTCOME_JUDGED:
                 self._note(event, verdict_words(payload))
+            case E.TERMINAL_OPENED:
+                self._note(event, terminal_words(payload))
             case _:
                 pass  # Edits are in the history; other changes of status show in the page's head.
 

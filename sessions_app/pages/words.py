@@ -75,6 +75,12 @@ def resource_words(payload: Mapping[str, Any]) -> str:
     return f"Prepared {path}" if payload.get("status") == "ready" else f"Attached {path}"
 
 
+def terminal_words(payload: Mapping[str, Any]) -> str:
+    """Who opened a shell in the session's sandbox; `notes.ts` says the same."""
+    who = payload.get("opened_by")
+    return f"{who} opened a terminal" if who else "A terminal was opened"
+
+
 def verdict_words(payload: Mapping[str, Any]) -> str:
     """What the grader said of the outcome; `notes.ts` says the same."""
     feedback = " ".join(str(payload.get("feedback") or "").split())

@@ -28,6 +28,12 @@ export function resourceWords(payload: Json): string {
   return payload["status"] === "ready" ? `Prepared ${path}` : `Attached ${path}`;
 }
 
+/** Who opened a shell in the session's sandbox. */
+export function terminalWords(payload: Json): string {
+  const who = textOf(payload["opened_by"]);
+  return who ? `${who} opened a terminal` : "A terminal was opened";
+}
+
 /** What the grader said of the outcome. */
 export function verdictWords(payload: Json): string {
   const oneLine = (value: unknown) => textOf(value).split(/\s+/).join(" ").trim();

@@ -164,7 +164,7 @@ test("an error can be tried again until something newer runs", () => {
   expect(texts(hopeless).at(-1)).toBe("! The model refused.");
 });
 
-test("compaction, resources and verdicts are notes, a sub-agent is a card", () => {
+test("compaction, resources, verdicts and terminals are notes, a sub-agent is a card", () => {
   const state = after([
     event(1, "session.context_compacted", { tokens_before: 61_000, tokens_after: 9_200 }),
     event(2, "session.child_created", { child_session_id: "kid" }),
@@ -180,6 +180,8 @@ test("compaction, resources and verdicts are notes, a sub-agent is a card", () =
     }),
     event(7, "session.outcome_judged", { status: "not_met", returned: false, feedback: "" }),
     event(8, "session.outcome_judged", { status: "unclear", why: "No grader." }),
+    event(9, "session.terminal_opened", { opened_by: "Olive" }),
+    event(10, "session.terminal_opened", { opened_by: "" }),
   ]);
 
   expect(texts(state)).toEqual([
@@ -190,6 +192,8 @@ test("compaction, resources and verdicts are notes, a sub-agent is a card", () =
     "- Outcome not met, sent back 1 of 2: Say more.",
     "- Outcome not met",
     "- Outcome unclear: No grader.",
+    "- Olive opened a terminal",
+    "- A terminal was opened",
   ]);
   expect(shown(state)[1]).toMatchObject({ child: { sessionId: "kid", state: "running" } });
 });

@@ -34,7 +34,7 @@ import {
   type Letter,
   type QueueEntry,
 } from "./messages.ts";
-import { noteOf, numberOf, resourceWords, stopWords, verdictWords } from "./notes.ts";
+import { noteOf, numberOf, resourceWords, stopWords, terminalWords, verdictWords } from "./notes.ts";
 
 export interface State {
   /** The last stored frame that was taken. */
@@ -276,6 +276,8 @@ function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
       return withNote(state, frame, resourceWords(payload));
     case "session.outcome_judged":
       return withNote(state, frame, verdictWords(payload));
+    case "session.terminal_opened":
+      return withNote(state, frame, terminalWords(payload));
     default:
       return state;
   }

@@ -144,3 +144,36 @@ def test_a_call_that_started_a_session_is_told_as_its_card(session, principal):
     assert told(session)[1:] == ["(Greet running: )"]
     append_events(session.pk, [NewEvent(type=E.CHILD_IDLE, payload=ended)])
     assert told(session)[1:] == ["(Greet completed: hello)"]
+
+
+def test_what_happens_in_passing_is_a_note_in_the_words_of_the_chat(session):
+    """`transcript.test.ts` expects the same of the same events."""
+    happened: list[tuple[E, dict[str, Any]]] = [
+        (E.RESOURCE_ATTACHED, {"mount_path": "/docs"}),
+        (E.OUTCOME_JUDGED, {"status": "met"}),
+        (
+            E.OUTCOME_JUDGED,
+            {
+                "status": "not_met",
+                "returned": True,
+                "returns": 1,
+                "max_returns": 2,
+                "feedback": "Say\nmore.",
+            },
+        ),
+        (E.OUTCOME_JUDGED, {"status": "not_met", "returned": False, "feedback": ""}),
+        (E.OUTCOME_JUDGED, {"status": "unclear", "why": "No grader."}),
+        (E.TERMINAL_OPENED, {"opened_by": "Olive"}),
+        (E.TERMINAL_OPENED, {"opened_by": ""}),
+    ]
+    append_events(session.pk, [NewEvent(type=type, payload=said) for type, said in happened])
+
+    assert told(session) == [
+        "- Attached /docs",
+        "- Outcome met",
+        "- Outcome not met, sent back 1 of 2: Say more.",
+        "- Outcome not met",
+        "- Outcome unclear: No grader.",
+        "- Olive opened a terminal",
+        "- A terminal was opened",
+    ]
