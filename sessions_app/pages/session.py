@@ -38,6 +38,7 @@ TABS = [
     ("session_window", "Context"),
     ("session_branches", "Tree"),
     ("session_folder", "Files"),
+    ("session_outcome", "Outcome"),
     ("session_log", "Events"),
     ("session_replay", "Replay"),
 ]

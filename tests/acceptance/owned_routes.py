@@ -59,7 +59,7 @@ POLICY_PLACES = {
     "environment": "agents.Environment",
     "session": "sessions_app.Session",
 }
-SESSION_TABS = ("", "timeline/", "context/", "tree/", "files/", "events/", "replay/")
+SESSION_TABS = ("", "timeline/", "context/", "tree/", "files/", "outcome/", "events/", "replay/")
 SESSION_DOORS = (*SESSION_TABS, "fork/", "preview/", "children/")
 POLICY_DOORS = ("policy/", "policy/history/", "policy/revert/")
 

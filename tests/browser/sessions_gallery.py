@@ -212,7 +212,16 @@ def test_pictures_of_sessions(
     page.goto("/sessions/?q=vendor")
     page.get_by_text("Views").first.click()
     shoot(page, f"sessions-search-{look}")
-    for tab in ("", "timeline/", "context/", "tree/", "files/", "events/", "replay/?at=6"):
+    for tab in (
+        "",
+        "timeline/",
+        "context/",
+        "tree/",
+        "files/",
+        "outcome/",
+        "events/",
+        "replay/?at=6",
+    ):
         page.goto(f"/sessions/{session.pk}/{tab}")
         if tab == "timeline/":
             page.locator(".span-model summary").first.click()

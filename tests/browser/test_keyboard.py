@@ -84,7 +84,7 @@ def test_every_page_is_used_with_the_keyboard_alone(
     context = open_context(viewport=size)
     sign_in_as(context, browser_client, live_server.url)
     page = context.new_page()
-    tabs = ["", "timeline/", "context/", "tree/", "files/", "events/", "replay/"]
+    tabs = ["", "timeline/", "context/", "tree/", "files/", "outcome/", "events/", "replay/"]
     paths = [
         *pages_of_a_new_workspace(browser_client),
         f"/chat/{session.pk}/",

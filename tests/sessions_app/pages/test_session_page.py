@@ -22,7 +22,7 @@ from tests.sessions_app.parking import park
 from tests.sessions_app.stage import WORDS, call, say
 
 E = SessionEvent.Type
-TABS = ["", "timeline/", "context/", "tree/", "files/", "events/", "replay/"]
+TABS = ["", "timeline/", "context/", "tree/", "files/", "outcome/", "events/", "replay/"]
 
 
 def said(text: str) -> NewEvent:
