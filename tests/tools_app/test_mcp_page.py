@@ -30,6 +30,7 @@ def form(process: McpProcess, settings) -> dict[str, str]:
         "permission": "always_ask",
         "timeout_seconds": "30",
         "headers": "X-Team: cranes\n",
+        "repeatable_tools": " get_*  search",
     }
 
 
@@ -41,7 +42,10 @@ def test_a_server_is_added_asked_changed_switched_and_deleted(browser_client, fo
     assert (server.headers, server.timeout_seconds) == ({"X-Team": "cranes"}, 30)
 
     path = f"{URL}{server.pk}/"
-    assert "X-Team: cranes" in browser_client.get(path).text
+    assert server.repeatable_tools == ["get_*", "search"]
+    shown = browser_client.get(path).text
+    assert "X-Team: cranes" in shown
+    assert 'value="get_* search"' in shown
     page = browser_client.post(path, form | {"permission": "always_allow"}, follow=True).text
     assert "Runs without asking" in page
     page = browser_client.post(f"{path}switch/", {"on": "0"}, follow=True).text

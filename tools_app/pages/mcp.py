@@ -68,6 +68,13 @@ class ServerForm(forms.Form):
     timeout_seconds = forms.IntegerField(
         label="Give up after (seconds)", min_value=1, max_value=LONGEST_SECONDS, initial=60
     )
+    repeatable_tools = forms.CharField(
+        label="May run twice after a crash",
+        required=False,
+        max_length=10_000,
+        widget=forms.TextInput(attrs=PLAIN),
+        help_text="Tools that change nothing by running again: names or globs, with spaces between.",
+    )
 
     def clean_headers(self) -> dict[str, str]:
         found = {}
@@ -79,6 +86,9 @@ class ServerForm(forms.Form):
                 raise forms.ValidationError(f"Write “Name: value”, not “{line.strip()[:60]}”.")
             found[name.strip()] = value.strip()
         return found
+
+    def clean_repeatable_tools(self) -> list[str]:
+        return list(self.cleaned_data["repeatable_tools"].split())
 
     def fields_of_server(self) -> dict[str, Any]:
         transport = "stdio" if self.cleaned_data["command"] else "http"
@@ -147,6 +157,7 @@ def server_edit(request: HttpRequest, server_id: UUID) -> HttpResponse:
     current = {
         **{name: getattr(server, name) for name in ServerForm.base_fields},
         "headers": "\n".join(f"{name}: {value}" for name, value in server.headers.items()),
+        "repeatable_tools": " ".join(server.repeatable_tools),
     }
     form = ServerForm(request.POST or None, initial=current)
     changed = carry_out(form, lambda: change_server(server, form.fields_of_server()))
