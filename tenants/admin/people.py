@@ -1,4 +1,4 @@
-"""Staff's view of workspaces, people, keys, and what keeps the house."""
+"""Staff's view of workspaces, people, and how they get in."""
 
 from __future__ import annotations
 
@@ -12,28 +12,13 @@ from django.http import HttpRequest
 from tenants.admin_base import ReadOnlyAdmin, StaffAdmin
 from tenants.models import (
     ApiKey,
-    CreditEntry,
-    IdempotentAnswer,
-    InboxItem,
-    InboxRead,
     Invitation,
     Membership,
-    ModelCall,
-    Price,
-    Pulse,
-    Purse,
-    SandboxMinute,
-    Secret,
-    SentMail,
     SignInAttempt,
     SignInLink,
     User,
-    Webhook,
-    WebhookDelivery,
     Workspace,
 )
-
-admin.site.site_header = admin.site.site_title = "Switchyard staff"
 
 
 @admin.register(Workspace)
@@ -175,117 +160,3 @@ class SignInAttemptAdmin(ReadOnlyAdmin):
     def forgive(self, request: HttpRequest, attempts: QuerySet[SignInAttempt]) -> None:
         gone, _ = attempts.delete()
         self.message_user(request, f"{gone} forgiven.")
-
-
-@admin.register(IdempotentAnswer)
-class IdempotentAnswerAdmin(ReadOnlyAdmin):
-    list_display = ["key_digest", "workspace", "status", "content_type", "created_at"]
-    list_filter = ["status", "created_at"]
-    list_select_related = ["workspace"]
-    search_fields = ["=key_digest", "workspace__name"]
-    exclude = ["body"]
-
-
-@admin.register(Pulse)
-class PulseAdmin(ReadOnlyAdmin):
-    list_display = ["kind", "host", "pid", "at"]
-    list_filter = ["kind", "host"]
-    search_fields = ["kind", "host", "=pid"]
-
-
-@admin.register(Purse)
-class PurseAdmin(ReadOnlyAdmin):
-    list_display = ["workspace", "kind", "owner_id", "ceiling", "spent", "reserved", "debt"]
-    list_filter = ["kind", "period"]
-    list_select_related = ["workspace"]
-    search_fields = ["=owner_id", "workspace__name"]
-
-
-@admin.register(CreditEntry)
-class CreditEntryAdmin(ReadOnlyAdmin):
-    list_display = ["created_at", "workspace", "kind", "amount", "note", "created_by"]
-    list_filter = ["kind", "created_at"]
-    list_select_related = ["workspace", "created_by"]
-    search_fields = ["=id", "workspace__name", "note"]
-
-
-@admin.register(ModelCall)
-class ModelCallAdmin(ReadOnlyAdmin):
-    list_display = ["created_at", "workspace", "provider", "model", "state", "reserved", "cost"]
-    list_filter = ["state", "purpose", "provider", "created_at"]
-    list_select_related = ["workspace"]
-    search_fields = ["=id", "=session_id", "=run_id", "workspace__name"]
-
-
-@admin.register(Price)
-class PriceAdmin(ReadOnlyAdmin):
-    list_display = ["workspace", "provider", "model", "input_price", "output_price", "created_by"]
-    list_filter = ["provider"]
-    list_select_related = ["workspace", "created_by"]
-    search_fields = ["model", "workspace__name"]
-
-
-@admin.register(SandboxMinute)
-class SandboxMinuteAdmin(ReadOnlyAdmin):
-    list_display = ["sandbox", "minute", "workspace"]
-    list_filter = ["minute"]
-    list_select_related = ["workspace"]
-    search_fields = ["sandbox", "workspace__name"]
-
-
-@admin.register(Secret)
-class SecretAdmin(ReadOnlyAdmin):
-    """Staff can see that there is a secret, and never what it says."""
-
-    list_display = ["name", "workspace", "hosts", "set_at", "last_used_at"]
-    list_filter = ["last_used_at"]
-    list_select_related = ["workspace"]
-    search_fields = ["=id", "name", "workspace__name"]
-    # Named one by one, so that a value is not shown by accident.
-    fields = ("workspace", "name", "hosts", "set_at", "last_used_at", "created_by", "created_at")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Secret]:
-        return super().get_queryset(request).defer("value")
-
-
-@admin.register(Webhook)
-class WebhookAdmin(ReadOnlyAdmin):
-    list_display = ["url", "workspace", "active", "failures", "failing_since", "created_at"]
-    list_filter = ["active", ("failing_since", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["workspace"]
-    search_fields = ["=id", "url", "workspace__name"]
-    exclude = ["secret", "old_secret"]
-
-
-@admin.register(WebhookDelivery)
-class WebhookDeliveryAdmin(ReadOnlyAdmin):
-    list_display = ["type", "webhook", "status", "attempts", "response_status", "created_at"]
-    list_filter = ["status", "created_at"]
-    list_select_related = ["webhook"]
-    search_fields = ["=id", "type", "webhook__url"]
-    exclude = ["body"]
-
-
-@admin.register(InboxItem)
-class InboxItemAdmin(ReadOnlyAdmin):
-    list_display = ["title", "kind", "workspace", "user", "created_at"]
-    list_filter = ["kind", "created_at"]
-    list_select_related = ["workspace", "user"]
-    search_fields = ["=id", "title", "workspace__name"]
-    exclude = ["body"]
-
-
-@admin.register(InboxRead)
-class InboxReadAdmin(ReadOnlyAdmin):
-    list_display = ["item", "user", "read_at"]
-    list_filter = ["read_at"]
-    list_select_related = ["item", "user"]
-    search_fields = ["=item__id", "user__email"]
-
-
-@admin.register(SentMail)
-class SentMailAdmin(ReadOnlyAdmin):
-    list_display = ["recipient", "subject", "workspace", "created_at"]
-    list_filter = ["created_at"]
-    list_select_related = ["workspace"]
-    search_fields = ["=id", "recipient", "workspace__name"]
