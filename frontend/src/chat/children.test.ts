@@ -10,7 +10,8 @@ import { answer, end, event, message, result, start, use } from "./samples/frame
 import { OPENING } from "./samples/opening.ts";
 import { FakeSocket } from "../lib/samples/socket.ts";
 import { shown, waitsForChildren } from "./shown.ts";
-import { begin, reduce, type Action, type State } from "./transcript.ts";
+import { begin, type Action, type State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 const CHILD = { child_session_id: "c9", tool_use_id: "t1", title: "Count", task: "Count the files." };
 const BRANCH = {

@@ -2,7 +2,7 @@
 import { blankCall } from "./calls.ts";
 import { textOf, type StoredEvent } from "./frames.ts";
 import { change, insert, isCall, type Child, type ChildState, type Item } from "./items.ts";
-import type { State } from "./transcript.ts";
+import type { State } from "./state.ts";
 
 /** A session below this one, as `tree/` lists it. */
 export interface Branch {

@@ -4,7 +4,8 @@ import type { Desk } from "./desk.ts";
 import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
 import { event } from "./samples/frames.ts";
-import { begin, reduce, type State } from "./transcript.ts";
+import { begin, type State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 const compacted = (seq: number, id: string, more: object = {}): Frame =>
   event(seq, "session.context_compacted", {

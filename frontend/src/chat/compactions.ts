@@ -3,7 +3,7 @@ import type { Json } from "../lib/json.ts";
 import { textOf, type Frame } from "./frames.ts";
 import { change, insert, isCompaction, type CompactionItem, type Item } from "./items.ts";
 import { compactionWords, noteOf } from "./notes.ts";
-import type { State } from "./transcript.ts";
+import type { State } from "./state.ts";
 
 /** A new one takes the place of those before it; one that is undone gives it back. */
 export function takeCompaction(state: State, frame: Frame, payload: Json): State {

@@ -1,6 +1,6 @@
 /** The context in the inspector: what the model sees, by part. The server writes it; this renews it. */
 import { isCompaction } from "./items.ts";
-import type { State } from "./transcript.ts";
+import type { State } from "./state.ts";
 
 /** After the last change, so that a quick exchange asks once. */
 const PAUSE_MS = 400;

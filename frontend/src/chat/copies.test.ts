@@ -7,7 +7,8 @@ import type { Rest } from "../lib/rest.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { answer, end, message, start } from "./samples/frames.ts";
 import { shown } from "./shown.ts";
-import { begin, reduce } from "./transcript.ts";
+import { begin } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 let posted: [string, unknown][];
 let options: CopiesOptions;

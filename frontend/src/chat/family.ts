@@ -12,7 +12,7 @@ import type { QuestionItem } from "./items.ts";
 import { listenTo } from "../lib/bells.ts";
 import type { Opening } from "./opening.ts";
 import type { Rest } from "../lib/rest.ts";
-import type { Action, State } from "./transcript.ts";
+import type { Action, State } from "./state.ts";
 
 interface Asked {
   id: string;

@@ -4,7 +4,8 @@ import type { Frame } from "./frames.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { answer, delta, end, message, start } from "./samples/frames.ts";
 import { shown } from "./shown.ts";
-import { begin, reduce, type State } from "./transcript.ts";
+import { begin, type State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 let state: State;
 let flow: Flow;

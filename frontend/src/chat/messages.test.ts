@@ -3,7 +3,8 @@ import type { Frame } from "./frames.ts";
 import { placesOf, type Letter, type QueueEntry } from "./messages.ts";
 import { answer, end, event, message, start } from "./samples/frames.ts";
 import { shown, waits } from "./shown.ts";
-import { begin, reduce, type State } from "./transcript.ts";
+import { begin, type State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 function after(frames: Frame[], state: State = begin()): State {
   return frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);

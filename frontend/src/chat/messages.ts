@@ -1,7 +1,7 @@
 /** Messages of people: on their way, in the queue, taken by a run, answered. */
 import type { StoredEvent } from "./frames.ts";
 import { change, insert, isUser, type Attached, type Receipt, type UserItem } from "./items.ts";
-import type { State } from "./transcript.ts";
+import type { State } from "./state.ts";
 
 export type OnBusy = "followup" | "steer" | "interrupt";
 

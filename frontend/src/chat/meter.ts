@@ -1,7 +1,7 @@
 /** How full the context is, and what the session has used: one thin line that opens the inspector. */
 import { say } from "../lib/dom.ts";
 import { money, thousands } from "./notes.ts";
-import type { State } from "./transcript.ts";
+import type { State } from "./state.ts";
 
 /**
  * @example

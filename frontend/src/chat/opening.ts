@@ -3,7 +3,8 @@ import type { ToolWords } from "./calls.ts";
 import { frameOf, type Frame, type StoredEvent } from "./frames.ts";
 import type { Status } from "./items.ts";
 import type { QueueEntry } from "./messages.ts";
-import { begin, reduce, settle, type State } from "./transcript.ts";
+import { begin, type State } from "./state.ts";
+import { reduce, settle } from "./transcript.ts";
 
 export interface Opening {
   session_id: string;

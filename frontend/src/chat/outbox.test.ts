@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Outbox } from "./outbox.ts";
 import { Refused, type Rest } from "../lib/rest.ts";
-import type { Action } from "./transcript.ts";
+import type { Action } from "./state.ts";
 
 let actions: Action[];
 let sent: Record<string, unknown>[];

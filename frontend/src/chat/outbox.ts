@@ -9,7 +9,7 @@ import type { Attached } from "./items.ts";
 import type { Letter, OnBusy } from "./messages.ts";
 import type { Json } from "../lib/json.ts";
 import { newId, Refused, type Rest } from "../lib/rest.ts";
-import type { Action } from "./transcript.ts";
+import type { Action } from "./state.ts";
 
 interface Kept {
   id: string;

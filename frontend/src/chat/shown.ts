@@ -3,7 +3,7 @@ import type { Draft } from "./draft.ts";
 import { isCall, type AgentItem, type Item, type Status, type UserItem } from "./items.ts";
 import type { Letter } from "./messages.ts";
 import { folded } from "./steps.ts";
-import type { State } from "./transcript.ts";
+import type { State } from "./state.ts";
 
 export function isBusy(status: Status): boolean {
   return status === "running" || status === "rescheduling" || status === "requires_action";

@@ -4,7 +4,7 @@ import { isUser, type Item, type Status } from "./items.ts";
 import type { LinkState } from "../lib/link.ts";
 import { thousands } from "./notes.ts";
 import { waitsForChildren } from "./shown.ts";
-import type { State } from "./transcript.ts";
+import type { State } from "./state.ts";
 
 const STATUSES: Record<Status, [lamp: string, word: string]> = {
   idle: ["", "Idle"],

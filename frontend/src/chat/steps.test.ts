@@ -5,7 +5,8 @@ import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
 import { answer, end, failure, message, result, start, use } from "./samples/frames.ts";
 import { shown } from "./shown.ts";
-import { begin, reduce, type State } from "./transcript.ts";
+import { begin, type State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 let desk: Desk;
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;

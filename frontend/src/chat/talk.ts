@@ -11,7 +11,8 @@ import type { OnBusy, QueueEntry } from "./messages.ts";
 import { framesOf, pageBefore, stateOf, withPast, type Opening } from "./opening.ts";
 import { Outbox } from "./outbox.ts";
 import type { Rest } from "../lib/rest.ts";
-import { reduce, type Action, type State } from "./transcript.ts";
+import type { Action, State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 /** The queue is asked for a moment after something changed it, once for all changes. */
 const QUEUE_MS = 100;

@@ -15,7 +15,8 @@ import {
 } from "./samples/frames.ts";
 import { thousands } from "./notes.ts";
 import { shown } from "./shown.ts";
-import { begin, reduce, type State } from "./transcript.ts";
+import { begin, type State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 function after(frames: Frame[], state: State = begin()): State {
   return frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);

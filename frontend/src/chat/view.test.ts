@@ -8,7 +8,8 @@ import type { OnBusy } from "./messages.ts";
 import { answer, confirmation, end, failure, message, result, said, start, use } from "./samples/frames.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { shown } from "./shown.ts";
-import { begin, reduce, type State } from "./transcript.ts";
+import { begin, type State } from "./state.ts";
+import { reduce } from "./transcript.ts";
 
 let desk: Desk;
 
