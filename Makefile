@@ -39,7 +39,7 @@ bench:
 soak:
 	@bin/setup dev
 	@SOAK_SECONDS=$${SOAK_SECONDS:-600} SWITCHYARD_REQUIRE_SANDBOX=1 .venv/bin/pytest -s \
-		tests/stack/test_long_tasks.py -k "death_of_every_process and container" $(ARGS)
+		tests/stack/test_long_tasks.py -k death_of_every_process $(ARGS)
 
 # A real small model on llama.cpp, from wheels; large, so not part of `make test`.
 test-local-model:

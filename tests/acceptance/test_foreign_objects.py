@@ -184,7 +184,7 @@ async def close_code(path: str, **headers: str) -> int:
     connected, _ = await talk.connect()
     assert connected, "a code sent before accepting would not reach a browser"
     ended = await talk.receive_output(timeout=10)
-    await talk.wait()
+    await talk.disconnect()
     assert ended["type"] == "websocket.close"
     return int(ended["code"])
 

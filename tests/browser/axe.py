@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from playwright.sync_api import Page
@@ -16,13 +17,14 @@ def _source() -> str:
     return (env.ROOT / "frontend/node_modules/axe-core/axe.min.js").read_text()
 
 
-def faults_of(page: Page) -> list[str]:
-    """Every serious or critical fault, with where it is.
+def faults_of(page: Page, *, only: Sequence[str] = ()) -> list[str]:
+    """Every serious or critical fault, with where it is; of all rules, or of these alone.
 
     The script is evaluated by the debugger, so the page's content security policy stays as it is.
     """
     page.evaluate(_source())
-    found = page.evaluate("async () => (await axe.run(document)).violations")
+    options = {"runOnly": list(only)} if only else {}
+    found = page.evaluate("async options => (await axe.run(document, options)).violations", options)
     return [
         f"{page.url}: {fault['id']}: {node['target']} {node['failureSummary']}"
         for fault in found
