@@ -8,6 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from config import live
 from config.faults import Forbidden, NotFound
@@ -56,7 +57,7 @@ def put(
         "kind": kind,
         "title": " ".join(title.split())[:LONGEST_TITLE] or "Message",
         "body": body[:LONGEST_BODY],
-        "link": link[:500] if link.startswith("/") and not link.startswith("//") else "",
+        "link": own_path(link[:500]),
         "session_id": session_id,
         "agent_id": agent_id,
     }
@@ -70,6 +71,12 @@ def put(
     if made:
         _tell(item)
     return item
+
+
+def own_path(link: str) -> str:
+    """The link, if it stays within the product. Browsers also leave by `//` and `/\\`."""
+    stays = link.startswith("/") and url_has_allowed_host_and_scheme(link, allowed_hosts=None)
+    return link if stays else ""
 
 
 def _tell(item: InboxItem) -> None:

@@ -10,6 +10,13 @@ from playwright.sync_api import Page
 from config import env
 
 GRAVE = {"serious", "critical"}
+#: A colour that is still changing is no colour of the page.
+_ASK = """async (options) => {
+    const ends = document.getAnimations().filter(
+        (one) => Number.isFinite(one.effect.getComputedTiming().endTime));
+    await Promise.allSettled(ends.map((one) => one.finished));
+    return (await axe.run(document, options)).violations;
+}"""
 
 
 @cache
@@ -24,7 +31,7 @@ def faults_of(page: Page, *, only: Sequence[str] = ()) -> list[str]:
     """
     page.evaluate(_source())
     options = {"runOnly": list(only)} if only else {}
-    found = page.evaluate("async options => (await axe.run(document, options)).violations", options)
+    found = page.evaluate(_ASK, options)
     return [
         f"{page.url}: {fault['id']}: {node['target']} {node['failureSummary']}"
         for fault in found

@@ -75,6 +75,8 @@ CHOSEN = frozenset(
 )
 #: Texts that are JSON.
 JSON_TEXTS = frozenset({"result", "payload"})
+#: What a page may turn into a link, so the worst that a link can hold.
+ADDRESSES = frozenset({"link", "url", "base_url"})
 _numbers = count(1)
 _short = cycle(CORPUS)
 
@@ -130,6 +132,8 @@ def _evil(field: models.Field, value: Any) -> Any:
         return f'"<svg/onload=hit({next(_numbers)})>"@example.com'
     if isinstance(field, models.TextField) and field.name in JSON_TEXTS:
         return json.dumps({WHOLE: _text(None)})
+    if field.name in ADDRESSES:
+        return f"javascript:hit({next(_numbers)})"
     if isinstance(field, models.CharField | models.TextField):
         return _text(field.max_length)
     if isinstance(field, models.JSONField):

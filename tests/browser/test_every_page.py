@@ -38,6 +38,15 @@ def places(owner: User, workspace: Workspace) -> dict[str, str]:
     return found
 
 
+#: How wide a page is, and the innermost of its elements that reach as far.
+WIDEST = """() => {
+    const wide = document.documentElement.scrollWidth;
+    const far = [...document.querySelectorAll("main *")].filter(
+        (one) => one.getBoundingClientRect().right >= wide);
+    return [wide, far.at(-1)?.outerHTML.slice(0, 200) ?? ""];
+}"""
+
+
 def look_at(page: Page, path: str, width: int) -> list[str]:
     """All that is wrong with one page, folded parts of it included."""
     page.goto(path)
@@ -45,8 +54,8 @@ def look_at(page: Page, path: str, width: int) -> list[str]:
         """() => document.querySelectorAll("main details:not(.menu-box)").forEach(
             (one) => { one.open = true; })"""
     )
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    too_wide = [f"{path} is {wide} wide, not {width}"] if wide > width else []
+    wide, what = page.evaluate(WIDEST)
+    too_wide = [f"{path} is {wide} wide, not {width}: {what}"] if wide > width else []
     return [*faults_of(page), *harm_in(page), *too_wide]
 
 

@@ -196,3 +196,28 @@ async def test_the_socket_says_the_count_at_once_and_when_it_changes(async_db, w
         assert (ended["type"], ended["code"]) == ("websocket.close", 4401)
         await tab.wait()
     await get_channel_layer().close()
+
+
+@pytest.mark.parametrize(
+    ("link", "kept"),
+    [
+        ("/chat/1/?after=2#end", "/chat/1/?after=2#end"),
+        ("//evil.example/", ""),
+        ("/\\evil.example/", ""),
+        ("/\t/evil.example/", ""),
+        ("https://evil.example/", ""),
+        ("javascript:hit()", ""),
+        ("chat/", ""),
+    ],
+)
+def test_a_link_stays_within_the_product(workspace, link, kept):
+    assert inbox.put(workspace.pk, title="Look", link=link).link == kept
+
+
+def test_a_link_that_was_written_past_the_check_is_not_offered(workspace, browser_client):
+    item = inbox.put(workspace.pk, title="Look")
+    InboxItem.objects.filter(pk=item.pk).update(link="javascript:hit()")
+
+    page = browser_client.get(f"/inbox/{item.pk}/").content.decode()
+
+    assert "javascript:" not in page
