@@ -15,7 +15,7 @@ from sessions_app.context.fencing import fenced, mark_of
 from sessions_app.models import SessionEvent
 from sessions_app.outcomes.words import heard_of
 from sessions_app.statements import rows
-from sessions_app.view import Line
+from sessions_app.wording import Line
 
 E = SessionEvent.Type
 MOST = 2_000

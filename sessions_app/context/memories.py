@@ -17,7 +17,7 @@ from memory.recall import LONGEST_QUERY, Hit, Search, recall
 from sessions_app.context.fencing import fenced
 from sessions_app.context.subject import Subject
 from sessions_app.models import SessionEvent
-from sessions_app.view import Line
+from sessions_app.wording import Line, reworded
 from tools_app.clip import clip_for_model
 
 log = structlog.get_logger(__name__)
@@ -81,14 +81,9 @@ def _recall(reader: Reader, query: str) -> list[Hit]:
 
 def newest_text(lines: list[Line]) -> str:
     """What a person said last, in its newest wording."""
-    edits = {
-        line.payload.get("seq"): line.payload
-        for line in lines
-        if line.type == SessionEvent.Type.USER_MESSAGE_EDITED
-    }
-    for line in reversed(lines):
+    for line in reversed(reworded(lines)):
         if line.type == SessionEvent.Type.USER_MESSAGE and line.taken:
-            return str(edits.get(line.seq, line.payload).get("text", ""))
+            return str(line.payload.get("text", ""))
     return ""
 
 
