@@ -94,9 +94,9 @@ def restore_version(
     if old.redacted_at:
         raise Conflict(f"Version {number} was redacted: its text is gone.")
     before = shape_of(row)
-    # A text keeps the trust that it was written with.
-    set_marks(row, Marks(trust=MemoryEntry.Trust(old.trust)), author=author)
     if old.hash != row.hash:
+        # A text keeps the trust that it was written with; the newest one, what people said of it.
+        set_marks(row, Marks(trust=MemoryEntry.Trust(old.trust)), author=author)
         add_version(row, old.content, author)
     row.deleted_at = None
     return _store(row, before)

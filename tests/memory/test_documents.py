@@ -101,6 +101,14 @@ def test_a_deleted_document_is_found_by_nothing_and_comes_back_by_restoring(entr
     assert recall(reader, "rocket")
 
 
+def test_what_comes_back_is_trusted_no_more_than_when_it_went(entry, owner):
+    distrusted = Marks(trust=MemoryEntry.Trust.UNTRUSTED)
+    change_entry(entry, author=person(owner.pk), marks=distrusted)
+    delete_entry(entry)
+
+    assert restore_version(entry, 2, author=person(owner.pk)).trust == "untrusted"
+
+
 def test_a_deleted_document_does_not_come_back_over_another_one(entry, owner, remember, reader):
     delete_entry(entry)
     remember("plan.md", "A new plan.")
