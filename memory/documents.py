@@ -103,9 +103,17 @@ def restore_version(
 
 
 @transaction.atomic
-def redact(entry: MemoryEntry, *, by: UUID | None, number: int | None = None) -> MemoryEntry:
+def redact(
+    entry: MemoryEntry,
+    *,
+    by: UUID | None,
+    number: int | None = None,
+    expected_hash: str | None = None,
+) -> MemoryEntry:
     """Take the text out of one version, or of all, for good. Who wrote when stays on record."""
     row = locked(entry)
+    if expected_hash is not None:
+        check_hash(row, expected_hash)
     versions: QuerySet[MemoryVersion] = row.versions.filter(redacted_at=None)
     if number is not None:
         if not row.versions.filter(number=number).exists():
