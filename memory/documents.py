@@ -12,7 +12,7 @@ from config.faults import Conflict, Invalid, NotFound
 from memory.index import index_entry
 from memory.models import MemoryChunk, MemoryEntry, MemoryVersion
 from memory.owner import Author
-from memory.paths import checked_path
+from memory.paths import MAIN, checked_path
 from memory.reader import Reader
 from memory.writing import (
     Marks,
@@ -143,9 +143,11 @@ def _store(row: MemoryEntry, before: tuple[object, ...]) -> MemoryEntry:
 
 
 def pinned_entries(reader: Reader) -> list[MemoryEntry]:
-    """What the reader is to have in mind at every turn, by path."""
-    rows = MemoryEntry.objects.seen_by(reader).kept().filter(pinned=True, current__isnull=False)
-    return list(rows.select_related("current").order_by("path", "pk"))
+    """What the reader is to have in mind at every turn: what it knows by heart, then by path."""
+    rows = MemoryEntry.objects.seen_by(reader).kept().filter(pinned=True, never_recall=False)
+    rows = rows.filter(current__isnull=False)
+    found = rows.select_related("current").order_by("path", "pk")
+    return sorted(found, key=lambda one: one.path != MAIN)
 
 
 def version_of(entry: MemoryEntry, number: int) -> MemoryVersion:

@@ -155,7 +155,7 @@ def build_context(
         room=room,
         skills=skills_text(subject),
         tools=tuple(tool.spec() for tool in subject.tools.values()),
-        pinned=told(memories.pinned, mark, room.pinned),
+        pinned=told(memories.pinned, mark, room.pinned, are_pins=True),
         recalled=told(memories.recalled, mark, room.recalled),
         memories=memories,
         lines=lines,

@@ -157,3 +157,11 @@ def test_pinned_documents_of_all_the_readers_memories_are_listed(remember, reade
 
     assert [entry.path for entry in pinned_entries(reader)] == ["a.md", "b.md"]
     assert [entry.path for entry in pinned_entries(other)] == ["a.md"]
+
+
+def test_what_is_known_by_heart_comes_first_and_what_is_never_recalled_not_at_all(remember, reader):
+    remember("a.md", "pinned", pinned=True)
+    remember("MEMORY.md", "by heart")
+    remember("b.md", "read by its path only", pinned=True, never_recall=True)
+
+    assert [entry.path for entry in pinned_entries(reader)] == ["MEMORY.md", "a.md"]
