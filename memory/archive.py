@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-import stat
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 from uuid import UUID
 
 from django.db import transaction
 
-from config.faults import Invalid, MemoryConflict
+from config.faults import MemoryConflict
 from memory.documents import content_of
-from memory.front_matter import FrontMatter, with_front_matter, without_front_matter
+from memory.file_names import file_names
+from memory.front_matter import FrontMatter, with_front_matter
 from memory.models import MemoryEntry, MemoryVersion
 from memory.owner import Author, Owner
-from memory.paths import checked_path
-from memory.writing import ABSENT, MOST_BYTES, Marks, hash_of, write_entry
-
-MOST_FILES = 2_000
-MOST_UNPACKED = 50_000_000
-#: A document and its front matter.
-LARGEST_FILE = MOST_BYTES + 4_000
-#: What systems add to a folder by themselves.
-CLUTTER = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Document:
-    """One file of an archive."""
-
-    path: str
-    content: str
-    matter: FrontMatter | None
+from memory.unpacking import Document
+from memory.writing import ABSENT, Marks, hash_of, write_entry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +30,7 @@ def write_archive(owner: Owner, file: IO[bytes]) -> int:
     """Write the owner's documents into a zip, and answer how many."""
     rows = MemoryEntry.objects.for_workspace(owner.workspace_id).kept()
     rows = rows.filter(owner_id=owner.owner_id, current__isnull=False).order_by("path")
+    names = file_names(rows.values_list("path", flat=True))
     count = 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for entry in rows.select_related("current").iterator(chunk_size=200):
@@ -55,30 +39,15 @@ def write_archive(owner: Owner, file: IO[bytes]) -> int:
                 never_recall=entry.never_recall,
                 trust=MemoryEntry.Trust(entry.trust),
                 hash=entry.hash,
+                path=""
+                if (name := names.get(entry.path, entry.path)) == entry.path
+                else entry.path,
             )
-            name = zipfile.ZipInfo(entry.path, entry.updated_at.timetuple()[:6])
-            name.compress_type, name.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            archive.writestr(name, with_front_matter(matter, content_of(entry)))
+            info = zipfile.ZipInfo(name, entry.updated_at.timetuple()[:6])
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(info, with_front_matter(matter, content_of(entry)))
             count += 1
     return count
-
-
-def read_archive(file: IO[bytes]) -> list[Document]:
-    """The documents in a zip from outside, by path. Nothing is unpacked onto a disk."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            # In one order for all: two imports at once then wait for each other, and never both.
-            return sorted(_documents(archive), key=lambda one: one.path)
-    except (
-        zipfile.BadZipFile,
-        zipfile.LargeZipFile,
-        NotImplementedError,
-        EOFError,
-        OSError,
-    ) as error:
-        raise Invalid("This is not a zip that can be read.") from error
-    except RuntimeError as error:  # How the library says that there is a password.
-        raise Invalid("This zip is encrypted.") from error
 
 
 def import_archive(
@@ -127,46 +96,3 @@ def _import(
 def _hashes(owner: Owner) -> dict[str, str]:
     rows = MemoryEntry.objects.for_workspace(owner.workspace_id).kept()
     return dict(rows.filter(owner_id=owner.owner_id).values_list("path", "hash"))
-
-
-def _documents(archive: zipfile.ZipFile) -> Iterator[Document]:
-    files = [
-        one for one in archive.infolist() if not one.is_dir() and not _is_clutter(one.filename)
-    ]
-    if len(files) > MOST_FILES:
-        raise Invalid(f"An archive has at most {MOST_FILES:,} files; this has {len(files):,}.")
-    seen: set[str] = set()
-    unpacked = 0
-    for info in files:
-        path = checked_path(info.filename)
-        if stat.S_ISLNK(info.external_attr >> 16):
-            raise Invalid(f"{path} is a link. An archive holds plain files only.")
-        if path in seen:
-            raise Invalid(f"{path} is twice in the archive.")
-        seen.add(path)
-        raw = _bytes(archive, info)
-        unpacked += len(raw)
-        if unpacked > MOST_UNPACKED:
-            raise Invalid(f"The files have more than {MOST_UNPACKED:,} bytes together.")
-        matter, content = without_front_matter(_text(raw, path))
-        yield Document(path=path, content=content, matter=matter)
-
-
-def _bytes(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """The file's bytes, read no further than allowed: what the zip says of its size may be a lie."""
-    with archive.open(info) as file:
-        raw = file.read(LARGEST_FILE + 1)
-    if len(raw) > LARGEST_FILE:
-        raise Invalid(f"{info.filename[:200]} has more than {MOST_BYTES:,} bytes.")
-    return raw
-
-
-def _text(raw: bytes, path: str) -> str:
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{path} is not a UTF-8 text file.") from error
-
-
-def _is_clutter(name: str) -> bool:
-    return any(part in CLUTTER for part in name.split("/"))

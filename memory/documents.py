@@ -12,7 +12,7 @@ from config.faults import Conflict, Invalid, NotFound
 from memory.index import index_entry
 from memory.models import MemoryChunk, MemoryEntry, MemoryVersion
 from memory.owner import Author
-from memory.paths import checked_path
+from memory.paths import MAIN, checked_path
 from memory.reader import Reader
 from memory.writing import (
     Marks,
@@ -94,18 +94,26 @@ def restore_version(
     if old.redacted_at:
         raise Conflict(f"Version {number} was redacted: its text is gone.")
     before = shape_of(row)
-    # A text keeps the trust that it was written with.
-    set_marks(row, Marks(trust=MemoryEntry.Trust(old.trust)), author=author)
     if old.hash != row.hash:
+        # A text keeps the trust that it was written with; the newest one, what people said of it.
+        set_marks(row, Marks(trust=MemoryEntry.Trust(old.trust)), author=author)
         add_version(row, old.content, author)
     row.deleted_at = None
     return _store(row, before)
 
 
 @transaction.atomic
-def redact(entry: MemoryEntry, *, by: UUID | None, number: int | None = None) -> MemoryEntry:
+def redact(
+    entry: MemoryEntry,
+    *,
+    by: UUID | None,
+    number: int | None = None,
+    expected_hash: str | None = None,
+) -> MemoryEntry:
     """Take the text out of one version, or of all, for good. Who wrote when stays on record."""
     row = locked(entry)
+    if expected_hash is not None:
+        check_hash(row, expected_hash)
     versions: QuerySet[MemoryVersion] = row.versions.filter(redacted_at=None)
     if number is not None:
         if not row.versions.filter(number=number).exists():
@@ -135,9 +143,11 @@ def _store(row: MemoryEntry, before: tuple[object, ...]) -> MemoryEntry:
 
 
 def pinned_entries(reader: Reader) -> list[MemoryEntry]:
-    """What the reader is to have in mind at every turn, by path."""
-    rows = MemoryEntry.objects.seen_by(reader).kept().filter(pinned=True, current__isnull=False)
-    return list(rows.select_related("current").order_by("path", "pk"))
+    """What the reader is to have in mind at every turn: what it knows by heart, then by path."""
+    rows = MemoryEntry.objects.seen_by(reader).kept().filter(pinned=True, never_recall=False)
+    rows = rows.filter(current__isnull=False)
+    found = rows.select_related("current").order_by("path", "pk")
+    return sorted(found, key=lambda one: one.path != MAIN)
 
 
 def version_of(entry: MemoryEntry, number: int) -> MemoryVersion:

@@ -8,7 +8,7 @@ from datetime import date
 from config.faults import Invalid
 from memory.models.entry import LONGEST_PATH, MemoryEntry
 
-#: What an agent knows by heart.
+#: What an agent knows by heart: pinned from its beginning, until a person takes the pin off.
 MAIN = "MEMORY.md"
 #: What an agent has learnt, for all its sessions.
 LEARNINGS = "learnings/"

@@ -74,9 +74,11 @@ def memory_store(arguments: MemoryStore, context: ToolContext) -> str:
     MEMORY.md is what you always want to know; learnings/… is for what you have learnt; session/… is
     for this session only; user/… is for what this person wants known. One subject per document.
     """
-    entry = calls.write(
-        context, tool="memory_store", path=arguments.path, content=arguments.content
-    )
+    entry = calls.find_writable(context, arguments.path)
+    if entry is None or not calls.was_done(context, entry):
+        entry = calls.write(
+            context, tool="memory_store", path=arguments.path, content=arguments.content
+        )
     return f"Stored {entry.path} for the {entry.scope} (hash {entry.hash})."
 
 

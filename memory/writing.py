@@ -14,7 +14,7 @@ from memory.embedding import hold_choice
 from memory.index import index_entry
 from memory.models import MemoryEntry, MemoryVersion
 from memory.owner import Author, Owner
-from memory.paths import checked_path
+from memory.paths import MAIN, checked_path
 
 MOST_BYTES = 100_000
 #: As `expected_hash`: the document must not be there yet.
@@ -138,10 +138,11 @@ def _find(owner: Owner, path: str) -> MemoryEntry | None:
 
 def _create(owner: Owner, path: str, author: Author) -> MemoryEntry:
     """A new row, or the one that somebody else has made in the same moment."""
+    by_heart = path == MAIN and owner.scope == MemoryEntry.Scope.AGENT
     try:
         with transaction.atomic():
             return MemoryEntry.objects.create(
-                path=path, created_by_id=author.user_id, **owner.columns
+                path=path, pinned=by_heart, created_by_id=author.user_id, **owner.columns
             )
     except IntegrityError:
         entry = _find(owner, path)

@@ -15,6 +15,7 @@ from sessions_app.compaction.cycle import compact, compact_if_full
 from sessions_app.context.builder import LEAST_CONVERSATION, Context, build_context
 from sessions_app.drafts import DraftWriter, pump
 from sessions_app.models import ContextSnapshot
+from sessions_app.outside import note_outside
 from sessions_app.points import reached
 from sessions_app.purse import paid_call
 from sessions_app.turn import Turn
@@ -98,6 +99,8 @@ def _build(turn: Turn, provider: str, model: str) -> Context:
     context = build_context(
         turn.subject, provider, model, memories=turn.memories, ceiling=turn.ceiling
     )
+    if turn.memories is None and context.memories.has_untrusted:
+        note_outside(turn.session_id)
     turn.memories = context.memories
     return context
 

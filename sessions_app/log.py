@@ -96,7 +96,8 @@ IMPORT = """
 INSERT INTO session_messages (id, workspace_id, session_id, seq, type, payload, processed_at, created_by_id,
                               created_at)
 SELECT new_id(), s.workspace_id, s.id, e.nth, e.event ->> 'type', e.event -> 'payload',
-       coalesce((e.event ->> 'processed_at')::timestamptz, clock_timestamp()), %s,
+       CASE WHEN e.nth <> ALL(%s) THEN
+         coalesce((e.event ->> 'processed_at')::timestamptz, clock_timestamp()) END, %s,
        coalesce((e.event ->> 'created_at')::timestamptz, clock_timestamp())
   FROM agent_sessions s, jsonb_array_elements(%s::jsonb) WITH ORDINALITY e(event, nth) WHERE s.id = %s
 """
@@ -113,9 +114,12 @@ def copy_events(source_id: UUID, target_id: UUID, up_to: int) -> None:
 def import_events(
     session_id: UUID, events: Sequence[dict[str, Any]], author_id: UUID | None
 ) -> None:
-    """Fill a new session from an export. All of it counts as processed: an import runs nothing."""
+    """Fill a new session from an export. All of it counts as processed: an import runs nothing.
+
+    But for what was taken back: nobody has read it, and nobody ever will.
+    """
+    withdrawn = [e["payload"]["seq"] for e in events if e["type"] == E.USER_MESSAGE_WITHDRAWN]
+    told = orjson.dumps(storable_json(events)).decode()
     with connection.cursor() as cursor:
-        cursor.execute(
-            IMPORT, [author_id, orjson.dumps(storable_json(events)).decode(), session_id]
-        )
+        cursor.execute(IMPORT, [withdrawn, author_id, told, session_id])
     row(GROWN, [len(events), session_id])

@@ -17,6 +17,7 @@ from sessions_app.compaction.snapshots import copy_to_fork
 from sessions_app.log import copy_events
 from sessions_app.models import Run, Session
 from sessions_app.outcomes.stated import read_outcome
+from sessions_app.outside import saw_outside
 from sessions_app.queue import remove_run
 from sessions_app.resources import attach_defaults
 from sessions_app.statements import hold_lane
@@ -119,6 +120,7 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
         outcome=session.outcome,
         metadata={**session.metadata, "forked_from": str(session.pk), "forked_at_seq": at_seq},
         created_by_id=created_by_id,
+        saw_outside=saw_outside(session.pk),
     )
     copy_events(session.pk, forked.pk, at_seq)
     copy_to_fork(session, forked, at_seq)

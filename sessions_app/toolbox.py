@@ -31,7 +31,6 @@ def tool_context(
         about_id=turn.about_id,
         run_id=turn.claim.run_id,
         call_id=call.tool_use_id,
-        saw_untrusted=bool(turn.memories and turn.memories.has_untrusted),
         sandbox=LazySandbox(lambda: _provision(turn)),
         mounts=turn.mounts,
         emit=emit,

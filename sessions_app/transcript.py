@@ -19,6 +19,7 @@ from sessions_app.imported import read_line
 from sessions_app.log import import_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
+from sessions_app.outside import note_outside, tell_of_outside
 from sessions_app.sessions import get_or_create_session
 
 E = SessionEvent.Type
@@ -62,5 +63,7 @@ def import_session(
         agent=agent, title=title or "Imported session", created_by_id=created_by_id
     )
     import_events(session.pk, events, created_by_id)
+    if tell_of_outside(events):
+        note_outside(session.pk)
     session.refresh_from_db()
     return session

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 import orjson
 
@@ -16,22 +15,12 @@ from agents.providers.base import Message, ToolCall, ToolResult
 from agents.providers.estimate import estimate_message
 from sessions_app.context.fencing import fenced, is_outside
 from sessions_app.models import SessionEvent
+from sessions_app.wording import Line, reworded
 from tools_app.clip import clip_for_model
 
 E = SessionEvent.Type
 USES = (E.AGENT_TOOL_USE, E.AGENT_CUSTOM_TOOL_USE)
 RESULT_CHARS = 20_000  #: What the model sees of one result; the ledger keeps it whole.
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """An event as the view needs it."""
-
-    seq: int
-    type: str
-    payload: dict[str, Any]
-    taken: bool
-    run_id: UUID | None
 
 
 @dataclass(kw_only=True)
@@ -86,10 +75,10 @@ def build_messages(lines: list[Line], mark: str = "outside") -> list[Message]:
 
     What was written outside is fenced by the mark.
     """
+    lines = reworded(lines)
     owners = {
         l.payload["tool_use_id"]: l.payload.get("ownership", "") for l in lines if l.type in USES
     }
-    edits = {l.payload.get("seq"): l.payload for l in lines if l.type == E.USER_MESSAGE_EDITED}
     view = View(results=_results(lines, owners, mark))
     for line in lines:
         if line.type in USES:
@@ -97,7 +86,7 @@ def build_messages(lines: list[Line], mark: str = "outside") -> list[Message]:
         elif line.type == E.AGENT_MESSAGE:
             view.close_calls()
             view.assistant(line.payload["text"], None, line.payload.get("provider_state"))
-        elif (said := _heard(line, edits, view.results, owners)) is not None:
+        elif (said := _heard(line, view.results, owners)) is not None:
             view.close_calls()
             if said:
                 view.user(said)
@@ -117,16 +106,11 @@ def _results(lines: list[Line], owners: dict[str, str], mark: str) -> dict[str, 
     return results
 
 
-def _heard(
-    line: Line,
-    edits: dict[Any, dict[str, Any]],
-    results: dict[str, ToolResult],
-    called: Container[str],
-) -> str | None:
+def _heard(line: Line, results: dict[str, ToolResult], called: Container[str]) -> str | None:
     """What the agent hears from others; nothing new with a result, None when it hears nothing."""
     match line.type:
         case E.USER_MESSAGE if line.taken:
-            text = str(edits.get(line.seq, line.payload).get("text", ""))
+            text = str(line.payload.get("text", ""))
             return text + _files(line.payload.get("attachments") or [])
         case E.AGENT_TOOL_RESULT:
             known = line.payload["tool_use_id"]

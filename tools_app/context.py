@@ -46,8 +46,6 @@ class ToolContext:
     mounts: tuple[Mount, ...] = ()
     #: The person whose message is answered, if it came from one.
     user_id: UUID | None = None
-    #: The agent was reminded of something that came from outside.
-    saw_untrusted: bool = False
     #: Shows text to whoever watches, while the tool still runs.
     emit: Callable[[str], None] = _silent
     #: Called first in a transaction that writes: raises when another worker holds the session by

@@ -95,6 +95,7 @@ class RedactionSerializer(serializers.Serializer):
     version = serializers.IntegerField(
         min_value=1, required=False, allow_null=True, help_text="All of them if left out."
     )
+    expected_hash = serializers.CharField(required=False, allow_null=True)
 
 
 class PartsSerializer(serializers.Serializer):

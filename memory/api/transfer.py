@@ -21,9 +21,10 @@ from rest_framework.views import APIView
 from agents.definitions import find_agent
 from config.faults import Invalid
 from memory.api.entries import STALE
-from memory.archive import import_archive, read_archive, write_archive
+from memory.archive import import_archive, write_archive
 from memory.models import MemoryEntry
 from memory.owner import Owner
+from memory.unpacking import read_archive
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 

@@ -103,21 +103,28 @@ class RedactView(EntryDoor):
     @extend_schema(
         operation_id="memory_redact",
         request=RedactionSerializer,
-        responses={200: EntrySerializer},
+        responses={200: EntrySerializer, 409: STALE},
     )
     def post(self, request: Request, entry_id: UUID) -> Response:
         """Take the text out of one version, or of all, for good. Who wrote when stays."""
         entry, by, body = self.open(request, entry_id)
         number = body.get("version")
         changed = redact(
-            entry, by=by, number=None if number is None else whole_number(number, "version")
+            entry,
+            by=by,
+            number=None if number is None else whole_number(number, "version"),
+            expected_hash=_expected(body),
         )
         return Response(EntrySerializer(changed).data)
 
 
 def _restored(entry: MemoryEntry, number: int, by: UUID | None, body: dict[str, Any]) -> Response:
+    changed = restore_version(entry, number, author=person(by), expected_hash=_expected(body))
+    return Response(EntrySerializer(changed).data)
+
+
+def _expected(body: dict[str, Any]) -> str | None:
     expected = body.get("expected_hash")
     if not (expected is None or isinstance(expected, str)):
         raise Invalid("expected_hash is a text.")
-    changed = restore_version(entry, number, author=person(by), expected_hash=expected)
-    return Response(EntrySerializer(changed).data)
+    return expected

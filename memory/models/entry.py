@@ -71,7 +71,7 @@ class MemoryEntry(OwnedModel):
     #: Of the newest version's text; what a writer says to have seen.
     hash = models.CharField(max_length=64, editable=False)
     pinned = models.BooleanField(default=False)
-    #: Kept, and readable by its path, but never found by a search.
+    #: Kept, and readable by its path, but never found by a search, nor shown by its pin.
     never_recall = models.BooleanField(default=False)
     trust = models.CharField(max_length=9, choices=Trust, default=Trust.TRUSTED)
     updated_at = models.DateTimeField(db_default=Now(), editable=False)

@@ -8,14 +8,11 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from config.faults import (
-    Conflict,
     Fault,
     Forbidden,
-    Invalid,
     MemoryConflict,
     NotFound,
     Unauthenticated,
@@ -25,9 +22,6 @@ from memory.diffing import counted, diff_lines
 from memory.documents import (
     change_entry,
     content_of,
-    delete_entry,
-    redact,
-    restore_version,
     version_of,
 )
 from memory.merging import merge
@@ -36,20 +30,11 @@ from memory.owner import person
 from memory.pages.forms import DocumentForm
 from memory.pages.memory import frame
 from memory.pages.shown import owner_name, past, past_of
-from memory.writing import MOST_BYTES, Marks
+from memory.writing import MOST_BYTES
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
 TEMPLATE = "pages/memory/document.html"
-#: What the buttons of a document's marks say, and what they set.
-MARKS = {
-    "pin": (Marks(pinned=True), "Pinned: it is in mind at every turn."),
-    "unpin": (Marks(pinned=False), "No longer pinned."),
-    "hide": (Marks(never_recall=True), "Searches no longer find it."),
-    "unhide": (Marks(never_recall=False), "Searches find it again."),
-    "trust": (Marks(trust=MemoryEntry.Trust.TRUSTED), "Trusted from now on."),
-    "distrust": (Marks(trust=MemoryEntry.Trust.UNTRUSTED), "Marked as untrusted."),
-}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -137,57 +122,3 @@ def _clash(
 
 def _author(principal: Principal) -> Any:
     return person(principal.user_id)
-
-
-def _open(request: HttpRequest, entry_id: UUID, verb: Any = "run") -> tuple[Principal, MemoryEntry]:
-    principal = principal_of(request)
-    entry = find_entry(principal, entry_id)
-    authorise(principal, verb, entry)
-    return principal, entry
-
-
-@require_POST
-def memory_mark(request: HttpRequest, entry_id: UUID) -> HttpResponse:
-    """Pin, hide from searches, trust; and back."""
-    principal, entry = _open(request, entry_id)
-    marks, words = MARKS.get(request.POST.get("mark", ""), (None, ""))
-    if marks is None:
-        raise Invalid("There is no such mark.")
-    change_entry(entry, author=_author(principal), marks=marks)
-    messages.success(request, words)
-    return redirect("memory_document", entry.pk)
-
-
-@require_POST
-def memory_delete(request: HttpRequest, entry_id: UUID) -> HttpResponse:
-    """Put it away. The next page offers to take that back."""
-    _, entry = _open(request, entry_id)
-    delete_entry(entry, expected_hash=request.POST.get("expected_hash") or None)
-    return redirect(f"{reverse('memory')}?gone={entry.pk}&in={entry.owner_id}")
-
-
-@require_POST
-def memory_restore(request: HttpRequest, entry_id: UUID) -> HttpResponse:
-    """Bring back an earlier text, or a document that was deleted."""
-    principal, entry = _open(request, entry_id)
-    number = request.POST.get("version", "")
-    if not (number.isascii() and number.isdigit() and len(number) < 9):
-        raise Invalid("version is a version's number.")
-    try:
-        restore_version(entry, int(number), author=_author(principal))
-    except Conflict as fault:
-        messages.error(request, fault.detail)
-    else:
-        messages.success(request, f"Version {number} is back, as the newest one.")
-    return redirect("memory_document", entry.pk)
-
-
-@require_POST
-def memory_redact(request: HttpRequest, entry_id: UUID) -> HttpResponse:
-    """Take the text out of one version, or of all of them, for good."""
-    principal, entry = _open(request, entry_id, "admin")
-    number = request.POST.get("version", "")
-    one = int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None
-    redact(entry, by=principal.user_id, number=one)
-    messages.success(request, "The text is gone. Who wrote when stays on record.")
-    return redirect("memory_document", entry.pk)

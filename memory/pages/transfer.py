@@ -14,11 +14,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 from config.faults import Fault, Forbidden, Invalid, NotFound, Unauthenticated
 from memory.api.inputs import reader_for
 from memory.api.transfer import IN_MEMORY, MOST_BYTES, ZIP
-from memory.archive import Imported, import_archive, read_archive, write_archive
+from memory.archive import Imported, import_archive, write_archive
 from memory.owner import Owner, owner_within
 from memory.pages.forms import ImportForm
 from memory.pages.memory import frame
 from memory.pages.tree import agents_of
+from memory.unpacking import read_archive
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 

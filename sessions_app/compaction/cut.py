@@ -9,7 +9,8 @@ import orjson
 
 from agents.providers.estimate import estimate_tokens
 from sessions_app.models import SessionEvent
-from sessions_app.view import RESULT_CHARS, Line
+from sessions_app.view import RESULT_CHARS
+from sessions_app.wording import Line, is_told
 
 E = SessionEvent.Type
 USES = frozenset({E.AGENT_TOOL_USE, E.AGENT_CUSTOM_TOOL_USE})
@@ -36,7 +37,7 @@ class Cut:
 
     @property
     def first_kept_seq(self) -> int:
-        told = [line.seq for line in self.kept if line.taken or line.type != E.USER_MESSAGE]
+        told = [line.seq for line in self.kept if is_told(line)]
         return told[0] if told else self.last_seq + 1
 
 

@@ -9,7 +9,7 @@ import orjson
 from agents.providers.base import Message, ModelRequest
 from agents.providers.estimate import estimate_tokens
 from sessions_app.models import SessionEvent
-from sessions_app.view import Line
+from sessions_app.wording import Line, is_told, reworded
 from tools_app.clip import clip_for_model
 
 E = SessionEvent.Type
@@ -36,14 +36,12 @@ MISSING = "An earlier try was not good enough: {why}. Keep word for word: {names
 
 
 def transcript(lines: Sequence[Line]) -> Iterator[str]:
-    """The conversation as a record: who said what, one paragraph each."""
-    edits = {l.payload.get("seq"): l.payload for l in lines if l.type == E.USER_MESSAGE_EDITED}
-    for line in lines:
+    """The conversation as a record: who said what, one paragraph each; not what was taken back."""
+    for line in filter(is_told, reworded(lines)):
         payload = line.payload
         match line.type:
             case E.USER_MESSAGE:
-                text = str(edits.get(line.seq, payload).get("text", ""))
-                yield f"person: {clip_for_model(text, SPOKEN_CHARS)}"
+                yield f"person: {clip_for_model(str(payload.get('text', '')), SPOKEN_CHARS)}"
             case E.AGENT_MESSAGE:
                 yield f"agent: {clip_for_model(str(payload.get('text', '')), SPOKEN_CHARS)}"
             case E.AGENT_TOOL_USE | E.AGENT_CUSTOM_TOOL_USE:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agents.providers.estimate import estimate_tokens
 from sessions_app.compaction.prompts import transcript
 from sessions_app.models import SessionEvent
-from sessions_app.view import Line
+from sessions_app.wording import Line, is_told, reworded
 
 E = SessionEvent.Type
 LEAST_CHARACTERS = 20
@@ -78,7 +78,7 @@ def open_questions(lines: Sequence[Line]) -> tuple[str, ...]:
     """Messages of people that nobody answered, and the question that the agent asked last."""
     pending: list[str] = []
     last = ""
-    for line in lines:
+    for line in filter(is_told, reworded(lines)):
         if line.type == E.USER_MESSAGE:
             pending.append(str(line.payload.get("text", "")))
             last = ""

@@ -65,7 +65,8 @@ def _write(turn: Turn, notes: list[str], last_seq: int) -> list[UUID]:
     if not notes:
         return []
     reader = Reader(workspace_id=turn.workspace_id, agent_id=turn.agent_id)
-    trust = MemoryEntry.Trust.UNTRUSTED if _is_tainted(turn) else MemoryEntry.Trust.TRUSTED
+    outside = saw_outside(turn.session_id)
+    trust = MemoryEntry.Trust.UNTRUSTED if outside else MemoryEntry.Trust.TRUSTED
     now = datetime.now(UTC)
     entry = write_entry(
         owner=owner_within(reader, "agent"),
@@ -81,7 +82,3 @@ def _write(turn: Turn, notes: list[str], last_seq: int) -> list[UUID]:
         marks=Marks(trust=trust),
     )
     return [entry.pk]
-
-
-def _is_tainted(turn: Turn) -> bool:
-    return saw_outside(turn.session_id) or bool(turn.memories and turn.memories.has_untrusted)

@@ -15,7 +15,8 @@ from sessions_app.context.lines import MOST, read_lines
 from sessions_app.context.memories import Memories, remind, told
 from sessions_app.context.skills import skills_text
 from sessions_app.context.subject import Room, Subject, room_of
-from sessions_app.view import Line, build_messages
+from sessions_app.view import build_messages
+from sessions_app.wording import Line
 
 #: Lines that are read: as many as would fill the room if each had this many tokens.
 TOKENS_PER_LINE, FEWEST = 40, 200
@@ -154,7 +155,7 @@ def build_context(
         room=room,
         skills=skills_text(subject),
         tools=tuple(tool.spec() for tool in subject.tools.values()),
-        pinned=told(memories.pinned, mark, room.pinned),
+        pinned=told(memories.pinned, mark, room.pinned, are_pins=True),
         recalled=told(memories.recalled, mark, room.recalled),
         memories=memories,
         lines=lines,

@@ -15,7 +15,7 @@ from sessions_app.context.fencing import fenced, mark_of
 from sessions_app.models import SessionEvent
 from sessions_app.outcomes.words import heard_of
 from sessions_app.statements import rows
-from sessions_app.view import Line
+from sessions_app.wording import Line
 
 E = SessionEvent.Type
 MOST = 2_000
@@ -24,8 +24,12 @@ SELECT seq, type, payload, processed_at IS NOT NULL AS taken, run_id,
        CASE WHEN type IN ('user.message', 'session.child_idle') THEN coalesce(processed_at, created_at)
             ELSE created_at END AS known_at
   FROM session_messages WHERE session_id = %s AND type = ANY(%s)
+   AND CASE type WHEN 'session.child_idle' THEN payload -> 'shown' = 'true'
+                 WHEN 'session.outcome_judged' THEN payload -> 'returned' = 'true' ELSE true END
 """
 # Two looks at the index, as one condition for both would read the whole session.
+# What the agent never hears of (the result of a call that waited for it, a verdict that ends the
+# matter) is left out here and not later: who reads as many lines as it asked for knows of more.
 _READ = f"""
 SELECT seq, type, payload, taken, run_id FROM (
   ({_LINE} AND seq > %s ORDER BY seq {{order}} LIMIT %s)
@@ -74,24 +78,19 @@ def _read(
         for seq, type, payload, taken, run_id in found
     )
     mark = mark_of(session_id)
-    return [heard for line in lines if (heard := _as_message(line, mark))]
+    return [_as_message(line, mark) for line in lines]
 
 
-def _as_message(line: Line, mark: str) -> Line | None:
-    """What a sub-agent brings is a message, unless it is the result of a call that waited for it.
+def _as_message(line: Line, mark: str) -> Line:
+    """What a sub-agent brings is a message, and so is a verdict that sends the agent back.
 
-    So is a verdict that sends the agent back; any other is none of its business. What another
-    model wrote is fenced: it may carry the words of strangers.
+    What another model wrote is fenced: it may carry the words of strangers.
     """
     if line.type == E.OUTCOME_JUDGED:
-        if line.payload.get("returned") is not True:
-            return None
         said = {"text": heard_of(line.payload, mark)}
         return replace(line, type=E.USER_MESSAGE, payload=said, taken=True)
     if line.type != E.CHILD_IDLE:
         return line
-    if not line.payload.get("shown"):
-        return None
     name = line.payload.get("title") or line.payload["child_session_id"]
     result = fenced(str(line.payload["result"]), mark, "result of a sub-agent")
     text = f"[The sub-agent {name!r} {line.payload['status']}. Its result:]\n{result}"

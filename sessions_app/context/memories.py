@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from memory.recall import LONGEST_QUERY, Hit, Search, recall
 from sessions_app.context.fencing import fenced
 from sessions_app.context.subject import Subject
 from sessions_app.models import SessionEvent
-from sessions_app.view import Line
+from sessions_app.wording import Line, reworded
 from tools_app.clip import clip_for_model
 
 log = structlog.get_logger(__name__)
@@ -26,6 +27,8 @@ MOST_HITS = 6
 #: How well something must fit by itself to be shown without being asked for.
 LEAST_STRENGTH = 0.15
 CHARACTERS_PER_TOKEN = 3
+#: How much is said of pins that do not fit.
+NAMED_CHARACTERS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,14 +84,9 @@ def _recall(reader: Reader, query: str) -> list[Hit]:
 
 def newest_text(lines: list[Line]) -> str:
     """What a person said last, in its newest wording."""
-    edits = {
-        line.payload.get("seq"): line.payload
-        for line in lines
-        if line.type == SessionEvent.Type.USER_MESSAGE_EDITED
-    }
-    for line in reversed(lines):
+    for line in reversed(reworded(lines)):
         if line.type == SessionEvent.Type.USER_MESSAGE and line.taken:
-            return str(edits.get(line.seq, line.payload).get("text", ""))
+            return str(line.payload.get("text", ""))
     return ""
 
 
@@ -110,8 +108,11 @@ def _recalled(hit: Hit) -> Memory:
     )
 
 
-def told(memories: tuple[Memory, ...], mark: str, budget: int) -> str:
-    """As a model reads them, as many as fit; the last one that fits in part is clipped."""
+def told(memories: tuple[Memory, ...], mark: str, budget: int, *, are_pins: bool = False) -> str:
+    """As a model reads them, as many as fit; the last one that fits in part is clipped.
+
+    Pins that do not fit are named: whoever wrote them counts on them.
+    """
     pieces: list[str] = []
     left = budget
     for one in memories:
@@ -123,6 +124,9 @@ def told(memories: tuple[Memory, ...], mark: str, budget: int) -> str:
                 break
         pieces.append(piece)
         left -= cost
+    if are_pins and (rest := [one.path for one in memories[len(pieces) :]]):
+        named = textwrap.shorten(", ".join(rest), NAMED_CHARACTERS, placeholder=" …")
+        pieces.append(f"(Also pinned, but there is no room; memory_get reads them: {named})")
     return "\n\n".join(pieces)
 
 

@@ -61,6 +61,8 @@ class Session(OwnedModel):
     flushed_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
     #: No compaction by itself until the log is longer: one failed, or was undone.
     compact_after_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    #: Strangers' words came into it by another way than its own calls; see `outside.py`.
+    saw_outside = models.BooleanField(default=False, db_default=False, editable=False)
     lane_epoch = models.BigIntegerField(default=0, db_default=0, editable=False)
     lease_owner = models.UUIDField(null=True, editable=False)
     lease_expires = models.DateTimeField(null=True, editable=False)

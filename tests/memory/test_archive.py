@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from memory import archive as archives
+from memory import unpacking
 from memory.front_matter import FrontMatter, with_front_matter, without_front_matter
 from memory.models import MemoryEntry, MemoryVersion
 from memory.reader import Reader
@@ -130,10 +130,10 @@ def test_an_archive_is_bounded_in_every_way(api, agent, monkeypatch):
     assert len(bomb) < 100_000
     assert "more than 100,000 bytes" in imported(api, agent, bomb).json()["detail"]
 
-    monkeypatch.setattr(archives, "MOST_FILES", 3)
+    monkeypatch.setattr(unpacking, "MOST_FILES", 3)
     many = packed({f"{number}.md": "x" for number in range(4)})
     assert "at most 3 files" in imported(api, agent, many).json()["detail"]
-    monkeypatch.setattr(archives, "MOST_UNPACKED", 10)
+    monkeypatch.setattr(unpacking, "MOST_UNPACKED", 10)
     assert "together" in imported(api, agent, packed({"a": "x" * 9, "b": "y" * 9})).json()["detail"]
 
 

@@ -101,6 +101,14 @@ def test_a_deleted_document_is_found_by_nothing_and_comes_back_by_restoring(entr
     assert recall(reader, "rocket")
 
 
+def test_what_comes_back_is_trusted_no_more_than_when_it_went(entry, owner):
+    distrusted = Marks(trust=MemoryEntry.Trust.UNTRUSTED)
+    change_entry(entry, author=person(owner.pk), marks=distrusted)
+    delete_entry(entry)
+
+    assert restore_version(entry, 2, author=person(owner.pk)).trust == "untrusted"
+
+
 def test_a_deleted_document_does_not_come_back_over_another_one(entry, owner, remember, reader):
     delete_entry(entry)
     remember("plan.md", "A new plan.")
@@ -149,3 +157,11 @@ def test_pinned_documents_of_all_the_readers_memories_are_listed(remember, reade
 
     assert [entry.path for entry in pinned_entries(reader)] == ["a.md", "b.md"]
     assert [entry.path for entry in pinned_entries(other)] == ["a.md"]
+
+
+def test_what_is_known_by_heart_comes_first_and_what_is_never_recalled_not_at_all(remember, reader):
+    remember("a.md", "pinned", pinned=True)
+    remember("MEMORY.md", "by heart")
+    remember("b.md", "read by its path only", pinned=True, never_recall=True)
+
+    assert [entry.path for entry in pinned_entries(reader)] == ["MEMORY.md", "a.md"]

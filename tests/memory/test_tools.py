@@ -167,6 +167,14 @@ def test_a_call_that_runs_again_after_a_crash_writes_once(call, name, arguments)
     assert first.split(" (")[0] == again.split(" (")[0].rstrip(".")
 
 
+def test_a_call_that_runs_again_takes_nothing_back_that_came_after_it(call):
+    call("memory_store", call_id="call_9", path="a.md", content="one")
+    call("memory_store", path="a.md", content="two, from another session")
+
+    assert call("memory_store", call_id="call_9", path="a.md", content="one").startswith("Stored")
+    assert MemoryEntry.objects.get().current.content == "two, from another session"
+
+
 def test_what_is_too_large_is_refused_in_words(call):
     call("memory_store", path="a.md", content="x" * 95_000)
 

@@ -19,10 +19,11 @@ django.setup()
 
 from django.db import connection
 
-from memory.archive import import_archive, read_archive
+from memory.archive import import_archive
 from memory.models import MemoryEntry
 from memory.owner import Owner
 from memory.reembedding import move
+from memory.unpacking import read_archive
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE", "SAVEPOINT", "RELEASE")
 

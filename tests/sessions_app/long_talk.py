@@ -61,10 +61,15 @@ def window_of(tokens: int) -> Iterator[None]:
         OVERRIDES[("demo", "demo")] = known
 
 
+def say(session: Session, text: str, author_id: Any = None) -> int:
+    """Say something that waits for its run. Answers with its seq."""
+    event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
+    return lanes.accept(session.pk, event, author_id=author_id).seq
+
+
 def tell(session: Session, text: str, author_id: Any = None) -> None:
     """Say something and let the agent answer, in this thread."""
-    event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
-    lanes.accept(session.pk, event, author_id=author_id)
+    say(session, text, author_id)
     serve(session)
 
 

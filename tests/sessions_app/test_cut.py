@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.compaction.cut import Cut, Keep, choose_cut, line_tokens
-from sessions_app.view import Line, build_messages
+from sessions_app.view import build_messages
+from sessions_app.wording import Line
 
 CALLS = "abcd"
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.providers.base import Message
-from sessions_app.view import Line, build_messages, trim
+from sessions_app.view import build_messages, trim
+from sessions_app.wording import Line
 
 
 def lines(*events: tuple[str, dict[str, Any]]) -> list[Line]:

@@ -232,6 +232,23 @@ def test_a_mark_is_set_and_taken_off(page, remember, mark, field, value):
     assert page.post(url(entry, "memory_mark"), {"mark": "nonsense"}).status_code == 400
 
 
+@pytest.mark.parametrize("name", ["memory_mark", "memory_delete", "memory_redact"])
+def test_nothing_is_done_to_a_text_that_nobody_looked_at(page, remember, name):
+    """Above all, nobody trusts a page that an agent put there while they read something else."""
+    entry = remember("a.md", "what the person sees", trust=MemoryEntry.Trust.UNTRUSTED)
+    shown = page.get(url(entry)).content.decode()
+    form = shown.split(f'action="{url(entry, name)}')[1].split("</form>")[0]
+    assert entry.hash in form
+    remember("a.md", "what came meanwhile")
+    sent = {"mark": "trust", "expected_hash": entry.hash}
+    answer = page.post(url(entry, name), sent, follow=True)
+
+    assert "has changed meanwhile" in text(answer)
+    entry.refresh_from_db()
+    assert (entry.trust, entry.deleted_at) == ("untrusted", None)
+    assert entry.current.content == "what came meanwhile"
+
+
 def test_redaction_keeps_who_wrote_when(page, remember):
     entry = remember("a.md", "a password")
     page.post(url(entry, "memory_redact"))
