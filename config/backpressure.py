@@ -1,9 +1,10 @@
-"""Makes Daphne's `send` do what ASGI means: wait for the client, and say why a socket is closed.
+"""Makes Daphne's `send` do what ASGI means: wait for the client, send all, say why a socket is closed.
 
 Daphne buffers without limit what a client does not read. Behind this wrapper a sender waits while
 the connection's buffer is full, so a slow client slows its own sender and nobody's memory fills.
 A client that reads nothing at all for long is cut off. Of a close Daphne passes on the code alone; the
-reason is added here. Servers that do both by themselves are left alone.
+reason is added here. What clients may send at most, Daphne holds its own side to as well; a longer
+message goes out by a way that has no such bound. Servers that do all by themselves are left alone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ log = structlog.get_logger(__name__)
 
 #: A client that takes nothing for so long is gone.
 STUCK_SECONDS = 60.0
+#: Bytes of a character, at most.
+LARGEST_CHARACTER = 4
 
 Message = dict[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -70,16 +73,33 @@ class PatientSend:
                 return
             case "websocket.send":
                 self._watch_transport()
+                if self._is_long(message):
+                    self._send_long(message)
+                    await self._wait()
+                    return
             case "http.response.body" if message.get("more_body"):
                 self._watch_response()
             case "http.response.body" if self._gate:
                 self._connection.unregisterProducer()
                 self._gate = None
         await self._send(message)
+        await self._wait()
+
+    async def _wait(self) -> None:
         if self._gate and not await self._gate.passable():
             log.info("client_stuck")
             self._connection.transport.abortConnection()
             self._gate.stopProducing()
+
+    def _is_long(self, message: Message) -> bool:
+        """Whether it may have more bytes than a client may send."""
+        bound = self._connection.maxMessagePayloadSize
+        return self._is_open and 0 < bound < len(message.get("text") or "") * LARGEST_CHARACTER
+
+    def _send_long(self, message: Message) -> None:
+        self._connection.beginMessage(isBinary=False)
+        self._connection.sendMessageFrame(message["text"].encode())
+        self._connection.endMessage()
 
     @property
     def _is_open(self) -> bool:

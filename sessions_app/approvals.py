@@ -20,6 +20,7 @@ from config.faults import AlreadyAnswered, Invalid, NothingToAnswer
 from sessions_app import approval_bell, call_answers
 from sessions_app.approval_answer import Answer, Resolved, said_of
 from sessions_app.models import Approval, Session
+from sessions_app.row_by_row import for_each
 from sessions_app.statements import hold_lane, rows
 from tenants.access import Principal, authorise
 
@@ -158,7 +159,7 @@ def _follow(
 
 def expire_overdue(most: int) -> list[UUID]:
     """Take every question that nobody answered in time as a no."""
-    return [pk for (pk,) in rows(OVERDUE, [most]) if _expire(pk)]
+    return for_each([pk for (pk,) in rows(OVERDUE, [most])], _expire)
 
 
 @transaction.atomic

@@ -47,7 +47,10 @@ def _asked_late(call: ToolExecution, session: Session) -> Approval:
 
 @transaction.atomic
 def answer_custom(
-    session: Session, answer: CustomToolResult, author_id: UUID | None
+    session: Session,
+    answer: CustomToolResult,
+    author_id: UUID | None,
+    dedupe_key: str | None = None,
 ) -> tuple[int, UUID | None]:
     """Take the result of a tool that the client runs itself."""
     call = _waiting(session, answer.tool_use_id, State.RUNNING)
@@ -58,7 +61,7 @@ def answer_custom(
     call.error = str(answer.output) if answer.is_error else ""
     call.save(update_fields=["state", "output", "error", "finished_at"])
     payload = {**answer.model_dump(mode="json"), "name": call.name}
-    event = NewEvent(type=E.USER_CUSTOM_TOOL_RESULT, payload=payload)
+    event = NewEvent(type=E.USER_CUSTOM_TOOL_RESULT, payload=payload, dedupe_key=dedupe_key)
     return write_and_resume(session, [event, result_event(call)], author_id)
 
 

@@ -23,6 +23,7 @@ from sessions_app.payloads import (
     UserMessage,
     parse,
 )
+from sessions_app.statements import hold_lane
 from tenants.access import Principal, authorise
 from tenants.spending import check_purses
 
@@ -68,20 +69,17 @@ def accept_event(
     if not -100 <= priority <= 100:
         raise Invalid("priority is a number from -100 to 100.")
     parsed = parse(type, payload)
-    if isinstance(parsed, ToolConfirmation):
-        return _confirm(session, parsed, principal, dedupe_key)
-    author_id = principal.user_id
-    if isinstance(parsed, UserMessage):
-        key_id = principal.key_id
-        _check_money(session, author_id, key_id)
-        event = NewEvent(
-            type=E.USER_MESSAGE,
-            payload=parsed.model_dump(mode="json"),
-            dedupe_key=dedupe_key,
-            key_id=key_id,
-        )
-        return _send(session, event, author_id, on_busy, priority)
-    return _admit(session, parsed, author_id, dedupe_key)
+    if not isinstance(parsed, UserMessage):
+        return _admit_once(session, parsed, principal, dedupe_key)
+    author_id, key_id = principal.user_id, principal.key_id
+    _check_money(session, author_id, key_id)
+    event = NewEvent(
+        type=E.USER_MESSAGE,
+        payload=parsed.model_dump(mode="json"),
+        dedupe_key=dedupe_key,
+        key_id=key_id,
+    )
+    return _send(session, event, author_id, on_busy, priority)
 
 
 def _check_money(session: Session, author_id: UUID | None, key_id: UUID | None) -> None:
@@ -90,44 +88,36 @@ def _check_money(session: Session, author_id: UUID | None, key_id: UUID | None) 
     check_purses(session.workspace_id, [owner for owner in owners if owner])
 
 
-def _admit(
-    session: Session,
-    parsed: Payload,
-    author_id: UUID | None,
-    dedupe_key: str | None,
+@transaction.atomic
+def _admit_once(
+    session: Session, parsed: Payload, principal: Principal, dedupe_key: str | None
 ) -> Admitted:
+    """What is no message. The same request sent again is told of the first, and does nothing."""
+    if first := _first(session, dedupe_key):
+        return Admitted(seq=first.seq, event_id=first.pk, run_id=None)
+    return _at(session, *_admit(session, parsed, principal, dedupe_key))
+
+
+def _admit(
+    session: Session, parsed: Payload, principal: Principal, key: str | None
+) -> tuple[int, UUID | None]:
+    author_id = principal.user_id
     match parsed:
         case Interrupt(note=note):
-            return _interrupt(session, note, author_id, dedupe_key)
+            stopped = lanes.stop(session.pk, note=note, author_id=author_id, dedupe_key=key)
+            return stopped.seq, stopped.run_id
+        case ToolConfirmation():
+            return confirmations.confirm(session, parsed, principal, key)
         case MessageEdited(seq=seq, text=text):
-            return _at(session, *queue.edit_message(session, seq, text, author_id))
+            return queue.edit_message(session, seq, text, author_id, key)
         case MessageWithdrawn(seq=seq):
-            return _at(session, *queue.withdraw_message(session, seq, author_id))
+            return queue.withdraw_message(session, seq, author_id, key)
         case CustomToolResult():
-            return _at(session, *confirmations.answer_custom(session, parsed, author_id))
+            return confirmations.answer_custom(session, parsed, author_id, key)
         case UserMessage():
             raise AssertionError("a message is sent, not admitted")
         case _:
             assert_never(parsed)  # type: ignore[arg-type]
-
-
-def _confirm(
-    session: Session, said: ToolConfirmation, principal: Principal, dedupe_key: str | None
-) -> Admitted:
-    """A yes or no to a waiting call. The same request sent again is told of the first."""
-    if first := _first(session, dedupe_key):
-        return Admitted(seq=first.seq, event_id=first.pk, run_id=None)
-    return _at(session, *confirmations.confirm(session, said, principal, dedupe_key))
-
-
-def _interrupt(
-    session: Session, note: str, author_id: UUID | None, dedupe_key: str | None
-) -> Admitted:
-    """Stop what runs. The same request sent again must not stop what runs by then."""
-    if first := _first(session, dedupe_key):
-        return Admitted(seq=first.seq, event_id=first.pk, run_id=None)
-    stopped = lanes.stop(session.pk, note=note, author_id=author_id, dedupe_key=dedupe_key)
-    return _at(session, stopped.seq, stopped.run_id)
 
 
 def _at(session: Session, seq: int, run_id: UUID | None) -> Admitted:
@@ -155,8 +145,14 @@ def _send(
 
 
 def _first(session: Session, dedupe_key: str | None) -> SessionEvent | None:
-    """What was written when this was sent before: a repetition must not do anything again."""
-    return session.events.filter(dedupe_key=dedupe_key).first() if dedupe_key else None
+    """What was written when this was sent before: a repetition must not do anything again.
+
+    Under the lane's lock: of two that come at once, the second sees the first.
+    """
+    if not dedupe_key:
+        return None
+    hold_lane(session.pk)
+    return session.events.filter(dedupe_key=dedupe_key).first()
 
 
 def title_of(text: str) -> str:

@@ -52,6 +52,8 @@ class Job:
         self.execution, self.tool = execution, tool
         self.stopped = threading.Event()
         self.done = threading.Event()
+        #: It is done, or should be.
+        self._over = threading.Event()
         self.outcome = self._unfinished()
         self._turn = turn
         self._seconds = max(1.0, min(tool.seconds, turn.seconds_left))
@@ -71,6 +73,7 @@ class Job:
         finally:
             let_go()
             self.done.set()
+            self._over.set()
 
     def _call(self) -> Outcome:
         call = self.execution
@@ -105,12 +108,16 @@ class Job:
 
     def wait(self) -> Outcome:
         """The outcome, at the latest a little after the time limit or the stop sign."""
-        with self._turn.sign.calls(self.stopped.set):
-            if not self.done.wait(self._seconds):
-                self.stopped.set()
+        with self._turn.sign.calls(self._stop):
+            if not self._over.wait(self._seconds):
+                self._stop()
             if self.stopped.is_set():
                 self.done.wait(GRACE_SECONDS)
         return self.outcome
+
+    def _stop(self) -> None:
+        self.stopped.set()
+        self._over.set()
 
 
 def execute(turn: Turn, executions: list[ToolExecution]) -> None:

@@ -17,6 +17,7 @@ from sessions_app import lanes
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import SessionEvent, SubagentSpawn, ToolExecution
 from sessions_app.resuming import result_event, write_and_resume
+from sessions_app.row_by_row import for_each
 from sessions_app.spawns import origin_of
 from sessions_app.statements import hold_lane, rows
 
@@ -123,11 +124,10 @@ def deliver_left_over() -> int:
         "SELECT child_session_id FROM subagent_spawns WHERE stop_asked AND status = 'running' LIMIT %s",
         [AT_ONCE],
     )
-    for (child_id,) in to_stop:
-        lanes.stop_child(child_id)
+    for_each([child_id for (child_id,) in to_stop], lanes.stop_child)
     _expire()
     left = SubagentSpawn.objects.filter(delivered_at=None, finished_at__isnull=False)
-    return sum(deliver(pk) for pk in list(left.values_list("pk", flat=True)[:AT_ONCE]))
+    return len(for_each(list(left.values_list("pk", flat=True)[:AT_ONCE]), deliver))
 
 
 def _expire() -> None:

@@ -53,7 +53,7 @@ def run(claim: Claim, owner: UUID, sign: StopSign) -> Claim | None:
         finally:
             put_away(turn)
         if turn.awaited:
-            deliver_from(turn.session_id)
+            _deliver(turn)
         return following
     except (StaleEpoch, RunStopped):
         return None
@@ -63,6 +63,14 @@ def run(claim: Claim, owner: UUID, sign: StopSign) -> Claim | None:
         log.exception("run_crashed", run_id=str(claim.run_id))
         lanes.release(claim, reason=type(error).__name__, delay=RETRY_SECONDS, lost=True)
         return None
+
+
+def _deliver(turn: Turn) -> None:
+    """Tell who waits for this session. The next run of the lane is held already and must not be lost."""
+    try:
+        deliver_from(turn.session_id)
+    except (Fault, Error):
+        log.warning("delivery_left_to_supervisor", run_id=str(turn.claim.run_id), exc_info=True)
 
 
 def _guarded(turn: Turn) -> Claim | None:

@@ -84,7 +84,8 @@ class LaneHost:
                 self._serve(session_id)
             except StaleEpoch:
                 log.info("lane_lost", session_id=str(session_id))
-            except (Fault, Error):
+            except Exception:
+                # Whatever it was: a thread that died of it would still be counted among the idle.
                 log.exception("lane_failed", session_id=str(session_id))
             finally:
                 let_go()

@@ -18,7 +18,7 @@ from django.db import transaction
 from sessions_app.approvals import cancel_pending, pending_in
 from sessions_app.log import NewEvent, encode
 from sessions_app.models import Run, SessionEvent
-from sessions_app.statements import row, rows
+from sessions_app.statements import hold_lane, row, rows
 from sessions_app.stream import ring
 from tenants.ids import uuid7
 
@@ -55,6 +55,10 @@ UPDATE subagent_spawns w SET status = 'cancelled', stop_reason = 'interrupted',
  WHERE w.child_session_id = %s AND w.status = 'running' AND NOT EXISTS (
    SELECT 1 FROM agent_run_queue q
     WHERE q.id = w.child_run_id AND q.status IN ('queued', 'running')) RETURNING w.id
+"""
+AT_ITS_TASK = """
+SELECT id FROM subagent_spawns
+ WHERE child_session_id = %s AND kind = 'spawn' AND status = 'running' AND stop_asked
 """
 TAKE_BACK_TASK = """
 UPDATE agent_run_queue q SET status = 'cancelled', stop_reason = 'interrupted',
@@ -207,9 +211,11 @@ def stop(
 
 @transaction.atomic
 def stop_child(session_id: UUID) -> None:
-    """Stop a sub-agent, whether it has begun with its task or not."""
-    stop(session_id, note="The session that asked for this was stopped.")
-    rows(TAKE_BACK_TASK, [session_id])
+    """Stop a sub-agent, whether it has begun with its task or not. Once that is over, it is left alone."""
+    hold_lane(session_id)
+    if rows(AT_ITS_TASK, [session_id]):
+        stop(session_id, note="The session that asked for this was stopped.")
+        rows(TAKE_BACK_TASK, [session_id])
 
 
 def heartbeat(owner: UUID, session_ids: Sequence[UUID]) -> dict[UUID, int]:

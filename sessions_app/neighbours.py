@@ -32,6 +32,8 @@ below (id) AS (
   UNION SELECT s.id FROM agent_sessions s JOIN below b ON s.parent_id = b.id)
 SELECT id FROM above UNION SELECT id FROM below
 """
+#: Always in one order: of two that write to each other at once, each would wait for the other's.
+HOLD_BOTH = "SELECT id FROM agent_sessions WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 #: Who waits, directly or through others, for a reply of whom.
 WAITS_FOR = """
 WITH RECURSIVE chain (id) AS (
@@ -72,6 +74,7 @@ def send(
     context: ToolContext, target: Session, text: str, *, waits: bool, seconds: float
 ) -> SubagentSpawn | None:
     """Put a message into another session; with `waits`, its reply becomes the result of this call."""
+    rows(HOLD_BOTH, [[context.session_id, target.pk]])
     context.fence()
     event = message_from(context, text, hops=1, dedupe_key=f"send:{context.call_id}")
     if event.payload["hops"] > MOST_HOPS:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from uuid import UUID
 
 from agents.prices import price_call, worst_case
 from agents.providers.base import ModelRequest, Usage
 from agents.providers.estimate import estimate_request, estimate_tokens
 from config.faults import ProviderFault
+from sessions_app.row_by_row import for_each
 from sessions_app.statements import patiently, rows
 from sessions_app.turn import Turn
 from tenants.models import ModelCall
@@ -125,7 +127,9 @@ def charge_lost_calls() -> int:
     """Charge the calls of killed workers their reservations. How many there were."""
     rows(MARK_LOST + " RETURNING c.id", [])
     # One commit each: who holds a purse must not wait for a session.
-    return sum(
-        settle(call_id, Charge(outcome=State.ESTIMATED, cost=reserved), by=SETTLE)
-        for call_id, reserved in rows(LOST, [GRACE_SECONDS])
-    )
+    return len(for_each(rows(LOST, [GRACE_SECONDS]), _charge_lost))
+
+
+def _charge_lost(call: tuple[UUID, Decimal]) -> bool:
+    call_id, reserved = call
+    return settle(call_id, Charge(outcome=State.ESTIMATED, cost=reserved), by=SETTLE)

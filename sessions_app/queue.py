@@ -63,7 +63,10 @@ def _texts(session: Session, seqs: list[int]) -> dict[int, str]:
     texts = {
         e.seq: e.payload["text"] for e in session.events.filter(seq__in=seqs, type=E.USER_MESSAGE)
     }
-    changes = session.events.filter(
+    if not texts:
+        return texts
+    # A change comes after what it changes: nothing before that is read.
+    changes = session.events.after(min(texts)).filter(
         type__in=[E.USER_MESSAGE_EDITED, E.USER_MESSAGE_WITHDRAWN], payload__seq__in=seqs
     )
     for change in changes.order_by("seq"):
@@ -76,19 +79,22 @@ def _texts(session: Session, seqs: list[int]) -> dict[int, str]:
 
 @transaction.atomic
 def edit_message(
-    session: Session, seq: int, text: str, author_id: UUID | None
+    session: Session, seq: int, text: str, author_id: UUID | None, dedupe_key: str | None = None
 ) -> tuple[int, UUID | None]:
     """Reword a message that no run has taken yet."""
     run = _run_of(session, seq)
-    event = NewEvent(type=E.USER_MESSAGE_EDITED, payload={"seq": seq, "text": text})
+    change = {"seq": seq, "text": text}
+    event = NewEvent(type=E.USER_MESSAGE_EDITED, payload=change, dedupe_key=dedupe_key)
     return append_events(session.pk, [event], author_id=author_id), run.pk
 
 
 @transaction.atomic
-def withdraw_message(session: Session, seq: int, author_id: UUID | None) -> tuple[int, UUID | None]:
+def withdraw_message(
+    session: Session, seq: int, author_id: UUID | None, dedupe_key: str | None = None
+) -> tuple[int, UUID | None]:
     """Take back a message that no run has taken yet. A run with none left is cancelled."""
     run = _run_of(session, seq)
-    event = NewEvent(type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": seq})
+    event = NewEvent(type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": seq}, dedupe_key=dedupe_key)
     written = append_events(session.pk, [event], author_id=author_id)
     run.message_seqs = [other for other in run.message_seqs if other != seq]
     if not run.message_seqs and run.status == Run.Status.QUEUED:

@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from django.db import transaction
+
 from sessions_app import approvals, lanes
 from sessions_app.confirmations import give_up_custom
 from sessions_app.models import Run, Session
-from sessions_app.statements import rows
+from sessions_app.row_by_row import for_each
+from sessions_app.statements import hold_lane, rows
 from sessions_app.wake import CHANNEL, wake_many
 
 #: A wake-up that has had no effect for this long is taken to be lost.
@@ -29,6 +32,10 @@ SELECT q.session_id FROM agent_run_queue q JOIN agent_sessions s ON s.id = q.ses
 OVERDUE = """
 SELECT session_id FROM agent_run_queue
  WHERE status = 'running' AND deadline < clock_timestamp() LIMIT %s
+"""
+STILL_OVERDUE = """
+SELECT id FROM agent_run_queue
+ WHERE session_id = %s AND status = 'running' AND deadline < clock_timestamp()
 """
 #: Calls that went out to a client, and were not answered within the time of their tool. A tool
 #: that was deleted since leaves its calls the usual time.
@@ -57,10 +64,8 @@ class Seen:
 def look() -> Seen:
     """One look at all lanes."""
     reaped = lanes.reap()
-    overdue = [session_id for (session_id,) in rows(OVERDUE, [AT_ONCE])]
-    for session_id in overdue:
-        _end_overdue(session_id)
-    unanswered = _give_up_calls()
+    overdue = for_each([session_id for (session_id,) in rows(OVERDUE, [AT_ONCE])], _end_overdue)
+    unanswered = [session_id for session_id, _ in for_each(rows(UNANSWERED, [AT_ONCE]), _give_up)]
     expired = approvals.expire_overdue(AT_ONCE)
     due = [session_id for (session_id,) in rows(DUE, [LOST_WAKE_SECONDS, AT_ONCE])]
     if due:
@@ -68,17 +73,20 @@ def look() -> Seen:
     return Seen(reaped=reaped, overdue=overdue, woken=due, unanswered=unanswered, expired=expired)
 
 
-def _give_up_calls() -> list[UUID]:
-    return [
-        session_id
-        for session_id, tool_use_id in rows(UNANSWERED, [AT_ONCE])
-        if give_up_custom(Session.objects.get(pk=session_id), tool_use_id)
-    ]
+def _give_up(call: tuple[UUID, str]) -> bool:
+    session_id, tool_use_id = call
+    return give_up_custom(Session.objects.get(pk=session_id), tool_use_id)
 
 
-def _end_overdue(session_id: UUID) -> None:
+@transaction.atomic
+def _end_overdue(session_id: UUID) -> bool:
+    """Stop the run that took too long. False: it has ended since, and the next one is not to blame."""
+    hold_lane(session_id)
+    if not rows(STILL_OVERDUE, [session_id]):
+        return False
     error = {"code": "deadline", "message": "The run took longer than it may.", "retryable": True}
     lanes.stop(session_id, stop_reason="step_limit", outcome=Run.Status.FAILED, error=error)
+    return True
 
 
 def living_sessions(ids: Iterable[UUID]) -> set[UUID]:

@@ -16,8 +16,10 @@ from memory.reader import Reader
 from sessions_app import lanes
 from sessions_app.log import NewEvent
 from sessions_app.models import Firing, Schedule, Session, SessionEvent
+from sessions_app.row_by_row import for_each
 from sessions_app.sessions import get_or_create_session
 from sessions_app.timing import LONGEST, SHORTEST, advance, check_cron, next_time, zone_of
+from tenants.models import OwnedQuerySet
 from tenants.spending import check_purses
 
 #: An agent's own wishes are few, so that no loop of wake-ups can run away.
@@ -101,10 +103,7 @@ def change_schedule(schedule: Schedule, **fields: Any) -> Schedule:
 @transaction.atomic
 def run_now(schedule: Schedule, asked_at: datetime | None = None) -> Firing:
     """Send it now, beside its times. What was asked for at the same moment is one wish."""
-    locked = _lock(schedule)
-    if asked_at and (done := locked.firings.filter(due_at=asked_at).first()):
-        return done
-    return fire(locked, by_hand=True, asked_at=asked_at)
+    return fire(_lock(schedule), by_hand=True, asked_at=asked_at)
 
 
 def _lock(schedule: Schedule) -> Schedule:
@@ -119,31 +118,31 @@ def pause(schedule: Schedule) -> None:
     schedule.save(update_fields=["paused_at"])
 
 
+@transaction.atomic
 def resume(schedule: Schedule) -> None:
     """Go on from now; what would have been due meanwhile is not made up for."""
-    schedule.paused_at = None
-    if schedule.kind != Schedule.Kind.ONCE:
-        schedule.next_at = next_time(schedule, timezone.now())
+    locked = _lock(schedule)
+    schedule.paused_at, schedule.next_at = None, locked.next_at
+    if locked.kind != Schedule.Kind.ONCE:
+        schedule.next_at = next_time(locked, timezone.now())
     schedule.save(update_fields=["paused_at", "next_at"])
 
 
 def fire_due() -> int:
     """Fire what is due, each in a transaction of its own. For the supervisor, on any node."""
-    fired = 0
-    while fired < AT_ONCE and _fire_next():
-        fired += 1
-    return fired
+    due = _due().order_by("next_at").values_list("pk", flat=True)
+    return len(for_each(list(due[:AT_ONCE]), _fire_if_due))
+
+
+def _due() -> OwnedQuerySet:
+    return Schedule.objects.filter(paused_at=None, next_at__lte=timezone.now())
 
 
 @transaction.atomic
-def _fire_next() -> bool:
-    due = (
-        Schedule.objects.select_for_update(skip_locked=True, of=("self",))
-        .select_related("agent__current", "session")
-        .filter(paused_at=None, next_at__lte=timezone.now())
-        .order_by("next_at")
-        .first()
-    )
+def _fire_if_due(pk: UUID) -> bool:
+    """False: somebody else fires it, or has."""
+    mine = _due().select_for_update(skip_locked=True, of=("self",), no_key=True)
+    due = mine.select_related("agent__current", "session").filter(pk=pk).first()
     if due is None:
         return False
     fire(due)
@@ -154,20 +153,28 @@ def fire(schedule: Schedule, *, by_hand: bool = False, asked_at: datetime | None
     """Send the message now, and say what came of it. The caller holds the schedule's row."""
     now = timezone.now()
     due_at = (asked_at or now) if by_hand else schedule.next_at or now
-    missed = 0
+    firing = Firing(workspace_id=schedule.workspace_id, schedule=schedule, due_at=due_at)
     if not by_hand:
-        schedule.next_at, missed = advance(schedule, now)
+        _move_on(schedule, firing, now)
     schedule.last_at = now
     schedule.save(update_fields=["next_at", "last_at"])
-    firing = Firing(
-        workspace_id=schedule.workspace_id, schedule=schedule, due_at=due_at, missed=missed
-    )
+    if done := schedule.firings.filter(due_at=due_at).first():
+        return done  # each time counts once, also one that somebody asked for by hand
     if schedule.heartbeat and not by_hand and not has_something_to_do(schedule):
         firing.outcome = Firing.Outcome.NOTHING_TO_DO
-    else:
+    elif not firing.outcome:
         _send(schedule, firing)
     firing.save()
     return firing
+
+
+def _move_on(schedule: Schedule, firing: Firing, now: datetime) -> None:
+    """Set when it is due next. One that makes no sense any more, as its time zone is gone, ends here."""
+    try:
+        schedule.next_at, firing.missed = advance(schedule, now)
+    except Invalid as fault:
+        schedule.next_at = None
+        firing.outcome, firing.note = Firing.Outcome.FAILED, fault.detail[:300]
 
 
 def _send(schedule: Schedule, firing: Firing) -> None:

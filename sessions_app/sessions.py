@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from agents.models import Agent, AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
-from config.faults import Conflict, Invalid, NotFound
+from config.faults import Conflict, Invalid, NotFound, SessionEnded
 from sessions_app import lanes
 from sessions_app.compaction.snapshots import copy_to_fork
 from sessions_app.log import copy_events
@@ -136,7 +136,7 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
 @transaction.atomic
 def archive(session: Session, author_id: UUID | None) -> None:
     """Put a session away: what runs is stopped, what waits is cancelled, the log stays."""
-    if session.archived_at:
+    if hold_lane(session.pk).status == Session.Status.TERMINATED:
         return
     lanes.stop(session.pk, note="archived", author_id=author_id)
     Run.objects.filter(session=session, status=Run.Status.QUEUED).update(
@@ -147,40 +147,43 @@ def archive(session: Session, author_id: UUID | None) -> None:
     )
 
 
+@transaction.atomic
 def cancel_run(run: Run, author_id: UUID | None) -> None:
-    """Stop a run that runs, or take back one that waits."""
+    """Stop this run, or take it back while it waits. Nothing else in its lane is touched."""
+    hold_lane(run.session_id)
+    run.refresh_from_db()
     match run.status:
         case Run.Status.RUNNING:
             lanes.stop(run.session_id, note="cancelled", author_id=author_id)
-        case Run.Status.QUEUED if run.purpose == Run.Purpose.COMPACT and not run.attempts:
-            _forget_compaction(run)
-        case Run.Status.QUEUED if run.resumes or run.attempts or not run.message_seqs:
+        case Run.Status.QUEUED if run.resumes or run.claimed_seq is not None:
             lanes.stop(run.session_id, note="cancelled", author_id=author_id)
-        case Run.Status.QUEUED:
+        case Run.Status.QUEUED if run.message_seqs and not run.attempts:
             remove_run(run.session, run.pk, author_id)
+        case Run.Status.QUEUED:
+            Run.objects.filter(pk=run.pk).update(
+                status=Run.Status.CANCELLED, stop_reason="interrupted", finished_at=Now()
+            )
         case _:
             raise Conflict(f"This run is {run.status} already.")
 
 
 @transaction.atomic
-def _forget_compaction(run: Run) -> None:
-    """Nothing else in the lane is touched by it."""
-    hold_lane(run.session_id)
-    ended = Run.objects.filter(pk=run.pk, status=Run.Status.QUEUED).update(
-        status=Run.Status.CANCELLED, stop_reason="interrupted", finished_at=Now()
-    )
-    if not ended:
-        raise Conflict("This run has begun meanwhile.")
-
-
-@transaction.atomic
 def retry_run(run: Run) -> None:
     """Queue a run again that failed or died. It goes on from the log, not from the beginning."""
-    updated = Run.objects.filter(pk=run.pk, status__in=[Run.Status.FAILED, Run.Status.DEAD]).update(
-        status=Run.Status.QUEUED, losses=0, error=None, stop_reason="", finished_at=None
-    )
-    if not updated:
+    if hold_lane(run.session_id).status == Session.Status.TERMINATED:
+        raise SessionEnded
+    run.refresh_from_db()
+    if run.status not in {Run.Status.FAILED, Run.Status.DEAD}:
         raise Conflict(f"This run is {run.status}; only a failed or dead one can be retried.")
+    Run.objects.filter(pk=run.pk).update(
+        status=Run.Status.QUEUED,
+        losses=0,
+        error=None,
+        stop_reason="",
+        claimed_seq=None,
+        started_at=None,
+        finished_at=None,
+    )
     wake(run.session_id)
 
 

@@ -13,10 +13,11 @@ from uuid import UUID
 
 import orjson
 from django.db import Error
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from config.faults import Fault, StreamUnavailable, TooManyRequests, Unauthenticated
 from config.field_errors import of_pydantic, told
+from sessions_app.api.body import UNFIT, can_be_stored
 from sessions_app.doors import accept_event
 from sessions_app.frames import Body, ClientId, ack_frame, error_frame
 from sessions_app.models import Run
@@ -24,6 +25,7 @@ from tenants.access import Principal
 from tenants.off_loop import read
 from tenants.rights import renewed
 from tenants.throttle import spend_as
+from tools_app.clip import storable_json
 
 #: Characters of one command. The web server refuses frames that are much longer by itself.
 LONGEST = 512_000
@@ -34,6 +36,15 @@ class Command(BaseModel):
     payload: dict[str, Any] = Field(default_factory=dict)
     id: ClientId = None
     on_busy: str = Run.OnBusy.FOLLOWUP
+
+    @field_validator("payload")
+    @classmethod
+    def made_fit(cls, payload: dict[str, Any]) -> dict[str, Any]:
+        """As PostgreSQL can hold it: what it refuses within a text is replaced."""
+        fit = storable_json(payload)
+        if not can_be_stored(fit):
+            raise ValueError(UNFIT)
+        return fit
 
 
 async def obey(principal: Principal, session_id: UUID, text: str | None) -> Body:

@@ -16,6 +16,8 @@ from rest_framework.request import Request
 from config.faults import Invalid
 from tools_app.clip import storable_json
 
+UNFIT = "This cannot be stored: it holds NUL, is nested too deeply or has too large a number."
+
 
 class StrictJSONParser(JSONParser):
     """Refuses what a laxer parser lets through: half characters, NaN, endless nesting and size."""
@@ -48,7 +50,7 @@ class ObjectField(serializers.DictField):
     """A JSON object that PostgreSQL can store, of a bounded size."""
 
     default_error_messages = {
-        "unfit": "This cannot be stored: it holds NUL, is nested too deeply or has too large a number.",
+        "unfit": UNFIT,
         "too_large": "This is larger than {most} bytes.",
     }
 

@@ -19,16 +19,15 @@ SELECT c.id, s.snapshot_seq, coalesce(c.summary, ''), coalesce(c.carried, '{}'),
   LEFT JOIN LATERAL (
     SELECT n.id, n.summary, n.carried FROM agent_context_snapshots n
      WHERE n.session_id = s.id AND n.undone_at IS NULL ORDER BY n.id DESC LIMIT 1) c ON true
+  LEFT JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id)
   CROSS JOIN LATERAL (SELECT CASE
     WHEN q.id IS NULL THEN %s::uuid
-    WHEN cardinality(q.message_seqs) > 0 THEN (
+    -- Who sent what was steered here speaks from when it is taken, and not before.
+    WHEN cardinality(r.message_seqs || q.message_seqs) > 0 THEN (
       SELECT m.created_by_id FROM session_messages m
-       WHERE m.session_id = s.id AND m.seq = ANY(q.message_seqs) ORDER BY m.seq DESC LIMIT 1)
-    WHEN q.resumes THEN (
-      SELECT b.created_by_id FROM agent_run_queue b
-       WHERE b.session_id = s.id AND NOT b.resumes AND b.started_at IS NOT NULL
-       ORDER BY b.created_at DESC LIMIT 1)
-    ELSE q.created_by_id END AS id) who
+       WHERE m.session_id = s.id AND m.seq = ANY(r.message_seqs || q.message_seqs)
+         AND m.processed_at IS NOT NULL ORDER BY m.seq DESC LIMIT 1)
+    ELSE r.created_by_id END AS id) who
  WHERE s.id = %s
 """
 

@@ -87,6 +87,8 @@ class SessionEvent(models.Model):
         db_index=False,
         related_name="+",
     )
+    #: The key that a message was sent with.
+    key_id = models.UUIDField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     objects = SessionEventQuerySet.as_manager()

@@ -34,22 +34,16 @@ MOST_LINES, MOST_TOKENS = 200, 12_000
 ANSWER_CHARS = 20_000
 # By the index of verdicts. A run that goes on after an answer belongs to the turn that waited.
 RETURNS = """
-WITH turn AS (
-  SELECT q.id, q.session_id, CASE WHEN q.resumes THEN (
-    SELECT b.created_at FROM agent_run_queue b
-     WHERE b.session_id = q.session_id AND NOT b.resumes AND b.started_at IS NOT NULL
-       AND b.purpose = 'turn' AND b.id <> q.id
-     ORDER BY b.created_at DESC LIMIT 1) END AS since
-    FROM agent_run_queue q WHERE q.id = %s),
+WITH root AS (
+  SELECT r.id, r.session_id, r.started_at FROM agent_run_queue q
+    JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id) WHERE q.id = %s),
 newest AS (
   SELECT m.run_id, (m.payload ->> 'returned')::boolean AS returned
-    FROM session_messages m, turn t
-   WHERE m.session_id = t.session_id AND m.type = 'session.outcome_judged'
+    FROM session_messages m, root
+   WHERE m.session_id = root.session_id AND m.type = 'session.outcome_judged'
    ORDER BY m.seq DESC LIMIT 50)
-SELECT count(*) FROM newest n, turn t
- WHERE n.returned AND (n.run_id = t.id OR n.run_id IN (
-   SELECT b.id FROM agent_run_queue b
-    WHERE b.session_id = t.session_id AND b.created_at >= t.since))
+SELECT count(*) FROM newest n JOIN agent_run_queue b ON b.id = n.run_id, root
+ WHERE n.returned AND (b.id = root.id OR b.resumes AND b.started_at >= root.started_at)
 """
 
 

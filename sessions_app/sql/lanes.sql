@@ -14,10 +14,10 @@ BEGIN
   END IF;
   IF old.processed_at IS NOT NULL OR new.processed_at IS NULL
      OR (new.id, new.workspace_id, new.session_id, new.seq, new.type, new.payload, new.run_id,
-         new.dedupe_key, new.created_by_id, new.created_at)
+         new.dedupe_key, new.created_by_id, new.key_id, new.created_at)
         IS DISTINCT FROM
         (old.id, old.workspace_id, old.session_id, old.seq, old.type, old.payload, old.run_id,
-         old.dedupe_key, old.created_by_id, old.created_at) THEN
+         old.dedupe_key, old.created_by_id, old.key_id, old.created_at) THEN
     RAISE EXCEPTION 'events are append-only';
   END IF;
   RETURN new;
@@ -26,16 +26,18 @@ END $$;
 CREATE TRIGGER event_is_append_only BEFORE UPDATE OR DELETE ON session_messages
   FOR EACH ROW EXECUTE FUNCTION refuse_event_change();
 
--- The only INSERT into the log. `events` is [{id, type, payload, dedupe_key}]; the caller holds the
+-- The only INSERT into the log. `events` is [{id, type, payload, dedupe_key, key_id}]; the caller holds the
 -- session's row and stores the new last_seq, which is the answer. A workspace with webhooks is told in
 -- the same commit; any other pays one look into an index.
 CREATE FUNCTION log_write(s agent_sessions, events jsonb, run uuid, author uuid) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO session_messages
-    (id, workspace_id, session_id, seq, type, payload, run_id, dedupe_key, created_by_id, created_at)
+    (id, workspace_id, session_id, seq, type, payload, run_id, dedupe_key, created_by_id, key_id,
+     created_at)
   SELECT (e.event ->> 'id')::uuid, s.workspace_id, s.id, s.last_seq + e.nth, e.event ->> 'type',
-         e.event -> 'payload', run, e.event ->> 'dedupe_key', author, clock_timestamp()
+         e.event -> 'payload', run, e.event ->> 'dedupe_key', author,
+         (e.event ->> 'key_id')::uuid, clock_timestamp()
   FROM jsonb_array_elements(events) WITH ORDINALITY AS e(event, nth);
   IF EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = s.workspace_id AND w.active) THEN
     PERFORM webhook_announce(s.workspace_id, jsonb_agg(jsonb_build_object(
@@ -156,18 +158,17 @@ END $$;
 -- ── Holding the lane ─────────────────────────────────────────────────────────────────────────────
 
 -- The caller holds the session's row, in `s` as it should be stored. Starts the next due run, or
--- leaves the lane with `rest` as its status.
+-- leaves the lane with `rest` as its status. A run that was begun goes before all others, and keeps
+-- its lane while it waits to be tried again: what it left open is nobody else's.
 CREATE FUNCTION lane_next(s agent_sessions, rest text, owner uuid, lease double precision,
   deadline double precision, OUT run uuid, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
 DECLARE q agent_run_queue;
 BEGIN
   SELECT * INTO q FROM agent_run_queue w
-   WHERE w.session_id = s.id AND w.status = 'queued'
-     AND (w.not_before IS NULL OR w.not_before <= clock_timestamp())
-     AND (rest <> 'requires_action' OR w.resumes)
-   ORDER BY w.resumes DESC, w.priority DESC, w.rank, w.id LIMIT 1;
-  IF NOT FOUND OR owner IS NULL THEN
+   WHERE w.session_id = s.id AND w.status = 'queued' AND (rest <> 'requires_action' OR w.resumes)
+   ORDER BY w.claimed_seq IS NULL, w.resumes DESC, w.priority DESC, w.rank, w.id LIMIT 1;
+  IF NOT FOUND OR owner IS NULL OR q.not_before > clock_timestamp() THEN
     UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = s.lane_epoch, status = rest,
       lease_owner = NULL, lease_expires = NULL, active_at = clock_timestamp() WHERE id = s.id;
     RETURN;
@@ -271,17 +272,39 @@ BEGIN
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, rest, owner, lease, deadline) n;
 END $$;
 
--- Messages that were steered into a run which ended without taking them get a run of their own.
-CREATE FUNCTION lane_requeue_steered(s agent_sessions, rid uuid) RETURNS void LANGUAGE sql AS $$
+-- Messages that were steered into a run which ended without taking them get a run of their own,
+-- paid by who sent them.
+CREATE FUNCTION lane_requeue_steered(s agent_sessions, rid uuid) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
   INSERT INTO agent_run_queue
-    (id, workspace_id, session_id, created_by_id, on_busy, rank, message_seqs, created_at)
-  SELECT new_id(), s.workspace_id, s.id, m.created_by_id, 'followup', m.seq, ARRAY[m.seq],
+    (id, workspace_id, session_id, created_by_id, key_id, on_busy, rank, message_seqs, created_at)
+  SELECT new_id(), s.workspace_id, s.id, m.created_by_id, m.key_id, 'followup', m.seq, ARRAY[m.seq],
          clock_timestamp()
     FROM session_messages m JOIN agent_run_queue q ON q.id = rid
    WHERE m.session_id = s.id AND m.seq = ANY (q.message_seqs) AND m.processed_at IS NULL
-     AND NOT EXISTS (SELECT 1 FROM session_messages w WHERE w.session_id = s.id
-          AND w.type = 'user.message_withdrawn' AND (w.payload ->> 'seq')::bigint = m.seq)
-$$;
+     AND NOT EXISTS (SELECT 1 FROM session_messages w WHERE w.session_id = s.id AND w.seq > m.seq
+          AND w.type = 'user.message_withdrawn' AND (w.payload ->> 'seq')::bigint = m.seq);
+END $$;
+
+-- End what a run that is given up has left open, and nobody is going to answer: the events that say
+-- so. What waits for a person, a client or another session is still answered, and goes on then.
+CREATE FUNCTION lane_give_up_calls(sid uuid) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE events jsonb;
+BEGIN
+  WITH closed AS (
+    UPDATE tool_executions t SET finished_at = clock_timestamp(),
+      state = CASE WHEN t.state = 'requested' THEN 'cancelled'
+                   WHEN t.read_only OR t.idempotent THEN 'error' ELSE 'unknown' END,
+      error = CASE WHEN t.state = 'requested' THEN 'Not run: its run was lost.'
+                   ELSE 'The worker was lost while this ran, again and again.' END
+     WHERE t.session_id = sid AND (t.state = 'requested'
+           OR t.state = 'running' AND t.ownership <> 'custom' AND NOT t.parked)
+    RETURNING t.id, t.tool_use_id, t.name, t.state, t.error)
+  SELECT coalesce(jsonb_agg(new_event('agent.tool_result', jsonb_build_object(
+      'tool_use_id', c.tool_use_id, 'name', c.name, 'state', c.state, 'output', NULL,
+      'error', c.error, 'duration_ms', NULL)) ORDER BY c.id), '[]') INTO events FROM closed c;
+  RETURN events;
+END $$;
 
 -- Give a run back: to the queue, due after `delay`, with its lane free. `lost` counts against it.
 CREATE FUNCTION lane_hand_back(s agent_sessions, rid uuid, lost boolean, delay double precision,
@@ -303,7 +326,7 @@ BEGIN
     finished_at = CASE WHEN becomes = 'dead' THEN clock_timestamp() END
    WHERE w.id = rid;
   IF becomes = 'dead' THEN
-    events := jsonb_build_array(
+    events := lane_give_up_calls(s.id) || jsonb_build_array(
       new_event('session.error', jsonb_build_object('code', 'run_dead', 'retryable', true, 'run_id', rid,
         'message', 'This run was lost again and again without progress: ' || reason)),
       idle_event('retries_exhausted', '[]'));
@@ -343,8 +366,9 @@ END $$;
 
 -- ── Stopping ─────────────────────────────────────────────────────────────────────────────────────
 
--- Stop what runs or waits in this session, now. What was being written is kept; every open call gets
--- its one result. Returns the run that was stopped.
+-- Stop what runs or waits in this session, now, or is about to go on. What was being written is kept;
+-- every open call gets its one result: one that was tried before stays unknown. Returns the run that
+-- was stopped.
 CREATE FUNCTION lane_stop(sid uuid, author uuid, interrupt jsonb, reason text, outcome text, error jsonb,
   OUT seq bigint, OUT stopped uuid)
 LANGUAGE plpgsql AS $$
@@ -357,13 +381,13 @@ BEGIN
     UPDATE session_messages m SET processed_at = clock_timestamp() WHERE m.id = (interrupt ->> 'id')::uuid;
   END IF;
   seq := s.last_seq;
-  IF was NOT IN ('running', 'requires_action', 'rescheduling') THEN
+  SELECT q.id INTO stopped FROM agent_run_queue q WHERE q.session_id = sid
+     AND (q.status = 'running' OR q.status = 'queued' AND (q.resumes OR q.claimed_seq IS NOT NULL))
+   ORDER BY q.status = 'running' DESC LIMIT 1;
+  IF was = 'terminated' OR was = 'idle' AND stopped IS NULL THEN
     UPDATE agent_sessions SET last_seq = s.last_seq, active_at = clock_timestamp() WHERE id = sid;
     RETURN;
   END IF;
-  SELECT q.id INTO stopped FROM agent_run_queue q WHERE q.session_id = sid
-     AND (q.status = 'running' OR q.status = 'queued' AND (q.resumes OR q.attempts > 0))
-   ORDER BY q.status = 'running' DESC LIMIT 1;
   -- Words that are in the log already, before a call say, are no draft any more.
   SELECT * INTO d FROM session_drafts w WHERE w.session_id = sid AND w.epoch = s.lane_epoch
      AND NOT EXISTS (SELECT 1 FROM session_messages m WHERE m.id = w.event_id);
@@ -372,13 +396,13 @@ BEGIN
       'payload', jsonb_build_object('text', d.text, 'interrupted', true))) ELSE '[]'::jsonb END;
   DELETE FROM session_drafts w WHERE w.session_id = sid;
   WITH closed AS (
-    UPDATE tool_executions t SET state = 'cancelled', error = 'Stopped before it ended.',
-      finished_at = clock_timestamp()
+    UPDATE tool_executions t SET error = 'Stopped before it ended.', finished_at = clock_timestamp(),
+      state = CASE WHEN t.retries > 0 THEN 'unknown' ELSE 'cancelled' END
      WHERE t.session_id = sid AND t.state IN ('requested', 'awaiting_approval', 'running')
-    RETURNING t.id, t.tool_use_id, t.name,
+    RETURNING t.id, t.tool_use_id, t.name, t.state,
       round(extract(epoch FROM t.finished_at - t.started_at) * 1000)::bigint AS lasted)
   SELECT events || coalesce(jsonb_agg(new_event('agent.tool_result', jsonb_build_object(
-      'tool_use_id', c.tool_use_id, 'name', c.name, 'state', 'cancelled', 'output', NULL,
+      'tool_use_id', c.tool_use_id, 'name', c.name, 'state', c.state, 'output', NULL,
       'error', 'Stopped before it ended.', 'duration_ms', c.lasted)) ORDER BY c.id), '[]') INTO events FROM closed c;
   IF error IS NOT NULL THEN events := events || jsonb_build_array(new_event('session.error', error)); END IF;
   s.last_seq := log_write(s, events || jsonb_build_array(idle_event(reason, '[]')), stopped, NULL);

@@ -1,5 +1,5 @@
--- A sub-agent's row follows the runs of its session, in the commit that ends them. A message whose
--- reply is awaited is answered by the turn that took it, and by no other.
+-- A sub-agent's row follows the turn that took its task, in the commit that ends it; so does the row of
+-- a message whose reply is awaited. No other turn of that session answers for it.
 
 CREATE FUNCTION spawn_follows_run() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -9,7 +9,7 @@ BEGIN
     stop_reason = new.stop_reason, result = new.result, error = new.error,
     finished_at = clock_timestamp()
    WHERE w.child_session_id = new.session_id AND w.status = 'running'
-     AND (w.kind = 'spawn' OR w.child_run_id = turn_root(new.id));
+     AND w.child_run_id = turn_root(new.id);
   RETURN NULL;
 END $$;
 

@@ -92,8 +92,10 @@ def schedule_cancel(arguments: ScheduleCancel, context: ToolContext) -> str:
     except ValueError:
         raise ToolFailed(f"{arguments.id!r} is not the id of a wake-up.") from None
     with transaction.atomic():
-        context.fence()
         found = _own(context).filter(pk=wanted, asked_by_id=context.session_id)
+        # The schedule before its session, as whoever fires it: else each could wait for the other.
+        found.select_for_update(no_key=True).first()
+        context.fence()
         if not found.update(next_at=None):
             raise ToolFailed("You have not asked for such a wake-up, or it is over.")
     return "Cancelled."

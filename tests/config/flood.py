@@ -1,4 +1,4 @@
-"""An application that sends much more than a client that does not read can take, or hangs up."""
+"""An application that sends much more than a client that does not read can take, a long message, or hangs up."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ async def flood(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await send({"type": "websocket.accept"})
         code = int(scope["query_string"])
         await send({"type": "websocket.close", "code": code, "reason": "Say it"})
+    elif scope["path"] == "/long":
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": "é" * int(scope["query_string"]) + "."})
+        await send({"type": "websocket.send", "text": "what comes after"})
     elif scope["type"] == "websocket":
         await send({"type": "websocket.accept"})
         for _ in range(PIECES):

@@ -107,3 +107,14 @@ def test_a_socket_is_closed_with_its_code_and_the_reason(code):
             more = client.recv(4096)
             assert more, received
             received += more
+
+
+@pytest.mark.parametrize("characters", [10, 3 * 1024 * 1024])
+def test_a_message_of_any_length_arrives_whole_and_the_next_one_after_it(characters):
+    with running() as server, server.request(f"/long?{characters}", UPGRADE) as client:
+        received = b""
+        while not received.endswith(b"what comes after"):
+            more = client.recv(1 << 20)
+            assert more, received[-200:]
+            received += more
+        assert received.count("é".encode()) == characters

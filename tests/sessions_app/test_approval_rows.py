@@ -82,7 +82,9 @@ def stop(session: Session, principal) -> None:
 
 
 def cancel_resumed(session: Session, principal) -> None:
-    cancel_run(Run.objects.create(workspace_id=session.workspace_id, session=session), None)
+    resumed = Run(workspace_id=session.workspace_id, session=session, resumes=True)
+    resumed.save()
+    cancel_run(resumed, None)
 
 
 @pytest.mark.parametrize(

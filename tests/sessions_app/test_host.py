@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
+from queue import SimpleQueue
 
 import pytest
 
@@ -67,3 +68,20 @@ def test_the_end_of_a_stopped_run_does_not_let_go_of_the_next_one(host, session)
 
             assert host._held[session.pk][0] == second
         assert not host._held
+
+
+def test_a_lane_that_breaks_in_an_unforeseen_way_leaves_its_thread_to_the_next(host, monkeypatch):
+    served = threading.Event()
+
+    def serve(session_id: object) -> None:
+        if session_id == "bad":
+            raise KeyError("nobody thought of it")
+        served.set()
+
+    monkeypatch.setattr(host, "_serve", serve, raising=False)
+    host._jobs, host._idle, host._slots = SimpleQueue(), 0, threading.Semaphore(0)
+    threading.Thread(target=host._work, daemon=True).start()
+    for job in ("bad", "good"):
+        host._jobs.put(job)
+
+    assert served.wait(10)

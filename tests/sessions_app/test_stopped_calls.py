@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from django.utils import timezone
 
-from sessions_app import lanes
+from sessions_app import execution, lanes
+from sessions_app.harness import run
 from sessions_app.models import ToolExecution
+from sessions_app.stopping import StopSign
 from tests.sessions_app.conftest import OWNER
+from tests.sessions_app.stage import WORDS, Note, call, say
 from tests.sessions_app.test_lanes import send
+from tools_app.registry import Category, registry, tool
 
 pytestmark = pytest.mark.django_db
 
@@ -32,3 +38,34 @@ def test_a_stop_gives_every_open_call_a_whole_result(session):
     }
     assert told["exec"]["duration_ms"] >= 0
     assert told["write"]["duration_ms"] is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("stage_tools")
+def test_a_tool_that_does_not_hear_a_stop_holds_no_lane_of_its_worker(
+    session, principal, script, monkeypatch
+):
+    begun, end, sign = threading.Event(), threading.Event(), StopSign()
+    registry.pop("wait")
+
+    @tool(category=Category.TIME, seconds=600)
+    def wait(arguments: Note, context) -> str:
+        """Wait for something and hear nothing."""
+        begun.set()
+        end.wait(60)
+        return "over"
+
+    monkeypatch.setattr(execution, "GRACE_SECONDS", 0.0)
+    script([call("wait")], WORDS)
+    say(session, principal)
+    claim = lanes.claim(session.pk, OWNER)
+    assert claim
+    lane = threading.Thread(target=run, args=(claim, OWNER, sign), daemon=True)
+    lane.start()
+    assert begun.wait(30)
+
+    sign.give("interrupted")
+
+    lane.join(30)
+    assert not lane.is_alive()
+    end.set()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from config.env import ROOT
 from config.faults import StaleEpoch
 from sessions_app import lanes
 from sessions_app.log import NewEvent, append_events
@@ -98,14 +97,6 @@ def test_a_stopped_run_is_told(workspace, session, principal, outcome, type):
 
     (body,) = told(type)
     assert body["data"]["status"] == outcome
-
-
-def test_the_migration_and_the_file_of_the_lane_say_the_same():
-    text = (ROOT / "sessions_app" / "sql" / "lanes.sql").read_text()
-    (path,) = (ROOT / "sessions_app" / "migrations").glob("*_webhook_events.py")
-    replaced = path.read_text().split('LOG_WRITE = """')[1].split('"""')[0].strip()
-
-    assert replaced.replace("CREATE OR REPLACE", "CREATE") in text
 
 
 def test_a_question_and_its_answer_are_announced_once_each(workspace, session, principal):
