@@ -42,8 +42,13 @@ SECRET_SHAPES = [
             r"()\b(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|ya29\.|whsec_)[A-Za-z0-9_./+=-]{8,}",
             0,
         ),
-        (r"()\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*", 0),
-        (r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+(?=@)", re.IGNORECASE),
+        # These two begin where a word does: from inside, a long word would be read over and over.
+        (
+            r"((?<![A-Za-z0-9_-])(?>[A-Za-z0-9_-]*?(?=eyJ)))"
+            r"eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*",
+            0,
+        ),
+        (r"((?<![a-z0-9+.-])[a-z0-9+.-]+://[^\s:/@]*:)[^\s/@]+(?=@)", re.IGNORECASE),
         # name=value and name: value, as in addresses, headers and printed dictionaries.
         (
             rf"((?<![\w-])(?:{NAMES_IN_TEXT})['\"]?\s*[=:]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s&;,'\"}})\]]+)",
