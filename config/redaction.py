@@ -25,6 +25,7 @@ NAMES_IN_TEXT = (
     r"authorization|x-api-key|api[_-]?key|access[_-]?token|refresh[_-]?token|client[_-]?secret"
     r"|password|passwd|secret|token|key|cookie|sessionid|csrftoken|csrfmiddlewaretoken|signature"
 )
+WORD = "[A-Za-z0-9_-]"
 #: Each pattern keeps its first group and loses the rest.
 SECRET_SHAPES = [
     re.compile(pattern, flags)
@@ -44,8 +45,7 @@ SECRET_SHAPES = [
         ),
         # These two begin where a word does: from inside, a long word would be read over and over.
         (
-            r"((?<![A-Za-z0-9_-])(?>[A-Za-z0-9_-]*?(?=eyJ)))"
-            r"eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*",
+            rf"((?<!{WORD})(?>{WORD}*?(?=eyJ)))eyJ{WORD}{{5,}}\.{WORD}{{5,}}\.{WORD}*",
             0,
         ),
         (r"((?<![a-z0-9+.-])[a-z0-9+.-]+://[^\s:/@]*:)[^\s/@]+(?=@)", re.IGNORECASE),

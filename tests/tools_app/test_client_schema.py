@@ -126,5 +126,5 @@ def test_arguments_of_many_rows_are_judged_to_the_last():
     schema = {"type": "object", "properties": {"rows": {"type": "array", "items": row}}}
 
     check_arguments("t", schema, {"rows": [{"n": 1}] * 5_000})
-    with pytest.raises(ToolFailed, match="rows.5000: 'n' is a required property"):
+    with pytest.raises(ToolFailed, match=r"rows\.5000: 'n' is a required property"):
         check_arguments("t", schema, {"rows": [*([{"n": 1}] * 5_000), {}]})
