@@ -34,6 +34,7 @@ def tool_context(
         saw_untrusted=bool(turn.memories and turn.memories.has_untrusted),
         sandbox=LazySandbox(lambda: _provision(turn)),
         mounts=turn.mounts,
+        judge=lambda input: turn.policy.decide_call(call.name, input).decision,
         emit=emit,
         fence=lambda: _fence(turn),
         stopped=stopped,

@@ -90,6 +90,12 @@ def _address(pattern: str, subject: str, strictly: bool) -> bool:
     return any(fnmatchcase(one.lower(), pattern.lower()) for one in spellings)
 
 
+def same_site(one: str, other: str) -> bool:
+    """Whether two addresses are of one host, whichever of them is encrypted."""
+    places = (_place(one), _place(other))
+    return all(places) and len({place and place.host for place in places}) == 1
+
+
 def _leads_to(pattern: str, place: _Place) -> bool:
     """Scheme, host and path each by their own part: a `*` for a host must not reach into the path.
 
@@ -133,6 +139,4 @@ def _person(pattern: str, subject: str, strictly: bool) -> bool:
 
 
 def _words(pattern: str, subject: str, strictly: bool) -> bool:
-    return fnmatchcase(subject, pattern) or (
-        not strictly and fnmatchcase(subject.strip(), pattern)
-    )
+    return fnmatchcase(subject, pattern) or (not strictly and fnmatchcase(subject.strip(), pattern))
