@@ -24,7 +24,7 @@ WITH RECURSIVE heard (id) AS (
      WHERE m.session_id = h.id AND m.type = 'user.message'
        AND m.payload ->> 'from_session' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') o)
 SELECT EXISTS (SELECT 1 FROM tool_executions t
-  WHERE t.session_id IN (SELECT id FROM heard) AND t.state = 'completed'
+  WHERE t.session_id IN (SELECT id FROM heard) AND t.state IN ('completed', 'error', 'unknown')
     AND (t.ownership = 'mcp' OR t.name = ANY(%s)
          OR t.name = ANY(%s) AND (strpos(t.output::text, %s) > 0 OR strpos(t.output::text, %s) > 0)))
 """
