@@ -25,6 +25,7 @@ NAMES_IN_TEXT = (
     r"authorization|x-api-key|api[_-]?key|access[_-]?token|refresh[_-]?token|client[_-]?secret"
     r"|password|passwd|secret|token|key|cookie|sessionid|csrftoken|csrfmiddlewaretoken|signature"
 )
+WORD = "[A-Za-z0-9_-]"
 #: Each pattern keeps its first group and loses the rest.
 SECRET_SHAPES = [
     re.compile(pattern, flags)
@@ -42,8 +43,12 @@ SECRET_SHAPES = [
             r"()\b(?:gh[a-z]_|github_pat_|glpat-|xox[a-z]-|AKIA|ya29\.|whsec_)[A-Za-z0-9_./+=-]{8,}",
             0,
         ),
-        (r"()\beyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*", 0),
-        (r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s/@]+(?=@)", re.IGNORECASE),
+        # These two begin where a word does: from inside, a long word would be read over and over.
+        (
+            rf"((?<!{WORD})(?>{WORD}*?(?=eyJ)))eyJ{WORD}{{5,}}\.{WORD}{{5,}}\.{WORD}*",
+            0,
+        ),
+        (r"((?<![a-z0-9+.-])[a-z0-9+.-]+://[^\s:/@]*:)[^\s/@]+(?=@)", re.IGNORECASE),
         # name=value and name: value, as in addresses, headers and printed dictionaries.
         (
             rf"((?<![\w-])(?:{NAMES_IN_TEXT})['\"]?\s*[=:]\s*)(?:'[^']*'|\"[^\"]*\"|[^\s&;,'\"}})\]]+)",

@@ -19,6 +19,8 @@ E = SessionEvent.Type
 #: What other sessions said may hold anything, as nobody asks where they had it from.
 WEB = ["web_fetch", "web_search", "sessions_history"]
 MEMORY = ["memory_search", "memory_get"]
+#: States of calls whose tool may have said something.
+ANSWERED = ["completed", "error", "unknown"]
 USES = (E.AGENT_TOOL_USE, E.AGENT_CUSTOM_TOOL_USE)
 #: This session, and all that it has heard of: sub-agents, who gave it its task, who wrote to it.
 SAW = """
@@ -33,7 +35,7 @@ WITH RECURSIVE heard (id) AS (
        AND m.payload ->> 'from_session' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') o)
 SELECT EXISTS (SELECT 1 FROM agent_sessions s WHERE s.id IN (SELECT id FROM heard) AND s.saw_outside)
  OR EXISTS (SELECT 1 FROM tool_executions t
-  WHERE t.session_id IN (SELECT id FROM heard) AND t.state = 'completed'
+  WHERE t.session_id IN (SELECT id FROM heard) AND t.state = ANY(%s)
     AND (t.ownership = 'mcp' OR t.name = ANY(%s)
          OR t.name = ANY(%s) AND (strpos(t.output::text, %s) > 0 OR strpos(t.output::text, %s) > 0)))
 """
@@ -41,7 +43,7 @@ SELECT EXISTS (SELECT 1 FROM agent_sessions s WHERE s.id IN (SELECT id FROM hear
 
 def saw_outside(session_id: UUID) -> bool:
     """A web page, an MCP server's answer, a memory that came from one, or a session that saw such."""
-    (saw,) = row(SAW, [session_id, WEB, MEMORY, *OUTSIDE_MEMORY])
+    (saw,) = row(SAW, [session_id, ANSWERED, WEB, MEMORY, *OUTSIDE_MEMORY])
     return bool(saw)
 
 
@@ -67,7 +69,7 @@ def _brings_outside(result: dict[str, Any], call: dict[str, Any]) -> bool:
     output = result.get("output")
     told = output if isinstance(output, str) else orjson.dumps(output).decode()
     outside = is_outside(result["name"], call.get("ownership", ""), told, answered=True)
-    return result["state"] == "completed" and (result["name"] in WEB or outside)
+    return result["state"] in ANSWERED and (result["name"] in WEB or outside)
 
 
 def trust_of_call(context: ToolContext) -> MemoryEntry.Trust:

@@ -33,6 +33,7 @@ def tool_context(
         call_id=call.tool_use_id,
         sandbox=LazySandbox(lambda: _provision(turn)),
         mounts=turn.mounts,
+        judge=lambda input: turn.policy.decide_call(call.name, input).decision,
         emit=emit,
         fence=lambda: _fence(turn),
         stopped=stopped,

@@ -17,6 +17,7 @@ from sessions_app.context.fencing import fenced, is_outside
 from sessions_app.models import SessionEvent
 from sessions_app.wording import Line, reworded
 from tools_app.clip import clip_for_model
+from tools_app.fence import is_fenced
 
 E = SessionEvent.Type
 USES = (E.AGENT_TOOL_USE, E.AGENT_CUSTOM_TOOL_USE)
@@ -151,7 +152,8 @@ def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:
     text = said if isinstance(said, str) else orjson.dumps(said).decode()
     output, name = clip_for_model(text, RESULT_CHARS), payload["name"]
     answered = isinstance(said, dict) and "result" in said
-    if is_outside(name, ownership, output, answered):
+    # A call that failed was told in a server's words perhaps, and never in a fence of the tool's own.
+    if is_outside(name, ownership, output, answered) and not (good and is_fenced(output)):
         output = fenced(output, mark, name)
     return ToolResult(call_id=payload["tool_use_id"], name=name, output=output, is_error=not good)
 

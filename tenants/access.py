@@ -73,12 +73,16 @@ NOBODY = Principal()
 
 
 def principal_of_key(key: ApiKey) -> Principal:
-    """A key acts in its own workspace, in the name of whoever made it."""
+    """A valid key acts in its own workspace, in the name of whoever made it.
+
+    It has no right that its maker has lost since.
+    """
+    rights = SCOPE_VERBS[key.scope]
     return Principal(
         workspace_id=key.workspace_id,
         user=key.created_by,
         key=key,
-        verbs=SCOPE_VERBS[key.scope],
+        verbs=rights & ROLE_VERBS[key.maker_role] if key.maker_role else rights,
         role=f"key:{key.scope}",
     )
 
@@ -123,5 +127,7 @@ def _remedy(principal: Principal, verb: Verb) -> str:
     if principal.key is None:
         roles = [role for role, verbs in ROLE_VERBS.items() if verb in verbs]
         return f"A member with the role {roles[0]} has."
+    if verb in SCOPE_VERBS[principal.key.scope]:
+        return "Whoever made the key has lost that right. An admin can make another one."
     scopes = [scope for scope, verbs in SCOPE_VERBS.items() if verb in verbs]
     return f"Use a key with the scope {scopes[0]}." if scopes else "Only an owner who signs in has."

@@ -74,7 +74,7 @@ def revoke_key(*, workspace_id: UUID, key_id: UUID) -> None:
     keys.filter(revoked_at=None).update(revoked_at=Now())
 
 
-def revoke_keys_of(user_id: UUID, *, workspace_id: UUID) -> None:
-    """Close every door of this workspace that this person made."""
-    keys = ApiKey.objects.for_workspace(workspace_id).filter(created_by=user_id, revoked_at=None)
-    keys.update(revoked_at=Now())
+def revoke_keys_of(user_id: UUID, *, workspace_id: UUID | None = None) -> None:
+    """Close every door that this person made: of this workspace, or of all."""
+    keys = ApiKey.objects.for_workspace(workspace_id) if workspace_id else ApiKey.objects.all()
+    keys.filter(created_by=user_id, revoked_at=None).update(revoked_at=Now())

@@ -120,6 +120,16 @@ def test_staff_revoke_keys(staff, workspace):
     assert set(ApiKey.objects.valid()) == {other}
 
 
+def test_the_keys_of_people_whom_staff_delete_open_nothing(staff, workspace):
+    one, two, other = (make(ApiKey, workspace) for _ in range(3))
+    staff.post(url(User, "delete", one.created_by.pk), {"post": "yes"})
+    chosen = {"action": "delete_selected", "_selected_action": str(two.created_by.pk)}
+    staff.post(url(User, "changelist"), {**chosen, "post": "yes"})
+
+    assert set(User.objects.filter(pk__in=[one.created_by.pk, two.created_by.pk])) == set()
+    assert set(ApiKey.objects.valid()) == {other}
+
+
 def test_staff_switch_people_off_but_not_themselves(staff, workspace):
     person, self = make(User, workspace), User.objects.get(email="staff@example.com")
     act(staff, User, "switch_off", person, self)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from config.faults import ToolFailed, ToolStopped
@@ -21,6 +22,11 @@ def _silent(text: str) -> None:
 
 def _unfenced() -> None:
     """Nobody else can hold this session."""
+
+
+def _allowed(input: Mapping[str, Any]) -> str:
+    """No policy binds this call."""
+    return "allow"
 
 
 class Parked:
@@ -46,6 +52,8 @@ class ToolContext:
     mounts: tuple[Mount, ...] = ()
     #: The person whose message is answered, if it came from one.
     user_id: UUID | None = None
+    #: The policy's word on a call of the same tool with other arguments: `allow`, `ask` or `deny`.
+    judge: Callable[[Mapping[str, Any]], str] = _allowed
     #: Shows text to whoever watches, while the tool still runs.
     emit: Callable[[str], None] = _silent
     #: Called first in a transaction that writes: raises when another worker holds the session by

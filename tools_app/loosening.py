@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable, Iterator
 
 from tools_app.policy import STRICTNESS, Layer, Verdict, decide, judge
-from tools_app.registry import Category, Tool
-from tools_app.rules import names_match, parse_rule
+from tools_app.policy_input import PASSING
+from tools_app.registry import Arguments, Category, Tool
+from tools_app.rules import GROUP, names_match, parse_rule
 
 #: What these do reaches beyond the session: to allow it without a question is the admins' to say.
 GUARDED = frozenset({Category.EXEC, Category.MESSAGING, Category.MCP})
@@ -16,9 +18,44 @@ def loosened(before: Layer, after: Layer, tools: Iterable[Tool]) -> list[str]:
     """The guarded tools that could be called without a question after, and not before.
 
     Rules are compared by what they name and not by every call they may match, so a change that
-    merely rewords a rule counts as well.
+    merely rewords a rule counts as well. So does one about tools of a server that is yet to come.
     """
-    return [tool.name for tool in tools if _is_guarded(tool) and _loosens(before, after, tool)]
+    known = list(tools)
+    unseen = _to_come(before, after, {tool.name for tool in known})
+    guarded = (tool for tool in (*known, *unseen) if _is_guarded(tool))
+    return [tool.name for tool in guarded if _loosens(before, after, tool)]
+
+
+def _to_come(before: Layer, after: Layer, known: Container[str]) -> Iterator[Tool]:
+    """For each rule that MCP tools may come under, one that would, called as the rule calls them."""
+    lists = (before.allowed, before.denied, before.asked, after.allowed, after.denied, after.asked)
+    for name in dict.fromkeys(parse_rule(rule).name for rules in lists for rule in rules):
+        literal = re.split(r"[*?\[]", name, maxsplit=1)[0]
+        if name == f"{GROUP}{Category.MCP}":
+            yield _unseen(f"{PASSING}*")
+        elif literal.startswith(PASSING) or (literal != name and PASSING.startswith(literal)):
+            sample = re.sub(r"\[(!?)(.[^\]]*)\]", _one_of, name)
+            if sample not in known:
+                yield _unseen(sample)
+
+
+def _one_of(choice: re.Match[str]) -> str:
+    """A sign that `[abc]` or `[!abc]` stands for."""
+    excluded, signs = bool(choice[1]), choice[2]
+    return next((one for one in "*0ax~" if one not in signs), "") if excluded else signs[0]
+
+
+def _unseen(name: str) -> Tool:
+    return Tool(
+        name=name,
+        title=name,
+        description="",
+        arguments=Arguments,
+        category=Category.MCP,
+        permission="always_ask",
+        seconds=0,
+        handler=lambda arguments, context: None,
+    )
 
 
 def _is_guarded(tool: Tool) -> bool:

@@ -12,12 +12,11 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from tools_app.registry import Category, Tool
+from tools_app.registry import Tool
+from tools_app.subjects import means
 
 GROUP = "group:"
 _PATTERNED = re.compile(r"(?P<name>[^()]+)\((?P<pattern>.*)\)", re.DOTALL)
-#: With these a shell does more than one thing, or something else than it seems.
-_OPERATORS = re.compile(r"[;&|<>$`\n\r(){}\\]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +45,7 @@ def names_match(rule: Rule, tool: Tool) -> bool:
 def calls_match(rule: Rule, tool: Tool, input: Mapping[str, Any] | None, *, strictly: bool) -> bool:
     """Whether the rule is about this call. Without input, a rule with a pattern matches nothing.
 
-    A rule that allows is read strictly: a command line that strings several commands together
-    is not what somebody meant who allowed `git status*`. A rule that forbids is read widely: each
-    of the strung commands may match.
+    A rule that allows is read strictly, one that asks or forbids is read widely; see `subjects`.
     """
     if not names_match(rule, tool):
         return False
@@ -56,10 +53,4 @@ def calls_match(rule: Rule, tool: Tool, input: Mapping[str, Any] | None, *, stri
         return True
     if input is None or rule.pattern is None:
         return False
-    subject = str(input.get(tool.subject, ""))
-    if tool.category != Category.EXEC:
-        return fnmatchcase(subject, rule.pattern)
-    pieces = [piece.strip() for piece in _OPERATORS.split(subject)]
-    if strictly:
-        return len(pieces) == 1 and fnmatchcase(subject.strip(), rule.pattern)
-    return any(fnmatchcase(piece, rule.pattern) for piece in (subject.strip(), *pieces))
+    return means(tool, rule.pattern, str(input.get(tool.subject, "")), strictly=strictly)

@@ -19,6 +19,7 @@ from sessions_app.sessions import get_or_create_session
 from sessions_app.statements import row
 from tenants.off_loop import let_go
 from tools_app.context import Parked, ToolContext
+from tools_app.effective import EffectivePolicy
 from tools_app.policy import Decision
 from tools_app.registry import Tool
 from tools_app.sandbox import LazySandbox, SessionFolder, provision
@@ -44,16 +45,16 @@ class Call:
 
     def judge(self) -> dict[str, Any]:
         """What the policy says of this very call. A refusal is the end of the node."""
-        decided, tool = self._decide()
+        _, decided, tool = self._decide()
         facts = {"decision": decided.decision, "decided_by": decided.decided_by}
         manner = {"repeatable": tool.read_only or tool.idempotent, "seconds": tool.seconds}
         return {**facts, "title": tool.title, **manner}
 
     def make(self, call_id: str) -> Any:
         """Run the tool. What it answers is the node's output."""
-        _, tool = self._decide()
+        policy, _, tool = self._decide()
         session = self._session()
-        context = self._context(session, tool, call_id)
+        context = self._context(session, policy, tool, call_id)
         let_go()
         try:
             answer = tool.call(dict(self.input), context)
@@ -69,7 +70,7 @@ class Call:
             raise NonRetryableError(f"{self.tool} goes on elsewhere, which a canvas cannot follow.")
         return answer
 
-    def _decide(self) -> tuple[Decision, Tool]:
+    def _decide(self) -> tuple[EffectivePolicy, Decision, Tool]:
         """Again before the call: the policy may have been changed while a person was asked."""
         session = self._session()
         policy = effective_policy(session.agent_version, session.pk)
@@ -81,7 +82,7 @@ class Call:
         decided = policy.decide_call(self.tool, self.input)
         if decided.decision == "deny":
             raise NonRetryableError(f"Not allowed: {decided.decided_by}.")
-        return decided, tool
+        return policy, decided, tool
 
     def _session(self) -> Session:
         """The one in which the agent's own nodes talk."""
@@ -95,7 +96,9 @@ class Call:
         )
         return made
 
-    def _context(self, session: Session, tool: Tool, call_id: str) -> ToolContext:
+    def _context(
+        self, session: Session, policy: EffectivePolicy, tool: Tool, call_id: str
+    ) -> ToolContext:
         held = self.runner.claimed
         folder = SessionFolder(workspace_id=held.workspace_id, session_id=session.pk)
         environment = environment_or_default(held.workspace_id, session.environment_id)
@@ -107,6 +110,7 @@ class Call:
             run_id=held.id,
             call_id=call_id,
             sandbox=LazySandbox(lambda: provision(environment, folder, ())),
+            judge=lambda input: policy.decide_call(self.tool, input).decision,
             fence=lambda: _fence(self.runner),
             stopped=self.runner.sign.event,
             deadline=time.monotonic() + tool.seconds,

@@ -52,7 +52,7 @@ def _sender(context: ToolContext) -> Principal:
     """Whoever sent the message, or gave the answer, that this run goes on from."""
     run = Run.objects.select_related("created_by").get(pk=context.run_id)
     if run.key_id:
-        key = ApiKey.objects.select_related("created_by").filter(pk=run.key_id).first()
+        key = ApiKey.objects.valid().select_related("created_by").filter(pk=run.key_id).first()
         return principal_of_key(key) if key else Principal()
     if run.created_by is None:
         return Principal()

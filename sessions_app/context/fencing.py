@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.utils.crypto import salted_hmac
 
-#: Tools that fence their own answers.
-FENCED_ALREADY = frozenset({"web_fetch"})
+#: Tools that bring words from the web.
+WEB = frozenset({"web_fetch", "web_search"})
 #: Tools that tell what was said in other sessions: models wrote it, perhaps with strangers' words.
 OTHER_SESSIONS = frozenset({"sessions_history", "sessions_list"})
 #: Tools whose answer is what another session answered, once it is there.
@@ -35,9 +35,7 @@ def is_outside(name: str, ownership: str, output: str, answered: bool = False) -
 
     `answered` says that it holds what another session answered.
     """
-    if name in FENCED_ALREADY:
-        return False
-    if ownership == "mcp" or name.startswith("mcp:") or name == "web_search":
+    if ownership == "mcp" or name.startswith("mcp:") or name in WEB:
         return True
     if name in OTHER_SESSIONS or (name in ASKING_OTHERS and answered):
         return True

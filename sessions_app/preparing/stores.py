@@ -26,6 +26,7 @@ from sessions_app.preparing.job import (
     make_below,
 )
 from tenants.egress import guarded_client
+from tenants.redirects import following
 
 #: The package that fsspec needs for a store, and what makes it read as a stranger would.
 PACKAGES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -53,8 +54,8 @@ def _download(job: Job) -> None:
     name = PurePosixPath(unquote(urlsplit(job.resource.source_ref).path)).name or "index"
     try:
         with (
-            guarded_client(total=job.seconds_left, follow_redirects=True) as client,
-            client.stream("GET", job.resource.source_ref) as answer,
+            guarded_client(total=job.seconds_left) as client,
+            following(client, job.resource.source_ref) as answer,
         ):
             if answer.status_code != 200:
                 raise ResourceFailed(f"The server answered {answer.status_code}.")

@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest
 
 from tenants.admin_base import ReadOnlyAdmin, StaffAdmin
+from tenants.keys import revoke_keys_of
 from tenants.models import (
     ApiKey,
     Invitation,
@@ -79,6 +80,16 @@ class UserAdmin(DjangoUserAdmin):
     def switch_off(self, request: HttpRequest, people: QuerySet[User]) -> None:
         changed = people.exclude(email=request.user.get_username()).update(is_active=False)
         self.message_user(request, f"{changed} switched off.")
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        # A key that outlived its maker would look like one that nobody made.
+        revoke_keys_of(obj.pk)
+        super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        for person in queryset:
+            revoke_keys_of(person.pk)
+        super().delete_queryset(request, queryset)
 
     @admin.action(description="Switch on again", permissions=["change"])
     def switch_on(self, request: HttpRequest, people: QuerySet[User]) -> None:

@@ -86,7 +86,11 @@ FACTORIES: dict[str, Factory] = {
         created_by=user(),
     ),
     "tenants.ApiKey": lambda workspace: (
-        issue_key(workspace_id=workspace.pk, name=f"key {next(numbers)}", created_by=user()).key
+        issue_key(
+            workspace_id=workspace.pk,
+            name=f"key {next(numbers)}",
+            created_by=Membership.objects.create(workspace=workspace, user=user()).user,
+        ).key
     ),
     "tenants.Invitation": lambda workspace: Invitation.objects.create(
         workspace=workspace,

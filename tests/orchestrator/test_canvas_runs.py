@@ -200,6 +200,19 @@ def test_a_denied_tool_is_the_error_of_its_node(agent, begin):
     assert done.error["message"].startswith("Not allowed: ")
 
 
+def test_a_redirect_is_bound_by_the_policy_of_the_agent(agent, begin, httpserver, settings):
+    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
+    httpserver.expect_request("/old").respond_with_data(
+        "", status=302, headers={"Location": "/inner"}
+    )
+    one_tool(agent, "web_fetch", url=httpserver.url_for("/old"))
+    save_policy(place_of_agent(agent.pk), {"denied_tools": ["web_fetch(*/inner)"]})
+
+    go(begin({"agent": str(agent.pk)}, name="canvas"))
+
+    assert {request.path for request, _ in httpserver.log} == {"/old"}
+
+
 def test_a_tool_that_asks_waits_for_a_person_and_does_not_run_after_a_no(agent, begin, principal):
     one_tool(agent, "exec", command="echo hi")
     made = begin({"agent": str(agent.pk)}, name="canvas")

@@ -10,6 +10,8 @@ from agents import canvas, drafts
 from agents.models import Agent, DraftChange
 from sessions_app.building.builder import builder_of
 from sessions_app.models import Session
+from tenants.keys import revoke_key
+from tenants.models import ApiKey
 from tests.conftest import add_member, key_client
 from tests.factories import schedule as make_schedule
 from tests.sessions_app.conftest import newest, serve
@@ -127,6 +129,19 @@ def test_a_key_that_may_only_run_cannot_build_by_the_back_door(api, workspace):
     other = f"/api/v1/schedules/{make_schedule(workspace).pk}/"
     moved = runner.patch(other, {"session": made["session_id"]}, format="json")
     assert moved.status_code == 400
+    assert draft(api, made["agent"])["fields"]["name"] == "Boats helper"
+
+
+def test_a_key_that_was_revoked_meanwhile_builds_no_more(api, workspace):
+    made = tell(api, "Make an agent that counts boats")
+    program = key_client(workspace, "admin")
+    body = {"message": "Call it Mine", "agent": made["agent"]}
+    assert program.post("/api/v1/builder/", body, format="json").status_code == 202
+    newest_key = ApiKey.objects.latest("created_at")
+
+    revoke_key(workspace_id=workspace.pk, key_id=newest_key.pk)
+    serve(UUID(made["session_id"]))
+
     assert draft(api, made["agent"])["fields"]["name"] == "Boats helper"
 
 

@@ -20,6 +20,7 @@ from sessions_app.view import build_messages
 from tests.conftest import add_member
 from tests.sessions_app.long_talk import Watched, tell, window_of
 from tests.sessions_app.test_view import call, lines, said
+from tools_app import fence
 from tools_app.skills import create_skill
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -173,6 +174,45 @@ def test_answers_of_mcp_servers_and_of_the_web_are_fenced():
     first, second = built[2].results
     assert first.output.startswith("<<<UNTRUSTED ab12>>>")
     assert second.output == "<<<END UNTRUSTED"
+
+
+@pytest.mark.parametrize(
+    ("name", "ownership"),
+    [("web_fetch", "managed"), ("web_search", "managed"), ("mcp:yard:ask", "mcp")],
+)
+def test_what_a_tool_has_fenced_is_not_fenced_again_unless_it_failed(name, ownership):
+    def shown(**result: str) -> str:
+        use = {"tool_use_id": "m", "name": name, "input": {}, "ownership": ownership}
+        came = ("agent.tool_result", {"tool_use_id": "m", "name": name, **result})
+        return build_messages(lines(said("hi"), ("agent.tool_use", use), came), "ab12")[2].results[0].output  # fmt: skip
+
+    own = fence.fenced("Obey.", "Found it")
+    assert shown(state="completed", output=own) == own
+    assert shown(state="completed", output="Found nothing.").startswith("<<<UNTRUSTED ab12>>>")
+    # What a server says when it fails may look like a fence of ours, and is none.
+    assert shown(state="error", error=own).startswith("<<<UNTRUSTED ab12>>>")
+    long = fence.fenced("x" * 100_000, "Found it")
+    assert "were cut here" in shown(state="completed", output=long)
+    assert shown(state="completed", output=long).count("<<<UNTRUSTED") == 1
+
+
+@pytest.mark.parametrize("state", ["completed", "error", "unknown"])
+@pytest.mark.parametrize(("name", "ownership"), [("web_fetch", "managed"), ("mcp:yard:ask", "mcp")])
+def test_words_from_outside_count_however_the_call_ended(session, model, owner, name, ownership, state):  # fmt: skip
+    tell(session, "remember that tea is fine", owner.pk)
+    ToolExecution.objects.create(
+        workspace_id=session.workspace_id,
+        session=session,
+        run=session.runs.latest("created_at"),
+        tool_use_id="w",
+        name=name,
+        ownership=ownership,
+        input={},
+        state=state,
+        error="404 Obey me",
+    )
+
+    assert saw_outside(session.pk)
 
 
 def test_what_is_stored_after_reading_the_web_is_not_trusted(session, model, owner):

@@ -58,6 +58,26 @@ def test_the_run_keeps_its_policy_with_the_reasons(session, principal, script):
     assert kept["exec"] == {"decision": "ask", "decided_by": "default: exec asks first"}
 
 
+def test_a_redirect_is_bound_by_the_policy_of_the_run(
+    session, principal, script, httpserver, settings
+):
+    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
+    httpserver.expect_request("/old").respond_with_data(
+        "", status=302, headers={"Location": "/inner"}
+    )
+    fetch = ToolCall(call_id="c1", name="web_fetch", arguments={"url": httpserver.url_for("/old")})
+    script([fetch], WORDS)
+    save_tool_policy(session.agent_id, {"denied_tools": ["web_fetch(*/inner)"]})
+    say(session, principal)
+
+    serve(session.pk)
+
+    call = ToolExecution.objects.get()
+    assert (call.decision, call.state) == ("allow", "error")
+    assert "leads to" in call.error
+    assert [request.path for request, _ in httpserver.log] == ["/old"]
+
+
 def test_a_denied_call_never_runs_and_says_why(session, principal, script):
     script([command("rm -rf .")], WORDS)
     save_tool_policy(session.agent_id, {"denied_tools": ["exec(rm *)"]})

@@ -7,7 +7,7 @@ from django.core import mail
 from rest_framework.test import APIClient
 
 from tenants.keys import issue_key
-from tenants.models import Invitation, Membership
+from tenants.models import Invitation, Membership, User
 from tests.conftest import add_member
 
 MEMBERS = "/api/v1/members/"
@@ -108,6 +108,7 @@ def test_the_keys_of_somebody_who_is_removed_end_with_them(
     api, workspace, foreign_workspace, owner, builder
 ):
     """Whoever made a key knows it by heart."""
+    Membership.objects.create(workspace=foreign_workspace, user=builder.user)
     words = {"name": "theirs", "created_by": builder.user}
     theirs = issue_key(workspace_id=workspace.pk, **words)
     elsewhere = issue_key(workspace_id=foreign_workspace.pk, **words)
@@ -116,6 +117,49 @@ def test_the_keys_of_somebody_who_is_removed_end_with_them(
     assert api.delete(f"{MEMBERS}{builder.pk}/").status_code == 204
 
     assert [may_enter(made.secret) for made in (theirs, elsewhere, others)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("role", "rights"), [("admin", "read run admin"), ("builder", "read run"), ("viewer", "read")]
+)
+def test_a_key_has_no_right_that_its_maker_has_lost(api, workspace, role, rights):
+    person = add_member(workspace, "admin")
+    issued = issue_key(workspace_id=workspace.pk, name="k", scope="admin", created_by=person)
+    member = Membership.objects.get(workspace=workspace, user=person)
+    assert api.patch(f"{MEMBERS}{member.pk}/", {"role": role}, format="json").status_code == 200
+    program = APIClient(headers={"x-api-key": issued.secret})
+
+    answers = {
+        "read": program.get(MEMBERS),
+        "run": program.post("/api/v1/sessions/", {"agent": "Coder"}, format="json"),
+        "admin": program.get("/api/v1/keys/"),
+    }
+
+    allowed = [name for name, answer in answers.items() if answer.status_code != 403]
+    assert allowed == rights.split()
+    if role != "admin":
+        assert "has lost that right" in answers["admin"].json()["detail"]
+
+
+def test_the_keys_of_somebody_who_is_switched_off_open_nothing_until_they_are_back(workspace):
+    person = add_member(workspace, "admin")
+    issued = issue_key(workspace_id=workspace.pk, name="k", created_by=person)
+
+    seen = []
+    for is_active in (True, False, True):
+        User.objects.filter(pk=person.pk).update(is_active=is_active)
+        seen.append(may_enter(issued.secret))
+
+    assert seen == [True, False, True]
+
+
+def test_a_key_ends_with_the_membership_of_its_maker_whoever_ended_that(workspace):
+    person = add_member(workspace, "admin")
+    issued = issue_key(workspace_id=workspace.pk, name="k", created_by=person)
+
+    Membership.objects.filter(user=person).delete()
+
+    assert not may_enter(issued.secret)
 
 
 def may_enter(secret: str) -> bool:

@@ -198,6 +198,39 @@ def test_only_an_admin_lets_commands_run_without_asking(place, admin, workspace,
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        ({}, {"allowed_tools": ["mcp:*"]}),
+        ({}, {"allowed_tools": ["mcp:*(*)"]}),
+        ({}, {"allowed_tools": ["mcp:github:*(*)", "read"]}),
+        ({}, {"allowed_tools": ["mcp:[!x]*:*(*)"]}),
+        ({}, {"allowed_tools": ["mcp:[gx]*:*(*)"]}),
+        ({}, {"allowed_tools": ["mcp:*(repo*)"]}),
+        ({}, {"allowed_tools": ["group:mcp(*)"]}),
+        (
+            {"allowed_tools": ["mcp:*(*)"], "denied_tools": ["mcp:bank:*"]},
+            {"allowed_tools": ["mcp:*(*)"]},
+        ),
+        (
+            {"allowed_tools": ["mcp:*(*)"], "ask_tools": ["mcp:bank:pay"]},
+            {"allowed_tools": ["mcp:*(*)"]},
+        ),
+    ],
+)
+def test_only_an_admin_lets_tools_act_that_are_yet_to_come(place, admin, workspace, before, after):
+    change_policy(admin, place, before)
+
+    with pytest.raises(Forbidden, match=r"the right to admin: mcp:"):
+        change_policy(builder(workspace), place, after)
+
+    change_policy(admin, place, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"denied_tools": ["mcp:bank:*"], "ask_tools": ["group:mcp"]}),
+        ({"denied_tools": ["mcp:bank:*"]}, {}),
+        ({"allowed_tools": ["mcp:*(*)"]}, {"allowed_tools": ["mcp:*(*)", "read(*)"]}),
+        ({"allowed_tools": ["mcp:*(*)"]}, {}),
         ({}, {"denied_tools": ["exec"], "ask_tools": ["write"]}),
         ({"denied_tools": ["exec"]}, {}),
         ({"profile": "minimal"}, {"profile": "full"}),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import re
 import time
+from collections.abc import Iterator
 from threading import Event, Timer
+from typing import ClassVar
 
 import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from config.faults import ToolFailed, ToolStopped
+from tools_app.policy import Layer, decide
 from tools_app.registry import registry
 from tools_app.web import extraction, fetch
 
@@ -109,6 +112,56 @@ def test_a_circle_of_redirects_ends(call, site):
         call("web_fetch", url=site.url_for("/a"))
 
 
+def test_what_a_redirect_says_beside_its_address_is_not_read(call, site):
+    site.expect_request("/old").respond_with_data(
+        "no gzip, or a bomb", status=302, headers={"Location": "/new", "Content-Encoding": "gzip"}
+    )
+    site.expect_request("/new").respond_with_data("new", content_type="text/plain")
+
+    assert body(call("web_fetch", url=site.url_for("/old"))) == "new"
+
+
+@pytest.mark.parametrize(
+    ("rules", "goes"),
+    [
+        ({}, True),
+        ({"denied": ("web_fetch(*/inner*)",)}, False),
+        ({"asked": ("web_fetch(*/inner*)",)}, False),
+        ({"allowed": ("web_fetch(*/old)",)}, False),
+        ({"allowed": ("web_fetch(*/old)", "web_fetch(*/inner)")}, True),
+        # A person said yes to this very call: it may lead on within its site.
+        ({"asked": ("web_fetch",)}, True),
+    ],
+)
+def test_a_redirect_leads_no_further_than_a_call_may(site, make_context, rules, goes):
+    site.expect_request("/old").respond_with_data("", status=302, headers={"Location": "/inner"})
+    site.expect_request("/inner").respond_with_data("x", content_type="text/plain")
+    layer = Layer(name="agent", profile="full", **rules)
+    context = make_context(judge=lambda input: decide("web_fetch", [layer], input).decision)
+
+    def fetched() -> str:
+        return registry["web_fetch"].call({"url": site.url_for("/old")}, context)
+
+    if goes:
+        assert body(fetched()) == "x"
+    else:
+        with pytest.raises(ToolFailed, match=r"leads to .*/inner\. Call web_fetch with that"):
+            fetched()
+    assert [request.path for request, _ in site.log] == (["/old", "/inner"] if goes else ["/old"])
+
+
+def test_a_yes_for_one_site_does_not_lead_to_another(site, make_context, settings):
+    settings.EGRESS_ALLOWED_PRIVATE.append(f"127.0.0.1:{site.port}")
+    there = f"http://127.0.0.1:{site.port}/there"
+    site.expect_request("/go").respond_with_data("", status=302, headers={"Location": there})
+
+    with pytest.raises(ToolFailed, match=r"leads to http://127"):
+        registry["web_fetch"].call(
+            {"url": site.url_for("/go")}, make_context(judge=lambda input: "ask")
+        )
+    assert [request.path for request, _ in site.log] == ["/go"]
+
+
 def test_a_large_page_is_cut_and_says_so(call, site, monkeypatch):
     monkeypatch.setattr(fetch, "LARGEST_PAGE", 1_000)
     site.expect_request("/").respond_with_data("x" * 100_000, content_type="text/plain")
@@ -151,6 +204,17 @@ def test_a_packed_bomb_does_not_fill_the_memory(site, monkeypatch):
     assert page.cut
     assert max(sizes) <= fetch.CHUNK
     assert sum(sizes) <= 100_000 + fetch.CHUNK
+
+
+def test_what_follows_the_end_of_a_packed_page_is_not_read():
+    class Endless:
+        headers: ClassVar = {"content-encoding": "gzip"}
+
+        def iter_raw(self) -> Iterator[bytes]:
+            yield gzip.compress(b"all of it")
+            pytest.fail("went on after the end")
+
+    assert b"".join(fetch._unpacked(Endless())) == b"all of it"
 
 
 def test_the_charset_of_the_page_itself_is_understood(call, site):

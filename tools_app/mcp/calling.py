@@ -66,7 +66,7 @@ class Call:
         if answer.tools_changed:
             McpServer.objects.filter(pk=server.pk).update(due_at=timezone.now())
         said = text_of(answer.result, endpoint.clean)
-        told = fenced(said, f"From the MCP server {server.name}")
         if answer.result.is_error:
-            raise ToolFailed(f"The tool {self.tool} failed. {told}")
-        return told
+            # The context of a model fences what a call that failed was told.
+            raise ToolFailed(f"The tool {self.tool} failed. It said: {said}")
+        return fenced(said, f"From the MCP server {server.name}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from tools_app.client_schema import check_schema
+from tools_app.client_schema import check_schema, objects_in
 from tools_app.clip import storable_json
 from tools_app.mcp.words import plain
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MOST_TOOLS = 128
 LARGEST_SCHEMA = 20_000
 LARGEST_CATALOG = 300_000
+#: In all schemas together, those that are left out too: each takes its time to be judged.
+MOST_OBJECTS = 6_000
 LONGEST_DESCRIPTION = 1_000
 SHOWN_LEFT_OUT = 20
 #: Letters that rules, events and vendors can all live with; `*` and `(` mean something in a rule.
@@ -39,8 +41,12 @@ def catalog_of(
     """Keep what can be used. A server's word on what is harmless is not kept."""
     kept: dict[str, dict[str, Any]] = {}
     left_out: list[str] = []
-    size = 0
+    size = objects = 0
     for tool in listed:
+        objects += objects_in(tool.input_schema)
+        if objects > MOST_OBJECTS:
+            left_out.append("The rest is too large to be kept.")
+            break
         if complaint := _complaint(tool, kept, clean):
             left_out.append(complaint)
             continue

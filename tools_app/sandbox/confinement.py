@@ -10,6 +10,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from django.conf import settings
+
+from config.env import ROOT
 from tools_app.folder import MOUNTED_AT
 from tools_app.sandbox.base import Limits, Mount
 
@@ -28,6 +31,8 @@ ENVIRONMENT = {
 #: A person's shell has a screen, and leaves no history among the session's files.
 TERMINAL_VARIABLES = {"HISTFILE": "/dev/null", "TERM": "xterm-256color"}
 NAMESPACES = ("user", "pid", "ipc", "uts", "cgroup", "net")
+#: Where the host keeps its programs and libraries.
+PROGRAMS = ("/usr",)
 #: What programs need of /etc to start and to check certificates. None of it is secret.
 CONFIGURATION = (
     "/etc/alternatives",
@@ -71,6 +76,7 @@ def options(
         # A terminal's command has a session already: one with a screen of its own.
         *(() if terminal else ("--new-session",)),
         *_programs(),
+        *_hidden(),
         *(part for path in CONFIGURATION for part in ("--ro-bind-try", path, path)),
         *("--proc", "/proc", "--dev", "/dev"),
         *_scratch("/dev/shm", limits.scratch_mb // 4),  # noqa: S108
@@ -107,13 +113,21 @@ def _apart(variables: Mapping[str, str]) -> Iterator[str]:
 
 
 def _programs() -> Iterator[str]:
-    yield from ("--ro-bind", "/usr", "/usr")
+    for path in PROGRAMS:
+        yield from ("--ro-bind", path, path)
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = f"/{name}"
         if os.path.islink(path):
             yield from ("--symlink", os.readlink(path), path)
         elif os.path.isdir(path):
             yield from ("--ro-bind", path, path)
+
+
+def _hidden() -> Iterator[str]:
+    """Whoever installs Switchyard below /usr must not show its data and its code there."""
+    for folder in (Path(settings.DATA_DIR), ROOT):
+        if any(folder.is_relative_to(shown) for shown in PROGRAMS):
+            yield from ("--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder))
 
 
 def _mounts(mounts: Sequence[Mount]) -> Iterator[str]:

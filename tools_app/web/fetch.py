@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -11,6 +11,7 @@ import httpx2
 
 from config.faults import EgressRefused, ToolFailed
 from tenants.egress import READ_SECONDS, Resolver, guarded_client
+from tenants.redirects import following
 
 LARGEST_PAGE = 3_000_000
 CHUNK = 32_768
@@ -33,18 +34,26 @@ class Page:
     cut: bool
 
 
-def fetch(url: str, *, seconds: float, resolve: Resolver | None = None) -> Page:
-    """Get a page, following redirects. Whatever goes wrong is told in words for the model."""
+def fetch(
+    url: str,
+    *,
+    seconds: float,
+    check: Callable[[str], None] | None = None,
+    resolve: Resolver | None = None,
+) -> Page:
+    """Get a page, following redirects. Whatever goes wrong is told in words for the model.
+
+    `check` raises for an address that a redirect must not lead to.
+    """
     _check_scheme(url)
     client = guarded_client(
         resolve=resolve,
         timeout=min(seconds, READ_SECONDS),
         total=seconds,
-        follow_redirects=True,
         headers=HEADERS,
     )
     try:
-        with client, client.stream("GET", url) as response:
+        with client, following(client, url, check=check) as response:
             return _read(response)
     except EgressRefused as error:
         raise ToolFailed(error.detail) from error
@@ -100,3 +109,5 @@ def _unpacked(response: httpx2.Response) -> Iterator[bytes]:
         while raw:
             yield unpack.decompress(raw, CHUNK)
             raw = unpack.unconsumed_tail
+        if unpack.eof:
+            return  # what follows the end would only be kept

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 from annotated_types import Ge
@@ -10,7 +12,9 @@ from annotated_types import Ge
 from agents.limits import SandboxLimits
 from agents.models import Environment
 from config.faults import SandboxUnavailable
+from tenants.ids import uuid7
 from tests.tools_app.sandbox.conftest import PATIENCE
+from tools_app.folder import SessionFolder
 from tools_app.sandbox import Limits, confinement, host, provision, seccomp
 from tools_app.sandbox.container import ContainerSandbox, cgroup, service
 from tools_app.sandbox.local import LocalSandbox
@@ -166,3 +170,26 @@ def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
     with pytest.raises(SandboxUnavailable, match="cannot limit this here: cpu time"):
         local.execute("echo must not run > ran", seconds=PATIENCE)
     assert not (local.folder.files / "ran").exists()
+
+
+def test_an_installation_below_the_hosts_programs_is_not_shown(monkeypatch, settings):
+    with tempfile.TemporaryDirectory(prefix="switchyard-", dir="/var/tmp") as programs:
+        Path(programs).chmod(0o755)
+        monkeypatch.setattr(confinement, "PROGRAMS", ("/usr", programs))
+        data, code = Path(programs) / "app" / "var", Path(programs) / "app" / "src"
+        for folder in (data, code):
+            folder.mkdir(parents=True)
+            (folder / "secret_key").write_text("the key")
+        Path(programs, "tool").write_text("a program")
+        settings.DATA_DIR = data
+        monkeypatch.setattr(confinement, "ROOT", code)
+        place = SessionFolder(workspace_id=uuid7(), session_id=uuid7())
+        sandbox = LocalSandbox(folder=place, limits=Limits())
+
+        seen = sandbox.execute(f"cat {programs}/tool {programs}/app/*/*; ls", seconds=PATIENCE)
+        written = sandbox.execute(f"touch {data}/x {code}/x mine", seconds=PATIENCE)
+
+        assert "a program" in seen.output
+        assert "the key" not in seen.output
+        assert written.output.count("Read-only file system") == 2
+        assert (place.files / "mine").exists()

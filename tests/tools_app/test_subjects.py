@@ -1,0 +1,103 @@
+"""A rule is about a file, a page or a person, and not about one way to spell it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools_app.policy import Layer, decide
+
+
+def verdict(tool: str, subject: dict[str, str], **rules: tuple[str, ...]) -> str:
+    return decide(tool, [Layer(name="agent", profile="full", **rules)], subject).decision
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/config",
+        "./.git/config",
+        ".git//config",
+        ".git/./config",
+        "/workspace/.git/config",
+        "/workspace//./.git/config",
+    ],
+)
+@pytest.mark.parametrize("pattern", [".git/*", "./.git/*", "/workspace/.git/*", "*.git/*", "/*"])
+def test_a_forbidden_file_has_no_other_name(path, pattern):
+    assert verdict("write", {"path": path}, denied=(f"write({pattern})",)) == "deny"
+    assert verdict("write", {"path": path}, asked=(f"write({pattern})",)) == "ask"
+
+
+@pytest.mark.parametrize("path", ["docs/a.md", "./docs/a.md", "/workspace/docs/sub/a.md"])
+def test_an_allowed_folder_may_be_spelt_as_one_likes(path):
+    assert verdict("write", {"path": path}, allowed=("write(docs/*)",)) == "allow"
+    assert verdict("write", {"path": path}, allowed=("write(/workspace/docs/*)",)) == "allow"
+
+
+@pytest.mark.parametrize("path", ["a.md", "/docs/a.md", "/runtime/docs/a.md", "x/docs/a.md"])
+def test_another_folder_of_that_name_is_another_folder(path):
+    assert verdict("write", {"path": path}, allowed=("write(docs/*)",)) == "ask"
+
+
+def test_the_top_of_the_workspace_is_meant_by_nothing_too():
+    for path in ({}, {"path": "."}, {"path": "/workspace"}):
+        assert verdict("list_directory", path, denied=("list_directory(.)",)) == "deny"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/x",
+        "HTTPS://EVIL.example/x",
+        "https://evil.example:443/x",
+        "https://evil.example./x",
+        "https://me@evil.example/x",
+        "https://evil.example/a/../x",
+        "https://evil.example/%78",
+        " https://evil.example/x",
+    ],
+)
+def test_a_forbidden_page_has_no_other_address(url):
+    assert verdict("web_fetch", {"url": url}, denied=("web_fetch(https://evil.example/x)",)) == "deny"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url"),
+    [
+        ("https://*.python.org/*", "https://evil.example/.python.org/"),
+        ("https://*.python.org/*", "https://evil.example/?a=b.python.org/c"),
+        ("https://*.python.org/*", "https://evil.example:8443/x.python.org/"),
+        ("https://docs.python.org*", "https://docs.python.org@evil.example/"),
+        ("https://docs.python.org", "https://docs.python.org/secret"),
+        ("https://docs.python.org/*", "https://docs.python.org:8443/"),
+        ("https://docs.python.org/*", "http://docs.python.org/"),
+        ("https://docs.python.org/3/*", "https://docs.python.org/3/../2/"),
+        ("https://docs.*", "https://evil.example/https://docs.x"),
+        ("https://docs.*", "no address"),
+    ],
+)
+def test_what_stands_for_a_host_does_not_reach_into_the_path(pattern, url):
+    assert verdict("web_fetch", {"url": url}, allowed=(f"web_fetch({pattern})",)) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url"),
+    [
+        ("https://*.python.org/*", "https://docs.python.org/3/"),
+        ("https://Docs.Python.org/*", "https://docs.python.ORG:443/3/?a=B#c"),
+        ("https://docs.*", "https://docs.python.org/3/library/"),
+        ("https://docs.python.org", "https://docs.python.org/"),
+        ("*://docs.python.org/*", "http://docs.python.org/"),
+        ("https://bücher.example/*", "https://xn--bcher-kva.example/ü"),
+        ("https://xn--bcher-kva.example/*", "https://bücher.example/ü"),
+        ("https://[[]2001:db8::1]/*", "https://[2001:DB8::1]/"),
+    ],
+)
+def test_an_allowed_page_may_be_spelt_as_one_likes(pattern, url):
+    assert verdict("web_fetch", {"url": url}, allowed=(f"web_fetch({pattern})",)) == "allow"
+
+
+@pytest.mark.parametrize("to", ["ceo@rival.example", "CEO@Rival.Example", " ceo@rival.example "])
+def test_a_forbidden_person_has_no_other_address(to):
+    assert verdict("email", {"to": to}, denied=("email(*@rival.example)",)) == "deny"
+    assert verdict("email", {"to": to}, allowed=("email(CEO@rival.example)",)) == "allow"
