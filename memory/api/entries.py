@@ -6,7 +6,6 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,6 +18,7 @@ from memory.owner import person
 from memory.writing import ABSENT, write_entry
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 STALE = OpenApiResponse(
     description="Somebody wrote first. `current` is the newer version: its `hash` and `content`."
@@ -37,7 +37,7 @@ class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     queryset = MemoryEntry.objects.select_related("current")
     serializer_class = EntrySerializer
     filterset_fields = ["scope", "agent", "session", "pinned", "trust", "never_recall"]
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
 
     def get_queryset(self) -> Any:
         rows = self.queryset.seen_by(everything(self.principal)).filter(current__isnull=False)

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.mixins import ListModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -26,6 +25,7 @@ from memory.models import MemoryEntry, MemoryVersion
 from memory.owner import person
 from tenants.access import Principal
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 
 
@@ -62,7 +62,7 @@ class VersionViewSet(ListModelMixin, WorkspaceViewSet):
 class EntryDoor(APIView):
     """Finds the document before it reads the body: a stranger learns nothing by sending one."""
 
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
 
     def open(self, request: Request, entry_id: UUID) -> tuple[MemoryEntry, UUID | None, Any]:
         principal = principal_of(request)

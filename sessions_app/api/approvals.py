@@ -13,11 +13,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sessions_app.api.approval_shapes import ApprovalInput, ApprovalSerializer
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.approvals import Answer, resolve
 from sessions_app.models import Approval
 from sessions_app.tree import tree_of
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 RELATED = ("session", "agent__current", "execution")
 

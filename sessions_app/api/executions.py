@@ -12,11 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sessions_app import unknown
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.api.inputs import RetryInput, VerifyInput
 from sessions_app.api.serializers import ExecutionSerializer
 from sessions_app.models import ToolExecution
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 
 class ExecutionFilter(filters.FilterSet):

@@ -14,7 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from sessions_app import runtime
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.api.inputs import SessionChange, SessionInput
 from sessions_app.api.serializers import SessionSerializer
 from sessions_app.models import Run, Session, SessionEvent
@@ -22,6 +22,7 @@ from sessions_app.models.session import SessionQuerySet
 from sessions_app.sessions import archive, change_session
 from sessions_app.transcript import mentioning
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 
 def shown_sessions() -> SessionQuerySet:
