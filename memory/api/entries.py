@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django_filters import rest_framework as filters
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.filters import AgentFilter
 from agents.inputs import is_storable
 from memory.api.inputs import entry_change, everything, new_entry, owner_for
 from memory.api.serializers import EntrySerializer
@@ -31,12 +33,20 @@ FILTERS = [
 ]
 
 
+class EntryFilter(filters.FilterSet):
+    agent = AgentFilter()
+
+    class Meta:
+        model = MemoryEntry
+        fields = ["scope", "session", "pinned", "trust", "never_recall"]
+
+
 class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Documents of memory. What a person keeps for themselves is seen by nobody else."""
 
     queryset = MemoryEntry.objects.select_related("current")
     serializer_class = EntrySerializer
-    filterset_fields = ["scope", "agent", "session", "pinned", "trust", "never_recall"]
+    filterset_class = EntryFilter
     parser_classes = [StrictJSONParser]
 
     def get_queryset(self) -> Any:

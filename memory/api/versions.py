@@ -81,8 +81,7 @@ class RestoreView(EntryDoor):
     def post(self, request: Request, entry_id: UUID) -> Response:
         """Write an earlier text again, as the newest version. Brings back a deleted document."""
         entry, by, body = self.open(request, entry_id)
-        number = whole_number(body.get("version"), "version")
-        return _restored(entry, number, by, body)
+        return _restored(entry, _number_of(entry, body.get("version")), by, body)
 
 
 class RestoreVersionView(EntryDoor):
@@ -113,6 +112,20 @@ class RedactView(EntryDoor):
             entry, by=by, number=None if number is None else whole_number(number, "version")
         )
         return Response(EntrySerializer(changed).data)
+
+
+def _number_of(entry: MemoryEntry, version: object) -> int:
+    """A version may be named by its number, or by its id."""
+    try:
+        named = UUID(version) if isinstance(version, str) else None
+    except ValueError:
+        named = None
+    if named is None:
+        return whole_number(version, "version")
+    number: int | None = entry.versions.filter(pk=named).values_list("number", flat=True).first()
+    if number is None:
+        raise NotFound(f"There is no version {version}.")
+    return number
 
 
 def _restored(entry: MemoryEntry, number: int, by: UUID | None, body: dict[str, Any]) -> Response:

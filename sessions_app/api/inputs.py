@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from sessions_app.api.body import ObjectField
@@ -15,6 +19,22 @@ OUTCOME = (
     "What the session is to reach: `statement`, `criteria` (a list of texts), `max_returns` (0 to 5, "
     "by default 2) and, if the agent's own model is not to judge, `grader` (`provider`, `model`)."
 )
+
+
+@extend_schema_field({"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]})
+class VersionField(serializers.IntegerField):
+    """The number of a version, or its id."""
+
+    default_error_messages = {"invalid": "This is neither the number nor the id of a version."}
+
+    def __init__(self, **words: Any) -> None:
+        super().__init__(min_value=1, max_value=2_000_000_000, **words)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        try:
+            return UUID(data) if isinstance(data, str) else super().run_validation(data)
+        except ValueError:
+            return super().run_validation(data)
 
 
 class SessionInput(serializers.Serializer):
@@ -41,11 +61,10 @@ class SessionChange(serializers.Serializer):
     title = TextField(max_length=200, required=False, allow_blank=True)
     metadata = ObjectField(most=MOST_METADATA, required=False, help_text="Replaces all of it.")
     outcome = ObjectField(required=False, allow_null=True, help_text=f"{OUTCOME} Null: none.")
-    agent_version = serializers.IntegerField(
-        min_value=1,
-        max_value=2_000_000_000,
+    agent_version = VersionField(
         required=False,
-        help_text="The number of a version of the same agent. A run under way keeps the one it has.",
+        help_text="A version of the same agent, by its number or its id. A run under way keeps the "
+        "one it has.",
     )
 
 

@@ -13,6 +13,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.filters import AgentFilter
 from sessions_app import runtime
 from sessions_app.api.body import body_of
 from sessions_app.api.inputs import SessionChange, SessionInput
@@ -44,7 +45,7 @@ def show_session(session_id: UUID) -> dict[str, Any]:
 
 
 class SessionFilter(filters.FilterSet):
-    agent = filters.UUIDFilter(field_name="agent_id", label="The id of an agent.")
+    agent = AgentFilter()
     status = filters.ChoiceFilter(choices=Session.Status.choices)
     parent = filters.UUIDFilter(field_name="parent_id", label="Children of this session.")
     archived = filters.BooleanFilter(
