@@ -87,7 +87,9 @@ def _by_key(agent: Agent, session_key: str) -> Session | None:
 
 
 @transaction.atomic
-def change_session(session: Session, *, agent_version: int | None = None, **changes: Any) -> None:
+def change_session(
+    session: Session, *, agent_version: int | UUID | None = None, **changes: Any
+) -> None:
     """Another title, metadata or outcome, or another version of the same agent."""
     if agent_version is not None:
         use_version(session, agent_version)
@@ -97,11 +99,12 @@ def change_session(session: Session, *, agent_version: int | None = None, **chan
         Session.objects.filter(pk=session.pk).update(**changes)
 
 
-def use_version(session: Session, number: int) -> None:
+def use_version(session: Session, ref: int | UUID) -> None:
     """Pin another version of the same agent. A run that is under way keeps the one it has."""
-    version = session.agent.versions.published().filter(number=number).first()
+    named = {"pk": ref} if isinstance(ref, UUID) else {"number": ref}
+    version = session.agent.versions.published().filter(**named).first()
     if version is None:
-        raise NotFound(f"This agent has no version {number}.")
+        raise NotFound(f"This agent has no version {ref}.")
     session.agent_version = version
     session.save(update_fields=["agent_version"])
 

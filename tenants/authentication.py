@@ -27,11 +27,15 @@ BAD_KEY = "This API key is wrong, expired or revoked."
 
 
 def key_in(headers: Mapping[str, str]) -> str | None:
-    """The secret of a key, when one was sent by either header."""
-    if (secret := headers.get("x-api-key")) is not None:
-        return secret.strip()
+    """The secret of a key, when one was sent by either header. An empty `x-api-key` says nothing
+    beside a bearer, and is a wrong key alone."""
+    plain = headers.get("x-api-key")
+    if plain and plain.strip():
+        return plain.strip()
     scheme, _, secret = headers.get("authorization", "").partition(" ")
-    return secret.strip() if scheme.lower() == "bearer" else None
+    if scheme.lower() == "bearer":
+        return secret.strip()
+    return None if plain is None else ""
 
 
 def principal_of_secret(secret: str, *, client: str) -> Principal:

@@ -16,6 +16,8 @@ from config.faults import TooManyRequests
 LEAST_BURST = 50
 #: An anonymous address gets this part of what a known caller gets.
 ANONYMOUS_PART = 10
+#: The same for wrong keys: by default fifty a second are answered with what is wrong with them.
+GUESSING_PART = 2
 #: Callers that are remembered; the one that was quiet for longest is forgotten first.
 MOST_CALLERS = 20_000
 
@@ -70,7 +72,8 @@ def spend_anonymous(client: str) -> Allowance:
 
 
 def spend_guess(client: str) -> None:
-    """Pay for a wrong key, from the address's own bucket."""
-    allowance = spend_anonymous(client)
+    """Pay for a wrong key, from a bucket of the address for nothing else."""
+    per_minute = max(1, settings.REQUESTS_PER_MINUTE // GUESSING_PART)
+    allowance = buckets.spend(f"guesses {client}", per_minute=per_minute)
     if allowance.wait:
         raise TooManyRequests(retry_after=allowance.wait)

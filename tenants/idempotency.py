@@ -1,11 +1,12 @@
 """Gives the first answer again to a POST that is repeated with the same Idempotency-Key.
 
-The unique row is the lock: of two requests at once one runs and the other is told to wait. Answers
-may hold secrets that are shown once, so they are stored under a key made from the client's word.
+The unique row is the lock: of two requests at once one runs and the other waits for its answer.
+Answers may hold secrets that are shown once, so they are stored under a key made from the client's word.
 """
 
 from __future__ import annotations
 
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +32,15 @@ from config.problems import is_program, problem_response
 from tenants.access import Principal
 from tenants.authentication import principal_by_key, principal_of
 from tenants.models import IdempotentAnswer
+from tenants.off_loop import let_go
 from tenants.throttle import spend_as
 
 LIFE = timedelta(days=1)
 #: A first request that has not answered for so long has died.
 STALE = timedelta(minutes=1)
 LONGEST_WORD = 255
+#: How long a twin waits for the first request, and how often it looks.
+PATIENCE_SECONDS, LOOK_SECONDS = 10.0, 0.05
 #: Answers about who asks or when, not about what was asked: a repetition deserves a new look.
 NOT_KEPT = frozenset({401, 403, 408, 413, 425, 429})
 
@@ -84,7 +88,10 @@ class IdempotencyMiddleware:
             began = claim(ticket)
             if began is None:
                 charge(principal)
-                return replay(ticket)
+                found = replay_or_claim(ticket)
+                if isinstance(found, HttpResponse):
+                    return found
+                began = found
         except Unauthenticated:
             return self.get_response(request)
         except (Invalid, IdempotencyMismatch, IdempotencyInFlight, TooManyRequests) as fault:
@@ -147,6 +154,21 @@ def charge(principal: Principal) -> None:
     allowance = spend_as(principal)
     if allowance.wait:
         raise TooManyRequests(retry_after=allowance.wait)
+
+
+def replay_or_claim(ticket: Ticket) -> HttpResponse | datetime:
+    """The first answer, which may still be in the making; or the first place, if it was given up."""
+    patient_until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return replay(ticket)
+        except IdempotencyInFlight:
+            if time.monotonic() >= patient_until:
+                raise
+        let_go()
+        time.sleep(LOOK_SECONDS)
+        if began := claim(ticket):
+            return began
 
 
 def replay(ticket: Ticket) -> HttpResponse:

@@ -7,7 +7,6 @@ from typing import Any
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,6 +17,7 @@ from agents.inputs import is_storable
 from agents.models import Agent, AgentVersion
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 ARCHIVED = OpenApiParameter(
     "archived", bool, description="See the archived agents instead of the active ones."
@@ -31,7 +31,7 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     queryset = Agent.objects.select_related("current")
     serializer_class = AgentSerializer
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
     verbs = {
         "create": "build",
         "update": "build",

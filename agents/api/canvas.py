@@ -8,7 +8,6 @@ from uuid import UUID
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -20,6 +19,7 @@ from agents.models import Agent, CanvasRevision
 from config.faults import NotFound
 from tenants.access import Verb, authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 from tenants.permissions import verb_of
 
@@ -106,7 +106,7 @@ STALE = OpenApiResponse(description="`revision` is not the newest; `current` is 
 class CanvasDoor(APIView):
     """Finds the agent before it reads the body: a stranger learns nothing by sending one."""
 
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
     verbs: dict[str, Verb] = {"PUT": "build", "POST": "build"}
 
     def find(self, agent_id: UUID) -> Agent:

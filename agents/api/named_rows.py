@@ -9,7 +9,6 @@ from uuid import UUID
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework.fields import empty
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
@@ -17,6 +16,7 @@ from rest_framework.serializers import Serializer
 from agents.api.body import fields_in
 from tenants.access import Verb, authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 from tenants.models import OwnedModel, User
 from tenants.permissions import verb_of
 
@@ -30,7 +30,7 @@ def written_by(verb: Verb) -> dict[str, Verb]:
 
 class NamedRowViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     serializer_class: type[Serializer]
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
     verbs = written_by("build")
 
     def make(

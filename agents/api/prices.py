@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.mixins import DestroyModelMixin, ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,10 +10,11 @@ from rest_framework.response import Response
 from agents.prices import drop_price, set_price
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.fields import OwnSerializer
 from tenants.models import Price
 
 
-class PriceSerializer(serializers.ModelSerializer):
+class PriceSerializer(OwnSerializer):
     """US dollars per million tokens."""
 
     class Meta:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from agents.credentials import Source
+from tenants.api.fields import TextField
 
 
 class ProviderSerializer(serializers.Serializer):
@@ -21,23 +22,23 @@ class ProviderSerializer(serializers.Serializer):
     base_url = serializers.CharField(
         source="key.base_url", default="", help_text="Empty: the vendor's own, or the operator's."
     )
-    checked_at = serializers.DateTimeField(source="key.checked_at", default=None)
+    checked_at = serializers.DateTimeField(source="key.checked_at", default=None, allow_null=True)
     check_error = serializers.CharField(source="key.check_error", default="")
-    created_by = serializers.UUIDField(source="key.created_by_id", default=None)
-    created_at = serializers.DateTimeField(source="key.created_at", default=None)
+    created_by = serializers.UUIDField(source="key.created_by_id", default=None, allow_null=True)
+    created_at = serializers.DateTimeField(source="key.created_at", default=None, allow_null=True)
 
 
 class ProviderKeySerializer(serializers.Serializer):
     """The two are replaced together."""
 
-    api_key = serializers.CharField(
+    api_key = TextField(
         write_only=True,
         required=False,
         allow_blank=True,
         max_length=4_096,
         help_text="Needed, but for a server of your own that asks for none.",
     )
-    base_url = serializers.CharField(
+    base_url = TextField(
         write_only=True,
         required=False,
         allow_blank=True,
@@ -47,7 +48,7 @@ class ProviderKeySerializer(serializers.Serializer):
 
 
 class ProviderTestSerializer(serializers.Serializer):
-    model = serializers.CharField(
+    model = TextField(
         required=False,
         allow_blank=True,
         max_length=120,

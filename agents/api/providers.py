@@ -8,7 +8,6 @@ from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -26,6 +25,7 @@ from agents.provider_keys import check, delete_key, save_key, statuses
 from agents.providers.registry import PROVIDERS
 from config.faults import NotFound
 from tenants.access import authorise
+from tenants.api.parsing import StrictJSONParser
 from tenants.api.whole import whole_page, whole_page_of
 from tenants.authentication import principal_of
 from tenants.permissions import verb_of
@@ -40,7 +40,7 @@ def _body(request: Request, shape: type[serializers.Serializer]) -> dict[str, An
 class ProviderDoor(APIView):
     """Asks for the right before anything else, and for the provider's name next."""
 
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
 
     def workspace_id(self, name: str) -> UUID:
         workspace_id = authorise(principal_of(self.request), verb_of(self.request, self))

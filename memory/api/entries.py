@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django_filters import rest_framework as filters
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.filters import AgentFilter
 from agents.inputs import is_storable
 from memory.api.inputs import entry_change, everything, new_entry, owner_for
 from memory.api.serializers import EntrySerializer
@@ -19,6 +20,7 @@ from memory.owner import person
 from memory.writing import ABSENT, write_entry
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 STALE = OpenApiResponse(
     description="Somebody wrote first. `current` is the newer version: its `hash` and `content`."
@@ -31,13 +33,21 @@ FILTERS = [
 ]
 
 
+class EntryFilter(filters.FilterSet):
+    agent = AgentFilter()
+
+    class Meta:
+        model = MemoryEntry
+        fields = ["scope", "session", "pinned", "trust", "never_recall"]
+
+
 class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Documents of memory. What a person keeps for themselves is seen by nobody else."""
 
     queryset = MemoryEntry.objects.select_related("current")
     serializer_class = EntrySerializer
-    filterset_fields = ["scope", "agent", "session", "pinned", "trust", "never_recall"]
-    parser_classes = [JSONParser]
+    filterset_class = EntryFilter
+    parser_classes = [StrictJSONParser]
 
     def get_queryset(self) -> Any:
         rows = self.queryset.seen_by(everything(self.principal)).filter(current__isnull=False)

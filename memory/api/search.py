@@ -9,9 +9,10 @@ from rest_framework.views import APIView
 
 from config.faults import Invalid
 from memory.api.inputs import reader_for
-from memory.api.serializers import HitSerializer, HitsSerializer
+from memory.api.serializers import HitSerializer
 from memory.ranking import Weights
 from memory.recall import MOST_HITS, Search, recall
+from tenants.api.whole import whole_page, whole_page_of
 from tenants.authentication import principal_of
 
 
@@ -25,7 +26,7 @@ class SearchView(APIView):
             OpenApiParameter("limit", int, description=f"At most {MOST_HITS}; 10 if left out."),
             OpenApiParameter("recency", float, description="How much age counts, 0 to 1."),
         ],
-        responses=HitsSerializer,
+        responses=whole_page_of(HitSerializer),
     )
     def get(self, request: Request) -> Response:
         """What memory says about something, best first, each score explained by its parts."""
@@ -39,7 +40,7 @@ class SearchView(APIView):
             weights=Weights(recency=recency),
         )
         hits = recall(reader, asked.get("q", ""), search)
-        return Response({"results": HitSerializer(hits, many=True).data})
+        return whole_page(HitSerializer(hits, many=True).data)
 
 
 def _number(text: str | None, name: str, *, default: float, most: float, least: float = 0) -> float:

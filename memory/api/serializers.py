@@ -87,7 +87,7 @@ class EntrySerializer(serializers.Serializer):
 
 
 class WhichVersionSerializer(serializers.Serializer):
-    version = serializers.IntegerField(min_value=1, help_text="Its number.")
+    version = serializers.JSONField(help_text="Its number, or its id.")
     expected_hash = serializers.CharField(required=False, allow_null=True)
 
 
@@ -123,7 +123,3 @@ class HitSerializer(serializers.Serializer):
     trust = serializers.ChoiceField(choices=MemoryEntry.Trust.choices)
     pinned = serializers.BooleanField()
     updated_at = serializers.DateTimeField()
-
-
-class HitsSerializer(serializers.Serializer):
-    results = HitSerializer(many=True)

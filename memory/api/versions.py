@@ -7,7 +7,6 @@ from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.mixins import ListModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -26,6 +25,7 @@ from memory.models import MemoryEntry, MemoryVersion
 from memory.owner import person
 from tenants.access import Principal
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 
 
@@ -62,7 +62,7 @@ class VersionViewSet(ListModelMixin, WorkspaceViewSet):
 class EntryDoor(APIView):
     """Finds the document before it reads the body: a stranger learns nothing by sending one."""
 
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
 
     def open(self, request: Request, entry_id: UUID) -> tuple[MemoryEntry, UUID | None, Any]:
         principal = principal_of(request)
@@ -81,8 +81,7 @@ class RestoreView(EntryDoor):
     def post(self, request: Request, entry_id: UUID) -> Response:
         """Write an earlier text again, as the newest version. Brings back a deleted document."""
         entry, by, body = self.open(request, entry_id)
-        number = whole_number(body.get("version"), "version")
-        return _restored(entry, number, by, body)
+        return _restored(entry, _number_of(entry, body.get("version")), by, body)
 
 
 class RestoreVersionView(EntryDoor):
@@ -116,6 +115,20 @@ class RedactView(EntryDoor):
             expected_hash=_expected(body),
         )
         return Response(EntrySerializer(changed).data)
+
+
+def _number_of(entry: MemoryEntry, version: object) -> int:
+    """A version may be named by its number, or by its id."""
+    try:
+        named = UUID(version) if isinstance(version, str) else None
+    except ValueError:
+        named = None
+    if named is None:
+        return whole_number(version, "version")
+    number: int | None = entry.versions.filter(pk=named).values_list("number", flat=True).first()
+    if number is None:
+        raise NotFound(f"There is no version {version}.")
+    return number
 
 
 def _restored(entry: MemoryEntry, number: int, by: UUID | None, body: dict[str, Any]) -> Response:

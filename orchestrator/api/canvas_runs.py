@@ -19,9 +19,11 @@ from orchestrator.canvas.nodes import states_of
 from orchestrator.canvas.walk import CANVAS
 from orchestrator.engine.starting import start_as
 from orchestrator.models import Step, Workflow
-from sessions_app.api.body import StrictJSONParser, body_of, can_be_stored
+from sessions_app.api.body import body_of, can_be_stored
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.fields import TextField
+from tenants.api.parsing import StrictJSONParser
 from tenants.permissions import verb_of
 
 NODE_STATES = ["running", "waiting", "waiting_approval", "complete", "errored", "skipped"]
@@ -40,7 +42,7 @@ class AnyField(serializers.JSONField):
 
 class CanvasRunInput(serializers.Serializer):
     input = AnyField(required=False, default=None, allow_null=True, help_text="Any JSON value.")
-    id = serializers.CharField(
+    id = TextField(
         max_length=200,
         required=False,
         allow_null=True,

@@ -11,27 +11,28 @@ from orchestrator.engine.attempts import attempts_of
 from orchestrator.models import Step, Workflow, WorkflowEvent
 from orchestrator.streams import told_of
 from sessions_app.api.body import ObjectField
+from tenants.api.fields import PatternField, TextField
 
 JSON = {"description": "Any JSON value.", "nullable": True}
 
 
 class StartInput(serializers.Serializer):
-    name = serializers.CharField(max_length=100, help_text="A registered workflow.")
+    name = TextField(max_length=100, help_text="A registered workflow.")
     params = ObjectField(required=False, default=dict)
-    id = serializers.CharField(
+    id = TextField(
         max_length=200,
         required=False,
         allow_null=True,
         help_text="Your own name for it. The same id, name and params start it once.",
     )
-    agent = serializers.CharField(
+    agent = TextField(
         max_length=80,
         required=False,
         allow_null=True,
         help_text="The agent on whose behalf it runs: its id or exact name.",
     )
     priority = serializers.IntegerField(min_value=-100, max_value=100, default=0)
-    concurrency_key = serializers.RegexField(
+    concurrency_key = PatternField(
         r"^[^\x00]*$",
         max_length=150,
         required=False,
@@ -42,13 +43,13 @@ class StartInput(serializers.Serializer):
 
 
 class SendInput(serializers.Serializer):
-    type = serializers.RegexField(r"^[^\x00]+$", max_length=100)
+    type = PatternField(r"^[^\x00]+$", max_length=100)
     payload = serializers.JSONField(required=False, default=None)
 
 
 class AnswerInput(serializers.Serializer):
-    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
-    step = serializers.CharField(
+    note = TextField(max_length=2000, required=False, allow_blank=True, default="")
+    step = TextField(
         max_length=200,
         required=False,
         allow_blank=True,
@@ -62,7 +63,7 @@ class TerminateInput(serializers.Serializer):
 
 
 class RestartInput(serializers.Serializer):
-    from_step = serializers.CharField(
+    from_step = TextField(
         max_length=200,
         required=False,
         allow_blank=True,

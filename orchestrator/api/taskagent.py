@@ -18,10 +18,10 @@ from orchestrator.api.health import HealthSerializer, answer_health
 from orchestrator.models import Workflow
 from orchestrator.taskagent.door import start_session, start_task
 from orchestrator.waiting import wait_for_workflow
-from sessions_app.api.body import StrictJSONParser
 from sessions_app.api.door import client_key
 from sessions_app.api.serializers import SessionSerializer
 from sessions_app.api.sessions import show_session
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 
 MOST_WAIT = 60.0

@@ -15,8 +15,10 @@ from rest_framework.response import Response
 
 from orchestrator.models import Terminal
 from orchestrator.terminals import desk
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.fields import TextField
+from tenants.api.parsing import StrictJSONParser
 
 
 class TerminalSerializer(serializers.ModelSerializer):
@@ -49,7 +51,7 @@ class TerminalSerializer(serializers.ModelSerializer):
 
 class OpenInput(serializers.Serializer):
     session = serializers.UUIDField(required=False, help_text="Whose sandbox to open it in.")
-    workflow = serializers.CharField(
+    workflow = TextField(
         required=False, max_length=200, help_text="Or the workflow whose agent's sandbox it is."
     )
     columns = serializers.IntegerField(default=80, min_value=2, max_value=500)

@@ -15,16 +15,18 @@ from agents.models import Agent
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, WorkflowTrigger
 from orchestrator.triggers import SecretTrigger
-from sessions_app.api.body import ObjectField, StrictJSONParser
+from sessions_app.api.body import ObjectField
 from tenants.access import Verb, authorise
 from tenants.api.base import OwnedRelatedField, WorkspaceViewSet
+from tenants.api.fields import OwnSerializer, PatternField
+from tenants.api.parsing import StrictJSONParser
 
 
-class TriggerSerializer(serializers.ModelSerializer):
+class TriggerSerializer(OwnSerializer):
     agent = OwnedRelatedField(
         queryset=Agent.objects.filter(archived_at=None), required=False, allow_null=True
     )
-    workflow = serializers.RegexField(
+    workflow = PatternField(
         r"^[^\x00]+$", max_length=100, default="canvas", help_text="`canvas`, or a registered one."
     )
     params = ObjectField(

@@ -30,10 +30,11 @@ from orchestrator.api.serializers import (
 from orchestrator.engine.definition import definitions, description_of
 from orchestrator.engine.starting import find_workflow, start_as
 from orchestrator.models import Step, Workflow
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.api.pages import PLACE, Place, log_page, log_page_of
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 from tenants.api.whole import whole_page, whole_page_of
 from tenants.permissions import verb_of
 

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from config.redaction import redact, redact_text
 from sessions_app.api.body import ObjectField
 from sessions_app.models import Approval
+from tenants.api.fields import TextField
 from tools_app.grants import covers
 from tools_app.registry import registry
 
@@ -23,7 +24,7 @@ class ApprovalInput(serializers.Serializer):
         help_text="`session` lets like calls run without a question in all runs of the session: "
         "`covers` says which. `always` writes a rule into the agent's policy and needs the right to admin.",
     )
-    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
+    note = TextField(max_length=2000, required=False, allow_blank=True, default="")
     input = ObjectField(
         required=False,
         allow_null=True,

@@ -12,12 +12,14 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.filters import AgentFilter
 from sessions_app.api.approval_shapes import ApprovalInput, ApprovalSerializer
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.approvals import Answer, resolve
 from sessions_app.models import Approval
 from sessions_app.tree import tree_of
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 RELATED = ("session", "agent__current", "execution")
 
@@ -25,7 +27,7 @@ RELATED = ("session", "agent__current", "execution")
 class ApprovalFilter(filters.FilterSet):
     status = filters.ChoiceFilter(choices=Approval.Status.choices)
     session = filters.UUIDFilter(method="of_session", label="The id of a session.")
-    agent = filters.UUIDFilter(field_name="agent_id", label="The id of an agent.")
+    agent = AgentFilter()
     tree = filters.BooleanFilter(
         method="with_descendants", label="With `session`: of the sessions below it, too."
     )

@@ -10,11 +10,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.api.door import client_key
 from sessions_app.building.sessions import ask_builder, find_built, preview_session
 from sessions_app.payloads import LONGEST_TEXT
 from tenants.access import Verb
+from tenants.api.fields import TextField
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 
 ASKED = inline_serializer(
@@ -29,7 +31,7 @@ PREVIEW = inline_serializer("DraftPreview", {"session_id": serializers.UUIDField
 
 
 class BuilderInput(serializers.Serializer):
-    message = serializers.CharField(max_length=LONGEST_TEXT, trim_whitespace=False)
+    message = TextField(max_length=LONGEST_TEXT, trim_whitespace=False)
     agent = serializers.UUIDField(required=False, allow_null=True)
 
 

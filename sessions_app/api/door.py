@@ -8,11 +8,11 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from sessions_app.api.body import StrictJSONParser
 from sessions_app.doors import Admitted, find_session
 from sessions_app.models import Session, SessionEvent
 from sessions_app.transcript import describe
 from tenants.access import Principal
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 from tenants.permissions import verb_of
 

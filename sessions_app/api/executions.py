@@ -11,17 +11,19 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.filters import AgentFilter
 from sessions_app import unknown
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.api.inputs import RetryInput, VerifyInput
 from sessions_app.api.serializers import ExecutionSerializer
 from sessions_app.models import ToolExecution
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 
 class ExecutionFilter(filters.FilterSet):
     session = filters.UUIDFilter(field_name="session_id", label="The id of a session.")
-    agent = filters.UUIDFilter(field_name="session__agent_id", label="The id of an agent.")
+    agent = AgentFilter("session__agent")
     state = filters.ChoiceFilter(choices=ToolExecution.State.choices)
     tool = filters.CharFilter(field_name="name", label="The exact name of a tool.")
     name = filters.CharFilter(label="The same as `tool`.")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from sessions_app.api.body import ObjectField
 from sessions_app.compaction.by_hand import LEAST_TARGET, MOST_KEPT
 from sessions_app.models import Run
 from sessions_app.payloads import LONGEST_TEXT
+from tenants.api.fields import TextField
 
 MOST_METADATA = 64_000
 OUTCOME = (
@@ -16,35 +21,50 @@ OUTCOME = (
 )
 
 
+@extend_schema_field({"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]})
+class VersionField(serializers.IntegerField):
+    """The number of a version, or its id."""
+
+    default_error_messages = {"invalid": "This is neither the number nor the id of a version."}
+
+    def __init__(self, **words: Any) -> None:
+        super().__init__(min_value=1, max_value=2_000_000_000, **words)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        try:
+            return UUID(data) if isinstance(data, str) else super().run_validation(data)
+        except ValueError:
+            return super().run_validation(data)
+
+
 class SessionInput(serializers.Serializer):
-    agent = serializers.CharField(max_length=80, help_text="The id or the exact name of one.")
-    session_key = serializers.CharField(
+    agent = TextField(max_length=80, help_text="The id or the exact name of one.")
+    session_key = TextField(
         max_length=200,
         required=False,
         allow_null=True,
         allow_blank=True,
         help_text="The same agent and key give the same session again.",
     )
-    environment = serializers.CharField(
+    environment = TextField(
         max_length=80,
         required=False,
         allow_null=True,
         help_text="The id or the name of one. By default the agent's.",
     )
-    title = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    title = TextField(max_length=200, required=False, allow_blank=True)
     metadata = ObjectField(most=MOST_METADATA, required=False)
     outcome = ObjectField(required=False, allow_null=True, help_text=OUTCOME)
 
 
 class SessionChange(serializers.Serializer):
-    title = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    title = TextField(max_length=200, required=False, allow_blank=True)
     metadata = ObjectField(most=MOST_METADATA, required=False, help_text="Replaces all of it.")
     outcome = ObjectField(required=False, allow_null=True, help_text=f"{OUTCOME} Null: none.")
-    agent_version = serializers.IntegerField(
-        min_value=1,
-        max_value=2_000_000_000,
+    agent_version = VersionField(
         required=False,
-        help_text="The number of a version of the same agent. A run under way keeps the one it has.",
+        help_text="A version of the same agent, by its number or its id. A run under way keeps the "
+        "one it has.",
     )
 
 
@@ -56,7 +76,7 @@ class Manner(serializers.Serializer):
 
 
 class EventInput(Manner):
-    type = serializers.CharField(max_length=64, help_text="One of the `user.*` types.")
+    type = TextField(max_length=64, help_text="One of the `user.*` types.")
     payload = ObjectField(required=False, default=dict)
 
 
@@ -76,25 +96,25 @@ class CompactInput(serializers.Serializer):
 
 
 class AttachmentInput(serializers.Serializer):
-    name = serializers.CharField(max_length=255)
-    path = serializers.CharField(max_length=1000)
-    media_type = serializers.CharField(max_length=100, required=False, allow_blank=True)
+    name = TextField(max_length=255)
+    path = TextField(max_length=1000)
+    media_type = TextField(max_length=100, required=False, allow_blank=True)
     size = serializers.IntegerField(min_value=0, max_value=2**53, required=False)
 
 
 class MessageInput(Manner):
-    text = serializers.CharField(max_length=LONGEST_TEXT, trim_whitespace=False)
+    text = TextField(max_length=LONGEST_TEXT, trim_whitespace=False)
     attachments = AttachmentInput(many=True, required=False, help_text="At most twenty.")
 
 
 class RuntimeInput(Manner):
-    agent = serializers.CharField(max_length=80, help_text="The id or the exact name of one.")
-    session_key = serializers.CharField(max_length=200)
-    message = serializers.CharField(max_length=LONGEST_TEXT, trim_whitespace=False)
+    agent = TextField(max_length=80, help_text="The id or the exact name of one.")
+    session_key = TextField(max_length=200)
+    message = TextField(max_length=LONGEST_TEXT, trim_whitespace=False)
 
 
 class InterruptInput(serializers.Serializer):
-    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
+    note = TextField(max_length=2000, required=False, allow_blank=True, default="")
 
 
 class ForkInput(serializers.Serializer):
@@ -104,7 +124,7 @@ class ForkInput(serializers.Serializer):
 
 
 class QueueChange(serializers.Serializer):
-    text = serializers.CharField(max_length=LONGEST_TEXT, required=False, trim_whitespace=False)
+    text = TextField(max_length=LONGEST_TEXT, required=False, trim_whitespace=False)
     position = serializers.IntegerField(
         min_value=0, max_value=2**31 - 1, required=False, help_text="0 is the next to run."
     )
@@ -115,8 +135,8 @@ class VerifyInput(serializers.Serializer):
     output = serializers.JSONField(
         required=False, allow_null=True, default=None, help_text="What it gave, if that is known."
     )
-    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
+    note = TextField(max_length=2000, required=False, allow_blank=True, default="")
 
 
 class RetryInput(serializers.Serializer):
-    note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
+    note = TextField(max_length=2000, required=False, allow_blank=True, default="")

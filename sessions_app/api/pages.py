@@ -21,7 +21,9 @@ DEFAULT_LIMIT, MOST = 100, 1000
 PLACE = [
     OpenApiParameter("after", OpenApiTypes.INT, description="Begin after this seq; 0 by default."),
     OpenApiParameter(
-        "limit", OpenApiTypes.INT, description=f"At most so many; {DEFAULT_LIMIT} by default."
+        "limit",
+        OpenApiTypes.INT,
+        description=f"At most so many, up to {MOST}; {DEFAULT_LIMIT} by default.",
     ),
 ]
 
@@ -37,9 +39,9 @@ class Place:
     def in_request(cls, request: Request) -> Place:
         asked = request.query_params
         limit = asked.get("limit", str(DEFAULT_LIMIT))
-        if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:9]) <= MOST:
+        if not limit.isascii() or not limit.isdigit() or int(limit[:9]) < 1:
             raise Invalid(f"limit is a number from 1 to {MOST}.")
-        return cls(after=cursor_in(asked.get("after", "0")), limit=int(limit))
+        return cls(after=cursor_in(asked.get("after", "0")), limit=min(int(limit[:9]), MOST))
 
 
 def log_page(request: Request, place: Place, results: Sequence[Any]) -> Response:

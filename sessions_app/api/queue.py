@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,6 +20,14 @@ from sessions_app.queue import edit_run, list_queue, move_run, remove_run
 from tenants.api.whole import whole_page, whole_page_of
 
 QUEUE = whole_page_of(QueuedSerializer)
+
+
+class ChangedSerializer(QueuedSerializer):
+    """The message as it waits now, if no run took it meanwhile, and the queue around it."""
+
+    results = QueuedSerializer(many=True)
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
 
 
 class QueueView(SessionDoor):
@@ -39,10 +48,10 @@ class QueuedView(SessionDoor):
     @extend_schema(
         operation_id="sessions_queue_change",
         request=QueueChange,
-        responses=QUEUE,
+        responses=ChangedSerializer,
     )
     def patch(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
-        """Reword or move a message that no run has taken yet. Answers with the whole queue."""
+        """Reword or move a message that no run has taken yet. Answers with it, and the whole queue."""
         session = self.find_run(session_id, run_id)
         asked = body_of(request, QueueChange)
         with transaction.atomic():
@@ -50,7 +59,9 @@ class QueuedView(SessionDoor):
                 edit_run(session, run_id, asked["text"], self.principal.user_id)
             if "position" in asked:
                 move_run(session, run_id, asked["position"])
-        return whole_page(QueuedSerializer(list_queue(session), many=True).data)
+        queued = QueuedSerializer(list_queue(session), many=True).data
+        changed = next((one for one in queued if one["run_id"] == str(run_id)), {})
+        return Response({**changed, "results": queued, "next": None, "previous": None})
 
     @extend_schema(operation_id="sessions_queue_remove", responses={204: None})
     def delete(self, request: Request, session_id: UUID, run_id: UUID) -> Response:

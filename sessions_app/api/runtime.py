@@ -9,9 +9,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from sessions_app import runtime
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.api.door import client_key
 from sessions_app.api.inputs import RuntimeInput
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 
 ENQUEUED = inline_serializer(

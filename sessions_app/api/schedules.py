@@ -16,9 +16,10 @@ from sessions_app import schedules
 from sessions_app.models import Firing, Schedule, Session
 from tenants.access import authorise
 from tenants.api.base import OwnedRelatedField, WorkspaceViewSet
+from tenants.api.fields import OwnSerializer
 
 
-class ScheduleSerializer(serializers.ModelSerializer):
+class ScheduleSerializer(OwnSerializer):
     agent = OwnedRelatedField(queryset=Agent.objects.offered(), required=False)
     session = OwnedRelatedField(
         queryset=Session.objects.filter(archived_at=None), required=False, allow_null=True

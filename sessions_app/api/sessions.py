@@ -13,8 +13,9 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from agents.api.filters import AgentFilter
 from sessions_app import runtime
-from sessions_app.api.body import StrictJSONParser, body_of
+from sessions_app.api.body import body_of
 from sessions_app.api.inputs import SessionChange, SessionInput
 from sessions_app.api.serializers import SessionSerializer
 from sessions_app.models import Run, Session, SessionEvent
@@ -22,6 +23,7 @@ from sessions_app.models.session import SessionQuerySet
 from sessions_app.sessions import archive, change_session
 from sessions_app.transcript import mentioning
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.parsing import StrictJSONParser
 
 
 def shown_sessions() -> SessionQuerySet:
@@ -43,7 +45,7 @@ def show_session(session_id: UUID) -> dict[str, Any]:
 
 
 class SessionFilter(filters.FilterSet):
-    agent = filters.UUIDFilter(field_name="agent_id", label="The id of an agent.")
+    agent = AgentFilter()
     status = filters.ChoiceFilter(choices=Session.Status.choices)
     parent = filters.UUIDFilter(field_name="parent_id", label="Children of this session.")
     archived = filters.BooleanFilter(

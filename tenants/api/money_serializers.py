@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from tenants.api.fields import OwnSerializer, TextField
 from tenants.models import CreditEntry, Purse
 
 
@@ -35,10 +36,10 @@ class CreditsSerializer(serializers.Serializer):
 class CreditInput(serializers.Serializer):
     amount = Dollars()
     kind = serializers.ChoiceField(choices=["grant", "adjustment"], default="grant")
-    note = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
+    note = TextField(max_length=200, required=False, allow_blank=True, default="")
 
 
-class BudgetSerializer(serializers.ModelSerializer):
+class BudgetSerializer(OwnSerializer):
     limit = Dollars(source="ceiling")
 
     class Meta:

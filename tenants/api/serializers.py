@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from tenants.api.fields import OwnSerializer, TextField
 from tenants.mail import checked_patterns
 from tenants.models import ApiKey, Invitation, Membership, User, Workspace
 
 
-class UserSerializer(serializers.ModelSerializer):
+class UserSerializer(OwnSerializer):
     class Meta:
         model = User
         fields = ["id", "email", "name"]
 
 
-class WorkspaceSerializer(serializers.ModelSerializer):
+class WorkspaceSerializer(OwnSerializer):
     mail_allowed = serializers.ListField(
-        child=serializers.CharField(max_length=320),
+        child=TextField(max_length=320),
         required=False,
         help_text="Whom agents may write e-mail to beside members: addresses, or `*@example.com`.",
     )
@@ -30,7 +31,7 @@ class WorkspaceSerializer(serializers.ModelSerializer):
         return checked_patterns(patterns)
 
 
-class KeySerializer(serializers.ModelSerializer):
+class KeySerializer(OwnSerializer):
     class Meta:
         model = ApiKey
         fields = [
@@ -56,7 +57,7 @@ class IssuedKeySerializer(KeySerializer):
         fields = [*KeySerializer.Meta.fields, "key"]
 
 
-class MemberSerializer(serializers.ModelSerializer):
+class MemberSerializer(OwnSerializer):
     user = UserSerializer(read_only=True)
 
     class Meta:
@@ -65,7 +66,7 @@ class MemberSerializer(serializers.ModelSerializer):
         read_only_fields = ["created_by"]
 
 
-class InvitationSerializer(serializers.ModelSerializer):
+class InvitationSerializer(OwnSerializer):
     class Meta:
         model = Invitation
         fields = ["id", "email", "role", "expires_at", "accepted_at", "created_by", "created_at"]

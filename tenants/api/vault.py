@@ -7,7 +7,6 @@ from typing import Any
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,6 +14,8 @@ from config.faults import Conflict
 from tenants import vault
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
+from tenants.api.fields import PatternField, TextField
+from tenants.api.parsing import StrictJSONParser
 from tenants.models import Secret
 
 TAKEN = OpenApiResponse(description="A secret of that name is there. Change it instead.")
@@ -24,15 +25,15 @@ class SecretSerializer(serializers.Serializer):
     """A secret without its value: programs and people name it as `{{vault:NAME}}`."""
 
     id = serializers.UUIDField(read_only=True)
-    name = serializers.RegexField(vault.NAME_PATTERN, help_text=vault.NAME_WORDS)
-    value = serializers.CharField(
+    name = PatternField(vault.NAME_PATTERN, help_text=vault.NAME_WORDS)
+    value = TextField(
         write_only=True,
         max_length=vault.LONGEST_VALUE,
         trim_whitespace=False,
         help_text="Stored encrypted. It can be used and replaced, and never read.",
     )
     hosts = serializers.ListField(
-        child=serializers.CharField(max_length=253),
+        child=TextField(max_length=253),
         required=False,
         max_length=vault.MOST_HOSTS,
         help_text="Hosts that it may be sent to, as `api.example.com`. Empty: any.",
@@ -52,11 +53,11 @@ class SecretSerializer(serializers.Serializer):
 class SecretChangeSerializer(serializers.Serializer):
     """What can be changed about a secret: its name cannot."""
 
-    value = serializers.CharField(
+    value = TextField(
         write_only=True, required=False, max_length=vault.LONGEST_VALUE, trim_whitespace=False
     )
     hosts = serializers.ListField(
-        child=serializers.CharField(max_length=253), required=False, max_length=vault.MOST_HOSTS
+        child=TextField(max_length=253), required=False, max_length=vault.MOST_HOSTS
     )
 
 
@@ -64,7 +65,7 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     queryset = Secret.objects.defer("value")
     serializer_class = SecretSerializer
     filterset_fields = ["name"]
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
     verbs = {
         "list": "admin",
         "retrieve": "admin",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from tenants.api.fields import OwnSerializer, TextField
 from tenants.models import InboxItem, Webhook, WebhookDelivery
 
 
-class WebhookSerializer(serializers.ModelSerializer):
+class WebhookSerializer(OwnSerializer):
     events = serializers.ListField(
-        child=serializers.CharField(max_length=80),
+        child=TextField(max_length=80),
         help_text="Types of events, such as `run.failed`; `session.*` and `*` work too.",
     )
 

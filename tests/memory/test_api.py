@@ -148,6 +148,7 @@ def test_what_a_person_keeps_for_themselves_is_seen_by_nobody_else(api, workspac
 def test_search_explains_each_hit(api, remember):
     remember("office.md", "The office closes at six.")
     answer = api.get(f"{MEMORY}search/", {"q": "When does the office close?", "limit": 5})
+    assert answer.json().keys() == {"results", "next", "previous"}
 
     assert answer.status_code == 200
     hit = answer.json()["results"][0]
@@ -203,6 +204,10 @@ def test_versions_are_listed_restored_and_redacted(api, owner):
     again = api.post(f"{at}versions/2/restore/", {}, format="json")
     assert again.json()["content"] == "two"
     assert api.get(f"{at}versions/4/").json()["content"] == "two"
+    by_id = api.post(f"{at}restore/", {"version": listed[1]["id"]}, format="json")
+    assert (by_id.json()["content"], by_id.json()["version"]) == ("one", 5)
+    elsewhere = {"version": str(owner.pk)}
+    assert api.post(f"{at}restore/", elsewhere, format="json").status_code == 404
     assert api.post(f"{at}restore/", {"version": 9}, format="json").status_code == 404
     assert api.post(f"{at}restore/", {"version": "x"}, format="json").status_code == 400
 

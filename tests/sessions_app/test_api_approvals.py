@@ -36,6 +36,7 @@ def test_the_list_is_narrowed_by_status_session_and_agent(api, session, principa
     assert ids(api, status="denied") == [str(first.pk)]
     assert ids(api, session=other.pk) == [str(third.pk)]
     assert len(ids(api, agent=agent.pk)) == 3
+    assert len(ids(api, agent="Tester")) == 3
     assert ids(api, agent=session.pk) == []
     page = api.get(LIST, {"limit": 2}).json()
     assert [one["id"] for one in api.get(page["next"]).json()["results"]] == [str(first.pk)]

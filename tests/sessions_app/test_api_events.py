@@ -64,6 +64,8 @@ def test_events_are_read_by_seq_in_pages(api, session):
     after = api.get(at(session, "events/"), {"after": 3}).json()
     assert [e["seq"] for e in after["results"]] == [4, 5]
     assert api.get(at(session, "events/"), {"after": 99}).json()["results"] == []
+    # More than a page holds is a whole page, as in every list.
+    assert len(api.get(at(session, "events/"), {"limit": 100_000}).json()["results"]) == 5
 
 
 @pytest.mark.parametrize("path", ["events/", "interrupt/"])
@@ -82,9 +84,7 @@ def test_an_interrupt_that_is_repeated_does_not_stop_what_runs_by_then(api, sess
     assert Run.objects.filter(session=session, status="running").count() == 1
 
 
-@pytest.mark.parametrize(
-    "query", [{"after": "-1"}, {"after": "x"}, {"limit": "0"}, {"limit": "1001"}, {"limit": "x"}]
-)
+@pytest.mark.parametrize("query", [{"after": "-1"}, {"after": "x"}, {"limit": "0"}, {"limit": "x"}])
 def test_a_place_that_means_nothing_is_refused(api, session, query):
     assert_problem(api.get(at(session, "events/"), query), 400, "invalid")
 

@@ -61,6 +61,7 @@ def test_a_waiting_message_is_reworded_and_the_model_reads_the_new_words(
 
     assert answer.status_code == 200
     assert [place["text"] for place in answer.json()["results"]] == ["A!", "b", "c"]
+    assert answer.json() == {**queue(api, session)[0], **api.get(at(session, "queue/")).json()}
     post_stop = api.post(at(session, "interrupt/"), {}, format="json")
     assert post_stop.status_code == 202
     provider = script(*([TextDelta(text="ok")] for _ in range(3)))

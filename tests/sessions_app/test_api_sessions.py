@@ -166,6 +166,7 @@ def test_the_list_filters_by_agent_status_parent_and_words(api, agent, session):
     assert ids(api.get(SESSIONS, {"agent": str(agent.pk), "status": "idle"})) == ids(
         api.get(SESSIONS)
     )
+    assert ids(api.get(SESSIONS, {"agent": "Tester"})) == ids(api.get(SESSIONS))
     assert ids(api.get(SESSIONS, {"status": "running"})) == []
     assert ids(api.get(SESSIONS, {"q": "signals breaking"})) == []
     assert ids(api.get(SESSIONS, {"q": "broken signals"})) == [str(session.pk)]
@@ -217,10 +218,21 @@ def test_title_metadata_and_version_can_be_changed(api, agent, session):
     assert {name: answer.json()[name] for name in change} == change
 
 
-def test_a_version_that_does_not_exist_changes_nothing(api, session):
-    change = {"title": "New", "agent_version": 9}
+def test_a_version_may_be_named_by_its_id(api, agent, session):
+    second = change_agent(agent, {"system_prompt": "Better."})
+    answer = api.patch(at(session), {"agent_version": str(second.pk)}, format="json")
 
-    assert api.patch(at(session), change, format="json").status_code == 404
+    assert (answer.status_code, answer.json()["agent_version"]) == (200, 2)
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [(9, 404), ("01a1e681-0535-77da-9294-8ece6a449a81", 404), ("x", 400), (0, 400), (None, 400)],
+)
+def test_a_version_that_does_not_exist_changes_nothing(api, session, version, status):
+    change = {"title": "New", "agent_version": version}
+
+    assert api.patch(at(session), change, format="json").status_code == status
     assert api.get(at(session)).json()["title"] == ""
 
 

@@ -38,6 +38,12 @@ def test_a_key_works_by_either_header(client, issued, workspace, header):
     assert answer.json()["role"] == "key:run"
 
 
+def test_an_empty_header_is_no_key_beside_a_bearer(client, issued):
+    headers = {"x-api-key": "", "Authorization": f"Bearer {issued.secret}"}
+
+    assert client.get(ME, headers=headers).status_code == 200
+
+
 def expire(issued):
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     return issued.secret

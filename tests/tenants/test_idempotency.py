@@ -183,7 +183,8 @@ def test_an_odd_key_is_refused(api, word):
     assert post(api, word).status_code == 400
 
 
-def test_a_first_request_that_died_is_taken_over_after_a_while(api):
+def test_a_first_request_that_died_is_taken_over_after_a_while(api, monkeypatch):
+    monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 0)
     post(api)
     IdempotentAnswer.objects.update(status=None)
 
@@ -217,37 +218,72 @@ def test_an_old_answer_counts_as_forgotten_before_it_is_swept(api):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_requests_at_once_one_runs_and_the_other_waits(workspace, counting):
-    first_client = key_client(workspace)
-
-    def send() -> int:
-        try:
-            return post(first_client, name="slow", path="/api/count/").status_code
-        finally:
-            connection.close()
+def test_of_two_requests_at_once_one_runs_and_the_other_waits_for_its_answer(
+    workspace, counting, monkeypatch
+):
+    monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 60)
+    client, looked = key_client(workspace), threading.Event()
+    monkeypatch.setattr("tenants.idempotency.let_go", looked.set)
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(send)
+        first = pool.submit(send_slow, client)
         assert counting.entered.wait(20)
-        second = pool.submit(send).result()
+        second = pool.submit(send_slow, client)
+        assert looked.wait(20)
         counting.hold.set()
-        assert (first.result(), second) == (200, 409)
+        assert first.result() == second.result() == (200, {"calls": 1})
     assert counting.calls == 1
-    assert post(first_client, name="slow", path="/api/count/").json() == {"calls": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_waited_for_an_answer_that_is_not_kept_asks_anew(workspace, counting, monkeypatch):
+    client, looked = key_client(workspace), threading.Event()
+    monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 60)
+    monkeypatch.setattr("tenants.idempotency.let_go", looked.set)
+    counting.status = 503
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(send_slow, client)
+        assert counting.entered.wait(20)
+        second = pool.submit(send_slow, client)
+        assert looked.wait(20)
+        counting.hold.set()
+        assert [first.result(), second.result()] == [(503, {"calls": 1}), (503, {"calls": 2})]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_waited_too_long_is_told_to_come_again(workspace, counting, monkeypatch):
+    monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 0)
+    client = key_client(workspace)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(send_slow, client)
+        assert counting.entered.wait(20)
+        status, said = pool.submit(send_slow, client).result()
+        counting.hold.set()
+        assert (status, said["code"], first.result()[0]) == (409, "idempotency_in_flight", 200)
+
+
+def send_slow(client) -> tuple[int, dict]:
+    try:
+        answer = post(client, name="slow", path="/api/count/")
+        return answer.status_code, answer.json()
+    finally:
+        connection.close()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_crowd_with_one_key_makes_one_thing(workspace):
     client = key_client(workspace)
 
-    def send(_: int) -> int:
+    def send(_: int) -> tuple[int, bytes]:
         try:
-            return post(client, name="crowd").status_code
+            answer = post(client, name="crowd")
+            return answer.status_code, answer.content
         finally:
             connection.close()
 
     with ThreadPoolExecutor(8) as pool:
-        statuses = set(pool.map(send, range(24)))
+        answers = set(pool.map(send, range(24)))
 
-    assert statuses <= {201, 409}
+    assert [status for status, _ in answers] == [201]
     assert made("crowd") == 1

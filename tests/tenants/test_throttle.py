@@ -7,8 +7,15 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from config.faults import TooManyAttempts
-from tenants.buckets import LEAST_BURST, MOST_CALLERS, Buckets, buckets
+from config.faults import TooManyAttempts, TooManyRequests
+from tenants.buckets import (
+    LEAST_BURST,
+    MOST_CALLERS,
+    Buckets,
+    buckets,
+    spend_anonymous,
+    spend_guess,
+)
 from tenants.models import SignInAttempt
 from tenants.throttle import (
     FAILURES_PER_ADDRESS,
@@ -58,6 +65,18 @@ def test_the_default_allows_a_steady_fifty_requests_a_second(settings):
         clock.now += 1 / 50
 
     assert not any(waits)
+
+
+def test_fifty_wrong_keys_a_second_are_each_told_that_they_are_wrong(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(buckets, "_clock", clock)
+    for _ in range(2000):
+        spend_guess("10.0.0.1")
+        clock.now += 1 / 50
+
+    with pytest.raises(TooManyRequests):
+        any(spend_guess("10.0.0.1") for _ in range(2000))
+    assert not spend_anonymous("10.0.0.1").wait
 
 
 def test_quiet_callers_are_forgotten_first(monkeypatch):

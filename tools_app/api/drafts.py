@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.db import transaction
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -21,6 +20,7 @@ from agents.models import Agent
 from agents.undoing import discard, open_changes, undo
 from config.faults import Invalid, NotFound
 from tenants.access import Principal, Verb, authorise
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 from tenants.pagination import NewestFirst
 from tenants.permissions import verb_of
@@ -39,7 +39,7 @@ STALE = OpenApiResponse(description="`revision` is not the newest; `current` is 
 class DraftDoor(APIView):
     """Finds the agent before it reads the body: a stranger learns nothing by sending one."""
 
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
     verbs: dict[str, Verb] = {"PATCH": "build", "POST": "build", "DELETE": "build"}
 
     @property

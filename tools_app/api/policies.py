@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.api.body import fields_in, take_number
 from tenants.access import Principal, Verb, authorise
+from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
 from tenants.pagination import NewestFirst
 from tenants.permissions import verb_of
@@ -28,7 +28,7 @@ class PolicyDoor(APIView):
     """Finds the object before it reads the body: a stranger learns nothing by sending one."""
 
     layer: ClassVar[LayerName] = "agent"
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
 
     @property
     def principal(self) -> Principal:

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 from rest_framework import serializers
 
+from tenants.api.fields import TextField
 from tools_app.models import ToolPolicy
 from tools_app.policy import Verdict
 from tools_app.policy_input import MOST_CALLS, MOST_RULES
@@ -76,7 +77,7 @@ class RevertSerializer(serializers.Serializer):
 class CallSerializer(serializers.Serializer):
     """A call that is not made."""
 
-    tool = serializers.CharField(max_length=160)
+    tool = TextField(max_length=160)
     input = serializers.DictField(required=False)
 
 

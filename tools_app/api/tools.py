@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django.apps import apps
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -16,6 +15,7 @@ from agents.definitions import current_version, version_by_id
 from agents.models import Agent
 from config.faults import NotFound
 from tenants.access import authorise
+from tenants.api.parsing import StrictJSONParser
 from tenants.api.whole import whole_page, whole_page_of
 from tenants.authentication import principal_of
 from tools_app.api.serializers import (
@@ -46,7 +46,7 @@ class ToolListView(APIView):
 class PolicyReader(APIView):
     """Only reads, the simulated call too: nothing is called."""
 
-    parser_classes = [JSONParser]
+    parser_classes = [StrictJSONParser]
     verbs = {"POST": "read"}
 
     def policy(self, subject_id: UUID) -> EffectivePolicy:

@@ -1,0 +1,74 @@
+"""Whatever is sent to a door is answered in words: what is no JSON, and numbers in place of text."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.models import Agent
+from sessions_app.models import Approval, Session
+from tenants.buckets import buckets
+from tests.acceptance.owned_routes import OWNED
+from tests.acceptance.routes import all_routes
+from tests.factories import make
+
+PROGRAMS = {route.path: route for route in all_routes() if route.is_api}
+#: They take a file, or nothing at all.
+NOT_JSON = ("/files/", "/import/", "/pause/", "/resume/")
+MALFORMED = [
+    "{",
+    "\xff",
+    "NaN",
+    "[" * 100_000,
+    '{"a":' * 100_000,
+    '{"name": "\\ud800"}',
+    "9" * 5000,
+]
+
+
+@pytest.fixture(autouse=True)
+def fresh_buckets():
+    buckets.empty()
+
+
+@pytest.mark.parametrize("path", [path for path in PROGRAMS if not path.endswith(NOT_JSON)])
+def test_a_body_that_is_no_json_is_refused_by_every_door(path, workspace, api):
+    route = PROGRAMS[path]
+    arguments = OWNED[path](workspace) if path in OWNED else {"name": "gemini"}
+    for method in set(route.methods) & {"post", "put", "patch"}:
+        for body in MALFORMED:
+            answer = getattr(api, method)(
+                route.at(arguments), body.encode("latin-1"), content_type="application/json"
+            )
+            if answer.status_code == 429:
+                buckets.empty()
+            if answer.status_code < 300:
+                break  # what it does needs no body, so it reads none
+            assert answer.status_code < 500, (method, body[:20], answer.content)
+            assert answer["Content-Type"] == "application/problem+json"
+
+
+TEXTS = [
+    ("keys/", {"name": 5}),
+    ("vault/", {"name": "TOKEN", "value": 5}),
+    ("webhooks/", {"url": "https://example.com/", "events": [5]}),
+    ("sessions/", {"agent": "Concierge", "title": 5}),
+    ("sessions/", {"agent": "Concierge", "session_key": 5}),
+    ("runtime/", {"agent": "Concierge", "session_key": "k", "message": 5}),
+    ("builder/", {"message": 5}),
+    ("workflows/", {"name": "ask", "id": 5}),
+    ("sessions/{session}/messages/", {"text": 5}),
+    ("sessions/{session}/events/", {"type": 5}),
+    ("sessions/{session}/interrupt/", {"note": 5}),
+    ("agents/{agent}/policy/explain/", {"tool": 5}),
+    ("approvals/{approval}/", {"decision": "allow", "note": 5}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), TEXTS)
+def test_a_number_is_no_text(path, body, workspace, api):
+    models = {"approval": Approval, "session": Session, "agent": Agent}
+    names = {name: make(model, workspace).pk for name, model in models.items()}
+    answer = api.post(f"/api/v1/{path.format(**names)}", body, format="json")
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid"), answer.content
+    assert [error["field"].split(".")[0] for error in answer.json()["errors"]] == [list(body)[-1]]
