@@ -17,8 +17,9 @@ from config.faults import Fault
 from orchestrator.engine import store
 from orchestrator.engine.control import Parked
 from orchestrator.engine.definition import known_versions
+from orchestrator.engine.pen import FOLD_SECONDS
 from orchestrator.engine.ringing import Ringer
-from orchestrator.engine.runner import FOLD_SECONDS, Runner
+from orchestrator.engine.runner import Runner
 from orchestrator.engine.statements import use_hot_connections
 from sessions_app.hearing import hear
 from sessions_app.host import owner_of

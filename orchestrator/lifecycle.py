@@ -9,7 +9,7 @@ from django.db import transaction
 
 from config.faults import Conflict, Invalid, NotFound, WorkflowEnded
 from orchestrator import gates
-from orchestrator.engine.definition import current
+from orchestrator.engine.definition import check_event_type, current
 from orchestrator.engine.ringing import ring
 from orchestrator.engine.statements import row, rows
 from orchestrator.engine.store import dump
@@ -20,7 +20,6 @@ from sessions_app.waiting import OVER
 
 MOST_WAITING = 1_000
 MOST_PAYLOAD = 1024 * 1024
-LONGEST_TYPE = 100
 STOP = "SELECT workflow_stop(%s, 'terminated', %s::jsonb, %s, NULL)"
 
 
@@ -77,8 +76,7 @@ def send_event(
     workflow: Workflow, type: str, payload: object, *, author_id: UUID | None = None
 ) -> int:
     """Put an event into the inbox. One event is for one waiter; one that comes early waits."""
-    if not type or len(type) > LONGEST_TYPE or "\0" in type:
-        raise Invalid(f"The type of an event has 1 to {LONGEST_TYPE} characters.")
+    check_event_type(type)
     try:
         packed = orjson.dumps(payload)
     except TypeError:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import Error, transaction
+from django.db import DataError, Error, transaction
 
 from agents.definitions import find_agent
 from config.faults import Fault, NonRetryableError, StaleEpoch
@@ -64,6 +64,9 @@ def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float
         raise Parked from None
     except Fault as fault:
         raise NonRetryableError(fault.detail) from fault
+    except DataError as error:
+        # However often it is tried: NUL, for one, is nothing that the database takes.
+        raise NonRetryableError("What was asked holds what cannot be stored.") from error
     except Error as error:
         # Whether it was asked is found out by the next holder.
         runner.sign.give("database")

@@ -14,7 +14,7 @@ from orchestrator.recovery import fire_due, look, settle_lost
 from sessions_app import points
 from sessions_app.models import Approval
 from tests.orchestrator.conftest import claim, now, pass_time, serve, serve_one, states, steps
-from tests.orchestrator.engine.test_recovery import lose
+from tests.orchestrator.engine.test_recovery import lose, overdue
 
 pytestmark = pytest.mark.django_db
 
@@ -23,12 +23,12 @@ class Killed(BaseException):
     """As a SIGKILL looks to code that runs."""
 
 
-def dies_at_second(point):
+def dies_at(point, times=1):
     seen = []
 
     def reach(name):
         seen.append(name)
-        if seen.count(point) == 2:
+        if seen.count(point) == times:
             raise Killed
 
     return reach
@@ -158,7 +158,7 @@ def test_a_kill_in_the_middle_repeats_nothing_that_was_done(define, begin, monke
     made = begin()
     for _ in range(2):  # dies once before b1, once before b3
         held = claim()
-        monkeypatch.setattr(points, "on_reach", dies_at_second("step_begun"))
+        monkeypatch.setattr(points, "on_reach", dies_at("step_begun", times=2))
         with pytest.raises(Killed):
             serve_one(held)
         monkeypatch.undo()
@@ -173,6 +173,34 @@ def test_a_kill_in_the_middle_repeats_nothing_that_was_done(define, begin, monke
     assert done == ["a1", "b1", "a3", "b3"]
     attempts = {one.name: one.attempts for one in steps(made)}
     assert attempts == {"a1": 1, "a2": 1, "a3": 1, "b1": 2, "b2": 1, "b3": 2}
+
+
+def test_what_one_branch_did_stays_done_when_another_is_found_to_have_taken_too_long(
+    define, begin, monkeypatch
+):
+    done = []
+    fork(define, {
+        "a": lambda step: (step.wait_for_event("a1", type="go"),
+                           step.do("a2", lambda: done.append("a2"), retries=0)),
+        "b": lambda step: step.do("b1", lambda: done.append("b1"), delay=60),
+    })  # fmt: skip
+    made = begin()
+    held = claim()
+    monkeypatch.setattr(points, "on_reach", dies_at("step_begun"))
+    with pytest.raises(Killed):
+        serve_one(held)
+    monkeypatch.undo()
+    overdue(held)
+    send_event(now(made), "go", 1)
+    assert look().overdue == [made.pk]
+    serve()  # does a2, then finds that b1 is to be tried again later
+
+    assert states(made)[2] == ("a2", "complete", 1)
+    pass_time(made, 61)
+    fire_due()
+    serve()
+    assert now(made).status == "complete"
+    assert done == ["a2", "b1"]
 
 
 def test_a_branch_that_fails_ends_the_workflow_and_what_the_others_wait_for(define, begin):
@@ -272,6 +300,43 @@ def test_code_that_changed_in_a_branch_is_noticed(define, begin):
     fire_due()
     serve()
     assert "was 'one'" in now(made).error["message"]
+
+
+def test_code_that_changed_ends_what_the_other_branches_wait_for(define, begin):
+    define(lambda self, event, step: step.sleep("s", 600), name="sleeper")
+    child = {"child": lambda step: step.spawn("spawn", "sleeper")}
+    fork(define, {**child, "nap": lambda step: step.sleep("one", 60)})
+    made = begin()
+    serve()
+    fork(define, {**child, "nap": lambda step: step.sleep("two", 60)})
+    pass_time(made, 61)
+    fire_due()
+    serve()
+
+    assert "was 'one'" in now(made).error["message"]
+    assert Workflow.objects.get(name="sleeper").status == "terminated"
+
+
+def test_what_was_done_last_is_undone_first_in_whichever_branch_it_was(define, begin):
+    undone: list[str] = []
+
+    def act(step, name):
+        step.do(name, lambda: name, rollback=undone.append)
+
+    fork(define, {
+        "a": lambda step: (act(step, "1st"), step.sleep("nap", 60), act(step, "3rd"),
+                           step.sleep("rest", 60)),
+        "b": lambda step: act(step, "2nd"),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    pass_time(made, 61)
+    fire_due()
+    serve()
+    terminate(made, rollback=True)
+    serve()
+
+    assert undone == ["3rd", "2nd", "1st"]
 
 
 def test_what_was_done_in_every_branch_is_undone(define, begin):

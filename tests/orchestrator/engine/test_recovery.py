@@ -32,6 +32,15 @@ def lose(held: store.Claimed) -> None:
     )
 
 
+def overdue(held: store.Claimed) -> None:
+    """The attempt that runs has taken longer than it may."""
+    rows(
+        "UPDATE workflows SET deadline = clock_timestamp() - interval '1 s' "
+        "WHERE id = %s RETURNING 1",
+        [held.id],
+    )
+
+
 def begun(held: store.Claimed, name: str = "a", attempt: int = 1, position: int = 0) -> None:
     """The holder had begun a step when it died."""
     body = {"id": uuid4(), "position": position, "name": name, "nth": 1, "kind": "do"}
