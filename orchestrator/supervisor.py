@@ -60,6 +60,7 @@ def duties() -> list[Duty]:
         Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_lanes),
         Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_workflows),
         Duty(every=10.0, work=workflows.settle_lost),
+        Duty(every=10.0, work=workflows.stop_left_over),
         Duty(every=10.0, work=workflows.fail_orphans),
         Duty(every=600.0, work=workflows.forget_old),
         Duty(every=5.0, work=close_lost),

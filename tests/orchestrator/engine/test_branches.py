@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.engine.links import settle_child
+from orchestrator.engine.settling import settle_child
 from orchestrator.gates import answer_gate
 from orchestrator.lifecycle import pause, resume, send_event, terminate
 from orchestrator.models import Workflow

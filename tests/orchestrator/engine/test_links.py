@@ -7,8 +7,8 @@ import pytest
 from agents.definitions import create_agent
 from agents.providers.base import TextDelta, Usage
 from config.faults import NoGate, WorkflowRejected
-from orchestrator.engine.links import settle_child, settle_run
 from orchestrator.engine.runner import Runner
+from orchestrator.engine.settling import settle_child, settle_run
 from orchestrator.gates import answer_gate
 from orchestrator.lifecycle import restart, terminate
 from orchestrator.models import Workflow
