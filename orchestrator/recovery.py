@@ -12,6 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
+from orchestrator import gates
 from orchestrator.engine.definition import known_versions, version_gone
 from orchestrator.engine.ringing import ring_all
 from orchestrator.engine.settling import settle_child, settle_run
@@ -103,6 +104,7 @@ def fire_due() -> list[UUID]:
     fired: list[UUID] = []
     while found := _ids("SELECT workflow_fire_due(%s)", [AT_ONCE]):
         ring_all(found)
+        gates.tell_expired(found)
         fired += found
         if len(found) < AT_ONCE:
             break

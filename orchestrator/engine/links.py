@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import DataError, Error, transaction
 
 from agents.definitions import find_agent
@@ -79,6 +80,8 @@ def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float
 
 
 def ask_person(runner: Runner, place: Place, detail: Body, seconds: float | None) -> Any:
+    seconds = settings.APPROVAL_SECONDS if seconds is None else seconds
+
     def begin() -> Body:
         gates.open_gate(runner.claimed, place.id, detail, seconds)
         return {"detail": detail}

@@ -245,6 +245,15 @@ def test_workflows_with_the_same_concurrency_key_run_one_at_a_time(define, begin
     assert claim() is None
 
 
+def test_of_two_limits_of_one_key_the_lower_counts(define, begin):
+    define(lambda self, event, step: 1)
+    begin(concurrency_key="k", concurrency_limit=5)
+    begin(concurrency_key="k", concurrency_limit=1)
+
+    assert claim()
+    assert not claim(), "one runs, and the other is to run alone"
+
+
 def test_the_more_urgent_goes_first(define, begin):
     define(lambda self, event, step: 1)
     begin()
