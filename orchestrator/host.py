@@ -67,7 +67,8 @@ class WorkflowHost:
             try:
                 while not self._ending.is_set() and self._serve():
                     pass
-            except (Fault, Error):
+            except Exception:
+                # Whatever it was: the thread is needed for the next workflow.
                 log.exception("workflow_failed")
             finally:
                 let_go()
@@ -82,9 +83,7 @@ class WorkflowHost:
             return False
         self._ringer.ring(claimed)
         runner = Runner(claimed, StopSign(), self._ringer.ring)
-        with self._lock:
-            self._held[claimed.id] = runner
-            self._busy.set()
+        self._hold(runner)
         try:
             runner.run()
         finally:
@@ -94,6 +93,15 @@ class WorkflowHost:
                 if not self._held:
                     self._busy.clear()
         return True
+
+    def _hold(self, runner: Runner) -> None:
+        """Renew its lease from now on. Who had the workflow here before has lost it, and is told."""
+        with self._lock:
+            older = self._held.get(runner.claimed.id)
+            self._held[runner.claimed.id] = runner
+            self._busy.set()
+        if older:
+            older.sign.give("fenced")
 
     def _runners(self) -> list[Runner]:
         with self._lock:
