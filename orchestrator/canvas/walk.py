@@ -154,8 +154,17 @@ class Walk:
         if not message.strip():
             raise NonRetryableError("There is nothing to ask: the prompt came out empty.")
         whom = node.config.get("agent") if node.type == "sub_agent" else None
-        asked = self._step.run_session(node.id, agent=whom or str(self._agent.pk), message=message)
+        asked = self._step.run_session(
+            node.id,
+            agent=whom or str(self._agent.pk),
+            message=message,
+            session_key=self._conversation(node),
+        )
         return asked["text"]
+
+    def _conversation(self, node: Node) -> str:
+        """Its own, in each life anew, or the one that the run has with this agent."""
+        return f"{node.id}@{self._flow.generation}" if node.id in self._plan.apart else ""
 
     def _call_tool(self, node: Node) -> Any:
         name, given = str(node.config.get("tool")), fill(node.config.get("input"), self._facts)
