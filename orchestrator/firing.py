@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.canvas_paths import Facts
 from agents.canvas_templates import fill
 from config.faults import Conflict, Fault
-from orchestrator.canvas.walk import CANVAS
+from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.starting import start_workflow
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
 from orchestrator.triggers import timetable

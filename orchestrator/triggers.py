@@ -16,7 +16,7 @@ from django.utils import timezone
 from agents.canvas_paths import is_input
 from agents.canvas_templates import paths_in
 from config.faults import Conflict, Invalid
-from orchestrator.canvas.walk import CANVAS
+from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.definition import checked_params, current
 from orchestrator.models import WorkflowTrigger
 from sessions_app.models import Schedule
