@@ -21,6 +21,8 @@ NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "wait": (("seconds", "event"),),
 }
 CHOICES = ("true", "false")
+#: Where an agent answers: by itself, or where the run's other nodes of this agent talk.
+CONVERSATIONS = ("own", "run")
 LONGEST_WAIT = 365 * 86_400
 
 Level: TypeAlias = Literal["error", "warning"]
@@ -74,6 +76,9 @@ def _details(node: Node, tools: Collection[str] | None) -> Iterator[Complaint]:
     known = tools is None or (isinstance(name, str) and name in tools)
     if node.type == "tool" and _is_given(name) and not known:
         yield _about(node, "unknown_tool", f"No tool is named {str(name)[:80]!r}.")
+    conversation = node.config.get("conversation")
+    if node.type in ("agent", "sub_agent") and conversation not in (None, *CONVERSATIONS):
+        yield _about(node, "wrong_config", "conversation is own or run.")
     seconds = node.config.get("seconds")
     if node.type == "wait" and seconds is not None and not _is_span(seconds):
         yield _about(node, "wrong_config", "seconds is a number from 0 to a year.")

@@ -1,20 +1,21 @@
 """Approvals that workflows wait for: opened with the step that waits, answered once, from any door.
 
 The question is an approval like any other, seen in the same inbox; the database ends it with its
-step, whatever ends that.
+step, whatever ends that. Its time is the step's: it stands still while the workflow is paused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from config.faults import NoGate
 from orchestrator.models import Step, Workflow
 from sessions_app import approval_bell
-from sessions_app.approvals import Answer, open_approval, resolve, resolver
+from sessions_app.approvals import Answer, open_approval, resolve, resolver, too_late
 from sessions_app.models import Approval
-from sessions_app.statements import rows
+from sessions_app.statements import row, rows
 
 if TYPE_CHECKING:
     from orchestrator.engine.store import Claimed
@@ -26,6 +27,10 @@ Status = Approval.Status
 HOLD = """
 SELECT w.id FROM workflows w JOIN workflow_steps s ON s.workflow_id = w.id
  WHERE s.id = %s FOR NO KEY UPDATE OF w
+"""
+LATE = """
+SELECT s.wake_at <= clock_timestamp() AND w.status <> 'paused' FROM workflow_steps s
+  JOIN workflows w ON w.id = s.workflow_id WHERE s.id = %s
 """
 
 
@@ -48,6 +53,17 @@ def close_gates(workflow_id: UUID) -> None:
     steps = Step.objects.filter(workflow_id=workflow_id, kind=Step.Kind.WAIT_FOR_APPROVAL)
     asked = Approval.objects.filter(
         subject=Approval.Subject.WORKFLOW, subject_id__in=steps.values("pk")
+    )
+    approval_bell.announce(list(asked))
+
+
+def tell_expired(workflow_ids: Sequence[UUID]) -> None:
+    """The same for questions of these workflows whose time was up."""
+    steps = Step.objects.filter(
+        workflow_id__in=workflow_ids, kind=Step.Kind.WAIT_FOR_APPROVAL, status=Step.Status.ERRORED
+    )
+    asked = Approval.objects.filter(
+        subject=Approval.Subject.WORKFLOW, subject_id__in=steps.values("pk"), status=Status.EXPIRED
     )
     approval_bell.announce(list(asked))
 
@@ -83,7 +99,7 @@ def hold_workflow(asked: Approval) -> None:
     rows(HOLD, [asked.subject_id])
 
 
-@resolver("workflow", hold=hold_workflow)
+@resolver("workflow", hold=hold_workflow, keeps_time=True)
 def go_on(answered: Approval) -> None:
     """Give the step its end, in the transaction of the answer."""
     from orchestrator.engine import store  # it knows this module
@@ -92,15 +108,14 @@ def go_on(answered: Approval) -> None:
     gate = Step.objects.filter(pk=answered.subject_id).first()
     if gate is None or answered.status == Status.CANCELLED:
         return
+    if row(LATE, [gate.pk])[0]:
+        raise too_late(answered)
     person = answered.resolved_by
     by, note = person.display_name if person else answered.resolved_name, answered.note
     if answered.status == Status.ALLOWED:
         at = answered.resolved_at.isoformat() if answered.resolved_at else ""
         answer = {"approved": True, "by": by, "note": note, "at": at}
         done = store.settle(gate.workflow_id, gate.position, "complete", result=answer)
-    elif answered.status == Status.EXPIRED:
-        error = {"code": "timeout", "message": "Nobody answered in time."}
-        done = store.settle(gate.workflow_id, gate.position, "errored", error=error)
     else:
         said = f"{by} said no" + (f": {note}" if note else ".")
         error = {"code": "rejected", "message": said, "by": by, "note": note}

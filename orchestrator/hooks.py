@@ -18,8 +18,8 @@ from standardwebhooks import Webhook as Signer
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from config.faults import HookRefused, HookTooLarge, Invalid, NotFound, TooManyRequests
+from orchestrator.firing import receive
 from orchestrator.models import WorkflowTrigger
-from orchestrator.triggers import receive
 from sessions_app.api.body import can_be_stored
 from tenants.buckets import buckets, spend_guess
 from tenants.clients import client_address

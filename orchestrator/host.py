@@ -17,8 +17,9 @@ from config.faults import Fault
 from orchestrator.engine import store
 from orchestrator.engine.control import Parked
 from orchestrator.engine.definition import known_versions
+from orchestrator.engine.pen import FOLD_SECONDS
 from orchestrator.engine.ringing import Ringer
-from orchestrator.engine.runner import FOLD_SECONDS, Runner
+from orchestrator.engine.runner import Runner
 from orchestrator.engine.statements import use_hot_connections
 from sessions_app.hearing import hear
 from sessions_app.host import owner_of
@@ -66,7 +67,8 @@ class WorkflowHost:
             try:
                 while not self._ending.is_set() and self._serve():
                     pass
-            except (Fault, Error):
+            except Exception:
+                # Whatever it was: the thread is needed for the next workflow.
                 log.exception("workflow_failed")
             finally:
                 let_go()
@@ -81,9 +83,7 @@ class WorkflowHost:
             return False
         self._ringer.ring(claimed)
         runner = Runner(claimed, StopSign(), self._ringer.ring)
-        with self._lock:
-            self._held[claimed.id] = runner
-            self._busy.set()
+        self._hold(runner)
         try:
             runner.run()
         finally:
@@ -93,6 +93,15 @@ class WorkflowHost:
                 if not self._held:
                     self._busy.clear()
         return True
+
+    def _hold(self, runner: Runner) -> None:
+        """Renew its lease from now on. Who had the workflow here before has lost it, and is told."""
+        with self._lock:
+            older = self._held.get(runner.claimed.id)
+            self._held[runner.claimed.id] = runner
+            self._busy.set()
+        if older:
+            older.sign.give("fenced")
 
     def _runners(self) -> list[Runner]:
         with self._lock:

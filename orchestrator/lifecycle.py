@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from uuid import UUID
 
 import orjson
 from django.db import transaction
+from django.db.models import Q
 
 from config.faults import Conflict, Invalid, NotFound, WorkflowEnded
 from orchestrator import gates
-from orchestrator.engine.definition import current
+from orchestrator.engine.definition import check_event_type, current
+from orchestrator.engine.links import started_at
 from orchestrator.engine.ringing import ring
+from orchestrator.engine.settling import WAITS, end_of_turn
 from orchestrator.engine.statements import row, rows
 from orchestrator.engine.store import dump
 from orchestrator.models import Step, Workflow
+from sessions_app import lanes
 from sessions_app.models import Run
 from sessions_app.sessions import cancel_run
 from sessions_app.waiting import OVER
 
 MOST_WAITING = 1_000
 MOST_PAYLOAD = 1024 * 1024
-LONGEST_TYPE = 100
 STOP = "SELECT workflow_stop(%s, 'terminated', %s::jsonb, %s, NULL)"
+HALT = "SELECT workflow_stop(%s, 'paused', NULL, 'restarting', NULL)"
 
 
 def pause(workflow: Workflow) -> None:
@@ -66,6 +71,8 @@ def restart(
         position = found.position
     else:
         version = current(workflow.name).version
+    # It must not go on while what it waits for is stopped, nor hear of that stop.
+    row(HALT, [workflow.pk])
     stop_what_it_started(workflow, author_id, from_position=position)
     with transaction.atomic():
         gates.close_gates(workflow.pk)
@@ -77,8 +84,7 @@ def send_event(
     workflow: Workflow, type: str, payload: object, *, author_id: UUID | None = None
 ) -> int:
     """Put an event into the inbox. One event is for one waiter; one that comes early waits."""
-    if not type or len(type) > LONGEST_TYPE or "\0" in type:
-        raise Invalid(f"The type of an event has 1 to {LONGEST_TYPE} characters.")
+    check_event_type(type)
     try:
         packed = orjson.dumps(payload)
     except TypeError:
@@ -94,24 +100,36 @@ def send_event(
 
 
 def stop_what_it_started(
-    workflow: Workflow, author_id: UUID | None, *, from_position: int = 0
+    workflow: Workflow,
+    author_id: UUID | None,
+    *,
+    from_position: int = 0,
+    only_awaited: bool = False,
 ) -> None:
-    """Agents' runs and children that nobody waits for any more. Each is a commit of its own."""
+    """Agents' turns and children that nobody waits for any more. Each is a commit of its own.
+
+    Children that were never waited for go on by themselves where only the awaited are meant.
+    """
     steps = Step.objects.filter(workflow=workflow, position__gte=from_position)
-    run_ids = [run_id for run_id in steps.values_list("run_id", flat=True) if run_id]
-    for run in Run.objects.filter(pk__in=run_ids).exclude(status__in=OVER):
-        try:
+    children = Workflow.objects.filter(parent=workflow).exclude(status__in=Workflow.OVER)
+    if only_awaited:
+        steps = steps.filter(status=Step.Status.WAITING)
+        children = children.filter(pk__in=steps.filter(child_id__isnull=False).values("child_id"))
+    run_ids = steps.filter(run_id__isnull=False).values_list("run_id", flat=True)
+    for run in Run.objects.filter(~Q(status__in=OVER) | Q(stop_reason=WAITS), pk__in=list(run_ids)):
+        _stop_turn(run, author_id)
+    for child in children:
+        if started_at(child) >= from_position:
+            with suppress(WorkflowEnded):
+                terminate(child, author_id=author_id)
+
+
+def _stop_turn(run: Run, author_id: UUID | None) -> None:
+    """Stop what an agent does or waits for since this run, unless that is over."""
+    try:
+        if run.status not in OVER:
             cancel_run(run, author_id)
-        except Conflict:
-            continue  # it ended by itself meanwhile
-    kept = Step.objects.filter(
-        workflow=workflow, position__lt=from_position, child_id__isnull=False
-    )
-    children = Workflow.objects.filter(parent=workflow).exclude(
-        pk__in=kept.values_list("child_id", flat=True)
-    )
-    for child in children.exclude(status__in=Workflow.OVER):
-        try:
-            terminate(child, author_id=author_id)
-        except WorkflowEnded:
-            continue
+        elif end_of_turn(run.pk) is None:
+            lanes.stop(run.session_id, note="cancelled", author_id=author_id)
+    except Conflict:
+        return  # it ended by itself meanwhile

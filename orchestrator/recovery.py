@@ -12,11 +12,13 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
+from orchestrator import gates
 from orchestrator.engine.definition import known_versions, version_gone
-from orchestrator.engine.links import settle_child, settle_run
 from orchestrator.engine.ringing import ring_all
+from orchestrator.engine.settling import settle_child, settle_run
 from orchestrator.engine.statements import row, rows
 from orchestrator.engine.store import dump
+from orchestrator.lifecycle import stop_what_it_started
 from orchestrator.models import Workflow
 from sessions_app.wake import CHANNEL
 
@@ -31,7 +33,8 @@ SELECT pg_notify(%s, 'workflow:' || q.id) FROM (
   SELECT id FROM workflows WHERE status = 'queued'
      AND queued_at < clock_timestamp() - make_interval(secs => %s) LIMIT 20) q
 """
-#: What waits for a run or a child that is over: its wake-up was lost.
+#: What waits for a run or a child that is over: its wake-up was lost. A turn that rests until a
+#: person answers is not: any number of those must not hide the others.
 UNSETTLED = """
 SELECT s.run_id, s.child_id FROM workflows w
   JOIN LATERAL (
@@ -41,10 +44,34 @@ SELECT s.run_id, s.child_id FROM workflows w
     SELECT b.run_id, b.child_id, b.status FROM workflow_steps b
      WHERE w.open_position IS NULL AND b.workflow_id = w.id AND b.branch <> '') s ON true
   LEFT JOIN agent_run_queue q ON q.id = s.run_id
+  LEFT JOIN agent_sessions a ON a.id = q.session_id
   LEFT JOIN workflows c ON c.id = s.child_id
  WHERE w.status IN ('waiting', 'waiting_approval', 'paused') AND s.status = 'waiting'
-   AND (q.status IN ('completed', 'failed', 'cancelled', 'dead')
+   AND (q.status IN ('completed', 'failed', 'cancelled', 'dead') AND NOT (
+          q.stop_reason = 'requires_action' AND a.status = 'requires_action' AND NOT EXISTS (
+            SELECT 1 FROM agent_run_queue n WHERE n.session_id = a.id AND NOT n.resumes
+               AND n.started_at > q.started_at))
         OR c.status IN ('complete', 'errored', 'terminated')) LIMIT %s
+"""
+#: What workflows that are over wait for in vain: they were given up, or who ended them was lost
+#: before that was stopped too. Whoever is terminated takes all children along.
+LEFT_OVER = """
+SELECT p.id FROM workflows c JOIN workflows p ON p.id = c.parent_id
+ WHERE c.status IN ('queued', 'running', 'waiting', 'waiting_approval')
+   AND (p.status = 'terminated' OR p.status = 'errored' AND EXISTS (
+     SELECT 1 FROM workflow_steps s
+      WHERE s.child_id = c.id AND s.workflow_id = p.id AND s.status = 'waiting'))
+UNION
+SELECT w.id FROM agent_run_queue q JOIN workflow_steps s ON s.run_id = q.id
+  JOIN workflows w ON w.id = s.workflow_id
+ WHERE q.status IN ('queued', 'running') AND s.status = 'waiting'
+   AND w.status IN ('errored', 'terminated')
+UNION
+SELECT w.id FROM approvals a
+  JOIN agent_run_queue q ON q.session_id = a.session_id AND q.stop_reason = 'requires_action'
+  JOIN workflow_steps s ON s.run_id = q.id JOIN workflows w ON w.id = s.workflow_id
+ WHERE a.status = 'pending' AND s.status = 'waiting' AND w.status IN ('errored', 'terminated')
+LIMIT %s
 """
 ORPHANS = """
 SELECT id, name, version FROM workflows WHERE status = 'queued' AND name || '@' || version <> ALL (%s)
@@ -77,6 +104,7 @@ def fire_due() -> list[UUID]:
     fired: list[UUID] = []
     while found := _ids("SELECT workflow_fire_due(%s)", [AT_ONCE]):
         ring_all(found)
+        gates.tell_expired(found)
         fired += found
         if len(found) < AT_ONCE:
             break
@@ -102,6 +130,15 @@ def settle_lost() -> list[UUID]:
     settled = [workflow_id for workflow_id in found if workflow_id]
     ring_all(settled)
     return settled
+
+
+def stop_left_over() -> list[UUID]:
+    """Stop the agents and children of workflows that are over and still seem to wait for them."""
+    ids = _ids(LEFT_OVER, [AT_ONCE])
+    for ended in Workflow.objects.filter(pk__in=ids):
+        is_failed = ended.status != Workflow.Status.TERMINATED
+        stop_what_it_started(ended, ended.created_by_id, only_awaited=is_failed)
+    return ids
 
 
 def fail_orphans(grace: float = GRACE_SECONDS) -> list[UUID]:

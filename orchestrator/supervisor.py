@@ -15,13 +15,13 @@ from django.db import Error, connection
 
 from config.faults import Fault
 from orchestrator import recovery as workflows
+from orchestrator.firing import fire_due as fire_triggers
+from orchestrator.firing import forget_old_firings
 from orchestrator.taskagent import sweep as tasks
 from orchestrator.taskagent.minutes import payers_of_sandboxes
 from orchestrator.taskagent.place import TaskPlace
 from orchestrator.terminals.records import close_lost, close_of_session
 from orchestrator.timers import timers
-from orchestrator.triggers import fire_due as fire_triggers
-from orchestrator.triggers import forget_old_firings
 from sessions_app import recovery
 from sessions_app.handover import deliver_left_over
 from sessions_app.purse import charge_lost_calls
@@ -60,6 +60,7 @@ def duties() -> list[Duty]:
         Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_lanes),
         Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_workflows),
         Duty(every=10.0, work=workflows.settle_lost),
+        Duty(every=10.0, work=workflows.stop_left_over),
         Duty(every=10.0, work=workflows.fail_orphans),
         Duty(every=600.0, work=workflows.forget_old),
         Duty(every=5.0, work=close_lost),

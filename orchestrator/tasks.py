@@ -10,8 +10,8 @@ import structlog
 from django.db import Error
 
 from config.faults import Fault
-from orchestrator.engine.links import settle_child, settle_run
 from orchestrator.engine.ringing import ring
+from orchestrator.engine.settling import settle_child, settle_run
 from orchestrator.host import WorkflowHost
 from tenants.off_loop import let_go
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from pydantic import Field
 
 from config.faults import Fault, ToolFailed
-from orchestrator.canvas.walk import CANVAS
+from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.starting import start_workflow
 from sessions_app.models import Session
 from sessions_app.spawns import origin_of

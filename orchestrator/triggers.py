@@ -1,11 +1,10 @@
-"""What starts workflows by itself: times, fired once each by the supervisor, and incoming webhooks."""
+"""What starts workflows by itself: schedules and incoming webhooks, as people set them up."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from hashlib import sha256
+from datetime import datetime
 from secrets import token_bytes, token_urlsafe
 from typing import Any
 from uuid import UUID
@@ -14,24 +13,19 @@ import orjson
 from django.db import transaction
 from django.utils import timezone
 
-from agents.canvas_paths import Facts, is_input
-from agents.canvas_templates import fill, paths_in
-from config.faults import Conflict, Fault, Invalid
-from orchestrator.canvas.walk import CANVAS
+from agents.canvas_paths import is_input
+from agents.canvas_templates import paths_in
+from config.faults import Conflict, Invalid
+from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.definition import checked_params, current
-from orchestrator.engine.starting import start_workflow
-from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
+from orchestrator.models import WorkflowTrigger
 from sessions_app.models import Schedule
-from sessions_app.timing import LONGEST, SHORTEST, advance, check_cron, next_time, zone_of
+from sessions_app.timing import LONGEST, SHORTEST, check_cron, next_time, zone_of
 from tenants.models import Workspace
 
 MOST_PER_WORKSPACE = 200
 MOST_PARAMS = 16 * 1024
-AT_ONCE = 50
-#: How long firings are remembered, and with them which messages came already.
-KEPT = timedelta(days=30)
-FORGOTTEN_AT_ONCE = 1_000
-Kind, Outcome = WorkflowTrigger.Kind, TriggerFiring.Outcome
+Kind = WorkflowTrigger.Kind
 #: What a trigger is and how it is called stays; make another one instead.
 FIXED = ("kind", "verify")
 #: What says when it is due.
@@ -56,7 +50,7 @@ def plan(trigger: WorkflowTrigger, now: datetime | None = None) -> WorkflowTrigg
     _check_params(trigger)
     if trigger.kind == Kind.SCHEDULE:
         _check_times(trigger)
-        trigger.next_at = next_time(_timetable(trigger), now or timezone.now())
+        trigger.next_at = next_time(timetable(trigger), now or timezone.now())
     return trigger
 
 
@@ -80,7 +74,7 @@ def _check_times(trigger: WorkflowTrigger) -> None:
         raise Invalid("An interval is from 60 seconds to a year.")
 
 
-def _timetable(trigger: WorkflowTrigger) -> Schedule:
+def timetable(trigger: WorkflowTrigger) -> Schedule:
     """The same times as a schedule of messages has, which is never stored."""
     return Schedule(
         kind=Schedule.Kind.CRON if trigger.cron else Schedule.Kind.INTERVAL,
@@ -147,100 +141,5 @@ def resume(trigger: WorkflowTrigger) -> None:
     """Go on from now; what would have been due meanwhile is not made up for."""
     trigger.paused_at = None
     if trigger.kind == Kind.SCHEDULE:
-        trigger.next_at = next_time(_timetable(trigger), timezone.now())
+        trigger.next_at = next_time(timetable(trigger), timezone.now())
     trigger.save(update_fields=["paused_at", "next_at"])
-
-
-# ── Firing ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def launch(trigger: WorkflowTrigger, given: Any, key: str) -> Workflow:
-    """Start what it is for. The same key starts it once."""
-    params = fill(trigger.params, Facts(input=given))
-    if trigger.workflow == CANVAS:
-        params = {"agent": str(trigger.agent_id), "input": params or given}
-    digest = sha256(key.encode()).hexdigest()[:40]
-    made, _ = start_workflow(
-        trigger.workspace_id,
-        trigger.workflow,
-        params,
-        key=f"trigger:{trigger.pk}:{digest}",
-        created_by_id=trigger.created_by_id,
-        agent_id=trigger.agent_id,
-    )
-    return made
-
-
-def fire_due() -> int:
-    """Fire what is due, each in a transaction of its own. For the supervisor, on any node."""
-    fired = 0
-    while fired < AT_ONCE and _fire_next():
-        fired += 1
-    return fired
-
-
-@transaction.atomic
-def _fire_next() -> bool:
-    now = timezone.now()
-    due = (
-        WorkflowTrigger.objects.select_for_update(skip_locked=True, no_key=True, of=("self",))
-        .filter(kind=Kind.SCHEDULE, paused_at=None, next_at__lte=now)
-        .order_by("next_at")
-        .first()
-    )
-    if due is None or due.next_at is None:
-        return False
-    moment = due.next_at.isoformat()
-    due.next_at, missed = advance(_timetable(due), now)
-    due.last_at = now
-    due.save(update_fields=["next_at", "last_at"])
-    firing = TriggerFiring(workspace_id=due.workspace_id, trigger=due, key=moment, missed=missed)
-    try:
-        with transaction.atomic():
-            made = launch(due, {"due_at": moment, "trigger": due.name}, moment)
-            firing.workflow_id, firing.outcome = made.pk, Outcome.STARTED
-    except Fault as fault:
-        firing.outcome, firing.note = Outcome.FAILED, fault.detail[:300]
-    firing.save()
-    return True
-
-
-def receive(trigger: WorkflowTrigger, given: Any, key: str) -> tuple[TriggerFiring, bool]:
-    """Start what a message asks for, and say whether it was new. What fails may come again."""
-    try:
-        return _receive(trigger, given, key)
-    except Fault as fault:
-        TriggerFiring.objects.create(
-            workspace_id=trigger.workspace_id,
-            trigger=trigger,
-            outcome=Outcome.FAILED,
-            note=fault.detail[:300],
-        )
-        raise
-
-
-@transaction.atomic
-def _receive(trigger: WorkflowTrigger, given: Any, key: str) -> tuple[TriggerFiring, bool]:
-    # Two deliveries of one message wait for each other here.
-    held = WorkflowTrigger.objects.select_for_update(no_key=True).get(pk=trigger.pk)
-    if known := TriggerFiring.objects.filter(trigger=held, key=key).first():
-        return known, False
-    if held.paused_at:
-        raise Conflict("This trigger is paused.")
-    made = launch(held, given, key)
-    held.last_at = timezone.now()
-    held.save(update_fields=["last_at"])
-    firing = TriggerFiring.objects.create(
-        workspace_id=held.workspace_id,
-        trigger=held,
-        key=key,
-        outcome=Outcome.STARTED,
-        workflow_id=made.pk,
-    )
-    return firing, True
-
-
-def forget_old_firings() -> int:
-    old = TriggerFiring.objects.filter(created_at__lt=timezone.now() - KEPT)
-    ids = list(old.order_by("created_at").values_list("pk", flat=True)[:FORGOTTEN_AT_ONCE])
-    return TriggerFiring.objects.filter(pk__in=ids).delete()[0]

@@ -11,7 +11,7 @@ from agents.inputs import STORABLE, Input
 from memory.models import MemoryEntry
 from memory.owner import Owner, person
 from memory.writing import write_entry
-from orchestrator.canvas import walk as canvas  # noqa: F401 - registers the workflow of canvases
+from orchestrator.canvas import running as canvas  # noqa: F401 - registers the workflow of canvases
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import Steps
 from orchestrator.taskagent.execute import ExecuteTask

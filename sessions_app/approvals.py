@@ -31,20 +31,27 @@ Resolver: TypeAlias = Callable[[Approval], None]
 RESOLVERS: dict[str, Resolver] = {}
 #: What else is held before the approval, so that nobody holds the two the other way round.
 HOLDS: dict[str, Resolver] = {}
+#: Whose resolvers know themselves when the time is up.
+TIMED: set[str] = set()
 OVERDUE = """
 SELECT id FROM approvals WHERE status = 'pending' AND expires_at < clock_timestamp()
- ORDER BY expires_at LIMIT %s
+   AND subject <> ALL (%s) ORDER BY expires_at LIMIT %s
 """
 
 
-def resolver(subject: str, *, hold: Resolver | None = None) -> Callable[[Resolver], Resolver]:
+def resolver(
+    subject: str, *, hold: Resolver | None = None, keeps_time: bool = False
+) -> Callable[[Resolver], Resolver]:
     """Have a function called, in the same transaction, when an approval of this subject is resolved.
 
-    It is called for every way in which one ends: allowed, denied, expired, cancelled.
+    It is called for every way in which one ends: allowed, denied, expired, cancelled. Where the
+    subject keeps the time, it ends the question itself and refuses an answer that comes too late.
     """
 
     def register(function: Resolver) -> Resolver:
         RESOLVERS[subject] = function
+        if keeps_time:
+            TIMED.add(subject)
         if hold:
             HOLDS[subject] = hold
         return function
@@ -100,9 +107,9 @@ def resolve(
     with transaction.atomic():
         held = _hold(approval)
         if held.status != Status.PENDING:
-            raise _too_late(held)
-        if held.expires_at <= timezone.now():
-            raise NothingToAnswer(f"This waited for an answer until {_at(held.expires_at)}.")
+            raise _answered(held)
+        if held.expires_at <= timezone.now() and held.subject not in TIMED:
+            raise too_late(held)
         if held.subject == Approval.Subject.TOOL:
             call_answers.prepare(held, answer, principal)
         elif answer.scope != Scope.ONCE or answer.input is not None:
@@ -159,7 +166,7 @@ def _follow(
 
 def expire_overdue(most: int) -> list[UUID]:
     """Take every question that nobody answered in time as a no."""
-    return for_each([pk for (pk,) in rows(OVERDUE, [most])], _expire)
+    return for_each([pk for (pk,) in rows(OVERDUE, [sorted(TIMED), most])], _expire)
 
 
 @transaction.atomic
@@ -204,7 +211,11 @@ def cancel_pending(asked: list[Approval]) -> None:
     approval_bell.announce(asked)
 
 
-def _too_late(held: Approval) -> AlreadyAnswered:
+def too_late(held: Approval) -> NothingToAnswer:
+    return NothingToAnswer(f"This waited for an answer until {_at(held.expires_at)}.")
+
+
+def _answered(held: Approval) -> AlreadyAnswered:
     said = said_of(held)
     return AlreadyAnswered(
         f"{said} at {_at(held.resolved_at)}.",

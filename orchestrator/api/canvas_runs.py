@@ -16,7 +16,7 @@ from agents.models import Agent
 from config.faults import NotFound
 from orchestrator.api.serializers import JSON, ErrorSerializer
 from orchestrator.canvas.nodes import states_of
-from orchestrator.canvas.walk import CANVAS
+from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.starting import start_as
 from orchestrator.models import Step, Workflow
 from sessions_app.api.body import body_of, can_be_stored

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from agents.models import CanvasRevision
-from orchestrator.canvas.walk import CANVAS, PART, SKIPPED
+from orchestrator.canvas.running import CANVAS
+from orchestrator.canvas.walk import PART, SKIPPED
 from orchestrator.models import Step, Workflow
 
 

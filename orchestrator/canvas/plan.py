@@ -11,6 +11,7 @@ from agents.canvas_check import Complaint, errors_in
 from agents.graph import Edge, Graph, Node
 from agents.models import Agent
 from config.faults import CanvasInvalid, NotFound
+from orchestrator.canvas.conversations import nodes_apart
 from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -22,6 +23,8 @@ class Plan:
     order: tuple[Node, ...]
     into: dict[str, tuple[Edge, ...]]
     handles: dict[str, frozenset[str]]
+    #: Nodes that talk in a conversation of their own.
+    apart: frozenset[str]
 
 
 def plan_of(graph: Graph) -> Plan:
@@ -44,6 +47,7 @@ def plan_of(graph: Graph) -> Plan:
         order=tuple(order),
         into={name: tuple(edges) for name, edges in into.items()},
         handles={name: frozenset(words) for name, words in handles.items()},
+        apart=nodes_apart(graph),
     )
 
 

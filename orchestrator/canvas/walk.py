@@ -1,70 +1,27 @@
-"""The workflow that walks a canvas: every node is a step of its own name, remembered like any."""
+"""The walk through a canvas: every node is a step of its own name, remembered like any."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from agents.canvas import published
 from agents.canvas_expressions import parse
 from agents.canvas_paths import Facts
 from agents.canvas_templates import as_text, fill
-from agents.graph import Graph, Node
-from agents.inputs import Input
+from agents.graph import Node
 from agents.models import Agent
-from config.faults import Conflict, Invalid, NonRetryableError, NotFound, WorkflowRejected
-from orchestrator.canvas.plan import Plan, check_runnable, find_canvas_agent, graph_of, plan_of
+from config.faults import Invalid, NonRetryableError, WorkflowRejected
+from orchestrator.canvas.plan import Plan
 from orchestrator.canvas.tool_node import DELAY, GRACE_SECONDS, RETRIES, Call
-from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import WAIT_SECONDS, Steps
-from tenants.off_loop import let_go
 
-CANVAS = "canvas"
+if TYPE_CHECKING:
+    from orchestrator.canvas.running import CanvasRun
+
 #: Parts a node's id from what is done for it; no id holds it.
 PART = "/"
 SKIPPED = f"{PART}skipped"
-
-
-class CanvasParams(Input):
-    agent: UUID = Field(title="Agent", description="The id of the agent whose canvas it is.")
-    input: Any = Field(default=None, title="Input")
-    #: Set when it starts: what is published then.
-    revision: int | None = Field(default=None, title="Revision")
-
-
-@workflow(name=CANVAS, version=2)
-class CanvasRun(Workflow):
-    """The published canvas of an agent, node by node; branches wait at the same time."""
-
-    params = CanvasParams
-    walk: ClassVar[type[Walk]]
-
-    @classmethod
-    def admit(cls, workspace_id: UUID, params: dict[str, Any]) -> dict[str, Any]:
-        """Pin what is published now. A draft runs nothing, whoever asks for it."""
-        agent = find_canvas_agent(workspace_id, params["agent"])
-        if agent.archived_at:
-            raise Invalid("This agent was archived.")
-        try:
-            revision = published(agent)
-        except NotFound as fault:
-            raise Conflict(fault.detail) from None
-        if params.get("revision") not in (None, revision.number):
-            raise Invalid(f"Only the published revision, {revision.number}, can be started.")
-        graph = Graph.model_validate({"nodes": revision.nodes, "edges": revision.edges})
-        check_runnable(agent, graph)
-        return {**params, "revision": revision.number}
-
-    def run(self, event: Event, step: Steps) -> Any:
-        asked = CanvasParams.model_validate(event.payload)
-        agent = find_canvas_agent(event.workspace_id, asked.agent)
-        plan = plan_of(graph_of(agent, asked.revision or 0))
-        let_go()
-        return self.walk(self, step, agent, plan, asked.input).run()
 
 
 class Walk:
@@ -154,8 +111,17 @@ class Walk:
         if not message.strip():
             raise NonRetryableError("There is nothing to ask: the prompt came out empty.")
         whom = node.config.get("agent") if node.type == "sub_agent" else None
-        asked = self._step.run_session(node.id, agent=whom or str(self._agent.pk), message=message)
+        asked = self._step.run_session(
+            node.id,
+            agent=whom or str(self._agent.pk),
+            message=message,
+            session_key=self._conversation(node),
+        )
         return asked["text"]
+
+    def _conversation(self, node: Node) -> str:
+        """Its own, in each life anew, or the one that the run has with this agent."""
+        return f"{node.id}@{self._flow.generation}" if node.id in self._plan.apart else ""
 
     def _call_tool(self, node: Node) -> Any:
         name, given = str(node.config.get("tool")), fill(node.config.get("input"), self._facts)
@@ -228,13 +194,3 @@ class WalkInTurn(Walk):
         for nth, node in enumerate(self._plan.order):
             self._visit(node, nth)
         return self._answers()
-
-
-CanvasRun.walk = Walk
-
-
-@workflow(name=CANVAS, version=1)
-class CanvasRunInTurn(CanvasRun):
-    """Kept for runs that began before branches waited at the same time."""
-
-    walk = WalkInTurn

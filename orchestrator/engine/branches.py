@@ -55,4 +55,5 @@ def abandon(held: Claimed) -> None:
     from orchestrator.models import Workflow
 
     gates.close_gates(held.id)
-    lifecycle.stop_what_it_started(Workflow.objects.get(pk=held.id), held.created_by_id)
+    ended = Workflow.objects.get(pk=held.id)
+    lifecycle.stop_what_it_started(ended, held.created_by_id, only_awaited=True)

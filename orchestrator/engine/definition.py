@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from orchestrator.engine.steps import Steps
 
 
+#: Characters of what an event is called.
+LONGEST_TYPE = 100
+
+
 @dataclass(frozen=True, kw_only=True)
 class Event:
     """What started a workflow."""
@@ -120,6 +124,12 @@ class Workflow:
     def log(self, message: str) -> None:
         """Leave a line in the workflow's log."""
         self._runner.say("log", {"message": message})
+
+
+def check_event_type(type: str) -> None:
+    """What an event is called, by who sends it and by who waits for it."""
+    if not type or len(type) > LONGEST_TYPE or "\0" in type:
+        raise Invalid(f"The type of an event has 1 to {LONGEST_TYPE} characters.")
 
 
 W = TypeVar("W", bound=Workflow)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import Error, transaction
+from django.conf import settings
+from django.db import DataError, Error, transaction
 
 from agents.definitions import find_agent
 from config.faults import Fault, NonRetryableError, StaleEpoch
@@ -19,12 +20,11 @@ from orchestrator.engine.control import Held, Parked
 from orchestrator.engine.definition import checked_params, current
 from orchestrator.engine.starting import start_for_key
 from orchestrator.engine.store import Body, Claimed, NewWorkflow
-from orchestrator.models import Step, Workflow
+from orchestrator.models import Workflow
 from sessions_app import lanes
 from sessions_app.log import NewEvent
-from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
-from sessions_app.waiting import OVER
 from tenants.ids import uuid7
 from tenants.off_loop import let_go
 
@@ -64,6 +64,9 @@ def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float
         raise Parked from None
     except Fault as fault:
         raise NonRetryableError(fault.detail) from fault
+    except DataError as error:
+        # However often it is tried: NUL, for one, is nothing that the database takes.
+        raise NonRetryableError("What was asked holds what cannot be stored.") from error
     except Error as error:
         # Whether it was asked is found out by the next holder.
         runner.sign.give("database")
@@ -77,6 +80,8 @@ def _ask(runner: Runner, place: Place, begin: Callable[[], Body], seconds: float
 
 
 def ask_person(runner: Runner, place: Place, detail: Body, seconds: float | None) -> Any:
+    seconds = settings.APPROVAL_SECONDS if seconds is None else seconds
+
     def begin() -> Body:
         gates.open_gate(runner.claimed, place.id, detail, seconds)
         return {"detail": detail}
@@ -163,61 +168,11 @@ def start_child(held: Claimed, name: str, params: Body, key: str) -> UUID:
     return (store.start(new) if key_id is None else start_for_key(new, key_id)).id
 
 
+def started_at(child: Workflow) -> int:
+    """The position of the step that started it, whether somebody waits for it or not."""
+    return int(child.key.rpartition(":")[2])
+
+
 def _key_of(held: Claimed) -> UUID | None:
     """The key that started it, whose budget pays for its agents and children too."""
     return Workflow.objects.filter(pk=held.id).values_list("key_id", flat=True).first()
-
-
-# ── Answers ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def settle_run(run_id: UUID) -> UUID | None:
-    """Give the step that waits for this run its end, if the run is over."""
-    step = Step.objects.filter(run_id=run_id, status=Step.Status.WAITING).first()
-    run = _last_of_turn(run_id) if step else None
-    if step is None or run is None:
-        return None
-    if run.status == Run.Status.COMPLETED:
-        facts = {"session_id": str(run.session_id), "run_id": str(run.pk), "usage": run.usage}
-        result = {
-            "text": (run.result or {}).get("text", ""),
-            "stop_reason": run.stop_reason,
-            **facts,
-        }
-        done = store.settle(step.workflow_id, step.position, "complete", result=result)
-    else:
-        said = (run.error or {}).get("message") or run.stop_reason or "no reason was given"
-        error = {"code": f"run_{run.status}", "message": f"The agent's run is {run.status}: {said}"}
-        done = store.settle(step.workflow_id, step.position, "errored", error=error)
-    return step.workflow_id if done else None
-
-
-def _last_of_turn(run_id: UUID) -> Run | None:
-    """The run that ended the turn: the one that was started, or one that resumed it."""
-    first = Run.objects.filter(pk=run_id).first()
-    if first is None or first.status not in OVER:
-        return None
-    if first.stop_reason != "requires_action":
-        return first
-    resumed = Run.objects.filter(
-        session_id=first.session_id, resumes=True, status__in=OVER, created_at__gt=first.created_at
-    )
-    return resumed.exclude(stop_reason="requires_action").order_by("created_at").first()
-
-
-def settle_child(child_id: UUID) -> UUID | None:
-    """Give the step that waits for this workflow its end, if the workflow is over."""
-    step = Step.objects.filter(child_id=child_id, status=Step.Status.WAITING).first()
-    child = Workflow.objects.over().filter(pk=child_id).first() if step else None
-    if step is None or child is None:
-        return None
-    if child.status == Workflow.Status.COMPLETE:
-        done = store.settle(step.workflow_id, step.position, "complete", result=child.output)
-    else:
-        said = (child.error or {}).get("message", "")
-        error = {
-            "code": f"child_{child.status}",
-            "message": f"The workflow {child.name} is {child.status}. {said}".strip(),
-        }
-        done = store.settle(step.workflow_id, step.position, "errored", error=error)
-    return step.workflow_id if done else None

@@ -62,6 +62,8 @@ class Undo:
 
     name: str
     nth: int
+    #: Where the step stands among all: the last is taken back first, in whichever branch it was.
+    position: int
     act: Callable[[Any], object]
     result: Any
     policy: Policy
@@ -101,6 +103,7 @@ class Replay:
         self._used: Counter[str] = Counter()
         self._home: dict[str, str] = {}
         self._position = -1
+        self._in_body = False
         self.undos: list[Undo] = []
         self.current_name = ""
         #: Which go at the step's body this is; 1 the first time.
@@ -122,7 +125,7 @@ class Replay:
 
     @property
     def has_branches(self) -> bool:
-        return len(self._tracks) > 1
+        return len(self._tracks) > 1 or any(one.branch for one in self._known)
 
     @contextmanager
     def on_branch(self, name: str) -> Iterator[Track]:
@@ -150,6 +153,8 @@ class Replay:
     def _place(self, name: str, kind: str) -> Place:
         if not name or len(name) > 200 or "\0" in name:
             raise Invalid("The name of a step has 1 to 200 characters.")
+        if self._in_body:
+            raise Invalid(f"The step {name!r} stands within another one: a replay would miss it.")
         track = self._track
         if self._free >= MOST_STEPS and not track.is_replaying:
             raise LimitReached(f"A workflow has at most {MOST_STEPS:,} steps.")

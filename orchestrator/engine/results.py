@@ -31,6 +31,8 @@ def encode_result(value: Any, what: str) -> str:
 def describe(error: BaseException) -> Body:
     """An exception as it is kept and shown."""
     said = error.detail if isinstance(error, Fault) else str(error)
+    if isinstance(error, SystemExit):
+        said = f"The code ended the whole program: exit({error.code!r})."
     code = error.code if isinstance(error, Fault) else "error"
     told: Body = {"code": code, "type": type(error).__name__}
     if isinstance(error, StepFailed):

@@ -1,25 +1,15 @@
-"""One workflow in the hands of a worker: replays its code, and writes what it does.
-
-The end of a step is written together with the beginning of the next, in one commit. When the code
-takes its time in between, the worker's flusher writes it alone.
-"""
+"""One workflow in the hands of a worker: replays its code, and judges how it ends."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
-
 import structlog
-from django.db import Error
 from django.utils import timezone
 
 from agents.models import Agent
 from config.faults import NonDeterminism, StaleEpoch
 from orchestrator.engine import store
 from orchestrator.engine.branches import abandon
-from orchestrator.engine.control import Held, Parked, Undoing
+from orchestrator.engine.control import Parked, Undoing
 from orchestrator.engine.definition import (
     Event,
     Workflow,
@@ -27,38 +17,21 @@ from orchestrator.engine.definition import (
     registry,
     version_gone,
 )
-from orchestrator.engine.results import describe, encode_result, trim_notes
+from orchestrator.engine.pen import Pen
+from orchestrator.engine.results import describe, encode_result
 from orchestrator.engine.steps import Steps
-from orchestrator.engine.store import Body, Claimed
-from orchestrator.models import Step
+from orchestrator.engine.store import Body
 from orchestrator.models import Workflow as Row
 from sessions_app.points import reached
-from sessions_app.statements import patiently
-from sessions_app.stopping import StopSign
 from tenants.off_loop import let_go
 
 log = structlog.get_logger(__name__)
 
-#: How long the end of a step waits for the beginning of the next.
-FOLD_SECONDS = 0.02
-#: Progress that comes faster than this is told in bundles; the newest counts.
-TELL_SECONDS = 0.05
 
-
-class Runner:
+class Runner(Pen):
     """Goes on with one workflow until it waits, ends, or belongs to somebody else."""
 
-    def __init__(self, claimed: Claimed, sign: StopSign, ring: Callable[[Claimed], object]) -> None:
-        self.claimed = claimed
-        self.sign = sign
-        self._ring = ring
-        self._lock = threading.Lock()
-        self._ended: Body | None = None
-        self._outcome: str | None = None
-        self._notes: list[Body] = []
-        self._since = 0.0
-        self._told = 0.0
-        self.steps: Steps
+    steps: Steps
 
     # ── Running ──────────────────────────────────────────────────────────────────────────────
 
@@ -87,7 +60,8 @@ class Runner:
             self._undo(self.claimed.undoing or {})
         except NonDeterminism as fault:
             self._finish(Row.Status.ERRORED, error=describe(fault))
-        except Exception as error:  # noqa: BLE001 (whatever the workflow raises is its outcome)
+            self._let_branches_go()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever it raises is its outcome)
             self._fail(describe(error))
         else:
             self._finish(Row.Status.COMPLETE, result=result)
@@ -115,14 +89,13 @@ class Runner:
             self._undo(why)
         else:
             self._finish(why["becomes"], error=why["error"])
-        if self.steps.has_branches:
-            abandon(self.claimed)
+            self._let_branches_go()
 
     def _undo(self, why: Body) -> None:
         """Roll back what was done, the last first. Each rollback is a step of its own."""
         if self.steps.undos and not self.claimed.undoing:
-            ended, _, _ = self._take()
-            self._write(lambda _: store.undo(self.claimed, why, ended))
+            self.undo(why)
+            self._let_branches_go()
         failed = self.steps.roll_back()
         error = why.get("error")
         if failed:
@@ -133,112 +106,12 @@ class Runner:
         self, becomes: str, *, result: str | None = None, error: Body | None = None
     ) -> None:
         reached("workflow_finishing")
-        with self._lock:
-            ended, outcome, notes = self._take()
-            self._write(
-                lambda _: store.finish(
-                    self.claimed,
-                    becomes,
-                    result=result,
-                    error=error,
-                    ended=ended,
-                    outcome=outcome,
-                    notes=notes,
-                )
-            )
+        self.finish(becomes, result=result, error=error)
 
-    # ── Writing ──────────────────────────────────────────────────────────────────────────────
-
-    def begin(self, begun: Body) -> str | None:
-        """Write the beginning of a step with the end of the one before. Leaves when it parks."""
-        self.sign_check()
-        with self._lock:
-            ended, outcome, notes = self._take()
-            # One that has to be repeated goes the careful way, which knows repetitions.
-            if (
-                ended
-                and outcome
-                and not notes
-                and is_first_try(begun)
-                and self._write(
-                    lambda again: not again and store.go_on(self.claimed, ended, outcome, begun)
-                )
-            ):
-                return None
-            state, result = self._write(
-                lambda _: store.advance(
-                    self.claimed, ended=ended, outcome=outcome, begun=begun, notes=notes
-                )
-            )
-        if state == "held":
-            raise Held(begun["position"])
-        if state != "running":
-            raise Parked
-        return result
-
-    def end(self, ended: Body, outcome: str | None = None) -> None:
-        """Remember how a step ended; it is written with what comes next, or soon by itself."""
-        with self._lock:
-            self._ended, self._outcome, self._since = ended, outcome, time.monotonic()
-
-    def park(self, ended: Body) -> None:
-        """Write that a step is tried again later, and leave."""
-        self.end(ended)
-        self.flush(wait=True)
-        raise Parked
-
-    def hold(self, waits: Sequence[int]) -> NoReturn:
-        """Leave until one of these steps, each of another branch, is over."""
-        self.sign_check()
-        with self._lock:
-            ended, outcome, notes = self._take()
-            self._write(
-                lambda _: store.hold(self.claimed, waits, ended=ended, outcome=outcome, notes=notes)
-            )
-        raise Parked
-
-    def flush(self, *, wait: bool = False, older_than: float = 0.0) -> None:
-        """Write what is remembered, if it has waited long enough."""
-        if not self._lock.acquire(blocking=wait):
-            return
-        try:
-            if not (self._ended or self._notes) or time.monotonic() - self._since < older_than:
-                return
-            ended, outcome, notes = self._take()
-            if ended:
-                self._write(
-                    lambda _: store.advance(self.claimed, ended=ended, outcome=outcome, notes=notes)
-                )
-            else:
-                self._write(lambda _: store.say(self.claimed, notes))
-        finally:
-            self._lock.release()
-
-    def _take(self) -> tuple[Body | None, str | None, list[Body]]:
-        taken = self._ended, self._outcome, trim_notes(self._notes)
-        self._ended, self._outcome, self._notes = None, None, []
-        return taken
-
-    def _write(self, write: Callable[[bool], Any]) -> Any:
-        """Whoever is fenced, or cannot write for a minute, leaves; the author's code cannot stay."""
-        try:
-            written = patiently(write)
-        except StaleEpoch:
-            self.sign.give("fenced")
-            raise Parked from None
-        except Error as error:
-            log.warning("workflow_let_go", workflow_id=str(self.claimed.id), error=str(error))
-            raise Parked from error
-        self.ring()
-        return written
-
-    def ring(self) -> None:
-        """Tell those who watch that the log grew."""
-        self._ring(self.claimed)
-
-    def sign_check(self) -> None:
-        if self.sign.event.is_set():
-            raise Parked
+    def _let_branches_go(self) -> None:
+        """It has failed: nobody waits any more for what its other branches wait for."""
+        if self.steps.has_branches:
+            abandon(self.claimed)
 
     # ── Telling ──────────────────────────────────────────────────────────────────────────────
 
@@ -246,14 +119,7 @@ class Runner:
         """Put something into the log. A replay says nothing again."""
         if self.steps.is_replaying:
             return False
-        encode_result(payload, "The message")
-        with self._lock:
-            if not self._notes:
-                self._since = self._since if self._ended else time.monotonic()
-            self._notes.append({"type": type, "payload": payload})
-        if time.monotonic() - self._told >= TELL_SECONDS:
-            self._told = time.monotonic()
-            self.flush(wait=True)
+        self.note(type, payload)
         return True
 
     def report(self, *, message: str, percent: float | None, step: str, status: str) -> Body | None:
@@ -279,8 +145,3 @@ class Runner:
             return None
         agents = Agent.objects.for_workspace(self.claimed.workspace_id)
         return agents.select_related("current").filter(pk=self.claimed.agent_id).first()
-
-
-def is_first_try(begun: Body) -> bool:
-    is_plain = begun["kind"] == Step.Kind.DO and "branch" not in begun
-    return begun.get("attempt") == 1 and is_plain

@@ -19,6 +19,7 @@ from config.faults import Invalid, NonRetryableError, StepFailed
 from orchestrator.engine import links
 from orchestrator.engine.branches import Branches
 from orchestrator.engine.control import Held
+from orchestrator.engine.definition import check_event_type
 from orchestrator.engine.policy import (
     DELAY,
     RETRIES,
@@ -34,6 +35,7 @@ from orchestrator.engine.store import Body
 from sessions_app.points import reached
 from tenants.ids import uuid7
 from tenants.off_loop import let_go
+from tools_app.clip import storable, storable_json
 
 T = TypeVar("T")
 
@@ -64,7 +66,14 @@ class Steps(Replay):
         result = self._outcome(place) if self._is_over(place) else self._try(place, act, policy)
         if rollback:
             self.undos.append(
-                Undo(name=name, nth=place.nth, act=rollback, result=result, policy=policy)
+                Undo(
+                    name=name,
+                    nth=place.nth,
+                    position=place.position,
+                    act=rollback,
+                    result=result,
+                    policy=policy,
+                )
             )
         return result
 
@@ -82,14 +91,16 @@ class Steps(Replay):
             self.attempt = attempts
             self._runner.begin(place.body(attempt=attempts, timeout=policy.timeout))
             reached("step_begun")
+            self._in_body = True
             try:
                 value = act()
                 packed = encode_result(value, f"The step {place.name!r}")
-            except Exception as error:  # noqa: BLE001 (whatever a step raises is its outcome)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (what it raises is its outcome)
                 told = describe(error)
                 self._failed(place, attempts, told, policy, is_final=_is_final(error))
                 continue
             finally:
+                self._in_body = False
                 if connection.connection is not None:
                     let_go()
             reached("step_done")
@@ -132,6 +143,7 @@ class Steps(Replay):
         self, name: str, *, type: str, timeout: Seconds | None = WAIT_SECONDS
     ) -> Any:
         """The payload of the next event of this type; one that came early counts."""
+        check_event_type(type)
         seconds = None if timeout is None else seconds_of(timeout)
         place = self._place(name, Kind.WAIT_FOR_EVENT)
         return self._wait(place, seconds=seconds, detail={"type": type})
@@ -147,7 +159,7 @@ class Steps(Replay):
     ) -> Any:
         """Go on when a person says yes: who, and with which note. A no raises WorkflowRejected."""
         seconds = None if timeout is None else seconds_of(timeout)
-        detail = {"title": title or name, "message": message, "details": details}
+        detail = storable_json({"title": title or name, "message": message, "details": details})
         place = self._place(name, Kind.WAIT_FOR_APPROVAL)
         if self._is_over(place):
             return self._outcome(place)
@@ -167,7 +179,7 @@ class Steps(Replay):
         place = self._place(name, Kind.RUN_SESSION)
         if self._is_over(place):
             return self._outcome(place)
-        asked = links.Asked(agent=str(agent), message=message, session_key=session_key)
+        asked = links.Asked(agent=str(agent), message=storable(message), session_key=session_key)
         before = [one.detail for one in self._known if one.kind == Kind.RUN_SESSION]
         return links.ask_agent(self._runner, place, asked, seconds, before)
 
@@ -211,7 +223,7 @@ class Steps(Replay):
     def roll_back(self) -> list[str]:
         """Take back what was done, the last first. Answers which could not be taken back."""
         failed = []
-        for undo in reversed(self.undos):
+        for undo in sorted(self.undos, key=lambda one: one.position, reverse=True):
             known = self._rollbacks.get((undo.name, undo.nth))
             place = Place(
                 id=known.id if known else uuid7(),
@@ -231,5 +243,5 @@ class Steps(Replay):
         return failed
 
 
-def _is_final(error: Exception) -> bool:
+def _is_final(error: BaseException) -> bool:
     return isinstance(error, NonRetryableError | Invalid)

@@ -214,9 +214,9 @@ def say(held: Claimed, notes: Sequence[Body]) -> None:
     rows("SELECT workflow_say(%s, %s, %s::jsonb)", [held.id, held.epoch, dump(list(notes))])
 
 
-def undo(held: Claimed, why: Body, ended: Body | None = None) -> None:
-    params = [held.id, held.epoch, dump(ended), dump(why)]
-    rows("SELECT workflow_undo(%s, %s, %s::jsonb, %s::jsonb)", params)
+def undo(held: Claimed, why: Body) -> None:
+    """Say why it is undone, so that a crash in the middle goes on undoing."""
+    rows("SELECT workflow_undo(%s, %s, NULL, %s::jsonb)", [held.id, held.epoch, dump(why)])
 
 
 def finish(

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import JSONObject, Left
 
-from orchestrator.canvas.walk import CANVAS
+from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.definition import registry
 from orchestrator.models import Workflow
 

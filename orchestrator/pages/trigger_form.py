@@ -9,7 +9,7 @@ from django import forms
 
 from agents.models import Agent
 from config.faults import Fault, Invalid, InvalidFields
-from orchestrator.canvas.walk import CANVAS
+from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.definition import definitions
 from sessions_app.pages.schedule_form import zones
 from sessions_app.timing import check_cron

@@ -135,6 +135,9 @@ BEGIN
     SELECT * INTO w FROM workflows c WHERE c.status = 'queued' AND c.workspace_id = yard.id
        AND c.name || '@' || c.version = ANY (known)
        AND c.concurrency_key <> ALL (coalesce(full_keys, '{}'))
+       AND (c.concurrency_key = '' OR c.concurrency_limit > (SELECT count(*) FROM workflows r
+             WHERE r.status = 'running' AND r.workspace_id = yard.id
+               AND r.concurrency_key = c.concurrency_key))
      ORDER BY c.priority DESC, c.queued_at, c.id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
     CONTINUE WHEN NOT FOUND;
     w.last_seq := workflow_log(w, 'status', '{"from": "queued", "status": "running"}');
@@ -260,7 +263,10 @@ BEGIN
     -- A replay finds the step that was written the first time.
     SELECT * INTO s FROM workflow_steps e
      WHERE e.workflow_id = wid AND e.position = (begun ->> 'position')::int;
-    IF FOUND THEN
+    IF FOUND AND s.status <> 'waiting' THEN
+      -- It ended since the replay began: the next one goes on from there.
+      state := 'queued';
+    ELSIF FOUND THEN
       w.open_position := s.position;
       w.wake_at := s.wake_at;
     ELSE
@@ -268,7 +274,9 @@ BEGIN
     END IF;
     SELECT e.result INTO result FROM workflow_steps e
      WHERE e.workflow_id = wid AND e.position = (begun ->> 'position')::int;
-    IF result IS NULL AND begun ->> 'branch' IS NOT NULL THEN
+    IF state = 'queued' THEN
+      w.wake_at := NULL;
+    ELSIF result IS NULL AND begun ->> 'branch' IS NOT NULL THEN
       is_held := true;
     ELSIF result IS NULL THEN
       state := CASE begun ->> 'kind' WHEN 'wait_for_approval' THEN 'waiting_approval' ELSE 'waiting' END;
@@ -404,7 +412,8 @@ BEGIN
 END $$;
 
 CREATE FUNCTION workflow_timeout_fault(s workflow_steps) RETURNS jsonb LANGUAGE sql AS $$
-  SELECT jsonb_build_object('code', 'timeout', 'message', 'Nothing came in time for ' || s.name || '.')
+  SELECT jsonb_build_object('code', 'timeout', 'message', CASE s.kind WHEN 'wait_for_approval'
+    THEN 'Nobody answered in time.' ELSE 'Nothing came in time for ' || s.name || '.' END)
 $$;
 
 -- Put an event into the inbox, or straight into the hands of the step that waits for it. A waiter
@@ -416,9 +425,6 @@ BEGIN
   w := workflow_lock(wid, NULL);
   IF w.status IN ('complete', 'errored', 'terminated') THEN
     RAISE EXCEPTION 'the workflow is over' USING errcode = 'SY410';
-  END IF;
-  IF (SELECT count(*) FROM workflow_signals g WHERE g.workflow_id = wid AND g.taken_by IS NULL) >= most THEN
-    RAISE EXCEPTION 'the inbox is full' USING errcode = 'SY429';
   END IF;
   arrived := workflow_log(w, 'log', jsonb_build_object('message', 'Event received: ' || wanted,
     'event', wanted));
@@ -447,6 +453,11 @@ BEGIN
   ELSIF FOUND AND s.detail ->> 'type' = wanted THEN
     PERFORM workflow_settle_held(w, s.position, 'complete',
       workflow_take_signal(w, s.position, wanted), NULL);
+    RETURN arrived;
+  END IF;
+  -- What somebody waits for comes in however much lies about that nobody asked for.
+  IF (SELECT count(*) FROM workflow_signals g WHERE g.workflow_id = wid AND g.taken_by IS NULL) > most THEN
+    RAISE EXCEPTION 'the inbox is full' USING errcode = 'SY429';
   END IF;
   RETURN arrived;
 END $$;
@@ -611,10 +622,13 @@ BEGIN
   UPDATE workflow_steps u SET wake_at = u.wake_at + shift, retry_at = u.retry_at + shift
    WHERE u.workflow_id = wid AND u.status IN ('waiting', 'retrying')
      AND (u.position = w.open_position OR u.branch <> '');
+  UPDATE approvals a SET expires_at = a.expires_at + shift FROM workflow_steps q
+   WHERE q.workflow_id = wid AND q.kind = 'wait_for_approval' AND q.status = 'waiting'
+     AND a.subject = 'workflow' AND a.subject_id = q.id AND a.status = 'pending';
   -- Branches find out for themselves what each of them waits for.
   SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = wid AND o.position = w.open_position
      AND o.branch = '' AND o.status IN ('waiting', 'retrying');
-  IF FOUND AND w.undoing IS NULL THEN
+  IF FOUND AND (w.undoing IS NULL OR s.kind = 'rollback') THEN
     w.wake_at := coalesce(s.retry_at, s.wake_at);
     becomes := CASE s.kind WHEN 'wait_for_approval' THEN 'waiting_approval' ELSE 'waiting' END;
   END IF;
@@ -654,15 +668,17 @@ END $$;
 -- A run that a step waits for is over: rung with the commit that ends it. A run that only waits for a
 -- person is not over; the one that resumes it will be. It takes no lock, as the session's row is held.
 CREATE FUNCTION ring_step_of_run() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE waiting uuid;
 BEGIN
   IF new.stop_reason = 'requires_action' THEN RETURN NULL; END IF;
-  SELECT s.run_id INTO waiting FROM workflow_steps s WHERE s.run_id = new.id AND s.status = 'waiting';
-  IF NOT FOUND AND new.resumes THEN
-    SELECT s.run_id INTO waiting FROM agent_run_queue q JOIN workflow_steps s ON s.run_id = q.id
-     WHERE q.session_id = new.session_id AND s.status = 'waiting' LIMIT 1;
+  IF new.resumes THEN
+    -- Of several turns of one session that steps wait for, each finds out whether it was meant.
+    PERFORM pg_notify('switchyard_wake', 'workflow-run:' || s.run_id)
+       FROM agent_run_queue q JOIN workflow_steps s ON s.run_id = q.id
+      WHERE q.session_id = new.session_id AND s.status = 'waiting';
+  ELSE
+    PERFORM pg_notify('switchyard_wake', 'workflow-run:' || s.run_id)
+       FROM workflow_steps s WHERE s.run_id = new.id AND s.status = 'waiting';
   END IF;
-  IF waiting IS NOT NULL THEN PERFORM pg_notify('switchyard_wake', 'workflow-run:' || waiting); END IF;
   RETURN NULL;
 END $$;
 

@@ -153,6 +153,7 @@ def node(id, type, **config):
         (node("x", "tool", tool="t", input={"a": ["{{nodes.x.output}}"]}), "early_reference"),
         (node("x", "agent", prompt=3), "wrong_config"),
         (node("x", "tool", tool="t", input="text"), "wrong_config"),
+        (node("x", "agent", prompt="p", conversation="mine"), "wrong_config"),
         (node("x", "condition", expression="input.x ="), "wrong_expression"),
         (node("x", "condition", expression="y == 1"), "unknown_reference"),
     ],

@@ -10,7 +10,7 @@ from agents.canvas import Author, publish, save
 from agents.definitions import create_agent
 from config.faults import CanvasInvalid, Conflict, Invalid, NotFound
 from orchestrator.engine import store
-from orchestrator.engine.links import settle_run
+from orchestrator.engine.settling import settle_run
 from orchestrator.engine.starting import start_workflow
 from orchestrator.gates import answer_gate
 from orchestrator.lifecycle import send_event

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from queue import SimpleQueue
 
 import pytest
 
@@ -20,6 +21,9 @@ def host() -> WorkflowHost:
     """A host without its threads: the test says when what is heard."""
     made = object.__new__(WorkflowHost)
     made.owner, made._held, made._lock = OWNER, {}, threading.Lock()
+    made._busy, made._ending = threading.Event(), threading.Event()
+    made._jobs, made._idle = SimpleQueue(), 0
+    made._slots = threading.BoundedSemaphore(1)
     return made
 
 
@@ -27,7 +31,7 @@ def hold(host: WorkflowHost) -> Runner:
     claimed = claim()
     assert claimed
     runner = Runner(claimed, StopSign(), lambda _: None)
-    host._held[claimed.id] = runner
+    host._hold(runner)
     return runner
 
 
@@ -54,3 +58,35 @@ def test_the_news_of_a_stop_that_comes_late_leaves_the_new_start_alone(host, def
     host._stop(made.pk)
 
     assert not again.sign.event.is_set()
+
+
+def test_who_is_taken_over_in_the_same_process_hears_it(host, define, begin):
+    """The news of its stop finds the new start, so the old body would go on until its end."""
+    define(works)
+    made = begin()
+    old = hold(host)
+    lifecycle.restart(made)
+    new = hold(host)
+
+    assert old.sign.reason == "fenced"
+    assert not new.sign.event.is_set()
+
+
+def test_a_thread_survives_whatever_a_workflow_breaks(host, monkeypatch):
+    served: list[str] = []
+
+    def serve():
+        served.append("once more")
+        if len(served) == 1:
+            raise ValueError("nobody thought of this")
+        raise SystemExit  # ends the thread, which the test waits for
+
+    monkeypatch.setattr(host, "_serve", serve)
+    for _ in range(2):
+        host._jobs.put(None)
+    host._slots.acquire()
+    monkeypatch.setattr(host._slots, "release", lambda: None)
+    with pytest.raises(SystemExit):
+        host._work()
+
+    assert len(served) == 2

@@ -14,10 +14,11 @@ from django.db import connection
 from django.utils import timezone
 
 from config.faults import StaleEpoch, ToolFailed
+from orchestrator.firing import fire_due, forget_old_firings
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
 from orchestrator.supervisor import duties
 from orchestrator.tools import RunWorkflow, run_workflow
-from orchestrator.triggers import create_trigger, fire_due, forget_old_firings
+from orchestrator.triggers import create_trigger
 from sessions_app.sessions import get_or_create_session
 from tenants.models import ApiKey
 from tests.conftest import key_client
@@ -97,6 +98,25 @@ def test_what_cannot_start_is_in_the_history_with_its_reason(workspace, owner):
 
     firing = TriggerFiring.objects.get()
     assert (firing.outcome, "published" in firing.note) == ("failed", True)
+
+
+def test_a_trigger_that_breaks_holds_up_no_other(timed, workspace, owner, define):
+    """Whatever a workflow's own check raises, and in whichever workspace."""
+
+    def admit(cls, workspace_id, params):
+        raise KeyError("an author's mistake")
+
+    define(lambda self, event, step: 1, name="broken", admit=classmethod(admit))
+    broken = create_trigger(
+        workspace_id=workspace.pk, created_by=owner, name="Broken", kind="schedule",
+        workflow="broken", cron="0 3 * * *", params={"at": "{{input.due_at}}"},
+    ).trigger  # fmt: skip
+    make_due(broken)
+    make_due(timed)
+    assert (fire_due(), fire_due()) == (2, 0)
+
+    outcomes = dict(TriggerFiring.objects.values_list("trigger__name", "outcome"))
+    assert outcomes == {"Broken": "failed", "Nightly": "started"}
 
 
 def test_old_firings_are_forgotten(timed):

@@ -45,7 +45,8 @@ class AddNode(Arguments):
     config: dict[str, Any] = Field(
         default={},
         description="agent: prompt; tool: tool, input; condition: expression; approval: message; "
-        "sub_agent: agent, prompt; wait: seconds or event.",
+        "sub_agent: agent, prompt; wait: seconds or event. agent and sub_agent may say "
+        "conversation: own or run.",
     )
     after: str = Field(default="", max_length=64, description="The node that leads to it, if any.")
     handle: str = Field(

@@ -87,6 +87,29 @@ def test_a_step_that_waits_for_its_retry_is_shifted_too(define, begin):
     assert 98 < seconds_to_next() <= 100
 
 
+def test_a_rollback_that_waits_for_its_retry_is_shifted_too(define, begin):
+    tries = []
+
+    def refuse(result):
+        tries.append(1)
+        raise ValueError("too early")
+
+    def run(self, event, step):
+        step.do("book", lambda: 1, rollback=refuse, delay=100)
+        raise ValueError("no")
+
+    define(run)
+    made = begin()
+    serve()
+    pause(made)
+    pass_time(made, 500)
+    resume(made)
+    serve()
+
+    assert len(tries) == 1
+    assert 98 < seconds_to_next() <= 100
+
+
 def test_an_event_during_a_pause_is_taken_after_it(define, begin):
     define(lambda self, event, step: step.wait_for_event("e", type="e", timeout=10))
     made = begin()

@@ -6,103 +6,19 @@ import pytest
 
 from agents.definitions import create_agent
 from agents.providers.base import TextDelta, Usage
-from config.faults import NoGate, WorkflowRejected
-from orchestrator.engine.links import settle_child, settle_run
-from orchestrator.engine.runner import Runner
-from orchestrator.gates import answer_gate
+from orchestrator.engine.settling import settle_child, settle_run
 from orchestrator.lifecycle import restart, terminate
 from orchestrator.models import Workflow
-from orchestrator.recovery import fire_due, settle_lost
+from orchestrator.recovery import settle_lost
 from sessions_app import lanes
 from sessions_app.hearing import listen
 from sessions_app.models import Run, Session
-from sessions_app.stopping import StopSign
 from sessions_app.wake import CHANNEL
 from tests.fakes import ScriptedProvider
-from tests.orchestrator.conftest import claim, now, pass_time, serve, states, steps
+from tests.orchestrator.conftest import now, serve, states
 from tests.sessions_app.conftest import serve as serve_lane
 
 pytestmark = pytest.mark.django_db
-
-
-# ── A person ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def asks(self, event, step):
-    answer = step.wait_for_approval("ok?", title="Publish it?", timeout=60)
-    return [answer["by"], answer["note"]]
-
-
-def test_a_workflow_waits_for_an_approval_and_goes_on(define, begin, principal):
-    define(asks)
-    made = begin()
-    serve()
-    assert now(made).status == "waiting_approval"
-    assert steps(made)[0].detail["title"] == "Publish it?"
-    answer_gate(now(made), principal, allow=True, note="fine")
-    serve()
-
-    assert now(made).output == ["Olive Owner", "fine"]
-
-
-def test_those_who_watch_hear_that_a_person_is_asked(define, begin):
-    define(asks)
-    begin()
-    rung: list[object] = []
-    Runner(claim(), StopSign(), rung.append).run()
-
-    assert rung
-
-
-def test_a_rejected_workflow_fails_and_says_who_and_why(define, begin, principal):
-    define(asks)
-    made = begin()
-    serve()
-    answer_gate(now(made), principal, allow=False, note="too long")
-    serve()
-
-    assert now(made).status == "errored"
-    assert now(made).error["code"] == "rejected"
-    assert now(made).error["message"] == "Olive Owner said no: too long"
-
-
-def test_a_workflow_may_catch_a_no(define, begin, principal):
-    def run(self, event, step):
-        try:
-            step.wait_for_approval("ok?")
-        except WorkflowRejected:
-            return "then not"
-
-    define(run)
-    made = begin()
-    serve()
-    answer_gate(now(made), principal, allow=False)
-    serve()
-
-    assert now(made).output == "then not"
-
-
-def test_an_approval_is_answered_once_whatever_is_clicked_twice(define, begin, principal):
-    define(asks)
-    made = begin()
-    serve()
-    answer_gate(now(made), principal, allow=True)
-
-    with pytest.raises(NoGate):
-        answer_gate(now(made), principal, allow=False)
-
-
-def test_an_approval_that_nobody_gives_in_time_fails_the_step(define, begin, principal):
-    define(asks)
-    made = begin()
-    serve()
-    pass_time(made, 61)
-    fire_due()
-    with pytest.raises(NoGate):
-        answer_gate(now(made), principal, allow=True)
-    serve()
-
-    assert now(made).error["code"] == "timeout"
 
 
 # ── An agent ─────────────────────────────────────────────────────────────────────────────────────

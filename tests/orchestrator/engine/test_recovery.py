@@ -32,6 +32,15 @@ def lose(held: store.Claimed) -> None:
     )
 
 
+def overdue(held: store.Claimed) -> None:
+    """The attempt that runs has taken longer than it may."""
+    rows(
+        "UPDATE workflows SET deadline = clock_timestamp() - interval '1 s' "
+        "WHERE id = %s RETURNING 1",
+        [held.id],
+    )
+
+
 def begun(held: store.Claimed, name: str = "a", attempt: int = 1, position: int = 0) -> None:
     """The holder had begun a step when it died."""
     body = {"id": uuid4(), "position": position, "name": name, "nth": 1, "kind": "do"}
@@ -234,6 +243,15 @@ def test_workflows_with_the_same_concurrency_key_run_one_at_a_time(define, begin
 
     assert {claim().epoch, claim().epoch} == {1}
     assert claim() is None
+
+
+def test_of_two_limits_of_one_key_the_lower_counts(define, begin):
+    define(lambda self, event, step: 1)
+    begin(concurrency_key="k", concurrency_limit=5)
+    begin(concurrency_key="k", concurrency_limit=1)
+
+    assert claim()
+    assert not claim(), "one runs, and the other is to run alone"
 
 
 def test_the_more_urgent_goes_first(define, begin):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.lifecycle import terminate
-from orchestrator.models import Step
+from orchestrator.models import Step, WorkflowEvent
 from orchestrator.recovery import fire_due
 from tests.orchestrator.conftest import now, pass_time, serve, steps
 
@@ -105,3 +105,41 @@ def test_a_rollback_goes_on_where_a_crash_left_it(define, begin):
     assert taken == ["b", "b", "a"]
     assert now(made).status == "errored"
     assert Step.objects.filter(workflow=made, kind="rollback", status="complete").count() == 2
+
+
+def test_a_rollback_is_given_what_its_step_returned_however_often_it_is_tried(define, begin):
+    """The end of the last step and the beginning of the rollback are close together."""
+    given = []
+
+    def undo(result):
+        given.append(result)
+        if len(given) == 1:
+            raise ValueError("again, please")
+
+    def run(self, event, step):
+        step.do("book", lambda: {"booking": 5}, rollback=undo, delay=60)
+        raise ValueError("no")
+
+    define(run)
+    made = begin()
+    serve()
+    pass_time(made, 61)
+    fire_due()
+    serve()
+
+    assert given == [{"booking": 5}, {"booking": 5}]
+
+
+def test_what_was_said_just_before_a_rollback_is_in_the_log(define, begin):
+    def run(self, event, step):
+        step.do("book", lambda: 1, rollback=lambda _: None)
+        for word in ("one", "two"):  # so fast that they are told in a bundle
+            self.log(word)
+        raise ValueError("no")
+
+    define(run)
+    made = begin()
+    serve()
+
+    lines = WorkflowEvent.objects.filter(workflow=made, type="log").order_by("seq")
+    assert [line.payload["message"] for line in lines] == ["one", "two"]

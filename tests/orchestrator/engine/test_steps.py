@@ -204,31 +204,6 @@ def test_a_non_retryable_error_is_not_tried_again(define, begin):
     assert now(made).error["message"] == "The card is stolen."
 
 
-def test_a_result_of_more_than_one_mebibyte_is_refused_clearly_and_not_tried_again(define, begin):
-    tries = []
-
-    def large():
-        tries.append(1)
-        return "x" * (1024 * 1024)
-
-    define(lambda self, event, step: step.do("large", large, delay=0))
-    made = begin()
-    serve()
-
-    assert tries == [1]
-    assert now(made).error["code"] == "result_too_large"
-    assert "1,048,576" in now(made).error["message"]
-
-
-def test_a_result_that_json_cannot_hold_is_refused_clearly(define, begin):
-    define(lambda self, event, step: step.do("odd", lambda: object(), delay=0))
-    made = begin()
-    serve()
-
-    assert now(made).error["code"] == "result_unfit"
-    assert "'odd'" in now(made).error["message"]
-
-
 def test_the_log_of_a_workflow_has_no_gaps_and_tells_each_step(define, begin):
     define(lambda self, event, step: step.do("one", lambda: 1))
     made = begin()

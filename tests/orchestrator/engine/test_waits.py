@@ -171,6 +171,19 @@ def test_an_inbox_is_bounded(define, begin, monkeypatch):
         send_event(made, "n", 1)
 
 
+def test_a_full_inbox_takes_what_a_step_waits_for(define, begin, monkeypatch):
+    monkeypatch.setattr(lifecycle, "MOST_WAITING", 2)
+    define(lambda self, event, step: step.wait_for_event("x", type="x"))
+    made = begin()
+    serve()
+    for _ in range(2):
+        send_event(made, "unasked", 1)
+    send_event(made, "x", "asked")
+    serve()
+
+    assert now(made).output == "asked"
+
+
 def test_the_payload_of_an_event_is_bounded(define, begin):
     define(lambda self, event, step: 1)
 

@@ -23,7 +23,7 @@ def ask(api, **body):
 
 def answered(made):
     """Let the agent work, and the workflow go on after it."""
-    from orchestrator.engine.links import settle_run
+    from orchestrator.engine.settling import settle_run
 
     step = Step.objects.get(workflow=made, name="run prompt")
     serve_lane(Run.objects.get(pk=step.run_id).session_id)

@@ -1,0 +1,164 @@
+"""What a workflow started ends with it, whoever dies on the way; and what it still needs is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.definitions import create_agent
+from config.faults import StepFailed
+from orchestrator import lifecycle, recovery
+from orchestrator.lifecycle import restart, terminate
+from orchestrator.models import Workflow
+from orchestrator.recovery import fire_due, look, settle_lost, stop_left_over
+from orchestrator.supervisor import duties
+from sessions_app.models import Run
+from tests.orchestrator.conftest import claim, now, pass_time, serve, states
+from tests.orchestrator.engine.test_branches import fork
+from tests.orchestrator.engine.test_recovery import lose
+
+pytestmark = pytest.mark.django_db
+
+
+class Killed(BaseException):
+    """As a SIGKILL looks to code that runs."""
+
+
+@pytest.fixture
+def sleeper(define):
+    define(lambda self, event, step: step.sleep("s", 600), name="sleeper")
+    return lambda: Workflow.objects.get(name="sleeper")
+
+
+def killed(*args, **words):
+    raise Killed
+
+
+def test_a_restart_is_not_heard_of_by_the_life_that_it_ends(define, begin, sleeper, monkeypatch):
+    """Its child is stopped, and nothing is done about that in the old life."""
+    done = []
+
+    def run(self, event, step):
+        try:
+            step.spawn("child", "sleeper")
+        except StepFailed:
+            step.do("refund", lambda: done.append("refund"))
+
+    define(run)
+    made = begin()
+    serve()
+    stop = lifecycle.stop_what_it_started
+
+    def stop_while_workers_work(*args, **words):
+        stop(*args, **words)
+        settle_lost()
+        serve()
+
+    monkeypatch.setattr(lifecycle, "stop_what_it_started", stop_while_workers_work)
+    restart(made)
+
+    assert sleeper().status == "terminated"
+    assert done == []
+    assert now(made).status == "queued"
+
+
+def test_a_restart_that_dies_on_the_way_leaves_it_paused(define, begin, sleeper, monkeypatch):
+    define(lambda self, event, step: step.spawn("child", "sleeper"))
+    made = begin()
+    serve()
+    monkeypatch.setattr(lifecycle, "stop_what_it_started", killed)
+    with pytest.raises(Killed):
+        restart(made)
+
+    assert now(made).status == "paused"
+    monkeypatch.undo()
+    restart(made)
+    assert now(made).status == "queued"
+
+
+def test_a_restart_from_a_step_leaves_the_children_of_earlier_steps_alone(define, begin, sleeper):
+    def run(self, event, step):
+        step.spawn("beside", "sleeper", wait=False)
+        step.sleep("nap", 60)
+
+    define(run)
+    made = begin()
+    serve()
+    restart(made, from_step="nap")
+    assert sleeper().status == "waiting"
+    restart(made)
+    assert sleeper().status == "terminated"
+
+
+def test_who_is_killed_while_terminating_leaves_no_child_behind(
+    define, begin, sleeper, monkeypatch
+):
+    define(
+        lambda self, event, step: [step.spawn("beside", "sleeper", wait=False), step.sleep("n", 9)]
+    )
+    made = begin()
+    serve()
+    monkeypatch.setattr(lifecycle, "stop_what_it_started", killed)
+    with pytest.raises(Killed):
+        terminate(made)
+    monkeypatch.undo()
+    assert (now(made).status, sleeper().status) == ("terminated", "waiting")
+
+    assert stop_left_over() == [made.pk]
+    assert sleeper().status == "terminated"
+    assert stop_left_over() == []
+
+
+def test_who_is_killed_while_terminating_leaves_no_agent_at_work(
+    define, begin, workspace, owner, monkeypatch
+):
+    fields = {"name": "Writer", "provider": "demo", "model": "demo"}
+    create_agent(workspace_id=workspace.pk, fields=fields, created_by=owner)
+    define(lambda self, event, step: step.run_session("ask", agent="Writer", message="Go."))
+    made = begin()
+    serve()
+    monkeypatch.setattr(lifecycle, "stop_what_it_started", killed)
+    with pytest.raises(Killed):
+        terminate(made)
+    monkeypatch.undo()
+
+    assert stop_left_over() == [made.pk]
+    assert Run.objects.get().status == "cancelled"
+
+
+def test_a_dead_letter_takes_along_what_its_branches_wait_for(define, begin, sleeper, settings):
+    settings.WORKFLOW_MAX_RECOVERIES = 1
+    fork(define, {
+        "child": lambda step: step.spawn("child", "sleeper"),
+        "nap": lambda step: step.sleep("nap", 60),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    pass_time(made, 61)
+    fire_due()
+    lose(claim())
+    look()
+    assert now(made).is_dead
+
+    assert stop_left_over() == [made.pk]
+    assert sleeper().status == "terminated"
+
+
+def test_a_child_that_nobody_waits_for_outlives_a_workflow_that_fails(define, begin, sleeper):
+    def fail():
+        raise ValueError("broken")
+
+    fork(define, {
+        "beside": lambda step: step.spawn("beside", "sleeper", wait=False),
+        "wrong": lambda step: step.do("wrong", fail, retries=0),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    assert now(made).status == "errored"
+    assert states(sleeper()) == [("s", "waiting", 1)]
+
+    assert stop_left_over() == []
+    assert sleeper().status == "waiting"
+
+
+def test_the_supervisor_looks_for_what_was_left():
+    assert recovery.stop_left_over in [duty.work for duty in duties()]
