@@ -19,10 +19,10 @@ export interface Composer {
   /** Show what can be done while the agent works, or while it does not. */
   setBusy(busy: boolean): void;
   setLink(words: string): void;
-  setText(text: string): void;
+  /** Put a text before what is typed. */
+  addText(text: string): void;
   /** What it has to wait for has changed. */
   look(): void;
-  isEmpty(): boolean;
   focus(): void;
   close(): void;
 }
@@ -104,13 +104,12 @@ export function composer(options: ComposerOptions): Composer {
       say(link, words);
       link.hidden = !words;
     },
-    setText(text) {
-      area.value = text;
+    addText(text) {
+      area.value = area.value.trim() ? `${text}\n\n${area.value}` : text;
       changed();
       area.focus();
     },
     look: changed,
-    isEmpty: () => !area.value,
     focus: () => area.focus(),
     close() {
       form.removeEventListener("submit", onSubmit);

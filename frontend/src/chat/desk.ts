@@ -41,7 +41,9 @@ export interface Desk {
   /** Have a call of unknown outcome run again. */
   runAgain(callId: string): Promise<void>;
   /** Put a refused message back into the composer. */
-  reword(id: string, text: string): void;
+  reword(id: string, item: UserItem): void;
+  /** Let go of a refused message. */
+  discard(id: string): void;
   /** All of a result of which the page holds the beginning. */
   wholeOutput(seq: number): Promise<string>;
   /** What a snapshot says in place of the messages before it. */

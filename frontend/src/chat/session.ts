@@ -71,10 +71,12 @@ export const session: Island = (root) => {
     verify: (callId, tookEffect) => talk.verify(callId, tookEffect),
     runAgain: (callId) => talk.runAgain(callId),
     resend: (id) => talk.resend(id),
-    reword: (id, text) => {
+    reword: (id, { text, files }) => {
       talk.forget(id);
-      writing.setText(text);
+      tray?.putBack(files);
+      writing.addText(text);
     },
+    discard: (id) => talk.forget(id),
     wholeOutput: (seq) => talk.wholeOutput(seq),
     summary: (id) => talk.summary(id),
     undo: (id) => talk.undo(id),
@@ -84,6 +86,7 @@ export const session: Island = (root) => {
     store: localStorage,
     name: `chat-draft:${opening.session_id}`,
     onSend: (text, onBusy) => {
+      complain("");
       talk.send(text, onBusy, tray?.take());
       scroll.toEnd();
     },

@@ -188,7 +188,7 @@ export class Talk {
         this.commands.acknowledge(said.id);
         break;
       case "refusal":
-        if (said.id && !this.outbox.refuse(said.id, said.reason)) {
+        if (said.id && !this.outbox.refuse(said.id, said.reason, said.code)) {
           this.commands.refuse(said.id, said.reason);
         }
         break;
