@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import assert_never
 from uuid import UUID
 
@@ -49,6 +50,15 @@ def find_session(principal: Principal, session_id: UUID, verb: str = "read") -> 
         # What is said here changes an agent.
         authorise(principal, "build")
     return session
+
+
+def client_key(principal: Principal, word: object) -> str | None:
+    """What a client calls something that it sends: bounded, apart from what others send, and the
+    same at every door, so that what was lost on one way may be repeated on another."""
+    if word is None or word == "":
+        return None
+    sender = principal.key or principal.user
+    return f"client:{sha256(f'{sender and sender.pk}:{word}'.encode()).hexdigest()[:48]}"
 
 
 def accept_event(
@@ -97,8 +107,8 @@ def _admit(
     dedupe_key: str | None,
 ) -> Admitted:
     match parsed:
-        case Interrupt(note=note):
-            return _interrupt(session, note, author_id, dedupe_key)
+        case Interrupt():
+            return _interrupt(session, parsed, author_id, dedupe_key)
         case MessageEdited(seq=seq, text=text):
             return _at(session, *queue.edit_message(session, seq, text, author_id))
         case MessageWithdrawn(seq=seq):
@@ -121,12 +131,14 @@ def _confirm(
 
 
 def _interrupt(
-    session: Session, note: str, author_id: UUID | None, dedupe_key: str | None
+    session: Session, said: Interrupt, author_id: UUID | None, dedupe_key: str | None
 ) -> Admitted:
     """Stop what runs. The same request sent again must not stop what runs by then."""
     if first := _first(session, dedupe_key):
         return Admitted(seq=first.seq, event_id=first.pk, run_id=None)
-    stopped = lanes.stop(session.pk, note=note, author_id=author_id, dedupe_key=dedupe_key)
+    stopped = lanes.stop(
+        session.pk, note=said.note, only=said.run_id, author_id=author_id, dedupe_key=dedupe_key
+    )
     return _at(session, stopped.seq, stopped.run_id)
 
 

@@ -8,6 +8,7 @@ import { Talk } from "./talk.ts";
 
 let talk: Talk;
 let asked: string[];
+let keys: (string | undefined)[];
 let answers: Record<string, unknown>;
 
 beforeEach(() => {
@@ -17,8 +18,10 @@ beforeEach(() => {
   localStorage.clear();
   asked = [];
   answers = {};
-  const call = (verb: string) => async (path: string) => {
+  keys = [];
+  const call = (verb: string) => async (path: string, _body?: unknown, key?: string) => {
     asked.push(`${verb} ${path}`);
+    if (verb === "POST") keys.push(key);
     return answers[path] ?? { results: [] };
   };
   const rest = {
@@ -143,6 +146,29 @@ test("without a socket, or without an answer, a stop goes over REST", async () =
     "POST /api/v1/sessions/s1/events/",
     "POST /api/v1/sessions/s1/events/",
   ]);
+});
+
+test("a stop names the run that it means, and goes by its id on whichever way", async () => {
+  say(message(1, "hi"), start(2));
+  const silent = talk.stop();
+  const [sent] = FakeSocket.last.sent;
+  expect(sent).toMatchObject({ type: "user.interrupt", payload: { run_id: "run-1" } });
+  await vi.advanceTimersByTimeAsync(8_000);
+  await silent;
+
+  expect(keys).toEqual([sent!["id"]]);
+});
+
+test("a stop that finds its run over is no trouble, another refusal is", async () => {
+  const over = talk.stop();
+  const refuse = (nth: number, code: string): void =>
+    say({ type: "error", id: FakeSocket.last.sent[nth]!["id"], code, error: "No." });
+  refuse(0, "run_over");
+  await expect(over).resolves.toBeUndefined();
+
+  const forbidden = talk.stop();
+  refuse(1, "forbidden");
+  await expect(forbidden).rejects.toThrow("No.");
 });
 
 test("send now takes a message out of the queue and lets it join", async () => {

@@ -10,7 +10,7 @@ import { connect, type Link, type LinkState } from "../lib/link.ts";
 import type { OnBusy, QueueEntry } from "./messages.ts";
 import { framesOf, pageBefore, stateOf, withPast, type Opening } from "./opening.ts";
 import { Outbox } from "./outbox.ts";
-import type { Rest } from "../lib/rest.ts";
+import { Refused, type Rest } from "../lib/rest.ts";
 import type { Action, State } from "./state.ts";
 import { reduce } from "./transcript.ts";
 
@@ -83,8 +83,15 @@ export class Talk {
     this.outbox.forget(id);
   }
 
-  stop(): Promise<void> {
-    return this.commands.give("user.interrupt", {});
+  /** Stop what runs now: a stop that comes late must not end the answer after it. */
+  async stop(): Promise<void> {
+    const { runId } = this.state;
+    try {
+      await this.commands.give("user.interrupt", runId ? { run_id: runId } : {});
+    } catch (fault) {
+      // What is over needs no stop.
+      if (!(fault instanceof Refused && fault.code === "run_over")) throw fault;
+    }
   }
 
   answer(callId: string, said: Said): Promise<void> {
@@ -189,7 +196,7 @@ export class Talk {
         break;
       case "refusal":
         if (said.id && !this.outbox.refuse(said.id, said.reason, said.code)) {
-          this.commands.refuse(said.id, said.reason);
+          this.commands.refuse(said.id, said.reason, said.code);
         }
         break;
     }
