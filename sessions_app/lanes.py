@@ -216,7 +216,9 @@ def stop(
 def _has_begun(session_id: UUID, run_id: UUID) -> bool:
     """Whether this run is at work or will go on, under the lane's lock: what a stop would end."""
     hold_lane(session_id)
-    begun = Q(status=Run.Status.RUNNING) | Q(Q(resumes=True) | Q(attempts__gt=0), status=Run.Status.QUEUED)
+    begun = Q(status=Run.Status.RUNNING) | Q(
+        Q(resumes=True) | Q(attempts__gt=0), status=Run.Status.QUEUED
+    )
     return Run.objects.filter(begun, session_id=session_id, pk=run_id).exists()
 
 

@@ -96,7 +96,8 @@ class RuntimeInput(Manner):
 class InterruptInput(serializers.Serializer):
     note = serializers.CharField(max_length=2000, required=False, allow_blank=True, default="")
     run_id = serializers.UUIDField(
-        required=False, help_text="Stop this run only; 409 `run_over` when it does not run any more."
+        required=False,
+        help_text="Stop this run only; 409 `run_over` when it does not run any more.",
     )
 
 

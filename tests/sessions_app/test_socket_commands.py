@@ -61,9 +61,7 @@ async def test_two_clients_may_use_the_same_id(async_db, workspace, session, sec
         assert (await ask(one, HELLO))["seq"] != (await ask(two, HELLO))["seq"]
 
 
-async def test_what_was_said_on_the_socket_is_known_when_rest_repeats_it(
-    async_db, session, secret
-):
+async def test_what_was_said_on_the_socket_is_known_when_rest_repeats_it(async_db, session, secret):
     async with connected(session, secret) as socket:
         sent = await ask(socket, HELLO)
 

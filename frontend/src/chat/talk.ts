@@ -17,6 +17,11 @@ import { reduce } from "./transcript.ts";
 /** The queue is asked for a moment after something changed it, once for all changes. */
 const QUEUE_MS = 100;
 
+interface Queue {
+  results: QueueEntry[];
+  last_seq: number;
+}
+
 interface Snapshot {
   id: string;
   summary: string;
@@ -42,6 +47,8 @@ export class Talk {
   readonly family: Family;
   private frames: Frame[];
   private asking: number | undefined;
+  /** The frame with which to ask for the queue again; 0 when none is waited for. */
+  private awaited = 0;
   private readonly link: Link;
   private readonly outbox: Outbox;
   private readonly commands: Commands;
@@ -221,6 +228,10 @@ export class Talk {
     }
     // The server's own word about the queue is no reason to ask again.
     if (action.type !== "queue" && turnsQueue(before, this.state)) this.askQueue();
+    if (this.awaited && this.state.seq >= this.awaited) {
+      this.awaited = 0;
+      this.askQueue();
+    }
     if (this.state.lacks && !before.lacks) this.link.resync();
     this.options.onChange();
   }
@@ -236,8 +247,10 @@ export class Talk {
     const asOf = this.state.seq;
     try {
       const path = `${this.options.opening.api}queue/`;
-      const { results } = await this.options.rest.get<{ results: QueueEntry[] }>(path);
-      this.dispatch({ type: "queue", entries: results, asOf });
+      const { results, last_seq } = await this.options.rest.get<Queue>(path);
+      // Whoever left the queue meanwhile did so in frames that are still on their way.
+      if (last_seq > this.state.seq) this.awaited = last_seq;
+      else this.dispatch({ type: "queue", entries: results, asOf });
     } catch {
       // The next change asks again; meanwhile the messages stay where they are.
     }
