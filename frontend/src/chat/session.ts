@@ -12,7 +12,7 @@ import { isUser } from "./items.ts";
 import { placesOf } from "./messages.ts";
 import { Meter } from "./meter.ts";
 import { openingOf } from "./opening.ts";
-import { QueueView } from "./queue.ts";
+import { QueueView } from "./queueview.ts";
 import { restWith } from "../lib/rest.ts";
 import { Scroll } from "./scroll.ts";
 import { isBusy, shown, waits } from "./shown.ts";
@@ -117,10 +117,10 @@ export const session: Island = (root) => {
   signs = new Signs(root, talk.state, (words) => writing.setLink(words));
   const waiting = new QueueView({
     root: need(root, "[data-queue]"),
-    onEdit: (runId, text) => attempt(() => talk.editQueued(runId, text)),
-    onRemove: (runId) => attempt(() => talk.removeQueued(runId)),
+    onEdit: (runId, text) => attempt(() => talk.queue.edit(runId, text)),
+    onRemove: (runId) => attempt(() => talk.queue.remove(runId)),
     onNow: (runId, text, onBusy) => attempt(() => talk.sendNow(runId, text, onBusy)),
-    onMove: (runId, position) => attempt(() => talk.moveQueued(runId, position)),
+    onMove: (runId, position) => attempt(() => talk.queue.move(runId, position)),
   });
   const flow = new Flow(list, desk);
   const beside = new Beside({ inspector: need(document, "#inspector"), opening, rest, desk });

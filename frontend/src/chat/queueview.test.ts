@@ -1,5 +1,5 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { QueueView } from "./queue.ts";
+import { QueueView } from "./queueview.ts";
 
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 
