@@ -4,17 +4,27 @@ import type { Letter, Place } from "./messages.ts";
 
 interface QueueOptions {
   root: HTMLElement;
-  onEdit: (runId: string, text: string) => Promise<void>;
-  onRemove: (runId: string) => Promise<void>;
-  onNow: (runId: string, text: string, onBusy: "steer" | "interrupt") => Promise<void>;
-  onMove: (runId: string, position: number) => Promise<void>;
+  /** Says whether it was done. */
+  onEdit: (runId: string, text: string) => Promise<boolean>;
+  /** Its run has begun, or somebody took it back: what was typed meanwhile. */
+  onLate: (text: string) => void;
+  onRemove: (runId: string) => Promise<unknown>;
+  onNow: (runId: string, text: string, onBusy: "steer" | "interrupt") => Promise<unknown>;
+  onMove: (runId: string, position: number) => Promise<unknown>;
+}
+
+interface Editing {
+  runId: string;
+  before: string;
+  area: HTMLTextAreaElement;
+  node: HTMLElement;
 }
 
 const SMALL = "btn btn-bare btn-square btn-xs";
 
 export class QueueView {
   private drawn = "";
-  private editing: string | null = null;
+  private editing: Editing | null = null;
   private dragged: string | null = null;
   private places: Place[] = [];
   private letters: Letter[] = [];
@@ -27,8 +37,8 @@ export class QueueView {
   draw(places: Place[], letters: Letter[]): void {
     this.places = places;
     this.letters = letters;
-    if (this.editing && !places.some((place) => place.runId === this.editing)) this.editing = null;
-    const now = JSON.stringify([places, letters, this.editing]);
+    if (this.editing && !places.some((place) => this.isEdited(place))) this.giveBack(this.editing);
+    const now = JSON.stringify([places, letters, this.editing?.runId]);
     if (now === this.drawn) return;
     // What is being reworded is left alone until it is done.
     if (this.editing && this.drawn && this.options.root.contains(document.activeElement)) return;
@@ -40,7 +50,7 @@ export class QueueView {
       h(
         "ol",
         { class: "queue-list" },
-        ...places.map((place) => (this.isEdited(place) ? this.editor(place) : this.row(place))),
+        ...places.map((place) => (this.isEdited(place) ? this.editing!.node : this.row(place))),
         ...letters.map((letter) =>
           h("li", { class: "queue-row" }, h("span", { class: "queue-text", text: letter.text })),
         ),
@@ -51,19 +61,27 @@ export class QueueView {
   /** Reword the last one that waits; false when none does. */
   editLast(): boolean {
     const last = this.places.findLast((place) => place.runId);
-    if (last?.runId) this.edit(last.runId);
+    if (last) this.edit(last);
     return last !== undefined;
   }
 
   private isEdited(place: Place): boolean {
-    return place.runId !== null && place.runId === this.editing;
+    return place.runId !== null && place.runId === this.editing?.runId;
   }
 
-  private edit(runId: string | null): void {
-    this.editing = runId;
+  private edit(place: Place | null): void {
+    this.editing = place?.runId ? this.editor(place.runId, place.text) : null;
     this.drawn = "";
     this.draw(this.places, this.letters);
-    this.options.root.querySelector("textarea")?.focus();
+    this.editing?.area.focus();
+  }
+
+  /** What was typed is not lost because it was typed too late. */
+  private giveBack({ area, before }: Editing): void {
+    this.editing = null;
+    this.drawn = "";
+    const text = area.value.trim();
+    if (text && text !== before.trim()) this.options.onLate(area.value);
   }
 
   private row(place: Place): HTMLElement {
@@ -83,7 +101,7 @@ export class QueueView {
         class: SMALL,
         icon: "square",
       }),
-      button("Edit", () => this.edit(runId), { class: SMALL, icon: "pencil" }),
+      button("Edit", () => this.edit(place), { class: SMALL, icon: "pencil" }),
       button("Remove", () => void this.options.onRemove(runId), { class: SMALL, icon: "x" }),
     );
     this.takesDrops(row, runId);
@@ -141,13 +159,13 @@ export class QueueView {
     [...grips].find((one) => one.dataset["grip"] === runId)?.focus();
   }
 
-  private editor(place: Place): HTMLElement {
+  private editor(runId: string, before: string): Editing {
     const area = h("textarea", { class: "queue-edit", rows: "2", "aria-label": "Waiting message" });
-    area.value = place.text;
+    area.value = before;
     const save = async (): Promise<void> => {
       const text = area.value.trim();
-      if (text && text !== place.text) await this.options.onEdit(place.runId!, area.value);
-      this.edit(null);
+      const isDone = !text || text === before || (await this.options.onEdit(runId, area.value));
+      if (isDone && this.editing === mine) this.edit(null);
     };
     area.addEventListener("keydown", (event) => {
       if (event.isComposing) return;
@@ -159,12 +177,14 @@ export class QueueView {
         void save();
       }
     });
-    return h(
+    const node = h(
       "li",
       { class: "queue-row is-edited" },
       area,
       button("Cancel", () => this.edit(null), { class: "btn btn-sm btn-quiet" }),
       button("Save", () => void save(), { class: "btn btn-sm btn-primary" }),
     );
+    const mine: Editing = { runId, before, area, node };
+    return mine;
   }
 }

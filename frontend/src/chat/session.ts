@@ -119,6 +119,10 @@ export const session: Island = (root) => {
     root: need(root, "[data-queue]"),
     onEdit: (runId, text) => attempt(() => talk.queue.edit(runId, text)),
     onRemove: (runId) => attempt(() => talk.queue.remove(runId)),
+    onLate: (text) => {
+      complain("That message waits no more. Your new wording is below.");
+      writing.addText(text);
+    },
     onNow: (runId, text, onBusy) => attempt(() => talk.sendNow(runId, text, onBusy)),
     onMove: (runId, position) => attempt(() => talk.queue.move(runId, position)),
   });
@@ -164,13 +168,15 @@ export const session: Island = (root) => {
     await copy(asked.seq - 1, asked);
   }
 
-  /** Does something that may fail, and says near the composer why it did. */
-  async function attempt(act: () => Promise<void>): Promise<void> {
+  /** Does something that may fail, and says near the composer why it did. True when it did not. */
+  async function attempt(act: () => Promise<void>): Promise<boolean> {
     complain("");
     try {
       await act();
+      return true;
     } catch (fault) {
       complain((fault as Error).message);
+      return false;
     }
   }
 
