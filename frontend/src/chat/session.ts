@@ -19,6 +19,7 @@ import { isBusy, shown, waits } from "./shown.ts";
 import { Signs } from "./signs.ts";
 import { Talk } from "./talk.ts";
 import { complaint, trayIn, type Tray } from "./tray.ts";
+import { forgetFirst, nameOf, typedIn } from "./typed.ts";
 import { fileUrl, upload } from "./upload.ts";
 
 /** A page that nobody sees is drawn less often. */
@@ -83,8 +84,7 @@ export const session: Island = (root) => {
   };
   const writing: Composer = composer({
     form,
-    store: localStorage,
-    name: `chat-draft:${opening.session_id}`,
+    typed: typedIn(localStorage, nameOf(opening.session_id)),
     onSend: (text, onBusy) => {
       complain("");
       talk.send(text, onBusy, tray?.take());
@@ -235,6 +235,7 @@ export const session: Island = (root) => {
   list.addEventListener("line-grown", () => scroll.follow(), { signal: listening.signal });
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   draw();
+  forgetFirst(localStorage, talk.state.items.find(isUser)?.text ?? "");
   scroll.toEnd();
   if (matchMedia("(hover: hover)").matches && isMine(document.body)) writing.focus();
   return () => {

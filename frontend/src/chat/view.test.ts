@@ -10,6 +10,7 @@ import { sampleDesk } from "./samples/desk.ts";
 import { shown } from "./shown.ts";
 import { begin, type State } from "./state.ts";
 import { reduce } from "./transcript.ts";
+import { typedIn } from "./typed.ts";
 
 let desk: Desk;
 
@@ -205,8 +206,7 @@ function write(): Written {
   let stopped = 0;
   const writing = composer({
     form: $<HTMLFormElement>("form"),
-    store: localStorage,
-    name: "draft",
+    typed: typedIn(localStorage, "draft"),
     onSend: (text, onBusy) => sent.push([text, onBusy]),
     onStop: () => (stopped += 1),
     onUp: () => undefined,
