@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import assert_never
 from uuid import UUID
 
@@ -50,6 +51,15 @@ def find_session(principal: Principal, session_id: UUID, verb: str = "read") -> 
         # What is said here changes an agent.
         authorise(principal, "build")
     return session
+
+
+def client_key(principal: Principal, word: object) -> str | None:
+    """What a client calls something that it sends: bounded, apart from what others send, and the
+    same at every door, so that what was lost on one way may be repeated on another."""
+    if word is None or word == "":
+        return None
+    sender = principal.key or principal.user
+    return f"client:{sha256(f'{sender and sender.pk}:{word}'.encode()).hexdigest()[:48]}"
 
 
 def accept_event(
@@ -103,8 +113,10 @@ def _admit(
 ) -> tuple[int, UUID | None]:
     author_id = principal.user_id
     match parsed:
-        case Interrupt(note=note):
-            stopped = lanes.stop(session.pk, note=note, author_id=author_id, dedupe_key=key)
+        case Interrupt(note=note, run_id=only):
+            stopped = lanes.stop(
+                session.pk, note=note, only=only, author_id=author_id, dedupe_key=key
+            )
             return stopped.seq, stopped.run_id
         case ToolConfirmation():
             return confirmations.confirm(session, parsed, principal, key)

@@ -14,7 +14,9 @@ from uuid import UUID
 import orjson
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
+from config.faults import RunOver
 from sessions_app.approvals import cancel_pending, pending_in
 from sessions_app.log import NewEvent, encode
 from sessions_app.models import Run, SessionEvent
@@ -187,18 +189,24 @@ def stop(
     session_id: UUID,
     *,
     note: str = "",
+    only: UUID | None = None,
     author_id: UUID | None = None,
     dedupe_key: str | None = None,
     stop_reason: str = "interrupted",
     outcome: str = Run.Status.CANCELLED,
     error: dict[str, Any] | None = None,
 ) -> Stopped:
-    """Stop what runs or waits in this session, at once. The worker is fenced and told."""
+    """Stop what runs or waits in this session, at once. The worker is fenced and told.
+
+    With `only`, nothing but this run: whoever wanted that stopped did not mean the one after it.
+    """
     interrupt = NewEvent(
         type=SessionEvent.Type.USER_INTERRUPT, payload={"note": note}, dedupe_key=dedupe_key
     )
     event = encode([interrupt])[1:-1] if error is None else None
     with transaction.atomic():
+        if only and not _has_begun(session_id, only):
+            raise RunOver
         asked = pending_in(session_id)
         seq, run_id = row(STOP, [session_id, author_id, event, stop_reason, outcome, _json(error)])
         cancel_pending(asked)
@@ -207,6 +215,15 @@ def stop(
         for (child_id,) in rows(STOP_CHILDREN, [session_id]):
             transaction.on_commit(partial(stop_child, child_id))
     return Stopped(seq=seq, run_id=run_id)
+
+
+def _has_begun(session_id: UUID, run_id: UUID) -> bool:
+    """Whether this run is at work or will go on, under the lane's lock: what a stop would end."""
+    hold_lane(session_id)
+    begun = Q(status=Run.Status.RUNNING) | Q(
+        Q(resumes=True) | Q(attempts__gt=0), status=Run.Status.QUEUED
+    )
+    return Run.objects.filter(begun, session_id=session_id, pk=run_id).exists()
 
 
 @transaction.atomic

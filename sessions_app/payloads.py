@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Literal
+from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -48,6 +49,8 @@ class MessageWithdrawn(Payload):
 
 class Interrupt(Payload):
     note: str = Field(default="", max_length=2000)
+    #: Only what was meant is stopped: a stop that comes late finds another run.
+    run_id: UUID | None = None
 
 
 class ToolConfirmation(Payload):

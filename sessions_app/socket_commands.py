@@ -7,7 +7,6 @@ sending idempotent: the same id again gives the first answer. `{"type": "ping"}`
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 from config.faults import Fault, StreamUnavailable, TooManyRequests, Unauthenticated
 from config.field_errors import of_pydantic, told
 from sessions_app.api.body import UNFIT, can_be_stored
-from sessions_app.doors import accept_event
+from sessions_app.doors import accept_event, client_key
 from sessions_app.frames import Body, ClientId, ack_frame, error_frame
 from sessions_app.models import Run
 from tenants.access import Principal
@@ -93,7 +92,7 @@ def take(principal: Principal, session_id: UUID, command: Command) -> Body:
         type=command.type,
         payload=command.payload,
         on_busy=command.on_busy,
-        dedupe_key=dedupe_key(principal, command.id),
+        dedupe_key=client_key(principal, command.id),
     )
     return ack_frame(
         id=command.id,
@@ -101,11 +100,3 @@ def take(principal: Principal, session_id: UUID, command: Command) -> Body:
         event_id=str(accepted.event_id),
         run_id=accepted.run_id and str(accepted.run_id),
     )
-
-
-def dedupe_key(principal: Principal, id: ClientId) -> str | None:
-    """The client's id, bounded, and apart from those of other clients and doors."""
-    if id is None:
-        return None
-    sender = principal.key or principal.user
-    return f"socket:{sha256(f'{sender and sender.pk}:{id}'.encode()).hexdigest()[:48]}"

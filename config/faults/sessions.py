@@ -22,6 +22,12 @@ class SessionBusy(Fault):
     status = 409
 
 
+class RunOver(Conflict):
+    """What was to be stopped does not run any more."""
+
+    code = "run_over"
+
+
 class StaleEpoch(Fault):
     """Another worker holds this session's lane now. Nothing was written."""
 

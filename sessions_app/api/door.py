@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from sessions_app import doors
 from sessions_app.doors import Admitted, find_session
 from sessions_app.models import Session, SessionEvent
 from sessions_app.transcript import describe
@@ -31,15 +31,11 @@ class SessionDoor(APIView):
 
 
 def client_key(request: Request) -> str | None:
-    """The caller's Idempotency-Key for the log: bounded, and apart from those of others.
+    """The caller's Idempotency-Key for the log.
 
     The stored answer makes a repetition cheap; this makes it safe even when the answer was lost.
     """
-    word = request.headers.get("Idempotency-Key")
-    if not word:
-        return None
-    who = principal_of(request).key or principal_of(request).user
-    return f"rest:{sha256(f'{who and who.pk}:{word}'.encode()).hexdigest()[:48]}"
+    return doors.client_key(principal_of(request), request.headers.get("Idempotency-Key"))
 
 
 def receipt_of(admitted: Admitted) -> dict[str, object]:

@@ -115,6 +115,10 @@ class RuntimeInput(Manner):
 
 class InterruptInput(serializers.Serializer):
     note = TextField(max_length=2000, required=False, allow_blank=True, default="")
+    run_id = serializers.UUIDField(
+        required=False,
+        help_text="Stop this run only; 409 `run_over` when it does not run any more.",
+    )
 
 
 class ForkInput(serializers.Serializer):

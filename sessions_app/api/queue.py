@@ -19,7 +19,19 @@ from sessions_app.models import Run, Session
 from sessions_app.queue import edit_run, list_queue, move_run, remove_run
 from tenants.api.whole import whole_page, whole_page_of
 
-QUEUE = whole_page_of(QueuedSerializer)
+QUEUE = whole_page_of(
+    QueuedSerializer,
+    last_seq=serializers.IntegerField(
+        help_text="Whoever has read the log up to here knows why a message waits no more."
+    ),
+)
+
+
+def show_queue(session: Session) -> Response:
+    """What waits, then where the log stands: so it stands behind nothing that happened to the queue."""
+    results = QueuedSerializer(list_queue(session), many=True).data
+    session.refresh_from_db(fields=["last_seq"])
+    return whole_page(results, last_seq=session.last_seq)
 
 
 class ChangedSerializer(QueuedSerializer):
@@ -28,14 +40,14 @@ class ChangedSerializer(QueuedSerializer):
     results = QueuedSerializer(many=True)
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
+    last_seq = serializers.IntegerField()
 
 
 class QueueView(SessionDoor):
     @extend_schema(operation_id="sessions_queue_list", responses=QUEUE)
     def get(self, request: Request, session_id: UUID) -> Response:
         """What waits, in the order in which it will run."""
-        queued = list_queue(self.find(session_id))
-        return whole_page(QueuedSerializer(queued, many=True).data)
+        return show_queue(self.find(session_id))
 
 
 class QueuedView(SessionDoor):
@@ -59,9 +71,9 @@ class QueuedView(SessionDoor):
                 edit_run(session, run_id, asked["text"], self.principal.user_id)
             if "position" in asked:
                 move_run(session, run_id, asked["position"])
-        queued = QueuedSerializer(list_queue(session), many=True).data
-        changed = next((one for one in queued if one["run_id"] == str(run_id)), {})
-        return Response({**changed, "results": queued, "next": None, "previous": None})
+        queue = show_queue(session)
+        changed = next((one for one in queue.data["results"] if one["run_id"] == str(run_id)), {})
+        return Response({**changed, **queue.data})
 
     @extend_schema(operation_id="sessions_queue_remove", responses={204: None})
     def delete(self, request: Request, session_id: UUID, run_id: UUID) -> Response:

@@ -9,17 +9,20 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 
-def whole_page_of(shape: type[serializers.Serializer]) -> serializers.Serializer:
-    """How the document describes such a list."""
+def whole_page_of(
+    shape: type[serializers.Serializer], **more: serializers.Field
+) -> serializers.Serializer:
+    """How the document describes such a list, with what else it says."""
     return inline_serializer(
         f"{shape.__name__.removesuffix('Serializer')}WholePage",
         {
             "results": shape(many=True),
             "next": serializers.URLField(allow_null=True),
             "previous": serializers.URLField(allow_null=True),
+            **more,
         },
     )
 
 
-def whole_page(results: Any) -> Response:
-    return Response({"results": results, "next": None, "previous": None})
+def whole_page(results: Any, **more: Any) -> Response:
+    return Response({"results": results, "next": None, "previous": None, **more})

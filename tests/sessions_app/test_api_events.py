@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agents.providers.base import TextDelta
@@ -82,6 +84,28 @@ def test_an_interrupt_that_is_repeated_does_not_stop_what_runs_by_then(api, sess
     assert post(api, at(session, path), body, **{"Idempotency-Key": "stop"}).status_code == 202
     assert types(session).count("user.interrupt") == 1
     assert Run.objects.filter(session=session, status="running").count() == 1
+
+
+@pytest.mark.parametrize("path", ["events/", "interrupt/"])
+def test_a_stop_that_comes_late_stops_nothing_but_the_run_that_was_meant(api, session, path):
+    def stop(run_id) -> Any:
+        named = {"run_id": str(run_id)}
+        body = {"type": "user.interrupt", "payload": named} if path == "events/" else named
+        return post(api, at(session, path), body)
+
+    send(api, session)
+    meant = lanes.claim(session.pk, OWNER)
+    assert meant
+    lanes.finish(meant, None)
+    send(api, session, "go on")
+    runs = lanes.claim(session.pk, OWNER)
+    assert runs
+
+    assert_problem(stop(meant.run_id), 409, "run_over")
+    assert "user.interrupt" not in types(session)
+    assert Run.objects.get(pk=runs.run_id).status == "running"
+    assert stop(runs.run_id).status_code == 202
+    assert Run.objects.get(pk=runs.run_id).status == "cancelled"
 
 
 @pytest.mark.parametrize("query", [{"after": "-1"}, {"after": "x"}, {"limit": "0"}, {"limit": "x"}])

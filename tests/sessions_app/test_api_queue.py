@@ -53,6 +53,15 @@ def test_the_queue_tells_each_place(api, session, queued):
     assert api.get(at(session)).json()["queue_length"] == 3
 
 
+def test_a_word_about_the_queue_says_up_to_where_the_log_explains_it(api, session, queued):
+    session.refresh_from_db()
+    shown = api.get(at(session, "queue/")).json()
+    assert shown["last_seq"] == session.last_seq
+
+    changed = change(api, session, queued[0], text="A!").json()
+    assert changed["last_seq"] == session.events.get(type="user.message_edited").seq
+
+
 def test_a_waiting_message_is_reworded_and_the_model_reads_the_new_words(
     api, session, queued, script
 ):

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from rest_framework.test import APIClient
 
 from config.faults import Forbidden, Unauthenticated
 from sessions_app.doors import accept_event
@@ -58,6 +59,23 @@ async def test_two_clients_may_use_the_same_id(async_db, workspace, session, sec
     second = await in_thread(key_for)(workspace)
     async with connected(session, secret) as one, connected(session, second) as two:
         assert (await ask(one, HELLO))["seq"] != (await ask(two, HELLO))["seq"]
+
+
+async def test_what_was_said_on_the_socket_is_known_when_rest_repeats_it(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        sent = await ask(socket, HELLO)
+
+    def repeat() -> int:
+        answer = APIClient(headers={"x-api-key": secret}).post(
+            f"/api/v1/sessions/{session.pk}/messages/",
+            HELLO["payload"],
+            format="json",
+            headers={"Idempotency-Key": HELLO["id"]},
+        )
+        return answer.json()["event"]["seq"]
+
+    assert await in_thread(repeat)() == sent["seq"]
+    assert await session.events.acount() == 1
 
 
 async def test_the_other_user_events_are_taken_too(async_db, session, secret):

@@ -81,6 +81,19 @@ test("Ctrl-Enter allows the first card, and the next one is at hand", async () =
   expect(document.activeElement).toBe($("[data-approval=b] .approval"));
 });
 
+test("a key that is held answers one question, not the next", async () => {
+  const press = (repeat: boolean): boolean =>
+    document.body.dispatchEvent(
+      new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true, repeat, bubbles: true }),
+    );
+  answers["GET"] = () => new Response(page(["b"]));
+  press(false);
+  await vi.waitFor(() => expect(shown()).toEqual(["b"]));
+  press(true);
+
+  expect(posted.map(([path]) => path)).toEqual(["/api/v1/approvals/a/"]);
+});
+
 test("Ctrl-Backspace denies with the reason; edited arguments go with a yes", async () => {
   $<HTMLInputElement>("[data-approval=b] [name=note]").value = "not now";
   $("[data-approval=b] .approval").focus();

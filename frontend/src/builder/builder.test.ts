@@ -1,4 +1,6 @@
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeSocket } from "../lib/samples/socket.ts";
+import builder from "./builder.ts";
 import { light } from "./form.ts";
 import { partsIn, swap } from "./swap.ts";
 
@@ -53,4 +55,62 @@ test("names that a model chose are text, never elements", () => {
   swap(partsIn(form("&lt;img src=x onerror=boom()&gt;", "Words", 2)), { keepForm: true });
   expect(field("name").value).toBe("<img src=x onerror=boom()>");
   expect(document.querySelector("img")).toBeNull();
+});
+
+const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
+let sides: Record<string, string | null>;
+let close: () => void = () => undefined;
+afterEach(() => {
+  close();
+  vi.unstubAllGlobals();
+});
+
+/** The page with its tabs; `sides` is what the server would write for each, or nothing. */
+function open(): void {
+  sides = { configure: form("Old", "Words", 1), policy: '<div data-live="panel"><p>Rules</p></div>' };
+  vi.stubGlobal("WebSocket", FakeSocket);
+  vi.stubGlobal("scrollTo", () => undefined);
+  vi.stubGlobal("fetch", async (address: string) => {
+    const page = sides[new URL(address, location.href).searchParams.get("tab") ?? ""];
+    if (page === null) throw new TypeError("Failed to fetch");
+    return new Response(page);
+  });
+  document.body.innerHTML = `<input name="csrfmiddlewaretoken"><div data-island="builder" data-side="/side/" data-tab="configure">
+    <a class="build-tab" data-tab-link="configure" aria-current="page"></a><a class="build-tab" data-tab-link="policy"></a>
+    <p data-build-said></p><p data-build-lost hidden></p><div class="build-scroll">${form("Old", "Words", 1)}</div></div>`;
+  close = builder($("[data-island]")) as () => void;
+}
+const go = (tab: string): void => $(`[data-tab-link=${tab}]`).click();
+const leave = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
+
+test("what is typed is there again after another tab was looked at, and leaving asks", async () => {
+  open();
+  expect(leave()).toBe(false);
+  field("name").value = "Mine";
+  field("description").value = "My words";
+  expect(leave()).toBe(true);
+  go("policy");
+  await vi.waitFor(() => expect($("[data-live=panel]").textContent).toBe("Rules"));
+  expect(leave()).toBe(true);
+  sides["configure"] = form("New", "Words", 2);
+  go("configure");
+  await vi.waitFor(() => expect(field("name")).not.toBeNull());
+
+  expect([field("name").value, field("description").value]).toEqual(["Mine", "My words"]);
+  expect(field("revision").value).toBe("2");
+  expect(document.querySelectorAll(".field-also")).toHaveLength(1);
+});
+
+test("a tab that does not come is not shown as if it had, and that is said", async () => {
+  open();
+  sides["policy"] = null;
+  go("policy");
+  await vi.waitFor(() => expect($("[data-build-lost]").hidden).toBe(false));
+  expect($("[data-tab-link=configure]").getAttribute("aria-current")).toBe("page");
+  expect(field("name").value).toBe("Old");
+  sides["policy"] = '<div data-live="panel"><p>Rules</p></div>';
+  go("policy");
+
+  await vi.waitFor(() => expect($("[data-live=panel]").textContent).toBe("Rules"));
+  expect($("[data-build-lost]").hidden).toBe(true);
 });

@@ -3,7 +3,7 @@ import { need, say } from "../lib/dom.ts";
 import { connect } from "../lib/link.ts";
 import { restWith } from "../lib/rest.ts";
 import type { Island } from "../lib/islands.ts";
-import { light, watchForm } from "./form.ts";
+import { light, putUnsaved, unsavedIn, watchForm, type Unsaved } from "./form.ts";
 import { type Parts, partsIn, swap } from "./swap.ts";
 
 /** Several changes of one call come together. */
@@ -29,6 +29,7 @@ const builder: Island = (root) => {
   let revision = Number(root.dataset["revision"] ?? 0);
   let tab = root.dataset["tab"] ?? "configure";
   let asked = 0;
+  let unsaved: Unsaved = new Map();
   let timer: number | undefined;
 
   const link = connect({
@@ -71,6 +72,12 @@ const builder: Island = (root) => {
   }
 
   async function show(next: string): Promise<void> {
+    asked += 1;
+    const mine = asked;
+    const page = await read(next);
+    if (mine !== asked) return;
+    need<HTMLElement>(root, "[data-build-lost]").hidden = page !== null;
+    if (!page) return;
     tab = next;
     root.dataset["tab"] = root.dataset["onPhone"] = next;
     for (const one of root.querySelectorAll<HTMLElement>(".build-tab")) {
@@ -78,14 +85,24 @@ const builder: Island = (root) => {
       else one.removeAttribute("aria-current");
     }
     history.replaceState(null, "", `?tab=${next}`);
-    asked += 1;
-    const mine = asked;
-    const page = await read(next);
-    if (!page || mine !== asked) return;
+    hold();
     swap(page, { keepForm: false });
+    giveBack();
     // Another tab begins at its top: on a phone the document scrolls, else the tab's own box.
     window.scrollTo({ top: 0 });
     need<HTMLElement>(root, ".build-scroll").scrollTop = 0;
+  }
+
+  /** What is typed and not saved is kept while another tab is shown. */
+  function hold(): void {
+    const form = root.querySelector<HTMLFormElement>("[data-build-form]");
+    if (form) unsaved = unsavedIn(form);
+  }
+  function giveBack(): void {
+    const form = root.querySelector<HTMLFormElement>("[data-build-form]");
+    if (!form) return;
+    putUnsaved(form, unsaved);
+    unsaved = new Map();
   }
 
   /** A preview is a talk of its own, so the page is read anew for it. */
@@ -99,7 +116,7 @@ const builder: Island = (root) => {
   }
 
   root.addEventListener("click", onClick, { signal: listening.signal });
-  const forget = watchForm(root);
+  const forget = watchForm(root, () => unsaved.size > 0);
   return () => {
     listening.abort();
     window.clearTimeout(timer);

@@ -36,6 +36,31 @@ export function mergeForm(form: HTMLFormElement, next: HTMLFormElement): void {
   }
 }
 
+/** What was typed into a field, and what the server had written there. */
+interface Typed {
+  value: string;
+  initial: string;
+}
+
+/** What is typed and not saved, by the name of its field. */
+export type Unsaved = Map<string, Typed>;
+
+export function unsavedIn(form: HTMLFormElement): Unsaved {
+  const dirty = fieldsOf(form).filter(isDirty);
+  return new Map(dirty.map((field) => [field.name, { value: field.value, initial: initialOf(field) }]));
+}
+
+/** Puts it into the form that the server has written since. */
+export function putUnsaved(form: HTMLFormElement, unsaved: Unsaved): void {
+  for (const field of fieldsOf(form)) {
+    const typed = unsaved.get(field.name);
+    if (!typed) continue;
+    field.value = typed.value;
+    if (initialOf(field) !== typed.initial) noteOn(field);
+  }
+  form.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
 /** Makes this the value that counts as saved. */
 function settle(field: Field, value: string): void {
   if (field instanceof HTMLSelectElement) {
@@ -69,13 +94,36 @@ export function light(root: HTMLElement, parts: readonly string[]): void {
   }
 }
 
-/** Says that something is not saved yet, and sends the revision that was seen when it was written. */
-export function watchForm(root: HTMLElement): () => void {
-  const onInput = (event: Event): void => {
-    const form = (event.target as HTMLElement).closest<HTMLFormElement>("[data-build-form]");
-    const note = form?.querySelector<HTMLElement>("[data-build-dirty]");
-    if (form && note) note.hidden = !fieldsOf(form).some(isDirty);
-  };
-  root.addEventListener("input", onInput);
-  return () => root.removeEventListener("input", onInput);
+/** Says that something is not saved yet, and asks before the page is left without it. */
+export function watchForm(root: HTMLElement, isHeld: () => boolean): () => void {
+  const listening = new AbortController();
+  const { signal } = listening;
+  let isSaving = false;
+
+  root.addEventListener(
+    "input",
+    (event) => {
+      const form = (event.target as HTMLElement).closest<HTMLFormElement>("[data-build-form]");
+      const note = form?.querySelector<HTMLElement>("[data-build-dirty]");
+      if (form && note) note.hidden = !fieldsOf(form).some(isDirty);
+    },
+    { signal },
+  );
+  root.addEventListener(
+    "submit",
+    (event) => {
+      isSaving = (event.target as HTMLElement).matches("[data-build-form]");
+    },
+    { signal },
+  );
+  window.addEventListener(
+    "beforeunload",
+    (event) => {
+      const form = root.querySelector<HTMLFormElement>("[data-build-form]");
+      const isUnsaved = isHeld() || (form !== null && unsavedIn(form).size > 0);
+      if (isUnsaved && !isSaving) event.preventDefault();
+    },
+    { signal },
+  );
+  return () => listening.abort();
 }

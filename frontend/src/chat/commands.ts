@@ -1,6 +1,6 @@
 /** What the page tells the session besides messages: stop, allow, deny. Over the socket, else REST. */
 import type { Json } from "../lib/json.ts";
-import { newId, type Rest } from "../lib/rest.ts";
+import { newId, Refused, type Rest } from "../lib/rest.ts";
 
 const ANSWER_MS = 8_000;
 
@@ -25,15 +25,15 @@ export class Commands {
   /**
    * Resolves when the server took it, rejects with its reason.
    *
-   * None of these can be taken twice, so one without an answer may be repeated by another way.
+   * The server knows its id at every door, so one without an answer is repeated by another way.
    */
   async give(type: string, payload: Json): Promise<void> {
     const id = newId();
-    if (!this.send({ type, payload, id })) return this.post(type, payload);
+    if (!this.send({ type, payload, id })) return this.post(type, payload, id);
     return new Promise((resolve, reject) => {
       const timer = window.setTimeout(() => {
         this.waiting.delete(id);
-        this.post(type, payload).then(resolve, reject);
+        this.post(type, payload, id).then(resolve, reject);
       }, ANSWER_MS);
       this.waiting.set(id, { resolve, reject, timer });
     });
@@ -43,8 +43,8 @@ export class Commands {
     this.take(id)?.resolve();
   }
 
-  refuse(id: string, reason: string): void {
-    this.take(id)?.reject(new Error(reason));
+  refuse(id: string, reason: string, code: string): void {
+    this.take(id)?.reject(new Refused(reason, 0, code));
   }
 
   private take(id: string): Waiting | undefined {
@@ -56,7 +56,7 @@ export class Commands {
     return found;
   }
 
-  private async post(type: string, payload: Json): Promise<void> {
-    await this.rest.post(this.path, { type, payload });
+  private async post(type: string, payload: Json, id: string): Promise<void> {
+    await this.rest.post(this.path, { type, payload }, id);
   }
 }

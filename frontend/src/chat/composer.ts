@@ -1,12 +1,12 @@
 /** Where one writes: grows with the text, keeps it until it is sent, sends on Enter. */
 import { need, say } from "../lib/dom.ts";
 import type { OnBusy } from "./messages.ts";
+import type { Typed } from "./typed.ts";
 
 interface ComposerOptions {
   form: HTMLFormElement;
   /** Where the draft of this session is kept. */
-  store: Storage;
-  name: string;
+  typed: Typed;
   onSend: (text: string, onBusy: OnBusy) => void;
   onStop: () => void;
   /** The arrow up in an empty composer. */
@@ -19,16 +19,16 @@ export interface Composer {
   /** Show what can be done while the agent works, or while it does not. */
   setBusy(busy: boolean): void;
   setLink(words: string): void;
-  setText(text: string): void;
+  /** Put a text before what is typed. */
+  addText(text: string): void;
   /** What it has to wait for has changed. */
   look(): void;
-  isEmpty(): boolean;
   focus(): void;
   close(): void;
 }
 
 export function composer(options: ComposerOptions): Composer {
-  const { form, store, name } = options;
+  const { form, typed } = options;
   const area = need<HTMLTextAreaElement>(form, "textarea");
   const manner = need<HTMLSelectElement>(form, "[data-manner]");
   const stop = need<HTMLButtonElement>(form, "[data-stop]");
@@ -39,7 +39,7 @@ export function composer(options: ComposerOptions): Composer {
   const growsAlone = typeof CSS !== "undefined" && CSS.supports?.("field-sizing", "content");
   let isBusy = false;
 
-  if (!area.value) area.value = store.getItem(name) ?? "";
+  if (!area.value) area.value = typed.read();
   changed();
 
   function changed(): void {
@@ -49,16 +49,7 @@ export function composer(options: ComposerOptions): Composer {
     }
     send.disabled = !area.value.trim() || (options.mustWait?.() ?? false);
     manner.hidden = !isBusy || !area.value.trim();
-    keep(area.value);
-  }
-
-  function keep(text: string): void {
-    try {
-      if (text) store.setItem(name, text);
-      else store.removeItem(name);
-    } catch {
-      // A full or forbidden store costs only the draft.
-    }
+    typed.write(area.value);
   }
 
   function submit(): void {
@@ -104,13 +95,12 @@ export function composer(options: ComposerOptions): Composer {
       say(link, words);
       link.hidden = !words;
     },
-    setText(text) {
-      area.value = text;
+    addText(text) {
+      area.value = area.value.trim() ? `${text}\n\n${area.value}` : text;
       changed();
       area.focus();
     },
     look: changed,
-    isEmpty: () => !area.value,
     focus: () => area.focus(),
     close() {
       form.removeEventListener("submit", onSubmit);

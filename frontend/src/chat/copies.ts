@@ -1,6 +1,7 @@
 /** Copies of a conversation: the log is never rewritten, so another past is another session. */
 import type { Attached } from "./items.ts";
 import { newId, type Rest } from "../lib/rest.ts";
+import { nameOf, typedIn } from "./typed.ts";
 import { fileUrl, upload } from "./upload.ts";
 
 export interface Said {
@@ -30,7 +31,7 @@ export async function copyAndGo(options: CopiesOptions, atSeq: number, said?: Sa
       await rest.post(`${there}messages/`, body, newId());
     } catch {
       // The copy is made; what was to be said waits in its composer.
-      store.setItem(`chat-draft:${made.id}`, said.text);
+      typedIn(store, nameOf(made.id)).write(said.text);
     }
   }
   options.go(`/chat/${made.id}/`);

@@ -29,11 +29,11 @@ export interface Desk {
   /** Send a message again that was refused. */
   resend(id: string): void;
   /** Copy the conversation before a message, and say this there instead. */
-  sayInstead(item: UserItem, text: string): Promise<void>;
+  sayInstead(item: UserItem, text: string): Promise<unknown>;
   /** Copy the conversation before the question of an answer, and ask it again there. */
-  answerAgain(item: AgentItem): Promise<void>;
+  answerAgain(item: AgentItem): Promise<unknown>;
   /** Copy the conversation up to and with this event. */
-  fork(seq: number): Promise<void>;
+  fork(seq: number): Promise<unknown>;
   /** Where a file of this session is downloaded. */
   fileUrl(path: string): string;
   /** Say whether a call of unknown outcome took effect. */
@@ -41,7 +41,9 @@ export interface Desk {
   /** Have a call of unknown outcome run again. */
   runAgain(callId: string): Promise<void>;
   /** Put a refused message back into the composer. */
-  reword(id: string, text: string): void;
+  reword(id: string, item: UserItem): void;
+  /** Let go of a refused message. */
+  discard(id: string): void;
   /** All of a result of which the page holds the beginning. */
   wholeOutput(seq: number): Promise<string>;
   /** What a snapshot says in place of the messages before it. */

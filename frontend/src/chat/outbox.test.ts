@@ -145,7 +145,51 @@ test.each([
   await vi.advanceTimersByTimeAsync(1);
 
   expect(actions.some((action) => action.type === "refused")).toBe(isFinal);
-  expect(kept()).toHaveLength(isFinal ? 0 : 1);
+  expect(kept()).toHaveLength(1);
+});
+
+test.each(["throttled", "stream_unavailable"])(
+  "a socket that says %s is told the same again, under the same id",
+  (code) => {
+    box.send("hello", "followup");
+    expect(box.refuse(idOf(), "Not now.", code)).toBe(true);
+    vi.advanceTimersByTime(5_000);
+
+    expect(idOf(1)).toBe(idOf(0));
+    expect(actions.map((action) => action.type)).toEqual(["sending"]);
+  },
+);
+
+test("a reload shows what was refused, and sends it only when told to", async () => {
+  isOpen = false;
+  fault = new Refused("You are signed out.", 401);
+  box.send("precious", "followup");
+  await vi.advanceTimersByTimeAsync(1);
+  const [first] = kept();
+  actions = [];
+  posts = [];
+  isOpen = true;
+  const again = open();
+  again.flush();
+
+  expect(actions).toMatchObject([
+    { type: "sending", letter: { text: "precious" } },
+    { type: "refused", id: first!.id, reason: "You are signed out." },
+  ]);
+  expect([sent, posts]).toEqual([[], []]);
+  again.again(first!.id);
+  expect(sent).toMatchObject([{ payload: { text: "precious" } }]);
+  again.acknowledge(idOf(), 5, null);
+  expect(kept()).toEqual([]);
+});
+
+test("two windows do not forget what the other one sends", () => {
+  const other = open();
+  box.send("mine", "followup");
+  other.send("theirs", "followup");
+  box.acknowledge(idOf(0), 5, "run-1");
+
+  expect(kept().map((one) => one.text)).toEqual(["theirs"]);
 });
 
 test("a refused message can be sent again as a new one, or dropped", () => {

@@ -3,7 +3,7 @@
  *
  * A message keeps its id and its way: what was handed to a socket goes over a socket again, what
  * went over REST goes over REST, as only the same door recognises a repetition. It stays in this
- * browser's store until the server has it, so that a reload loses nothing.
+ * browser's store until the server has it or its writer gives it up, so that a reload loses nothing.
  */
 import type { Attached } from "./items.ts";
 import type { Letter, OnBusy } from "./messages.ts";
@@ -19,6 +19,8 @@ interface Kept {
   onBusy: OnBusy;
   at: string;
   way: "socket" | "rest";
+  /** Why the server does not want it. */
+  refusal?: string;
 }
 
 interface Acknowledged {
@@ -38,10 +40,11 @@ interface OutboxOptions {
 }
 
 const AGAIN_MS = 5_000;
+/** What a socket says when another try may end otherwise. */
+const PASSING = new Set(["throttled", "stream_unavailable"]);
 
 export class Outbox {
   private kept: Kept[];
-  private refused = new Map<string, Kept>();
   /** What REST is being told now: a second time meanwhile it would be refused. */
   private posting = new Set<string>();
   private timer: number | undefined;
@@ -50,7 +53,10 @@ export class Outbox {
   constructor(options: OutboxOptions) {
     this.options = options;
     this.kept = stored(options);
-    for (const one of this.kept) this.show(one);
+    for (const one of this.kept) {
+      this.show(one);
+      if (one.refusal) options.dispatch({ type: "refused", id: one.id, reason: one.refusal });
+    }
   }
 
   /** Take a message and see to it that it arrives. */
@@ -58,7 +64,7 @@ export class Outbox {
     const letter = { id: newId(), text, files, onBusy, at: new Date().toISOString() };
     const way = this.options.send(command(letter)) ? "socket" : "rest";
     const one: Kept = { ...letter, way };
-    this.keep([...this.kept, one]);
+    this.keep(one.id, one);
     this.show(one);
     if (way === "rest") void this.post(one);
   }
@@ -66,36 +72,40 @@ export class Outbox {
   /** The socket is open, perhaps again: say what it has not acknowledged. */
   flush(): void {
     for (const one of this.kept) {
+      if (one.refusal) continue;
       if (one.way === "socket") this.options.send(command(one));
       else void this.post(one);
     }
   }
 
   acknowledge(id: string, seq: number, runId: string | null): void {
-    if (!this.kept.some((one) => one.id === id)) return;
-    this.keep(this.kept.filter((one) => one.id !== id));
+    if (!this.find(id)) return;
+    this.keep(id, null);
     this.options.dispatch({ type: "acked", id, seq, runId });
   }
 
-  /** The server does not want it. The person decides what becomes of it. */
-  refuse(id: string, reason: string): boolean {
-    const one = this.kept.find((kept) => kept.id === id);
+  /** The server does not want it. The person decides what becomes of it, unless it is only too early. */
+  refuse(id: string, reason: string, code = ""): boolean {
+    const one = this.find(id);
     if (!one) return false;
-    this.refused.set(id, one);
-    this.keep(this.kept.filter((kept) => kept !== one));
+    if (PASSING.has(code)) {
+      this.later();
+      return true;
+    }
+    this.keep(id, { ...one, refusal: reason });
     this.options.dispatch({ type: "refused", id, reason });
     return true;
   }
 
   /** Send a refused message once more, as a new one. */
   again(id: string): void {
-    const one = this.refused.get(id);
+    const one = this.find(id);
     this.forget(id);
     if (one) this.send(one.text, one.onBusy, one.files);
   }
 
   forget(id: string): void {
-    this.refused.delete(id);
+    this.keep(id, null);
     this.options.dispatch({ type: "dropped", id });
   }
 
@@ -120,9 +130,7 @@ export class Outbox {
 
   private later(): void {
     window.clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => {
-      for (const one of this.kept) if (one.way === "rest") void this.post(one);
-    }, AGAIN_MS);
+    this.timer = window.setTimeout(() => this.flush(), AGAIN_MS);
   }
 
   private show(one: Kept): void {
@@ -130,11 +138,21 @@ export class Outbox {
     this.options.dispatch({ type: "sending", letter });
   }
 
-  private keep(kept: Kept[]): void {
-    this.kept = kept;
+  private find(id: string): Kept | undefined {
+    return this.kept.find((one) => one.id === id);
+  }
+
+  /** Keeps this one, or nothing of it. Other windows keep theirs in the same place. */
+  private keep(id: string, one: Kept | null): void {
     const { store, name } = this.options;
+    const put = (all: readonly Kept[]): Kept[] => [
+      ...all.filter((other) => other.id !== id),
+      ...(one ? [one] : []),
+    ];
+    this.kept = put(this.kept);
     try {
-      if (kept.length) store.setItem(name, JSON.stringify(kept));
+      const all = put(stored(this.options));
+      if (all.length) store.setItem(name, JSON.stringify(all));
       else store.removeItem(name);
     } catch {
       // A full or forbidden store costs only the safety net under a reload.

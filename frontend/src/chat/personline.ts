@@ -49,7 +49,8 @@ export function personLine(first: UserItem, desk: Desk): Line {
       const id = item.key.replace("letter-", "");
       return [
         button("Send again", () => desk.resend(id), { class: "link-text" }),
-        button("Edit", () => desk.reword(id, item.text), { class: "link-text" }),
+        button("Edit", () => desk.reword(id, item), { class: "link-text" }),
+        button("Discard", () => desk.discard(id), { class: "link-text" }),
       ];
     }
     if (!desk.mayRun || seq === null) return [];

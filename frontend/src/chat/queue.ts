@@ -1,170 +1,83 @@
-/** The messages that wait, above the composer: reworded, taken back, or sent into the answer now. */
-import { button, h } from "../lib/dom.ts";
-import type { Letter, Place } from "./messages.ts";
+/** The messages that wait in a session, as the server has them: asked for, reworded, moved, taken back. */
+import type { Rest } from "../lib/rest.ts";
+import type { QueueEntry } from "./messages.ts";
+import type { Action, State } from "./state.ts";
+
+/** It is asked for a moment after something changed it, once for all changes. */
+const ASK_MS = 100;
 
 interface QueueOptions {
-  root: HTMLElement;
-  onEdit: (runId: string, text: string) => Promise<void>;
-  onRemove: (runId: string) => Promise<void>;
-  onNow: (runId: string, text: string, onBusy: "steer" | "interrupt") => Promise<void>;
-  onMove: (runId: string, position: number) => Promise<void>;
+  rest: Rest;
+  /** Where REST lists it. */
+  path: string;
+  now: () => State;
+  dispatch: (action: Action) => void;
 }
 
-const SMALL = "btn btn-bare btn-square btn-xs";
+interface Listed {
+  results: QueueEntry[];
+  last_seq: number;
+}
 
-export class QueueView {
-  private drawn = "";
-  private editing: string | null = null;
-  private dragged: string | null = null;
-  private places: Place[] = [];
-  private letters: Letter[] = [];
+export class Queue {
+  private timer: number | undefined;
+  /** The frame with which to ask again; 0 when none is waited for. */
+  private awaited = 0;
   private readonly options: QueueOptions;
 
   constructor(options: QueueOptions) {
     this.options = options;
   }
 
-  draw(places: Place[], letters: Letter[]): void {
-    this.places = places;
-    this.letters = letters;
-    if (this.editing && !places.some((place) => place.runId === this.editing)) this.editing = null;
-    const now = JSON.stringify([places, letters, this.editing]);
-    if (now === this.drawn) return;
-    // What is being reworded is left alone until it is done.
-    if (this.editing && this.drawn && this.options.root.contains(document.activeElement)) return;
-    this.drawn = now;
-    this.options.root.hidden = places.length + letters.length === 0;
-    const count = places.length + letters.length;
-    this.options.root.replaceChildren(
-      h("p", { class: "queue-head", text: `Waiting · ${count}` }),
-      h(
-        "ol",
-        { class: "queue-list" },
-        ...places.map((place) => (this.isEdited(place) ? this.editor(place) : this.row(place))),
-        ...letters.map((letter) =>
-          h("li", { class: "queue-row" }, h("span", { class: "queue-text", text: letter.text })),
-        ),
-      ),
-    );
+  /** Ask whose turn it is among the messages that wait. */
+  ask(): void {
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => void this.read(), ASK_MS);
   }
 
-  /** Reword the last one that waits; false when none does. */
-  editLast(): boolean {
-    const last = this.places.findLast((place) => place.runId);
-    if (last?.runId) this.edit(last.runId);
-    return last !== undefined;
+  /** Ask when somebody waits and the server may see it otherwise than this page does. */
+  follow(before: State, now: State): void {
+    const moved = now.waiting !== before.waiting || now.status !== before.status;
+    const came = this.awaited > 0 && now.seq >= this.awaited;
+    if (came) this.awaited = 0;
+    if (came || (now.waiting.length > 0 && moved)) this.ask();
   }
 
-  private isEdited(place: Place): boolean {
-    return place.runId !== null && place.runId === this.editing;
+  async edit(runId: string, text: string): Promise<void> {
+    await this.options.rest.patch(this.place(runId), { text });
+    this.ask();
   }
 
-  private edit(runId: string | null): void {
-    this.editing = runId;
-    this.drawn = "";
-    this.draw(this.places, this.letters);
-    this.options.root.querySelector("textarea")?.focus();
+  async remove(runId: string): Promise<void> {
+    await this.options.rest.remove(this.place(runId));
+    this.ask();
   }
 
-  private row(place: Place): HTMLElement {
-    const { runId, text } = place;
-    const words = h("span", { class: "queue-text", text, title: text });
-    if (!runId) return h("li", { class: "queue-row" }, words);
-    const row = h(
-      "li",
-      { class: "queue-row" },
-      this.grip(runId),
-      words,
-      button("Send now, into this answer", () => void this.options.onNow(runId, text, "steer"), {
-        class: SMALL,
-        icon: "corner-down-left",
-      }),
-      button("Stop the answer and send this", () => void this.options.onNow(runId, text, "interrupt"), {
-        class: SMALL,
-        icon: "square",
-      }),
-      button("Edit", () => this.edit(runId), { class: SMALL, icon: "pencil" }),
-      button("Remove", () => void this.options.onRemove(runId), { class: SMALL, icon: "x" }),
-    );
-    this.takesDrops(row, runId);
-    return row;
+  /** Let a waiting message have another place; 0 is the next. */
+  async move(runId: string, position: number): Promise<void> {
+    await this.options.rest.patch(this.place(runId), { position });
+    await this.read();
   }
 
-  /** What one drags a message by; with the keyboard the arrows move it. */
-  private grip(runId: string): HTMLElement | null {
-    if (this.places.length < 2) return null;
-    const grip = button("Move: drag, or press the arrows up and down", () => undefined, {
-      class: `${SMALL} queue-grip`,
-      icon: "grip-vertical",
-      draggable: "true",
-    });
-    grip.dataset["grip"] = runId;
-    grip.addEventListener("dragstart", (event) => {
-      this.dragged = runId;
-      event.dataTransfer?.setData("text/plain", "");
-    });
-    grip.addEventListener("dragend", () => (this.dragged = null));
-    grip.addEventListener("keydown", (event) => {
-      const by = event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0;
-      if (!by) return;
-      event.preventDefault();
-      void this.move(runId, this.placeOf(runId) + by);
-    });
-    return grip;
+  close(): void {
+    window.clearTimeout(this.timer);
   }
 
-  private takesDrops(row: HTMLElement, runId: string): void {
-    row.addEventListener("dragover", (event) => {
-      if (!this.dragged || this.dragged === runId) return;
-      event.preventDefault();
-      row.toggleAttribute("data-over", true);
-    });
-    row.addEventListener("dragleave", () => row.removeAttribute("data-over"));
-    row.addEventListener("drop", (event) => {
-      row.removeAttribute("data-over");
-      if (!this.dragged) return;
-      event.preventDefault();
-      event.stopPropagation();
-      void this.move(this.dragged, this.placeOf(runId));
-    });
+  private async read(): Promise<void> {
+    const { rest, path, now, dispatch } = this.options;
+    if (!now().waiting.length) return;
+    const asOf = now().seq;
+    try {
+      const { results, last_seq } = await rest.get<Listed>(path);
+      // Whoever left the queue meanwhile did so in frames that are still on their way.
+      if (last_seq > now().seq) this.awaited = last_seq;
+      else dispatch({ type: "queue", entries: results, asOf });
+    } catch {
+      // The next change asks again; meanwhile the messages stay where they are.
+    }
   }
 
-  private placeOf(runId: string): number {
-    return this.places.findIndex((place) => place.runId === runId);
-  }
-
-  private async move(runId: string, position: number): Promise<void> {
-    if (position < 0 || position >= this.places.length) return;
-    await this.options.onMove(runId, position);
-    // The row was drawn anew; the hand stays on it.
-    const grips = this.options.root.querySelectorAll<HTMLElement>("[data-grip]");
-    [...grips].find((one) => one.dataset["grip"] === runId)?.focus();
-  }
-
-  private editor(place: Place): HTMLElement {
-    const area = h("textarea", { class: "queue-edit", rows: "2", "aria-label": "Waiting message" });
-    area.value = place.text;
-    const save = async (): Promise<void> => {
-      const text = area.value.trim();
-      if (text && text !== place.text) await this.options.onEdit(place.runId!, area.value);
-      this.edit(null);
-    };
-    area.addEventListener("keydown", (event) => {
-      if (event.isComposing) return;
-      if (event.key === "Escape") {
-        event.stopPropagation();
-        this.edit(null);
-      } else if (event.key === "Enter" && !event.shiftKey) {
-        event.preventDefault();
-        void save();
-      }
-    });
-    return h(
-      "li",
-      { class: "queue-row is-edited" },
-      area,
-      button("Cancel", () => this.edit(null), { class: "btn btn-sm btn-quiet" }),
-      button("Save", () => void save(), { class: "btn btn-sm btn-primary" }),
-    );
+  private place(runId: string): string {
+    return `${this.options.path}${runId}/`;
   }
 }

@@ -12,13 +12,14 @@ import { isUser } from "./items.ts";
 import { placesOf } from "./messages.ts";
 import { Meter } from "./meter.ts";
 import { openingOf } from "./opening.ts";
-import { QueueView } from "./queue.ts";
+import { QueueView } from "./queueview.ts";
 import { restWith } from "../lib/rest.ts";
 import { Scroll } from "./scroll.ts";
 import { isBusy, shown, waits } from "./shown.ts";
 import { Signs } from "./signs.ts";
 import { Talk } from "./talk.ts";
 import { complaint, trayIn, type Tray } from "./tray.ts";
+import { forgetFirst, nameOf, typedIn } from "./typed.ts";
 import { fileUrl, upload } from "./upload.ts";
 
 /** A page that nobody sees is drawn less often. */
@@ -71,19 +72,21 @@ export const session: Island = (root) => {
     verify: (callId, tookEffect) => talk.verify(callId, tookEffect),
     runAgain: (callId) => talk.runAgain(callId),
     resend: (id) => talk.resend(id),
-    reword: (id, text) => {
+    reword: (id, { text, files }) => {
       talk.forget(id);
-      writing.setText(text);
+      tray?.putBack(files);
+      writing.addText(text);
     },
+    discard: (id) => talk.forget(id),
     wholeOutput: (seq) => talk.wholeOutput(seq),
     summary: (id) => talk.summary(id),
     undo: (id) => talk.undo(id),
   };
   const writing: Composer = composer({
     form,
-    store: localStorage,
-    name: `chat-draft:${opening.session_id}`,
+    typed: typedIn(localStorage, nameOf(opening.session_id)),
     onSend: (text, onBusy) => {
+      complain("");
       talk.send(text, onBusy, tray?.take());
       scroll.toEnd();
     },
@@ -114,10 +117,14 @@ export const session: Island = (root) => {
   signs = new Signs(root, talk.state, (words) => writing.setLink(words));
   const waiting = new QueueView({
     root: need(root, "[data-queue]"),
-    onEdit: (runId, text) => attempt(() => talk.editQueued(runId, text)),
-    onRemove: (runId) => attempt(() => talk.removeQueued(runId)),
+    onEdit: (runId, text) => attempt(() => talk.queue.edit(runId, text)),
+    onRemove: (runId) => attempt(() => talk.queue.remove(runId)),
+    onLate: (text) => {
+      complain("That message waits no more. Your new wording is below.");
+      writing.addText(text);
+    },
     onNow: (runId, text, onBusy) => attempt(() => talk.sendNow(runId, text, onBusy)),
-    onMove: (runId, position) => attempt(() => talk.moveQueued(runId, position)),
+    onMove: (runId, position) => attempt(() => talk.queue.move(runId, position)),
   });
   const flow = new Flow(list, desk);
   const beside = new Beside({ inspector: need(document, "#inspector"), opening, rest, desk });
@@ -161,13 +168,15 @@ export const session: Island = (root) => {
     await copy(asked.seq - 1, asked);
   }
 
-  /** Does something that may fail, and says near the composer why it did. */
-  async function attempt(act: () => Promise<void>): Promise<void> {
+  /** Does something that may fail, and says near the composer why it did. True when it did not. */
+  async function attempt(act: () => Promise<void>): Promise<boolean> {
     complain("");
     try {
       await act();
+      return true;
     } catch (fault) {
       complain((fault as Error).message);
+      return false;
     }
   }
 
@@ -226,6 +235,7 @@ export const session: Island = (root) => {
   list.addEventListener("line-grown", () => scroll.follow(), { signal: listening.signal });
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   draw();
+  forgetFirst(localStorage, talk.state.items.find(isUser)?.text ?? "");
   scroll.toEnd();
   if (matchMedia("(hover: hover)").matches && isMine(document.body)) writing.focus();
   return () => {

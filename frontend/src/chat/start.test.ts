@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { start } from "./start.ts";
+import { forgetFirst } from "./typed.ts";
 
 let root: HTMLElement;
 let area: HTMLTextAreaElement;
@@ -9,6 +10,7 @@ let submitted: number;
 beforeEach(() => {
   vi.stubGlobal("matchMedia", () => ({ matches: false }));
   submitted = 0;
+  localStorage.clear();
   document.body.innerHTML = `<div>
     <input type="radio" name="agent" data-name="Coder" form="composer">
     <form id="composer"><textarea name="text"></textarea><button data-send>Send</button></form></div>`;
@@ -57,4 +59,19 @@ test("the button is there when there is something to send", () => {
 
 test("a page on which nothing can be said is left alone", () => {
   expect(start(document.createElement("div"))()).toBeUndefined();
+});
+
+test("a first message that is not sent yet is there again, until its session has it", () => {
+  area.value = "a long\nquestion";
+  area.dispatchEvent(new Event("input"));
+  press();
+  area.value = "";
+  cleanUp();
+  cleanUp = start(root);
+  expect(area.value).toBe("a long\nquestion");
+
+  forgetFirst(localStorage, "something else");
+  expect(localStorage.getItem("chat-draft:new")).toBe("a long\nquestion");
+  forgetFirst(localStorage, "a long\r\nquestion");
+  expect(localStorage.getItem("chat-draft:new")).toBeNull();
 });

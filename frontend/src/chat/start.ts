@@ -1,6 +1,8 @@
 import type { Island } from "../lib/islands.ts";
-import { newId, restWith } from "../lib/rest.ts";
+import { restWith } from "../lib/rest.ts";
+import { Beginning } from "./beginning.ts";
 import { complaint, trayIn, type Tray } from "./tray.ts";
+import { firstTyped } from "./typed.ts";
 import { upload } from "./upload.ts";
 
 /**
@@ -20,15 +22,24 @@ export const start: Island = (root) => {
   let isSending = false;
   const { signal } = listening;
   const complain = complaint(form.querySelector<HTMLElement>("[data-problem]") ?? document.createElement("p"));
+  // Kept until its session has it: the way there may break.
+  const typed = firstTyped(localStorage);
   const tray: Tray | undefined = trayIn(form, {
     ground: root,
     largest: Number(form.dataset["largest"]),
     onChange: changed,
     onProblem: complain,
   });
+  const token = form.querySelector<HTMLInputElement>("[name=csrfmiddlewaretoken]")?.value ?? "";
+  const beginning = new Beginning({
+    rest: restWith(token),
+    sessions: form.dataset["api"] ?? "",
+    put: (api, file) => upload(api, token, file),
+  });
 
   function changed(): void {
     send!.disabled = isSending || !area!.value.trim();
+    typed.write(area!.value);
   }
   function onChoice(event: Event): void {
     const choice = event.target as HTMLInputElement;
@@ -43,38 +54,34 @@ export const start: Island = (root) => {
     form!.requestSubmit();
   }
 
-  /** A form carries no files of a session that is not there: make it, fill it, then speak. */
-  async function sendWithFiles(files: readonly File[]): Promise<void> {
-    const typed = new FormData(form!);
-    const token = String(typed.get("csrfmiddlewaretoken"));
-    const rest = restWith(token);
-    const sessions = form!.dataset["api"]!;
-    const made = await rest.post<{ id: string }>(sessions, { agent: String(typed.get("agent")) }, newId());
-    const api = `${sessions}${made.id}/`;
-    const attachments = await Promise.all(files.map((file) => upload(api, token, file).done));
-    await rest.post(`${api}messages/`, { text: area!.value, attachments }, newId());
-    location.assign(`/chat/${made.id}/`);
-  }
+  /** A form carries no files of a session that is not there. */
   async function onSubmit(event: Event): Promise<void> {
     const files = tray?.held ?? [];
     if (!files.length) return;
     event.preventDefault();
     if (isSending) return;
-    isSending = true;
-    changed();
+    setSending(true);
+    complain("");
     try {
-      await sendWithFiles(files);
+      const agent = String(new FormData(form!).get("agent"));
+      location.assign(`/chat/${await beginning.send(agent, area!.value, files)}/`);
     } catch (fault) {
       complain((fault as Error).message);
-      isSending = false;
-      changed();
+      setSending(false);
     }
+  }
+  function setSending(on: boolean): void {
+    isSending = on;
+    changed();
   }
 
   form.addEventListener("submit", (event) => void onSubmit(event), { signal });
   root.addEventListener("change", onChoice, { signal });
   area.addEventListener("input", changed, { signal });
   area.addEventListener("keydown", onKey, { signal });
+  // Whoever comes back finds the page as it was left, and it was left while sending.
+  window.addEventListener("pageshow", (event) => event.persisted && setSending(false), { signal });
+  if (!area.value) area.value = typed.read();
   changed();
   return () => {
     listening.abort();

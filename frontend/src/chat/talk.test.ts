@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Rest } from "../lib/rest.ts";
-import { answer, delta, message, start } from "./samples/frames.ts";
+import { answer, delta, end, message, start } from "./samples/frames.ts";
 import { OPENING } from "./samples/opening.ts";
 import { FakeSocket } from "../lib/samples/socket.ts";
 import { shown } from "./shown.ts";
@@ -8,6 +8,7 @@ import { Talk } from "./talk.ts";
 
 let talk: Talk;
 let asked: string[];
+let keys: (string | undefined)[];
 let answers: Record<string, unknown>;
 
 beforeEach(() => {
@@ -17,8 +18,10 @@ beforeEach(() => {
   localStorage.clear();
   asked = [];
   answers = {};
-  const call = (verb: string) => async (path: string) => {
+  keys = [];
+  const call = (verb: string) => async (path: string, _body?: unknown, key?: string) => {
     asked.push(`${verb} ${path}`);
+    if (verb === "POST") keys.push(key);
     return answers[path] ?? { results: [] };
   };
   const rest = {
@@ -100,6 +103,7 @@ test("a refused message keeps its words and the reason", () => {
 test("the queue is asked for once after several messages came", async () => {
   answers["/api/v1/sessions/s1/queue/"] = {
     results: [{ run_id: "run-2", text: "b", message_seqs: [3] }],
+    last_seq: 4,
   };
   say(message(1, "a"), start(2), message(3, "b"), message(4, "c"));
   await vi.advanceTimersByTimeAsync(500);
@@ -107,6 +111,21 @@ test("the queue is asked for once after several messages came", async () => {
   expect(asked.filter((one) => one.endsWith("/queue/"))).toHaveLength(1);
   expect(talk.state.waiting.map((item) => item.runId)).toEqual(["run-2"]);
   expect(texts()).toEqual(["a", "c"]);
+});
+
+test("a queue that is newer than the frames waits for them, and nothing that waited is lost", async () => {
+  const path = "/api/v1/sessions/s1/queue/";
+  say(message(1, "a"), start(2), message(3, "b"));
+  // The server has ended the first run and begun the second; its frames are on their way.
+  answers[path] = { results: [], last_seq: 6 };
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(talk.state.waiting.map((item) => item.text)).toEqual(["b"]);
+  expect(asked.filter((one) => one.endsWith("/queue/"))).toHaveLength(1);
+  say(answer(4, "One."), end(5), start(6, "run-2"));
+  await vi.advanceTimersByTimeAsync(500);
+
+  expect(texts()).toEqual(["a", "One.", "b"]);
+  expect(shown(talk.state).at(-1)).toMatchObject({ receipt: "taken", runId: "run-2" });
 });
 
 test("a stop resolves with its acknowledgement and rejects with the reason", async () => {
@@ -143,6 +162,29 @@ test("without a socket, or without an answer, a stop goes over REST", async () =
     "POST /api/v1/sessions/s1/events/",
     "POST /api/v1/sessions/s1/events/",
   ]);
+});
+
+test("a stop names the run that it means, and goes by its id on whichever way", async () => {
+  say(message(1, "hi"), start(2));
+  const silent = talk.stop();
+  const [sent] = FakeSocket.last.sent;
+  expect(sent).toMatchObject({ type: "user.interrupt", payload: { run_id: "run-1" } });
+  await vi.advanceTimersByTimeAsync(8_000);
+  await silent;
+
+  expect(keys).toEqual([sent!["id"]]);
+});
+
+test("a stop that finds its run over is no trouble, another refusal is", async () => {
+  const over = talk.stop();
+  const refuse = (nth: number, code: string): void =>
+    say({ type: "error", id: FakeSocket.last.sent[nth]!["id"], code, error: "No." });
+  refuse(0, "run_over");
+  await expect(over).resolves.toBeUndefined();
+
+  const forbidden = talk.stop();
+  refuse(1, "forbidden");
+  await expect(forbidden).rejects.toThrow("No.");
 });
 
 test("send now takes a message out of the queue and lets it join", async () => {

@@ -7,15 +7,13 @@ import type { Json } from "../lib/json.ts";
 import { read, type Frame, type StoredEvent } from "./frames.ts";
 import type { Attached } from "./items.ts";
 import { connect, type Link, type LinkState } from "../lib/link.ts";
-import type { OnBusy, QueueEntry } from "./messages.ts";
+import type { OnBusy } from "./messages.ts";
 import { framesOf, pageBefore, stateOf, withPast, type Opening } from "./opening.ts";
 import { Outbox } from "./outbox.ts";
-import type { Rest } from "../lib/rest.ts";
+import { Queue } from "./queue.ts";
+import { Refused, type Rest } from "../lib/rest.ts";
 import type { Action, State } from "./state.ts";
 import { reduce } from "./transcript.ts";
-
-/** The queue is asked for a moment after something changed it, once for all changes. */
-const QUEUE_MS = 100;
 
 interface Snapshot {
   id: string;
@@ -40,8 +38,8 @@ export class Talk {
   /** The first event that is known here. */
   firstSeq: number;
   readonly family: Family;
+  readonly queue: Queue;
   private frames: Frame[];
-  private asking: number | undefined;
   private readonly link: Link;
   private readonly outbox: Outbox;
   private readonly commands: Commands;
@@ -60,6 +58,12 @@ export class Talk {
       rest,
       path: `${opening.api}messages/`,
       send,
+      dispatch: (action) => this.dispatch(action),
+    });
+    this.queue = new Queue({
+      rest,
+      path: `${opening.api}queue/`,
+      now: () => this.state,
       dispatch: (action) => this.dispatch(action),
     });
     this.family = new Family({ opening, rest, dispatch: (action) => this.dispatch(action) });
@@ -83,8 +87,15 @@ export class Talk {
     this.outbox.forget(id);
   }
 
-  stop(): Promise<void> {
-    return this.commands.give("user.interrupt", {});
+  /** Stop what runs now: a stop that comes late must not end the answer after it. */
+  async stop(): Promise<void> {
+    const { runId } = this.state;
+    try {
+      await this.commands.give("user.interrupt", runId ? { run_id: runId } : {});
+    } catch (fault) {
+      // What is over needs no stop.
+      if (!(fault instanceof Refused && fault.code === "run_over")) throw fault;
+    }
   }
 
   answer(callId: string, said: Said): Promise<void> {
@@ -95,28 +106,12 @@ export class Talk {
     await this.options.rest.post(`${this.options.opening.runs}${runId}/retry/`, {});
   }
 
-  async editQueued(runId: string, text: string): Promise<void> {
-    await this.options.rest.patch(this.queued(runId), { text });
-    this.askQueue();
-  }
-
-  async removeQueued(runId: string): Promise<void> {
-    await this.options.rest.remove(this.queued(runId));
-    this.askQueue();
-  }
-
   /** Take a message out of the queue and let it join the running answer, or end it. */
   async sendNow(runId: string, text: string, onBusy: "steer" | "interrupt"): Promise<void> {
     const seqs = this.state.queue.find((one) => one.run_id === runId)?.message_seqs ?? [];
     const items = this.state.waiting.filter((item) => seqs.includes(item.seq ?? 0));
-    await this.options.rest.remove(this.queued(runId));
+    await this.queue.remove(runId);
     this.outbox.send(text, onBusy, items.flatMap((item) => item.files));
-  }
-
-  /** Let a waiting message have another place; 0 is the next. */
-  async moveQueued(runId: string, position: number): Promise<void> {
-    await this.options.rest.patch(this.queued(runId), { position });
-    await this.readQueue();
   }
 
   /** Say what became of a call whose end nobody saw. */
@@ -171,7 +166,7 @@ export class Talk {
   }
 
   close(): void {
-    window.clearTimeout(this.asking);
+    this.queue.close();
     this.outbox.close();
     this.family.close();
     this.link.close();
@@ -188,8 +183,8 @@ export class Talk {
         this.commands.acknowledge(said.id);
         break;
       case "refusal":
-        if (said.id && !this.outbox.refuse(said.id, said.reason)) {
-          this.commands.refuse(said.id, said.reason);
+        if (said.id && !this.outbox.refuse(said.id, said.reason, said.code)) {
+          this.commands.refuse(said.id, said.reason, said.code);
         }
         break;
     }
@@ -200,7 +195,7 @@ export class Talk {
       // Nothing is lacking any more once the replay is through; it begins now.
       this.dispatch({ type: "replaying" });
       this.outbox.flush();
-      this.askQueue();
+      this.queue.ask();
     }
     this.options.onLink(state, code);
   }
@@ -213,37 +208,8 @@ export class Talk {
       this.frames.push(action.frame);
     }
     // The server's own word about the queue is no reason to ask again.
-    if (action.type !== "queue" && turnsQueue(before, this.state)) this.askQueue();
+    if (action.type !== "queue") this.queue.follow(before, this.state);
     if (this.state.lacks && !before.lacks) this.link.resync();
     this.options.onChange();
   }
-
-  /** Ask whose turn it is among the messages that wait. */
-  private askQueue(): void {
-    window.clearTimeout(this.asking);
-    this.asking = window.setTimeout(() => void this.readQueue(), QUEUE_MS);
-  }
-
-  private async readQueue(): Promise<void> {
-    if (!this.state.waiting.length) return;
-    const asOf = this.state.seq;
-    try {
-      const path = `${this.options.opening.api}queue/`;
-      const { results } = await this.options.rest.get<{ results: QueueEntry[] }>(path);
-      this.dispatch({ type: "queue", entries: results, asOf });
-    } catch {
-      // The next change asks again; meanwhile the messages stay where they are.
-    }
-  }
-
-  private queued(runId: string): string {
-    return `${this.options.opening.api}queue/${runId}/`;
-  }
 }
-
-/** Whether somebody waits and the server may see it otherwise than this page does. */
-function turnsQueue(before: State, now: State): boolean {
-  const moved = now.waiting !== before.waiting || now.status !== before.status;
-  return now.waiting.length > 0 && moved;
-}
-

@@ -82,3 +82,43 @@ test("files are held where there is no session yet, and two of a name have two p
   expect(placeFor("../a.txt")).toMatch(/^uploads\/[0-9a-f]{6}\/\.\._a\.txt$/);
   expect(placeFor("a.txt")).not.toBe(placeFor("a.txt"));
 });
+
+test("files of a message that was not sent are there again, and can be taken away", () => {
+  const tray = trayOf();
+  tray.putBack([stored("a.txt"), stored("b.txt")]);
+  expect(tray.isBusy).toBe(false);
+  $(".file-chip button").click();
+
+  expect(removed).toEqual(["uploads/1/a.txt"]);
+  expect(tray.take()).toEqual([stored("b.txt")]);
+});
+
+/** What a program puts on the clipboard, as a browser hands it over. */
+function paste(words: Record<string, string>): Event {
+  const event = new Event("paste", { bubbles: true, cancelable: true });
+  const clipboardData = {
+    types: [...Object.keys(words), "Files"],
+    files: [file("image.png")],
+    getData: (type: string) => words[type] ?? "",
+  };
+  $("textarea").dispatchEvent(Object.assign(event, { clipboardData }));
+  return event;
+}
+
+test("text that comes with a picture of itself is pasted as text", () => {
+  const tray = trayOf();
+
+  expect(paste({ "text/plain": "A1\tB1", "text/html": "<table></table>" }).defaultPrevented).toBe(false);
+  expect(tray.held).toEqual([]);
+});
+
+test.each([
+  ["a screenshot", {}],
+  ["a picture of a page", { "text/html": "<img>" }],
+  ["a file, with its name", { "text/plain": "image.png" }],
+])("%s is pasted as a file", (_name, words) => {
+  const tray = trayOf();
+
+  expect(paste(words).defaultPrevented).toBe(true);
+  expect(tray.held).toHaveLength(1);
+});

@@ -26,7 +26,8 @@ export interface TrayOptions {
 }
 
 interface Chip {
-  file: File;
+  /** Nothing where a message brought it back. */
+  file: File | null;
   node: HTMLElement;
   sending: Sending | null;
   attached: Attached | null;
@@ -42,7 +43,7 @@ export class Tray {
     const { picker, ground, area } = options;
     const { signal } = this.listening;
     picker.addEventListener("change", () => this.picked(), { signal });
-    area.addEventListener("paste", (event) => this.dropped(event, event.clipboardData), { signal });
+    area.addEventListener("paste", (event) => this.pasted(event), { signal });
     ground.addEventListener("dragover", (event) => this.hovered(event), { signal });
     ground.addEventListener("dragleave", () => ground.removeAttribute("data-over"), { signal });
     ground.addEventListener("drop", (event) => this.dropped(event, event.dataTransfer), { signal });
@@ -55,7 +56,7 @@ export class Tray {
 
   /** The files as they are, before they are anywhere. */
   get held(): File[] {
-    return this.chips.map((chip) => chip.file);
+    return this.chips.flatMap((chip) => chip.file ?? []);
   }
 
   /** What was uploaded, which from now on belongs to a message. */
@@ -75,6 +76,12 @@ export class Tray {
     this.draw();
   }
 
+  /** Files of a message that was not sent: they are uploaded already. */
+  putBack(files: readonly Attached[]): void {
+    for (const attached of files) this.chips.push({ ...this.chipOf(attached), attached });
+    this.draw();
+  }
+
   close(): void {
     this.listening.abort();
     for (const chip of this.chips) chip.sending?.stop();
@@ -88,16 +95,26 @@ export class Tray {
     return this.chips.length >= MOST ? `A message takes at most ${MOST} files.` : "";
   }
 
-  private begin(file: File): void {
-    const size = h("span", { class: "file-size", text: bytes(file.size) });
-    const bar = h("progress", { max: "1", value: "0", "aria-label": `Uploading ${file.name}` });
-    const shut = button(`Remove ${file.name}`, () => this.drop(chip), {
+  private chipOf({ name, size }: { name: string; size: number }): Chip {
+    const shut = button(`Remove ${name}`, () => this.drop(node), {
       class: "btn btn-bare btn-square btn-xs",
       icon: "x",
     });
-    const name = h("span", { class: "file-name", text: file.name, title: file.name });
-    const node = h("li", { class: "file-chip" }, icon("paperclip"), name, size, bar, shut);
-    const chip: Chip = { file, node, sending: null, attached: null };
+    const node = h(
+      "li",
+      { class: "file-chip" },
+      icon("paperclip"),
+      h("span", { class: "file-name", text: name, title: name }),
+      h("span", { class: "file-size", text: bytes(size) }),
+      shut,
+    );
+    return { file: null, node, sending: null, attached: null };
+  }
+
+  private begin(file: File): void {
+    const bar = h("progress", { max: "1", value: "0", "aria-label": `Uploading ${file.name}` });
+    const chip: Chip = { ...this.chipOf(file), file };
+    chip.node.lastElementChild?.before(bar);
     this.chips.push(chip);
     bar.hidden = !this.options.put;
     chip.sending = this.options.put?.(file, (share) => (bar.value = share)) ?? null;
@@ -121,10 +138,11 @@ export class Tray {
     this.draw();
   }
 
-  private drop(chip: Chip): void {
+  private drop(node: HTMLElement): void {
+    const chip = this.chips.find((one) => one.node === node);
     this.chips = this.chips.filter((one) => one !== chip);
-    chip.sending?.stop();
-    if (chip.attached) this.options.remove?.(chip.attached);
+    chip?.sending?.stop();
+    if (chip?.attached) this.options.remove?.(chip.attached);
     this.draw();
     this.options.area.focus();
   }
@@ -146,6 +164,13 @@ export class Tray {
     if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
     this.options.ground.toggleAttribute("data-over", true);
+  }
+
+  /** Spreadsheets and documents give a picture of their text along with it. The text is what was meant. */
+  private pasted(event: ClipboardEvent): void {
+    const from = event.clipboardData;
+    if (from?.types.includes("text/html") && from.getData("text/plain").trim()) return;
+    this.dropped(event, from);
   }
 
   private dropped(event: Event, from: DataTransfer | null): void {

@@ -1,6 +1,6 @@
 /** Puts files into a session's workspace, telling how far it is. */
 import type { Attached } from "./items.ts";
-import { newId, Refused } from "../lib/rest.ts";
+import { newId, refusalOf } from "../lib/rest.ts";
 
 export interface Sending {
   done: Promise<Attached>;
@@ -28,7 +28,7 @@ export function upload(
     request.onerror = () => reject(new Error("The connection broke."));
     request.onabort = () => reject(new Error("Stopped."));
     request.onload = () => {
-      if (request.status >= 300) return reject(refusal(request));
+      if (request.status >= 300) return reject(refusalOf(request.status, request.responseText));
       const { type: media_type, size } = file;
       resolve({ name: file.name || "file", path, media_type, size });
     };
@@ -41,16 +41,6 @@ export function upload(
   form.append("file", file);
   request.send(form);
   return { done, stop: () => request.abort() };
-}
-
-function refusal(request: XMLHttpRequest): Refused {
-  const plain = `The server answered ${request.status}.`;
-  try {
-    const problem = JSON.parse(request.responseText) as { detail?: string; code?: string };
-    return new Refused(problem.detail || plain, request.status, problem.code);
-  } catch {
-    return new Refused(plain, request.status);
-  }
 }
 
 /** The address of a file of a session. */

@@ -4,12 +4,13 @@ import { composer, type Composer } from "./composer.ts";
 import type { Desk } from "./desk.ts";
 import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
-import type { OnBusy } from "./messages.ts";
+import type { Letter, OnBusy } from "./messages.ts";
 import { answer, confirmation, end, failure, message, result, said, start, use } from "./samples/frames.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { shown } from "./shown.ts";
 import { begin, type State } from "./state.ts";
 import { reduce } from "./transcript.ts";
+import { typedIn } from "./typed.ts";
 
 let desk: Desk;
 
@@ -205,8 +206,7 @@ function write(): Written {
   let stopped = 0;
   const writing = composer({
     form: $<HTMLFormElement>("form"),
-    store: localStorage,
-    name: "draft",
+    typed: typedIn(localStorage, "draft"),
     onSend: (text, onBusy) => sent.push([text, onBusy]),
     onStop: () => (stopped += 1),
     onUp: () => undefined,
@@ -247,6 +247,32 @@ test("a draft survives a reload and ends with the sending", () => {
   press(again.area, "Enter");
 
   expect(localStorage.getItem("draft")).toBeNull();
+});
+
+test("a text that comes back stands before what is typed, and is kept with it", () => {
+  const { writing, area } = write();
+  writing.addText("refused");
+  expect(area.value).toBe("refused");
+  type(area, "being typed");
+  writing.addText("refused");
+
+  expect(area.value).toBe("refused\n\nbeing typed");
+  expect(localStorage.getItem("draft")).toBe("refused\n\nbeing typed");
+});
+
+test("a message that was refused is sent again, reworded with its files, or let go", () => {
+  const letter: Letter = {
+    ...{ id: "x", text: "hello", onBusy: "followup", at: "", reason: "", seq: null, found: false },
+    ...{ state: "sending", files: [{ name: "a", path: "uploads/a", media_type: "", size: 1 }] },
+  };
+  const sending = reduce(begin(), { type: "sending", letter });
+  new Flow($("ol"), desk).draw(shown(reduce(sending, { type: "refused", id: "x", reason: "No." })));
+  for (const button of document.querySelectorAll<HTMLElement>(".line-meta button")) button.click();
+
+  expect($(".receipt").textContent).toBe("Not sent: No.");
+  expect(desk.resend).toHaveBeenCalledWith("x");
+  expect(desk.reword).toHaveBeenCalledWith("x", expect.objectContaining({ files: letter.files }));
+  expect(desk.discard).toHaveBeenCalledWith("x");
 });
 
 test("while the agent works one may choose when to send, and stop", () => {

@@ -93,7 +93,7 @@ export async function copyText(text: string, by: HTMLElement): Promise<void> {
 }
 
 /** A small button by an icon for something that takes a moment, and cannot be pressed twice. */
-export function act(words: string, symbol: string, does: () => Promise<void>): HTMLButtonElement {
+export function act(words: string, symbol: string, does: () => Promise<unknown>): HTMLButtonElement {
   const run = async (): Promise<void> => {
     node.disabled = true;
     try {

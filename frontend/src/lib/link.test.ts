@@ -1,15 +1,14 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
-  ANSWER_MS,
   connect,
   FIRST_PAUSE_MS,
   HANDSHAKE_MS,
   LONGEST_PAUSE_MS,
   pause,
-  QUIET_MS,
   type Link,
 } from "./link.ts";
 import { FakeSocket } from "./samples/socket.ts";
+import { ANSWER_MS, PROMPT_MS, QUIET_MS } from "./watchdog.ts";
 
 let link: Link;
 let cursor: number;
@@ -100,12 +99,57 @@ test.each(["online", "visibilitychange"])("%s makes a new try at once", (news) =
   expect(FakeSocket.made).toHaveLength(tries + 1);
 });
 
-test("news changes nothing about a socket that is open", () => {
+test("news has an open socket asked whether it still is, and leaves one that answers alone", () => {
   FakeSocket.last.open();
   window.dispatchEvent(new Event("online"));
   document.dispatchEvent(new Event("visibilitychange"));
-
+  expect(FakeSocket.last.sent).toEqual([{ type: "ping" }]);
+  FakeSocket.last.say({ type: "pong" });
+  vi.advanceTimersByTime(ANSWER_MS);
   expect(FakeSocket.made).toHaveLength(1);
+
+  document.dispatchEvent(new Event("visibilitychange"));
+  vi.advanceTimersByTime(ANSWER_MS);
+  expect(states.at(-1)).toBe("lost");
+});
+
+test("a line that takes words and gives none is asked soon, however much is said to it", () => {
+  FakeSocket.last.open();
+  for (let said = 0; said < 10; said += 1) {
+    link.send({ type: "user.message" });
+    vi.advanceTimersByTime(PROMPT_MS / 10);
+  }
+  expect(FakeSocket.last.sent.at(-1)).toEqual({ type: "ping" });
+  link.send({ type: "user.interrupt" });
+  vi.advanceTimersByTime(ANSWER_MS);
+
+  expect(states.at(-1)).toBe("lost");
+});
+
+test("a line whose words are answered is left in peace", () => {
+  FakeSocket.last.open();
+  link.send({ type: "user.message" });
+  FakeSocket.last.say({ type: "ack" });
+  vi.advanceTimersByTime(QUIET_MS - 1);
+
+  expect(FakeSocket.last.sent).toHaveLength(1);
+});
+
+test("going offline between two tries leaves one try, not two", () => {
+  const chance = vi.spyOn(Math, "random").mockReturnValue(1);
+  for (let tries = 0; tries < 6; tries += 1) {
+    FakeSocket.last.break();
+    vi.advanceTimersByTime(LONGEST_PAUSE_MS);
+  }
+  FakeSocket.last.break();
+  chance.mockReturnValue(0);
+  window.dispatchEvent(new Event("offline"));
+  const tries = FakeSocket.made.length;
+  vi.advanceTimersByTime(LONGEST_PAUSE_MS / 2);
+  FakeSocket.last.open();
+  vi.advanceTimersByTime(LONGEST_PAUSE_MS / 2);
+
+  expect(FakeSocket.made).toHaveLength(tries + 1);
 });
 
 test("when the browser goes offline the socket is not waited for", () => {
@@ -124,6 +168,18 @@ test.each([4401, 4403, 4404])("after %i it does not try again", (code) => {
 
   expect(states.at(-1)).toBe(`ended ${code}`);
   expect(FakeSocket.made).toHaveLength(1);
+});
+
+test("whoever was let in once is asked who they are again before it ends", () => {
+  FakeSocket.last.open();
+  FakeSocket.last.say({ type: "pong" });
+  FakeSocket.last.break(4401);
+  expect(FakeSocket.made).toHaveLength(2);
+  FakeSocket.last.open();
+  FakeSocket.last.break(4401);
+
+  expect(states.at(-1)).toBe("ended 4401");
+  expect(FakeSocket.made).toHaveLength(2);
 });
 
 test.each([4408, 4429, 4503, 1012])("after %i it does", (code) => {

@@ -5,6 +5,8 @@
  * news (online, visible again) makes one at once.
  */
 
+import { watchOver } from "./watchdog.ts";
+
 export type LinkState = "connecting" | "open" | "lost" | "ended";
 
 interface LinkOptions {
@@ -31,11 +33,9 @@ export interface Link {
 export const HANDSHAKE_MS = 10_000;
 export const FIRST_PAUSE_MS = 1_000;
 export const LONGEST_PAUSE_MS = 30_000;
-/** After so much silence the server is asked whether it is there, and must answer in time. */
-export const QUIET_MS = 25_000;
-export const ANSWER_MS = 10_000;
+const NOBODY = 4401;
 /** Codes after which trying again would change nothing: no identity, no right, no session. */
-const FINAL = new Set([4401, 4403, 4404]);
+const FINAL = new Set([NOBODY, 4403, 4404]);
 const SUBPROTOCOL = "switchyard.v1";
 
 export function connect(options: LinkOptions): Link {
@@ -43,47 +43,44 @@ export function connect(options: LinkOptions): Link {
   let failures = 0;
   let closed = false;
   let retry: number | undefined;
-  let watchdog: number | undefined;
+  /** The server has spoken on this socket. */
+  let heard = false;
+  const watchdog = watchOver({
+    ask: () => socket?.send(JSON.stringify({ type: "ping" })),
+    giveUp: () => lose(0),
+  });
 
   function open(): void {
     window.clearTimeout(retry);
     drop();
     if (closed) return;
+    heard = false;
     options.onState("connecting", 0);
     const mine = new WebSocket(addressOf(options.path()), SUBPROTOCOL);
     socket = mine;
     mine.binaryType = "arraybuffer";
-    watch(HANDSHAKE_MS);
+    watchdog.give(HANDSHAKE_MS);
     mine.onopen = () => {
+      watchdog.heard();
       options.onState("open", 0);
-      listen();
     };
     mine.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
       failures = 0;
-      listen();
+      heard = true;
+      watchdog.heard();
       if (typeof data === "string") options.onMessage(data);
       else options.onBytes?.(new Uint8Array(data));
     };
     mine.onclose = (event) => lose(event.code);
   }
 
-  /** Any word from the server proves that the line holds. */
-  function listen(): void {
-    window.clearTimeout(watchdog);
-    watchdog = window.setTimeout(() => {
-      send({ type: "ping" });
-      watch(ANSWER_MS);
-    }, QUIET_MS);
-  }
-
-  function watch(ms: number): void {
-    window.clearTimeout(watchdog);
-    watchdog = window.setTimeout(() => lose(0), ms);
-  }
-
   function lose(code: number): void {
+    // Whoever was let in before may have another cookie since: signed in again, a new password.
+    const isOldCookie = code === NOBODY && heard;
+    window.clearTimeout(retry);
     drop();
     if (closed) return;
+    if (isOldCookie) return open();
     if (FINAL.has(code) || options.final?.includes(code)) {
       closed = true;
       options.onState("ended", code);
@@ -96,7 +93,7 @@ export function connect(options: LinkOptions): Link {
 
   /** Lets go of the socket without hearing from it again. */
   function drop(): void {
-    window.clearTimeout(watchdog);
+    watchdog.rest();
     if (!socket) return;
     socket.onopen = socket.onmessage = socket.onclose = null;
     socket.close();
@@ -106,23 +103,27 @@ export function connect(options: LinkOptions): Link {
   function send(message: object): boolean {
     if (socket?.readyState !== WebSocket.OPEN) return false;
     socket.send(JSON.stringify(message));
+    watchdog.said();
     return true;
   }
 
   function sendBytes(bytes: Uint8Array<ArrayBuffer>): boolean {
     if (socket?.readyState !== WebSocket.OPEN) return false;
     socket.send(bytes);
+    watchdog.said();
     return true;
   }
 
   const isDown = (): boolean => socket?.readyState !== WebSocket.OPEN;
+  /** A machine that slept, or is in another network now, may hold a socket that is open in name only. */
+  const look = (): void => (isDown() ? open() : watchdog.ask());
   const onOnline = (): void => {
     failures = 0;
-    if (isDown()) open();
+    look();
   };
   const onOffline = (): void => lose(0);
   const onVisible = (): void => {
-    if (document.visibilityState === "visible" && isDown()) open();
+    if (document.visibilityState === "visible") look();
   };
 
   window.addEventListener("online", onOnline);

@@ -20,20 +20,29 @@ export interface Rest {
   remove(path: string): Promise<void>;
 }
 
+/** What a person is told when no answer comes. */
+const OUT_OF_REACH = "The server is out of reach. Try again in a moment.";
+/** A line that broke in silence would be waited for by the minute. */
+const LONGEST_MS = 30_000;
+
 /** Calls with the page's CSRF token. Paths are whole. */
 export function restWith(token: string): Rest {
   async function call<T>(method: string, path: string, body?: Json, key?: string): Promise<T> {
     const headers: Record<string, string> = { Accept: "application/json", "X-CSRFToken": token };
     if (body) headers["Content-Type"] = "application/json";
     if (key) headers["Idempotency-Key"] = key;
-    const answer = await fetch(path, {
-      method,
-      headers,
-      credentials: "same-origin",
-      ...(body ? { body: JSON.stringify(body) } : {}),
-    });
-    if (!answer.ok) throw await refusal(answer);
-    return (answer.status === 204 ? undefined : await answer.json()) as T;
+    const answer = await reached(
+      fetch(path, {
+        method,
+        headers,
+        credentials: "same-origin",
+        signal: AbortSignal.timeout(LONGEST_MS),
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      }),
+    );
+    const said = await reached(answer.text());
+    if (!answer.ok) throw refusalOf(answer.status, said);
+    return (said ? JSON.parse(said) : undefined) as T;
   }
   return {
     get: (path) => call("GET", path),
@@ -43,14 +52,33 @@ export function restWith(token: string): Rest {
   };
 }
 
-/** The problem document of an answer, as far as it has one. */
-async function refusal(answer: Response): Promise<Refused> {
-  const plain = `The server answered ${answer.status}.`;
+/** Browsers say "Failed to fetch", which tells nobody what to do. */
+async function reached<T>(asked: Promise<T>): Promise<T> {
   try {
-    const problem = (await answer.json()) as { detail?: string; title?: string; code?: string };
-    return new Refused(problem.detail || problem.title || plain, answer.status, problem.code);
+    return await asked;
   } catch {
-    return new Refused(plain, answer.status);
+    throw new Error(OUT_OF_REACH);
+  }
+}
+
+/** The problem document of an answer, as far as it has one, in words for whoever looks at the page. */
+export function refusalOf(status: number, said: string): Refused {
+  const { detail, title, code } = problemIn(said);
+  const words = PAGE_WORDS[status === 401 ? "unauthenticated" : (code ?? "")];
+  return new Refused(words ?? (detail || title || `The server answered ${status}.`), status, code);
+}
+
+/** What is said to programs otherwise. */
+const PAGE_WORDS: Record<string, string> = {
+  unauthenticated: "You are signed out. Reload the page to sign in again.",
+  csrf_failed: "This page is too old. Reload it and try again.",
+};
+
+function problemIn(said: string): { detail?: string; title?: string; code?: string } {
+  try {
+    return (JSON.parse(said) ?? {}) as { detail?: string; title?: string; code?: string };
+  } catch {
+    return {};
   }
 }
 

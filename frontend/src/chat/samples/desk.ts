@@ -25,6 +25,7 @@ export function sampleDesk(): Desk {
     runAgain: vi.fn(nothing),
     resend: vi.fn(),
     reword: vi.fn(),
+    discard: vi.fn(),
     wholeOutput: vi.fn(async () => "all of it"),
     summary: vi.fn(async () => "What was said."),
     undo: vi.fn(nothing),

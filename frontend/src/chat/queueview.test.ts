@@ -1,5 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { QueueView } from "./queue.ts";
+import { QueueView } from "./queueview.ts";
+
+type Options = ConstructorParameters<typeof QueueView>[0];
 
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 
@@ -7,15 +9,21 @@ beforeEach(() => {
   document.body.innerHTML = `<div id="queue"></div>`;
 });
 
-test("a waiting message is edited in place, and a redraw meanwhile does not disturb it", async () => {
-  const edits: [string, string][] = [];
-  const queue = new QueueView({
+function queueWith(more: Partial<Options>): QueueView {
+  return new QueueView({
     root: $("#queue"),
-    onEdit: async (runId, text) => void edits.push([runId, text]),
+    onEdit: async () => true,
+    onLate: () => undefined,
     onRemove: async () => undefined,
     onNow: async () => undefined,
     onMove: async () => undefined,
+    ...more,
   });
+}
+
+test("a waiting message is edited in place, and a redraw meanwhile does not disturb it", async () => {
+  const edits: [string, string][] = [];
+  const queue = queueWith({ onEdit: async (runId, text) => edits.push([runId, text]) > 0 });
   const place = { key: "r1", runId: "r1", text: "later", seqs: [3] };
   queue.draw([{ ...place, key: "e3", runId: null }], []);
   expect($("#queue").querySelector("button, textarea")).toBeNull();
@@ -34,10 +42,7 @@ test("a waiting message is edited in place, and a redraw meanwhile does not dist
 
 test("a waiting message is moved by the arrows, sent into the answer, or sent instead of it", async () => {
   const said: unknown[] = [];
-  const queue = new QueueView({
-    root: $("#queue"),
-    onEdit: async () => undefined,
-    onRemove: async () => undefined,
+  const queue = queueWith({
     onNow: async (...how) => void said.push(how),
     onMove: async (...how) => void said.push(how),
   });
@@ -54,4 +59,43 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
 
   await vi.waitFor(() => expect(document.activeElement).toBe(grip));
   expect(said).toEqual([["r2", 0], ["r1", "r1", "interrupt"], ["r1", "r1", "steer"]]);
+});
+
+const later = { key: "r1", runId: "r1", text: "later", seqs: [3] };
+
+function typed(queue: QueueView, text: string): HTMLTextAreaElement {
+  queue.draw([later], []);
+  queue.editLast();
+  const area = $<HTMLTextAreaElement>("#queue textarea");
+  area.value = text;
+  return area;
+}
+
+test("a new wording that could not be saved stays where it is typed", async () => {
+  const area = typed(queueWith({ onEdit: async () => false }), "much later");
+  area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", cancelable: true }));
+  await Promise.resolve();
+
+  expect($<HTMLTextAreaElement>("#queue textarea").value).toBe("much later");
+});
+
+test("a new wording is kept when something else is drawn and the focus is elsewhere", () => {
+  const queue = queueWith({});
+  typed(queue, "much later").blur();
+  queue.draw([later, { key: "r2", runId: "r2", text: "another", seqs: [4] }], []);
+
+  expect($<HTMLTextAreaElement>("#queue textarea").value).toBe("much later");
+  expect(document.querySelectorAll(".queue-row")).toHaveLength(2);
+});
+
+test("a new wording that comes too late is given back, an old one is not", () => {
+  const late: string[] = [];
+  const queue = queueWith({ onLate: (text) => late.push(text) });
+  typed(queue, "much later");
+  queue.draw([], []);
+  typed(queue, "later");
+  queue.draw([], []);
+
+  expect(late).toEqual(["much later"]);
+  expect($("#queue").hidden).toBe(true);
 });

@@ -1,0 +1,56 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { Refused, restWith } from "./rest.ts";
+
+const rest = restWith("token");
+const answer = (status: number, body = ""): void => {
+  vi.stubGlobal("fetch", async () => new Response(body || null, { status }));
+};
+const fault = async (): Promise<unknown> => rest.post("/x/", {}).catch((one: unknown) => one);
+
+afterEach(() => vi.unstubAllGlobals());
+
+test("an answer is read, and one without a body is nothing", async () => {
+  answer(200, '{"id":"a"}');
+  expect(await rest.get("/x/")).toEqual({ id: "a" });
+  answer(204);
+  expect(await rest.remove("/x/")).toBeUndefined();
+});
+
+test("a refusal says what the server says, and its code", async () => {
+  answer(409, '{"detail":"The session has ended.","code":"session_ended"}');
+
+  expect(await fault()).toMatchObject({
+    message: "The session has ended.",
+    status: 409,
+    code: "session_ended",
+  });
+});
+
+test.each([
+  [401, '{"detail":"Sign in, or send a valid API key.","code":"unauthenticated"}', "Reload the page"],
+  [401, "", "Reload the page"],
+  [403, '{"detail":"CSRF token incorrect.","code":"csrf_failed"}', "Reload it"],
+  [502, "<html>Bad gateway</html>", "The server answered 502."],
+  [500, "null", "The server answered 500."],
+])("%i says to a person what to do: %s", async (status, body, words) => {
+  answer(status, body);
+  const refused = await fault();
+
+  expect(refused).toBeInstanceOf(Refused);
+  expect((refused as Refused).message).toContain(words);
+});
+
+test("a server that cannot be reached is said so, in words", async () => {
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
+
+  expect(await fault()).toMatchObject({ message: expect.stringContaining("out of reach") });
+  expect(await fault()).not.toBeInstanceOf(Refused);
+});
+
+test("an answer that never comes is not waited for without end", async () => {
+  vi.stubGlobal("fetch", async (_path: string, { signal }: RequestInit) => {
+    expect(signal).toBeInstanceOf(AbortSignal);
+    return new Response("{}");
+  });
+  await rest.get("/x/");
+});
