@@ -3,7 +3,10 @@ import { QueueView } from "./queue.ts";
 
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 
+const onDone = vi.fn();
+
 beforeEach(() => {
+  onDone.mockClear();
   document.body.innerHTML = `<div id="queue"></div>`;
 });
 
@@ -15,6 +18,7 @@ test("a waiting message is edited in place, and a redraw meanwhile does not dist
     onRemove: async () => undefined,
     onNow: async () => undefined,
     onMove: async () => undefined,
+    onDone,
   });
   const place = { key: "r1", runId: "r1", text: "later", seqs: [3] };
   queue.draw([{ ...place, key: "e3", runId: null }], []);
@@ -27,6 +31,7 @@ test("a waiting message is edited in place, and a redraw meanwhile does not dist
   expect($("#queue textarea")).toBe(area);
   area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", cancelable: true }));
   await vi.waitFor(() => expect(edits).toEqual([["r1", "much later"]]));
+  await vi.waitFor(() => expect(onDone).toHaveBeenCalledOnce());
 
   queue.draw([], []);
   expect($("#queue").hidden).toBe(true);
@@ -40,6 +45,7 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
     onRemove: async () => undefined,
     onNow: async (...how) => void said.push(how),
     onMove: async (...how) => void said.push(how),
+    onDone,
   });
   const place = (key: string): Parameters<QueueView["draw"]>[0][0] => ({ key, runId: key, text: key, seqs: [1] });
   queue.draw([place("r1")], []);
@@ -51,6 +57,7 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
   press("ArrowUp");
   $("[aria-label^=Stop]").click();
   $("[aria-label^=Send]").click();
+  expect(onDone).toHaveBeenCalledTimes(2);
 
   await vi.waitFor(() => expect(document.activeElement).toBe(grip));
   expect(said).toEqual([["r2", 0], ["r1", "r1", "interrupt"], ["r1", "r1", "steer"]]);

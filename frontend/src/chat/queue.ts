@@ -8,6 +8,8 @@ interface QueueOptions {
   onRemove: (runId: string) => Promise<void>;
   onNow: (runId: string, text: string, onBusy: "steer" | "interrupt") => Promise<void>;
   onMove: (runId: string, position: number) => Promise<void>;
+  /** What was under the hand is gone: where to go on. */
+  onDone: () => void;
 }
 
 const SMALL = "btn btn-bare btn-square btn-xs";
@@ -63,7 +65,8 @@ export class QueueView {
     this.editing = runId;
     this.drawn = "";
     this.draw(this.places, this.letters);
-    this.options.root.querySelector("textarea")?.focus();
+    if (runId) this.options.root.querySelector("textarea")?.focus();
+    else this.options.onDone();
   }
 
   private row(place: Place): HTMLElement {
@@ -75,19 +78,25 @@ export class QueueView {
       { class: "queue-row" },
       this.grip(runId),
       words,
-      button("Send now, into this answer", () => void this.options.onNow(runId, text, "steer"), {
+      button("Send now, into this answer", () => this.leave(this.options.onNow(runId, text, "steer")), {
         class: SMALL,
         icon: "corner-down-left",
       }),
-      button("Stop the answer and send this", () => void this.options.onNow(runId, text, "interrupt"), {
+      button("Stop the answer and send this", () => this.leave(this.options.onNow(runId, text, "interrupt")), {
         class: SMALL,
         icon: "square",
       }),
       button("Edit", () => this.edit(runId), { class: SMALL, icon: "pencil" }),
-      button("Remove", () => void this.options.onRemove(runId), { class: SMALL, icon: "x" }),
+      button("Remove", () => this.leave(this.options.onRemove(runId)), { class: SMALL, icon: "x" }),
     );
     this.takesDrops(row, runId);
     return row;
+  }
+
+  /** The row is about to go, and the focus must not go with it. */
+  private leave(done: Promise<void>): void {
+    this.options.onDone();
+    void done;
   }
 
   /** What one drags a message by; with the keyboard the arrows move it. */

@@ -118,6 +118,9 @@ export const session: Island = (root) => {
     onRemove: (runId) => attempt(() => talk.removeQueued(runId)),
     onNow: (runId, text, onBusy) => attempt(() => talk.sendNow(runId, text, onBusy)),
     onMove: (runId, position) => attempt(() => talk.moveQueued(runId, position)),
+    onDone: () => {
+      if (matchMedia("(hover: hover)").matches) writing.focus();
+    },
   });
   const flow = new Flow(list, desk);
   const beside = new Beside({ inspector: need(document, "#inspector"), opening, rest, desk });
