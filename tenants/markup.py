@@ -42,8 +42,21 @@ def _renderer() -> MarkdownIt:
 
 
 def plain(text: str) -> str:
-    """What a reader sees of it, on one line and without the signs of Markdown."""
-    return " ".join(" ".join(_words(_renderer().parse(text))).split())
+    """What a reader sees of it, on one line and without the signs of Markdown.
+
+    A heading, an item or a cell ends in no full stop: a dot keeps it apart from what follows.
+    """
+    pieces = (" ".join(words.split()) for words in _words(_renderer().parse(text)))
+    line = ""
+    for piece in filter(None, pieces):
+        line += f"{_between(line)}{piece}"
+    return line
+
+
+def _between(line: str) -> str:
+    if not line:
+        return ""
+    return " " if line[-1] in ".!?:;,…" else " · "
 
 
 def _words(tokens: list[Token]) -> Iterator[str]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from orchestrator.pages import acts, listing, run, starting, terminals, triggers
+from orchestrator.pages import (  # noqa: F401 - at_home adds its part to Home
+    acts,
+    at_home,
+    listing,
+    run,
+    starting,
+    terminals,
+    triggers,
+)
 
 urlpatterns = [
     path("workflows/", listing.workflows, name="workflows"),

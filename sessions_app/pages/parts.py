@@ -14,8 +14,6 @@ from sessions_app.preview import Preview, preview
 WIDTH = 1000
 #: Of one part; the newest are kept, as the model attends to them most.
 MOST_ITEMS, LONGEST_ITEM = 100, 8_000
-#: Parts have a colour each, in the order in which they come.
-COLOURS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +27,12 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownPart:
+    #: What it is called in code; its colour goes by it, here and beside the chat.
+    kind: str
     name: str
     tokens: int
     words: str
     share: str
-    colour: str
     x: int
     width: int
     items: list[Item]
@@ -55,16 +54,16 @@ def context_of(session: Session) -> Context:
     seen = preview(session)
     window = max(1, seen.window, seen.tokens)
     parts, x = [], 0.0
-    for number, part in enumerate(seen.parts):
+    for part in seen.parts:
         width = WIDTH * part.tokens / window
         items = items_of(part.content)
         parts.append(
             ShownPart(
+                kind=part.name,
                 name=part.name.replace("_", " ").capitalize(),
                 tokens=part.tokens,
                 words=f"{part.tokens:,}",
                 share=percent(part.tokens, window),
-                colour=f"part-{number % COLOURS + 1}",
                 x=round(x),
                 width=max(2, round(width)) if part.tokens else 0,
                 items=items[-MOST_ITEMS:],
@@ -83,6 +82,8 @@ def context_of(session: Session) -> Context:
 
 def percent(count: int, whole: int) -> str:
     share = 100 * count / whole
+    if 0 < share < 0.05:
+        return "< 0.1 %"
     return f"{share:.1f} %" if share < 10 else f"{share:.0f} %"
 
 

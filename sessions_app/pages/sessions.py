@@ -31,8 +31,11 @@ def sessions(request: HttpRequest) -> HttpResponse:
     wanted = Wanted.in_request(request)
     person_id = principal.user_id
     views = chips.saved_views(workspace_id, person_id, wanted)
+    found = find_sessions(workspace_id, wanted, person_id)
+    is_whole = not (wanted.is_narrowed or wanted.level or wanted.after)
     context = {
-        "found": find_sessions(workspace_id, wanted, person_id),
+        "found": found,
+        "is_bare": is_whole and not found.rows and not views,
         "wanted": wanted,
         "statuses": chips.status_chips(wanted),
         "flags": chips.flag_chips(wanted),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from sessions_app.pages import (
+from sessions_app.pages import (  # noqa: F401 - at_home adds its parts to Home
     agents,
     answers,
     approvals,
+    at_home,
     budgets,
     builder,
     chat,

@@ -1,4 +1,4 @@
-"""The page one comes home to: what to do first, and where things are."""
+"""The page one comes home to: what waits and what goes on; for a newcomer, what to do first."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tenants.authentication import principal_of
 from tenants.credits import balance_of
 from tenants.models import ApiKey, Membership
 from tenants.pages.curl import talk
+from tenants.pages.overview import parts_of
 from tenants.pages.steps import todos
 
 
@@ -25,12 +26,17 @@ def home(request: HttpRequest) -> HttpResponse:
         return redirect("workspace_new")
     workspace_id = authorise(principal, "read")
     steps = todos(principal, workspace_id)
+    parts = parts_of(principal, workspace_id)
     balance = balance_of(workspace_id)
     context = {
         "balance": balance,
         "is_low": balance.balance <= settings.LOW_CREDITS,
         "may_own": principal.may("own"),
-        "todos": steps,
+        "may_run": principal.may("run"),
+        "parts": parts,
+        # Where things happen, only what is left to do is in the way.
+        "todos": [todo for todo in steps if not (parts and todo.is_done)],
+        "step_count": len(steps),
         "done_count": sum(todo.is_done for todo in steps),
         "role": principal.role,
         "member_count": Membership.objects.for_workspace(workspace_id).count(),

@@ -210,7 +210,7 @@ def test_pictures_of_sessions(
         page.locator("[data-pane] h2").wait_for()
         shoot(page, f"sessions-pane-{look}")
     page.goto("/sessions/?q=vendor")
-    page.get_by_text("Views").first.click()
+    page.locator("summary", has_text="Views").click()
     shoot(page, f"sessions-search-{look}")
     for tab in (
         "",

@@ -136,6 +136,11 @@ def test_the_inbox_approves_and_the_run_page_goes_on_by_itself(
         "href", f"/workflows/{task}/"
     )
     assert faults_of(inbox) == []
+    note = card.get_by_role("textbox", name="Note")
+    note.fill("go on")
+    note.press("Enter")  # Neither yes nor no.
+    expect(card.get_by_role("button", name="Approve")).to_be_enabled()
+    expect(status(stranger)).to_have_text("Needs you")
     card.get_by_role("button", name="Approve").click()
 
     expect(status(stranger)).to_have_text("Complete")

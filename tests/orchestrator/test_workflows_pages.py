@@ -31,6 +31,12 @@ def test_the_list_offers_what_can_be_started_and_shows_what_was(browser_client, 
     assert "An agent drafts a digest" in page
 
 
+def test_home_shows_the_newest_workflows(browser_client, begin, asks):
+    made = begin(name="asks")
+
+    assert f'href="/workflows/{made.pk}/"' in browser_client.get("/").content.decode()
+
+
 def test_the_list_is_narrowed(browser_client, begin, asks):
     begin(name="asks")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from tools_app.policy_input import LISTS
-from tools_app.registry import Tool
+from tools_app.registry import Category, Tool
 
 Choice: TypeAlias = Literal["default", "allow", "ask", "deny"]
 #: The strictest first: what a person sees when two lists name the same tool.
@@ -100,9 +100,26 @@ def _number(value: Any) -> str:
     return "no bound" if value is None else str(value)
 
 
+#: What people come to decide about stands first; what only serves the product itself, last.
+ORDER = [
+    Category.EXEC,
+    Category.FILESYSTEM,
+    Category.WEB,
+    Category.MCP,
+    Category.CUSTOM,
+    Category.MESSAGING,
+    Category.MEMORY,
+    Category.SESSION,
+    Category.SKILLS,
+    Category.TIME,
+    Category.CANVAS,
+    Category.BUILDER,
+]
+
+
 def by_category(tools: Mapping[str, Tool]) -> dict[str, list[Tool]]:
-    """The tools in their groups, both by name."""
+    """The tools by name, in their groups."""
     groups: dict[str, list[Tool]] = {}
-    for tool in sorted(tools.values(), key=lambda one: (one.category.value, one.name)):
+    for tool in sorted(tools.values(), key=lambda one: (ORDER.index(one.category), one.name)):
         groups.setdefault(tool.category.value, []).append(tool)
     return groups

@@ -50,7 +50,7 @@ const inbox: Island = (root) => {
     if (!form.matches("[data-answer]") || !card) return;
     event.preventDefault();
     const wrong = need<HTMLElement>(form, "[data-wrong]");
-    const buttons = [...form.querySelectorAll("button")];
+    const buttons = [...form.querySelectorAll<HTMLButtonElement>("button:not([data-no-default])")];
     wrong.hidden = true;
     for (const button of buttons) button.disabled = true;
     try {

@@ -1,7 +1,7 @@
 /** A tool call as one line that opens to what was asked and what came back. */
 import { duration, outputText, subjectOf, titleOf } from "./calls.ts";
 import type { Desk } from "./desk.ts";
-import { button, copyText, h, icon, say } from "../lib/dom.ts";
+import { button, clock, copyText, h, icon, say } from "../lib/dom.ts";
 import type { CallState } from "./frames.ts";
 import type { Answered, CallItem, Item } from "./items.ts";
 import type { Line } from "./lines.ts";
@@ -149,9 +149,7 @@ export function ruleOf(item: CallItem): string {
   if (item.answer) {
     const verb = verbOf(item.answer);
     const who = item.answer.author ? ` by ${item.answer.author}` : "";
-    const at = new Date(item.answer.at);
-    const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-    return `${verb}${who} at ${time}${item.answer.note ? `: ${item.answer.note}` : ""}`;
+    return `${verb}${who} at ${clock(new Date(item.answer.at))}${item.answer.note ? `: ${item.answer.note}` : ""}`;
   }
   return item.decidedBy ? `Decided by ${item.decidedBy}` : "";
 }

@@ -5,7 +5,10 @@ type Options = ConstructorParameters<typeof QueueView>[0];
 
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 
+const onDone = vi.fn();
+
 beforeEach(() => {
+  onDone.mockClear();
   document.body.innerHTML = `<div id="queue"></div>`;
 });
 
@@ -17,6 +20,7 @@ function queueWith(more: Partial<Options>): QueueView {
     onRemove: async () => undefined,
     onNow: async () => undefined,
     onMove: async () => undefined,
+    onDone,
     ...more,
   });
 }
@@ -35,6 +39,7 @@ test("a waiting message is edited in place, and a redraw meanwhile does not dist
   expect($("#queue textarea")).toBe(area);
   area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", cancelable: true }));
   await vi.waitFor(() => expect(edits).toEqual([["r1", "much later"]]));
+  await vi.waitFor(() => expect(onDone).toHaveBeenCalledOnce());
 
   queue.draw([], []);
   expect($("#queue").hidden).toBe(true);
@@ -56,6 +61,7 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
   press("ArrowUp");
   $("[aria-label^=Stop]").click();
   $("[aria-label^=Send]").click();
+  expect(onDone).toHaveBeenCalledTimes(2);
 
   await vi.waitFor(() => expect(document.activeElement).toBe(grip));
   expect(said).toEqual([["r2", 0], ["r1", "r1", "interrupt"], ["r1", "r1", "steer"]]);

@@ -11,6 +11,8 @@ interface QueueOptions {
   onRemove: (runId: string) => Promise<unknown>;
   onNow: (runId: string, text: string, onBusy: "steer" | "interrupt") => Promise<unknown>;
   onMove: (runId: string, position: number) => Promise<unknown>;
+  /** What was under the hand is gone: where to go on. */
+  onDone: () => void;
 }
 
 interface Editing {
@@ -73,7 +75,8 @@ export class QueueView {
     this.editing = place?.runId ? this.editor(place.runId, place.text) : null;
     this.drawn = "";
     this.draw(this.places, this.letters);
-    this.editing?.area.focus();
+    if (this.editing) this.editing.area.focus();
+    else this.options.onDone();
   }
 
   /** What was typed is not lost because it was typed too late. */
@@ -93,19 +96,25 @@ export class QueueView {
       { class: "queue-row" },
       this.grip(runId),
       words,
-      button("Send now, into this answer", () => void this.options.onNow(runId, text, "steer"), {
+      button("Send now, into this answer", () => this.leave(this.options.onNow(runId, text, "steer")), {
         class: SMALL,
         icon: "corner-down-left",
       }),
-      button("Stop the answer and send this", () => void this.options.onNow(runId, text, "interrupt"), {
+      button("Stop the answer and send this", () => this.leave(this.options.onNow(runId, text, "interrupt")), {
         class: SMALL,
         icon: "square",
       }),
       button("Edit", () => this.edit(place), { class: SMALL, icon: "pencil" }),
-      button("Remove", () => void this.options.onRemove(runId), { class: SMALL, icon: "x" }),
+      button("Remove", () => this.leave(this.options.onRemove(runId)), { class: SMALL, icon: "x" }),
     );
     this.takesDrops(row, runId);
     return row;
+  }
+
+  /** The row is about to go, and the focus must not go with it. */
+  private leave(done: Promise<unknown>): void {
+    this.options.onDone();
+    void done;
   }
 
   /** What one drags a message by; with the keyboard the arrows move it. */

@@ -125,6 +125,9 @@ export const session: Island = (root) => {
     },
     onNow: (runId, text, onBusy) => attempt(() => talk.sendNow(runId, text, onBusy)),
     onMove: (runId, position) => attempt(() => talk.queue.move(runId, position)),
+    onDone: () => {
+      if (matchMedia("(hover: hover)").matches) writing.focus();
+    },
   });
   const flow = new Flow(list, desk);
   const beside = new Beside({ inspector: need(document, "#inspector"), opening, rest, desk });

@@ -37,6 +37,32 @@ test("the composer names the agent that is chosen", () => {
   expect(area.placeholder).toBe("Message Coder");
 });
 
+test("a click on an agent leads to the composer, the arrows from agent to agent, and Enter on", () => {
+  const agent = document.querySelector<HTMLInputElement>("input")!;
+  const choose = (): boolean => agent.dispatchEvent(new Event("change", { bubbles: true }));
+  const enter = (): boolean => agent.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+  agent.focus();
+  agent.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
+  choose();
+  expect(document.activeElement).toBe(agent);
+  enter();
+  expect(document.activeElement).toBe(area);
+
+  agent.focus();
+  agent.dispatchEvent(new Event("pointerdown", { bubbles: true }));
+  choose();
+  expect(document.activeElement).toBe(area);
+});
+
+test("whoever comes with a mouse may write at once", () => {
+  cleanUp();
+  expect(document.activeElement).not.toBe(area);
+  vi.stubGlobal("matchMedia", (query: string) => ({ matches: query === "(hover: hover)" }));
+  cleanUp = start(root);
+
+  expect(document.activeElement).toBe(area);
+});
+
 test("Enter sends what is written, and only that", () => {
   press();
   area.value = "hello";

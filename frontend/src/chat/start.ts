@@ -20,6 +20,7 @@ export const start: Island = (root) => {
   const byTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
   const listening = new AbortController();
   let isSending = false;
+  let byPointer = false;
   const { signal } = listening;
   const complain = complaint(form.querySelector<HTMLElement>("[data-problem]") ?? document.createElement("p"));
   // Kept until its session has it: the way there may break.
@@ -45,7 +46,18 @@ export const start: Island = (root) => {
     const choice = event.target as HTMLInputElement;
     if (choice.name !== "agent" || !choice.dataset["name"]) return;
     area!.placeholder = `Message ${choice.dataset["name"]}`;
-    if (event.isTrusted && !byTouch && matchMedia("(pointer: fine)").matches) area!.focus();
+    // The arrows go on to the next agent, so with them the focus stays.
+    if (byPointer && !byTouch) area!.focus();
+  }
+  function onRootKey(event: KeyboardEvent): void {
+    byPointer = false;
+    const target = event.target as HTMLElement;
+    if (event.key === "Enter" && target.matches("[name=agent]")) {
+      event.preventDefault();
+      area!.focus();
+    } else if (event.key === "Escape" && target === area) {
+      area!.blur();
+    }
   }
   function onKey(event: KeyboardEvent): void {
     const plain = !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.isComposing;
@@ -77,12 +89,15 @@ export const start: Island = (root) => {
 
   form.addEventListener("submit", (event) => void onSubmit(event), { signal });
   root.addEventListener("change", onChoice, { signal });
+  root.addEventListener("pointerdown", () => (byPointer = true), { signal });
+  root.addEventListener("keydown", onRootKey, { signal });
   area.addEventListener("input", changed, { signal });
   area.addEventListener("keydown", onKey, { signal });
   // Whoever comes back finds the page as it was left, and it was left while sending.
   window.addEventListener("pageshow", (event) => event.persisted && setSending(false), { signal });
   if (!area.value) area.value = typed.read();
   changed();
+  if (matchMedia("(hover: hover)").matches) area.focus({ preventScroll: true });
   return () => {
     listening.abort();
     tray?.close();

@@ -51,6 +51,17 @@ test("a key presses the button that asks for it and focuses a field", () => {
   expect(document.activeElement).toBe(document.querySelector("input"));
 });
 
+test("what a page has no button for is done by what stands on every page", () => {
+  document.body.insertAdjacentHTML("afterbegin", `<a href="#chat" data-key-else="n">Chat</a>`);
+  const chat = document.querySelector("a")!;
+  chat.addEventListener("click", () => followed.push("#chat"));
+  press("n");
+  document.querySelector("[data-key=n]")!.remove();
+  press("n");
+
+  expect(followed).toEqual(["#new", "#chat"]);
+});
+
 test("a question mark opens the help, and then the keys rest", () => {
   press("?", { shiftKey: true });
   expect(help.open).toBe(true);

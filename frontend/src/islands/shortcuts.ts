@@ -5,6 +5,7 @@ const GO_MS = 1_200;
 
 /**
  * Single keys: `?` opens this help sheet, G then a letter goes, and any `data-key` is a button's key.
+ * `data-key-else` is one on pages where nothing else has it.
  *
  * @example
  * <a href="/memory/" data-go="m">Memory</a> <input data-key="/"> <dialog data-island="shortcuts">…</dialog>
@@ -26,7 +27,8 @@ export const shortcuts: Island = (root) => {
       help.showModal();
       return true;
     }
-    return press(`[data-key="${CSS.escape(key)}"]`);
+    const name = CSS.escape(key);
+    return press(`[data-key="${name}"]`) || press(`[data-key-else="${name}"]`);
   }
 
   const onKey = (event: KeyboardEvent): void => {

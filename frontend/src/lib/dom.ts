@@ -63,13 +63,19 @@ export function need<T extends Element>(root: ParentNode, selector: string): T {
   return found;
 }
 
-/** A moment as a short time of the day, with all of it on hover. */
+/** The time of the day as every page writes it; on another day with the day. */
+export function clock(at: Date): string {
+  const time = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  if (at.toDateString() === new Date().toDateString()) return time;
+  return `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${time}`;
+}
+
+/** A moment as a short time, with all of it on hover. */
 export function timeOf(at: string): HTMLTimeElement | null {
   const moment = new Date(at);
   if (!at || Number.isNaN(moment.getTime())) return null;
-  const node = h("time", { datetime: at, title: moment.toLocaleString() });
-  node.textContent = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  return node;
+  const title = moment.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "medium" });
+  return h("time", { datetime: at, title, text: clock(moment) });
 }
 
 /** Puts text on the clipboard and says so on the button for a moment. */

@@ -11,7 +11,7 @@ const PAGE = `
     <ol data-rules><li data-rule data-spare><select name="verdict"><option value="ask">Ask</option></select>
       <input name="rule" value=""><button type="button" data-remove>x</button></li></ol>
     <button type="button" data-add>Add</button>
-  </fieldset><p data-said></p></form></div>
+  </fieldset><p data-said></p><a data-discard>Discard</a><button data-review>Review changes</button></form></div>
 <form data-simulate><input name="tool"><textarea name="input"></textarea></form><div data-call></div>`;
 let stop: () => void = () => undefined;
 
@@ -50,6 +50,22 @@ test("a choice shows what follows from it before anything is saved", async () =>
   expect(find("[data-tool]").hasAttribute("data-changed")).toBe(true);
   const body = asked.mock.calls[0]![1]!.body as FormData;
   expect(body.get("choice:exec")).toBe("allow");
+});
+
+test("a review is offered while something differs, and only then", async () => {
+  page();
+  const review = find<HTMLButtonElement>("[data-review]");
+  expect(review.disabled).toBe(true);
+  expect(find("[data-discard]").hidden).toBe(true);
+  vi.stubGlobal("fetch", answering({ tools: {}, lines: [], call: null }));
+  choose("allow");
+  expect(review.disabled).toBe(false);
+  await vi.waitFor(() => expect(review.disabled).toBe(true));
+
+  find<HTMLInputElement>("[value=allow]").checked = true;
+  stop();
+  stop = policies(document.getElementById("root")!);
+  expect(review.disabled).toBe(false);
 });
 
 test("only the newest answer is shown", async () => {

@@ -3,7 +3,7 @@ import type { Island } from "../lib/islands.ts";
 import { need } from "../lib/dom.ts";
 import { newest } from "../lib/newest.ts";
 import { editRules } from "./rules.ts";
-import { type Answer, showAnswer, showCall } from "./showing.ts";
+import { type Answer, offerReview, showAnswer, showCall } from "./showing.ts";
 
 const policies: Island = (root) => {
   const form = need<HTMLFormElement>(root, "[data-policy]");
@@ -15,24 +15,40 @@ const policies: Island = (root) => {
       showCall(said.call);
     },
   );
-  const stopRules = editRules(form, asking.soon);
+  // Offered at once: the server's answer may take a moment, or not come.
+  const changed = (): void => {
+    offerReview(form, true);
+    asking.soon();
+  };
+  const stopRules = editRules(form, changed);
 
   const onSimulate = (event: Event): void => {
     event.preventDefault();
     void asking.now();
   };
 
-  form.addEventListener("input", asking.soon);
+  if (!form.querySelector("[data-reviewed]")) offerReview(form, isTouched(form));
+  form.addEventListener("input", changed);
   simulate?.addEventListener("input", asking.soon);
   simulate?.addEventListener("submit", onSimulate);
   return () => {
     asking.stop();
     stopRules();
-    form.removeEventListener("input", asking.soon);
+    form.removeEventListener("input", changed);
     simulate?.removeEventListener("input", asking.soon);
     simulate?.removeEventListener("submit", onSimulate);
   };
 };
+
+/** A browser may bring back what was chosen before a reload. */
+function isTouched(form: HTMLFormElement): boolean {
+  const choices = [...form.querySelectorAll<HTMLInputElement>("input[type=radio]")];
+  const texts = [...form.querySelectorAll<HTMLInputElement>("input:not([type=radio], [type=hidden])")];
+  return (
+    choices.some((one) => one.checked !== one.defaultChecked) ||
+    texts.some((one) => one.value !== one.defaultValue)
+  );
+}
 
 async function judge(url: string, body: FormData): Promise<Answer> {
   const headers = { Accept: "application/json" };

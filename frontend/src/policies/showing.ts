@@ -38,6 +38,15 @@ export function showAnswer(form: HTMLFormElement, answer: Answer): void {
   }
   const said = form.querySelector<HTMLElement>("[data-said]");
   if (said) tell(said, answer);
+  offerReview(form, Boolean(answer.problem) || (answer.lines?.length ?? 0) > 0);
+}
+
+/** Where nothing is changed there is nothing to look through and nothing to throw away. */
+export function offerReview(form: HTMLFormElement, isChanged: boolean): void {
+  const review = form.querySelector<HTMLButtonElement>("[data-review]");
+  const discard = form.querySelector<HTMLElement>("[data-discard]");
+  if (review) review.disabled = !isChanged;
+  if (discard) discard.hidden = !isChanged;
 }
 
 function tell(said: HTMLElement, answer: Answer): void {

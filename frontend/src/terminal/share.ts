@@ -1,4 +1,5 @@
 /** Makes a link for people who may watch, and takes it back. */
+import { clock } from "../lib/dom.ts";
 import { Refused, type Rest } from "../lib/rest.ts";
 
 interface Shared {
@@ -36,7 +37,7 @@ export function sharing(dialog: HTMLElement, rest: Rest, path: string): void {
     void attempt(async () => {
       const shared = await rest.post<Shared>(`${path}share/`, { minutes });
       link.textContent = shared.url;
-      until.textContent = `Works until ${new Date(shared.expires_at).toLocaleString()}. An older link has stopped working.`;
+      until.textContent = `Works until ${clock(new Date(shared.expires_at))}. An older link has stopped working.`;
       result.hidden = false;
     });
   });

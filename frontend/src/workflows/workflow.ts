@@ -1,11 +1,14 @@
 /** The entry of the script of a workflow's page: keeps what the server wrote up to date. */
 import { connect } from "../lib/link.ts";
 import type { Island } from "../lib/islands.ts";
+import { isCommand } from "../lib/keys.ts";
 import { lookAt } from "../lib/look.ts";
+import { pressInCard } from "../lib/press.ts";
 import { announcement, replaceBody } from "./body.ts";
 
 /**
- * Hears every frame of the workflow and asks the server for the page's body again.
+ * Hears every frame of the workflow and asks the server for the page's body again. The keys that
+ * answer an agent's question answer a workflow's.
  *
  * @example
  * <div data-island="workflow" data-socket="/ws/workflows/1/"><div data-body data-seq="4">…</div></div>
@@ -40,7 +43,15 @@ const workflow: Island = (root) => {
     },
   });
 
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (isCommand(event, "enter")) pressInCard(root, "[data-approve]", event);
+    else if (isCommand(event, "backspace")) pressInCard(root, "[data-deny]", event);
+  };
+  document.addEventListener("keydown", onKey);
+
   return () => {
+    document.removeEventListener("keydown", onKey);
     looking.stop();
     link.close();
   };

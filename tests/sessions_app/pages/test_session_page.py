@@ -177,7 +177,7 @@ def test_the_context_is_a_bar_of_parts_that_open(browser_client, session, princi
     page = browser_client.get(f"/sessions/{session.pk}/context/").text
 
     assert "Instructions" in page
-    assert re.search(r'<rect class="part-1" x="0" y="0" width="\d+"', page)
+    assert re.search(r'<rect class="part-instructions" x="0" y="0" width="\d+"', page)
 
 
 def test_a_run_is_drawn_with_its_model_calls_and_tools(

@@ -7,10 +7,13 @@ import re
 import pytest
 from django.test import Client
 from django.urls import clear_url_caches, path
+from django.utils import timezone
 
 from config import urls
+from tenants import inbox
+from tenants.access import principal_of_user
 from tenants.keys import issue_key
-from tenants.pages import rail
+from tenants.pages import overview, rail
 from tenants.pages.home import home
 from tests.conftest import add_member
 
@@ -88,3 +91,36 @@ def test_a_place_can_say_how_much_waits_there(browser_client, workspace, monkeyp
     monkeypatch.setitem(rail.COUNTS, "settings", lambda acting: 7 if acting == workspace.pk else 0)
 
     assert '<span class="rail-count">7</span>' in browser_client.get("/").text
+
+
+def headings_of(client: Client) -> list[str]:
+    return re.findall(r'<h2 id="part-\d+">([^<]+)', client.get("/").text)
+
+
+def test_home_shows_what_waits_before_what_happened(browser_client, workspace, monkeypatch):
+    def part(title: str, rank: int) -> overview.Part:
+        line = overview.Line(title=f"{title} line", url="/chat/", at=timezone.now())
+        return overview.Part(title=title, url="/", more="All", lines=[line], rank=rank)
+
+    looks = [lambda *_: part("Recent", 3), lambda *_: None, lambda *_: part("Needs you", 1)]
+    monkeypatch.setattr(overview, "PARTS", looks)
+
+    assert headings_of(browser_client) == ["Needs you", "Recent"]
+    assert "Recent line" in browser_client.get("/").text
+
+
+def test_what_is_unread_stands_at_home_until_it_is_read(browser_client, workspace, owner):
+    item = inbox.put(workspace.pk, kind="warning", title="Credits are low", body="Soon.")
+    assert headings_of(browser_client) == ["Unread"]
+    inbox.mark(principal_of_user(owner, workspace.pk), item, read=True)
+
+    assert headings_of(browser_client) == []
+
+
+def test_where_things_happen_only_what_is_left_to_do_is_offered(browser_client, workspace):
+    issue_key(workspace_id=workspace.pk, name="CI")
+    inbox.put(workspace.pk, kind="notice", title="Hello", body="It is on.")
+
+    left = steps_of(browser_client)
+    assert "Call it from your code" not in left
+    assert "Invite somebody" in left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from tenants.access import principal_of_user
 from tests import factories
 from tests.conftest import add_member
 from tools_app.models import PolicyRevision
-from tools_app.pages.choices import choice_of, rules_of, words_from
+from tools_app.pages.choices import ORDER, choice_of, rules_of, words_from
 from tools_app.places import find_place
 from tools_app.policies import change_policy, stored_policy
 from tools_app.policy_input import LISTS
+from tools_app.registry import Category
 from tools_app.selection import effective_policy
 
 EMPTY: dict[str, Any] = {
@@ -73,6 +75,14 @@ def test_every_tool_says_what_counts_and_why(page, url, workspace, owner):
     assert "Denied by the workspace&#x27;s ceiling: group:web." in shown
     assert "Asks first by default." in shown
     assert "Allowed by the agent: profile coding." in shown
+
+
+def test_what_people_decide_about_stands_before_what_serves_the_product(page, url):
+    shown = re.findall(r'id="group-(\w+)"', text(page.get(url)))
+
+    assert shown[0] == "exec"
+    assert shown[-1] == "builder"
+    assert set(ORDER) == set(Category)
 
 
 def test_a_change_is_shown_before_it_is_saved(page, url, place):
