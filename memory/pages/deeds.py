@@ -50,10 +50,11 @@ def memory_mark(request: HttpRequest, entry_id: UUID) -> HttpResponse:
 def memory_delete(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     """Put it away. The next page offers to take that back."""
     _, entry = _open(request, entry_id)
+    onward = redirect("memory_document", entry.pk)
     with _telling(request):
         delete_entry(entry, expected_hash=_seen(request))
-        return redirect(f"{reverse('memory')}?gone={entry.pk}&in={entry.owner_id}")
-    return redirect("memory_document", entry.pk)
+        onward = redirect(f"{reverse('memory')}?gone={entry.pk}&in={entry.owner_id}")
+    return onward
 
 
 @require_POST

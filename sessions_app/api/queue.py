@@ -72,8 +72,8 @@ class QueuedView(SessionDoor):
             if "position" in asked:
                 move_run(session, run_id, asked["position"])
         queue = show_queue(session)
-        changed = next((one for one in queue.data["results"] if one["run_id"] == str(run_id)), {})
-        return Response({**changed, **queue.data})
+        changed = [one for one in queue.data["results"] if one["run_id"] == str(run_id)]
+        return Response({**(changed[0] if changed else {}), **queue.data})
 
     @extend_schema(operation_id="sessions_queue_remove", responses={204: None})
     def delete(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
