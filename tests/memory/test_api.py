@@ -211,7 +211,7 @@ def test_versions_are_listed_restored_and_redacted(api, owner):
     assert api.post(f"{at}restore/", {"version": 9}, format="json").status_code == 404
     assert api.post(f"{at}restore/", {"version": "x"}, format="json").status_code == 400
 
-    stale = {"expected_hash": body["hash"]}
+    stale = {"expected_hash": again.json()["hash"]}
     assert api.post(f"{at}redact/", stale, format="json").status_code == 409
     assert api.post(f"{at}redact/", {"expected_hash": 1}, format="json").status_code == 400
     assert api.post(f"{at}redact/", {}, format="json").status_code == 200

@@ -78,7 +78,7 @@ def test_what_is_found_is_shown_in_words_without_signs_of_markdown(page, remembe
 
     shown = text(page.get("/memory/?q=red+kettle"))
 
-    assert "Kitchen the kettle is red &lt;b&gt;hot&lt;/b&gt;" in shown
+    assert "Kitchen · the kettle is red · &lt;b&gt;hot&lt;/b&gt;" in shown
 
 
 def test_a_search_as_an_agent_sees_what_the_agent_sees(page, workspace, agent, remember):
