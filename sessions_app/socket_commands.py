@@ -2,11 +2,13 @@
 
 `{"type": "user.message", "payload": {…}, "id": "client-id", "on_busy"?: …}` and the other `user.*`
 types are answered by an `ack` with the event's seq, or by an `error`. The client's id makes the
-sending idempotent: the same id again gives the first answer. `{"type": "ping"}` is answered by `pong`.
+sending idempotent: the same thing again under the same id gives the first answer, and another thing
+is another event. `{"type": "ping"}` is answered by `pong`.
 """
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -82,7 +84,7 @@ def take(principal: Principal, session_id: UUID, command: Command) -> Body:
         type=command.type,
         payload=command.payload,
         on_busy=command.on_busy,
-        dedupe_key=dedupe_key(principal, command.id),
+        dedupe_key=dedupe_key(principal, command),
     )
     return ack_frame(
         id=command.id,
@@ -92,9 +94,11 @@ def take(principal: Principal, session_id: UUID, command: Command) -> Body:
     )
 
 
-def dedupe_key(principal: Principal, id: ClientId) -> str | None:
-    """The client's id, bounded, and apart from those of other clients and doors."""
-    if id is None:
+def dedupe_key(principal: Principal, command: Command) -> str | None:
+    """The client's id and what it is for, bounded, and apart from those of other clients and doors."""
+    if command.id is None:
         return None
     sender = principal.key or principal.user
-    return f"socket:{sha256(f'{sender and sender.pk}:{id}'.encode()).hexdigest()[:48]}"
+    said = json.dumps([command.type, command.payload], sort_keys=True)
+    words = f"{sender and sender.pk}:{command.id}:{said}"
+    return f"socket:{sha256(words.encode()).hexdigest()[:48]}"
