@@ -33,4 +33,11 @@ def socket_routes() -> list[URLPattern]:
 
 
 def socket_router() -> Any:
-    return URLRouter([*socket_routes(), re_path("", NoSuchSocket.as_asgi())])
+    """A path works without its last slash too: no client of a socket follows a redirect."""
+    router = URLRouter([*socket_routes(), re_path("", NoSuchSocket.as_asgi())])
+
+    async def route(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        path = scope["path"]
+        await router({**scope, "path": path if path.endswith("/") else f"{path}/"}, receive, send)
+
+    return route

@@ -77,9 +77,9 @@ class WorkflowConsumer(LogConsumer):
     """Shows a workflow; nothing is taken in but a sign of life. The codes are those of sessions."""
 
     async def followed(self) -> Log:
-        workflow_id = self.scope["url_route"]["kwargs"]["workflow_id"]
-        await read(find_workflow, self.principal, workflow_id)
-        return WorkflowLog(workflow_id=workflow_id)
+        ref = self.scope["url_route"]["kwargs"]["workflow_id"]
+        found = await read(find_workflow, self.principal, ref)
+        return WorkflowLog(workflow_id=found.pk)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if text_data and text_data.replace(" ", "") == PING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ from tenants.access import Principal
 from tools_app.grants import lasting_rule_of, rule_of
 from tools_app.places import place_of_agent
 from tools_app.policies import allow_also
-from tools_app.policy import decide
+from tools_app.policy import allowing, decide
 from tools_app.registry import Tool
 from tools_app.selection import effective_policy
 from tools_app.workspace_tools import tools_of_workspace
@@ -61,17 +60,14 @@ def _allow_always(held: Approval, tool: Tool, input: dict[str, Any], principal: 
     """Write the rule into the agent's policy, unless some layer would ask or deny all the same."""
     session, rule = _session_of(held), lasting_rule_of(tool, input)
     layers = effective_policy(version_by_id(session.agent_version_id), session.pk).layers
-    widened = [
-        replace(layer, allowed=(*layer.allowed, rule)) if layer.name == "agent" else layer
-        for layer in layers
-    ]
+    widened = [allowing(layer, tool, rule) if layer.name == "agent" else layer for layer in layers]
     decided = decide(tool.name, widened, input, tools={tool.name: tool})
     if decided.decision != "allow":
         raise StillAsks(
             f"A rule {rule} of the agent would change nothing, as there is another one: "
             f"{decided.decided_by}. Allow it once or for this session."
         )
-    allow_also(principal, place_of_agent(session.agent_id), rule)
+    allow_also(principal, place_of_agent(session.agent_id), tool, rule)
     return rule
 
 

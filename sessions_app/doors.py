@@ -79,6 +79,7 @@ def accept_event(
     if not -100 <= priority <= 100:
         raise Invalid("priority is a number from -100 to 100.")
     parsed = parse(type, payload)
+    dedupe_key = _bound(dedupe_key, type, parsed)
     if not isinstance(parsed, UserMessage):
         return _admit_once(session, parsed, principal, dedupe_key)
     author_id, key_id = principal.user_id, principal.key_id
@@ -90,6 +91,14 @@ def accept_event(
         key_id=key_id,
     )
     return _send(session, event, author_id, on_busy, priority)
+
+
+def _bound(key: str | None, type: str, said: Payload) -> str | None:
+    """The key for this very thing: another one under the same key must not be lost."""
+    if key is None:
+        return None
+    words = f"{key}:{type}:{said.model_dump_json()}"
+    return f"{key.partition(':')[0]}:{sha256(words.encode()).hexdigest()[:48]}"
 
 
 def _check_money(session: Session, author_id: UUID | None, key_id: UUID | None) -> None:

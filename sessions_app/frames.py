@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from django.utils import timezone
+
 from sessions_app.models import SessionEvent, ToolExecution
 
 Body: TypeAlias = dict[str, Any]
@@ -145,6 +147,7 @@ def delta_frame(
             "run_id": run_id and str(run_id),
             "event_id": str(event_id),
             "event_type": Type.AGENT_MESSAGE.value,
+            "created_at": at(timezone.now()),
             "offset": offset,
         },
         "seq": None,

@@ -2,7 +2,8 @@
 
 `{"type": "user.message", "payload": {…}, "id": "client-id", "on_busy"?: …}` and the other `user.*`
 types are answered by an `ack` with the event's seq, or by an `error`. The client's id makes the
-sending idempotent: the same id again gives the first answer. `{"type": "ping"}` is answered by `pong`.
+sending idempotent: the same thing again under the same id gives the first answer, and another thing
+is another event. `{"type": "ping"}` is answered by `pong`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tenants.models import User
 from tools_app.loosening import loosened
 from tools_app.models import PolicyRevision, ToolPolicy
 from tools_app.places import Place, place_of_agent
-from tools_app.policy import Layer
+from tools_app.policy import Layer, allowing
 from tools_app.policy_input import (
     PolicyInput,
     check_known,
@@ -27,6 +27,7 @@ from tools_app.policy_input import (
     layer_of,
     words_of,
 )
+from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_workspace
 
 
@@ -124,12 +125,11 @@ def save_policy(
 
 
 @transaction.atomic
-def allow_also(principal: Principal, place: Place, rule: str) -> ToolPolicy:
+def allow_also(principal: Principal, place: Place, tool: Tool, rule: str) -> ToolPolicy:
     """Add one rule to what a policy allows, as the next revision of what it says by then."""
     _authorise(principal, place)
-    words = words_of(_locked(place, principal.user))
-    words["allowed_tools"] = [*words["allowed_tools"], rule]
-    return save_policy(place, words, principal=principal)
+    said = layer_of(place.layer, _locked(place, principal.user))
+    return save_policy(place, input_of(allowing(said, tool, rule)), principal=principal)
 
 
 @transaction.atomic

@@ -18,7 +18,7 @@ In a layer:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from tools_app.profiles import PROFILES
@@ -106,6 +106,15 @@ def call_limit(layers: Iterable[Layer]) -> int | None:
         if limit is not None
     ]
     return min(limits, default=None)
+
+
+def allowing(layer: Layer, tool: Tool, rule: str) -> Layer:
+    """The layer with one more rule for calls of this tool. It takes the place of one that asks at
+    every call: those that do not match it ask anyway, unless another rule allows some of them.
+    """
+    others = any(names_match(parse_rule(one), tool) for one in layer.allowed)
+    asked = layer.asked if others else tuple(one for one in layer.asked if one != tool.name)
+    return replace(layer, allowed=(*layer.allowed, rule), asked=asked)
 
 
 def unknown_rules(layer: Layer, tools: Mapping[str, Tool]) -> list[str]:

@@ -128,8 +128,10 @@ class ProgressSerializer(serializers.Serializer):
 
 
 class WorkflowSerializer(serializers.ModelSerializer):
-    """`id` is the server's; `key` is the client's own, if it gave one."""
+    """`id` is the client's own, if it gave one; `workflow_id` is always the server's."""
 
+    id = serializers.CharField(source="key", help_text="What it is found by.")
+    workflow_id = serializers.UUIDField(source="pk", help_text="How frames and approvals name it.")
     error = ErrorSerializer(allow_null=True)
     progress = ProgressSerializer(allow_null=True)
 
@@ -137,6 +139,7 @@ class WorkflowSerializer(serializers.ModelSerializer):
         model = Workflow
         fields = [
             "id",
+            "workflow_id",
             "key",
             "name",
             "version",

@@ -98,6 +98,16 @@ async def test_a_socket_replays_after_a_cursor_and_then_goes_live(
     await asyncio.sleep(0)
 
 
+async def test_a_socket_is_found_by_the_id_that_the_client_gave(async_db, define, begin, workspace):
+    define(watches)
+    await sync_to_async(begin)(key="order-1")
+    window = socket("/ws/workflows/order-1/", await sync_to_async(key_for)(workspace))
+    await window.connect(timeout=10)
+
+    assert json.loads(await window.receive_from(timeout=10))["seq"] == 1
+    await window.disconnect()
+
+
 async def test_a_ring_that_was_lost_is_made_up_for_by_the_slow_look(
     async_db, define, begin, workspace
 ):

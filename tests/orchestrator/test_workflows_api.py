@@ -68,7 +68,8 @@ def test_the_same_id_is_the_same_workflow(api, paid):
     other = start(api, id="order-1", params={"n": 2})
 
     assert (first.status_code, again.status_code) == (201, 200)
-    assert first.data["id"] == again.data["id"]
+    assert first.data["id"] == again.data["id"] == "order-1"
+    assert first.data["workflow_id"] == again.data["workflow_id"]
     assert (other.status_code, other.json()["code"]) == (409, "workflow_exists")
     assert Workflow.objects.count() == 1
 
@@ -76,13 +77,14 @@ def test_the_same_id_is_the_same_workflow(api, paid):
 def test_the_same_id_in_another_workspace_is_another_workflow(api, foreign_api, paid):
     mine, theirs = start(api, id="order-1"), start(foreign_api, id="order-1")
 
-    assert mine.data["id"] != theirs.data["id"]
+    assert mine.data["workflow_id"] != theirs.data["workflow_id"]
 
 
 def test_a_workflow_is_found_by_the_id_that_its_client_gave(api, foreign_api, paid):
     made = start(api, id="order-1").data
 
-    assert api.get(f"{BASE}order-1/").json()["id"] == made["id"]
+    for found in (made["id"], made["workflow_id"]):
+        assert api.get(f"{BASE}{found}/").json()["workflow_id"] == made["workflow_id"]
     assert foreign_api.get(f"{BASE}order-1/").status_code == 404
 
 

@@ -153,6 +153,19 @@ def test_always_adds_to_the_rules_that_are_there(session, principal, script):
     assert policy.denied_tools == ["edit"]
 
 
+def test_always_takes_the_place_of_the_agents_own_rule_to_ask(session, principal, script):
+    save_tool_policy(session.agent_id, {"ask_tools": ["exec", "write"]})
+
+    allow(ask(session, principal, script, text="ls"), principal, scope="always")
+    serve(session.pk)
+
+    policy = stored_policy(place_of_agent(session.agent_id))
+    assert (policy.allowed_tools, policy.ask_tools) == (["exec(ls)"], ["write"])
+    other, _ = get_or_create_session(agent=session.agent)
+    assert run_again(other, principal, script, "ls") == "allow"
+    assert run_again(other, principal, script, "ls /") == "ask"
+
+
 def test_always_needs_the_right_to_admin(session, principal, builder, script):
     asked = ask(session, principal, script)
 
@@ -165,7 +178,13 @@ def test_always_needs_the_right_to_admin(session, principal, builder, script):
 
 @pytest.mark.parametrize(
     ("layer", "policy"),
-    [("workspace", {"ask_tools": ["exec"]}), ("agent", {"ask_tools": ["exec(echo*)"]})],
+    [
+        ("workspace", {"ask_tools": ["exec"]}),
+        ("agent", {"ask_tools": ["exec(echo*)"]}),
+        # To drop the rule that asks would let `git` through, which nobody was asked about.
+        ("agent", {"ask_tools": ["exec"], "allowed_tools": ["exec(git *)"]}),
+        ("agent", {"ask_tools": ["exec"], "allowed_tools": ["exec", "read"]}),
+    ],
 )
 def test_always_says_so_when_another_rule_would_ask_all_the_same(
     session, principal, script, layer, policy

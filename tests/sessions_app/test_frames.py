@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sessions_app.encoding import Frame, Memory, encode, stored
-from sessions_app.frames import ack_frame, delta_frame, error_frame, frame_of
+from sessions_app.frames import ack_frame, delta_frame, error_frame, frame_of, origin
 from sessions_app.models import SessionEvent
 from tenants.ids import uuid7
 
@@ -155,6 +155,7 @@ def test_a_delta_says_which_event_it_will_become_and_where_it_begins():
 
     assert (frame["type"], frame["content"], frame["seq"]) == ("assistant", "🚂", None)
     assert frame["metadata"].items() >= {"event_id": str(event_id), "offset": 3}.items()
+    assert frame["metadata"].keys() >= origin(event(Type.AGENT_MESSAGE)).keys()
 
 
 def test_answers_to_the_client_give_its_id_back():

@@ -55,6 +55,14 @@ async def test_an_acknowledged_send_is_idempotent(async_db, session, secret):
     assert await session.events.acount() == 2
 
 
+async def test_another_message_under_the_same_id_is_not_lost(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        first = await ask(socket, HELLO)
+        second = await ask(socket, HELLO | {"payload": {"text": "And now this"}})
+
+    assert (second["type"], second["seq"]) == ("ack", first["seq"] + 1)
+
+
 async def test_two_clients_may_use_the_same_id(async_db, workspace, session, secret):
     second = await in_thread(key_for)(workspace)
     async with connected(session, secret) as one, connected(session, second) as two:

@@ -143,6 +143,13 @@ async def test_a_consumer_finds_the_principal_in_its_scope(async_db, secret):
     await talk.disconnect()
 
 
+async def test_a_socket_path_works_without_its_last_slash(async_db):
+    talk = WebsocketCommunicator(application, "/ws/approvals")
+    await talk.connect()
+
+    assert (await talk.receive_output())["code"] == 4401
+
+
 async def test_an_unknown_socket_path_is_closed_with_a_code_that_browsers_see(async_db):
     talk = WebsocketCommunicator(application, "/ws/nothing/")
     connected, _ = await talk.connect()
