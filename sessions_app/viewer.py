@@ -111,7 +111,7 @@ class Viewer:
         answer, running = self.watch.answer, []
         if answer and answer.text and answer.event_id not in self._answered:
             running.append(self.watch.log.delta(answer, 0))
-        running += [output.frame() for output in self.watch.outputs.values()]
+        running += self.watch.outputs.frames()
         return [*page.frames, *running]
 
     async def _find_end(self) -> None:

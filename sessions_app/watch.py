@@ -13,6 +13,7 @@ from channels.layers import get_channel_layer
 from django.db import Error
 
 from config.faults import StreamUnavailable
+from sessions_app.call_tails import CallTails
 from sessions_app.encoding import Frame
 from sessions_app.reader import Answer, CallTail, Log
 from sessions_app.saying import Tail
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 JOIN_SECONDS = 10.0
+#: Within this time all that a call has said is stored: see `outputs.STORE_SECONDS`.
+CATCH_UP_SECONDS = 1.3
 
 
 class Watch:
@@ -34,12 +37,13 @@ class Watch:
         self.viewers: set[Viewer] = set()
         self.seen = 0  #: The last seq that was handed to viewers, or was there before them.
         self.answer: Answer | None = None
-        self.outputs: dict[str, CallTail] = {}
+        self.outputs = CallTails()
         self._layer = get_channel_layer()
         self._channel = ""
         self._busy = asyncio.Lock()
         self._opening = asyncio.create_task(self._open(), name=f"open {followed.group}")
         self._following: asyncio.Task[None] | None = None
+        self._catching_up: asyncio.Task[None] | None = None
 
     async def opened(self) -> None:
         # Several viewers may wait for it; one that leaves must not take it away from the others.
@@ -51,7 +55,8 @@ class Watch:
             state = await read(self.log.state)
         except Error as error:
             raise StreamUnavailable from error
-        self.seen, self.answer, self.outputs = state.last_seq, state.answer, state.outputs
+        self.seen, self.answer = state.last_seq, state.answer
+        self.outputs.begin(state.outputs)
         self._following = asyncio.create_task(self._follow(), name=f"follow {self.log.group}")
         self._following.add_done_callback(self._stopped)
 
@@ -67,7 +72,7 @@ class Watch:
     async def close(self) -> None:
         if self._channel:
             await self._layer.group_discard(self.log.group, self._channel)
-        for task in (self._opening, self._following):
+        for task in (self._opening, self._following, self._catching_up):
             if task:
                 task.cancel()
                 with suppress(asyncio.CancelledError, StreamUnavailable):
@@ -98,6 +103,7 @@ class Watch:
             return
         await self._read_log()
         if str(message.get("type")).startswith("layer."):  # deltas may have been lost as well
+            self.outputs.doubt()
             await self._read_answer()
 
     async def look(self) -> None:
@@ -122,21 +128,32 @@ class Watch:
         if frame.ends_turn:
             self.outputs.clear()
         elif frame.ends_call:
-            self.outputs.pop(frame.ends_call, None)
+            self.outputs.end(frame.ends_call)
 
     def _take_output(self, message: dict[str, Any]) -> None:
         """Keep the newest of what a call says, and hand it on as it came."""
-        call, offset, text = message["tool_use_id"], message["offset"], message["text"]
-        known = self.outputs.get(call)
-        tail = (known.tail if known else Tail(start=offset)).joined(offset, text)
-        self.outputs[call] = CallTail(
+        piece = CallTail(
             session_id=UUID(message["session_id"]),
             run_id=message["run_id"] and UUID(message["run_id"]),
-            tool_use_id=call,
+            tool_use_id=message["tool_use_id"],
             name=message["name"],
-            tail=tail,
+            tail=Tail(start=message["offset"], text=message["text"]),
         )
-        self._hand_out(self.outputs[call].piece(offset, text))
+        if frame := self.outputs.take(piece):
+            self._hand_out(frame)
+        elif self._catching_up is None or self._catching_up.done():
+            self._catching_up = asyncio.create_task(self._catch_up(), name="catch up")
+
+    async def _catch_up(self) -> None:
+        """Find what a call said before its first piece that came here, once it is stored."""
+        await asyncio.sleep(CATCH_UP_SECONDS)
+        async with self._busy:
+            try:
+                rows = (await read(self.log.state)).outputs
+            except Error:
+                rows = {}
+            for frame in self.outputs.catch_up(rows):
+                self._hand_out(frame)
 
     async def _take_delta(self, message: dict[str, Any]) -> None:
         event_id, offset, text = UUID(message["event_id"]), message["offset"], message["text"]
