@@ -84,6 +84,14 @@ def cut_short(vendor: str) -> ProviderUnavailable:
     return ProviderUnavailable(f"{vendor} ended the answer before it was finished.")
 
 
+def nothing_said(vendor: str) -> ProviderRejected:
+    """The fault for an answer whose limit was used up, by thoughts, before its first word."""
+    return ProviderRejected(
+        f"{vendor} answered nothing: it reached its limit of tokens before the first word. "
+        "Allow longer answers."
+    )
+
+
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from `retry-after-ms` or `retry-after` (a number or a date)."""
     milliseconds = _number(headers.get("retry-after-ms"))
