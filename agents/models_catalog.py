@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_WINDOW = 128_000
 DEFAULT_MAX_OUTPUT = 8_192
 PER_MILLION = Decimal(1_000_000)
+#: Tokens that thinking may take beside a short answer, and which share of the window at most.
+MOST_THOUGHT, THOUGHT_SHARE = 8_192, 10
 
 #: Whose price list belongs to which provider.
 PRICE_LISTS = {"gemini": "google", "openai": "openai"}
@@ -94,6 +96,15 @@ def find_model(provider: str, name: str, *, default_window: int = DEFAULT_WINDOW
     if override := OVERRIDES.get((provider, name)):
         return override
     return _describe(provider, name, _priced(provider, name), default_window)
+
+
+def answer_limit(provider: str, model: str, tokens: int) -> int:
+    """The limit to ask for when an answer of so many tokens is wanted.
+
+    A model that thinks does so within the same limit, and would else have nothing left to say.
+    """
+    info = find_model(provider, model)
+    return min(info.max_output, tokens + min(MOST_THOUGHT, info.window // THOUGHT_SHARE))
 
 
 def cost_of(provider: str, model: str, usage: Usage) -> Decimal | None:

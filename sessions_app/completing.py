@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
+from dataclasses import replace
 
+from agents.models_catalog import answer_limit
 from agents.provider_keys import provider_for
 from agents.providers.base import ModelRequest, TextDelta, Usage
 from config.faults import ProviderUnavailable
@@ -18,6 +20,9 @@ LONGEST_PAUSE = 10.0
 
 def complete(turn: Turn, provider: str, request: ModelRequest, *, purpose: str) -> str:
     """The model's text. No database connection is held meanwhile."""
+    if request.max_tokens is not None:
+        most = answer_limit(provider, request.model, request.max_tokens)
+        request = replace(request, max_tokens=most)
     for pause in (*PAUSES, None):
         try:
             return _stream(turn, provider, request, purpose)

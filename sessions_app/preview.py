@@ -11,6 +11,7 @@ from agents.providers.base import Message
 from agents.providers.estimate import estimate_message, estimate_tokens
 from config.faults import ContextOverflow
 from sessions_app.context.builder import Context, build_context
+from sessions_app.context.fitting import count
 from sessions_app.context.ground import load_ground
 from sessions_app.context.subject import Subject, offered_tools
 from sessions_app.models import Session
@@ -71,12 +72,17 @@ def _parts(context: Context) -> list[Part]:
     texts = {
         "instructions": context.subject.version.system_prompt,
         "skills": context.skills,
-        "pinned_memory": context.pinned,
-        "recalled_memory": context.recalled,
-        "summary": context.summary,
+        **context.background,
     }
+    # What frames the background as messages counts with the first part of it.
+    framing = count(context.briefing) - sum(map(estimate_tokens, context.background.values()))
+    first = next(iter(context.background), "")
     parts = [
-        Part(name=name, tokens=estimate_tokens(text), content=text)
+        Part(
+            name=name,
+            tokens=estimate_tokens(text) + (framing if name == first else 0),
+            content=text,
+        )
         for name, text in texts.items()
         if text or name == "instructions"
     ]
@@ -93,7 +99,12 @@ def _sent(context: Context) -> list[Message]:
 
 def _tools(context: Context) -> Part:
     content: list[dict[str, Any]] = [
-        {"name": spec.name, "description": spec.description, "tokens": tokens}
+        {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": spec.json_schema,
+            "tokens": tokens,
+        }
         for spec, tokens in zip(context.tools, context.tool_tokens, strict=True)
     ]
     return Part(name="tools", tokens=sum(context.tool_tokens), content=content)

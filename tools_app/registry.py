@@ -108,7 +108,7 @@ class Tool:
         if set(raw) == {RAW}:
             raise ToolFailed(
                 f"The arguments of {self.name} were not a JSON object: {str(raw[RAW])[:200]!r}. "
-                "Call it again with valid JSON."
+                "Call it again with valid JSON, and with less at once if it broke off."
             )
         return self._fitting(raw)
 

@@ -30,11 +30,17 @@ _KEY_SHAPES = re.compile(
     r"|(?i:bearer)\s+(?=\S*\d)\S{8,}|(?<=[?&]key=)[^&\s\"']+"
 )
 _OVERFLOW = re.compile(
-    r"context_length_exceeded|exceed_context_size|context[ _-]?(?:length|window|size)"
+    r"context_length_exceeded|exceed_context_size|context[ _-]?(?:length|window|size|limit)"
     r"|input token count|input tokens exceed|maximum number of (?:input )?tokens"
-    r"|prompt is too long|too many (?:input )?tokens|reduce the length of the messages",
+    r"|(?:prompt|input) is too long|too many (?:input )?tokens|reduce the length of the messages"
+    r"|maximum (?:prompt|model) length|model token limit|exceeds max length|range of input length"
+    r"|tokens in request more than|tokens \+ .max_new_tokens",
     re.IGNORECASE,
 )
+#: One request that is larger than all that may be asked in a minute: waiting does not help.
+_LARGER_THAN_A_MINUTE = re.compile(r"request too large for", re.IGNORECASE)
+#: Some servers break down instead of refusing.
+_MAY_MEAN_OVERFLOW = frozenset({400, 422, 500})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,12 +70,12 @@ def fault_of(refusal: Refusal) -> ProviderFault:
     told = f"{refusal.vendor} answered {refusal.status}: {message}"
     if refusal.reason == "insufficient_quota":
         return ProviderRejected(told)
+    if refusal.status == 413 or _speaks_of_overflow(refusal):
+        return ContextOverflow(told)
     if refusal.status in OVERLOADED or refusal.status >= 500:
         return ProviderUnavailable(told, retry_after=refusal.retry_after)
     if refusal.status in {401, 403} or refusal.reason == "API_KEY_INVALID":
         return ProviderUnauthorized(f"{told} Check the key in the settings.")
-    if refusal.status == 413 or _speaks_of_overflow(refusal):
-        return ContextOverflow(told)
     return ProviderRejected(told)
 
 
@@ -82,6 +88,14 @@ def unreachable(vendor: str, error: Exception, secret: str = "") -> ProviderUnav
 def cut_short(vendor: str) -> ProviderUnavailable:
     """The fault for a stream that ended before the vendor said that it was finished."""
     return ProviderUnavailable(f"{vendor} ended the answer before it was finished.")
+
+
+def nothing_said(vendor: str) -> ProviderRejected:
+    """The fault for an answer whose limit was used up, by thoughts, before its first word."""
+    return ProviderRejected(
+        f"{vendor} answered nothing: it reached its limit of tokens before the first word. "
+        "Allow longer answers."
+    )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -100,9 +114,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _speaks_of_overflow(refusal: Refusal) -> bool:
-    return refusal.status in {400, 422} and bool(
-        _OVERFLOW.search(f"{refusal.reason} {refusal.message}")
-    )
+    told = f"{refusal.reason} {refusal.message}"
+    if refusal.status == 429:
+        return bool(_LARGER_THAN_A_MINUTE.search(told))
+    return refusal.status in _MAY_MEAN_OVERFLOW and bool(_OVERFLOW.search(told))
 
 
 def _number(raw: str | None) -> float | None:

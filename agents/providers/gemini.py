@@ -13,17 +13,16 @@ from google import genai
 from google.genai import types
 
 from agents.providers.base import Delta, ModelRequest, TextDelta, TextState, ToolCall, Usage
-from agents.providers.failures import cut_short
+from agents.providers.failures import cut_short, nothing_said
 from agents.providers.gemini_contents import config_of, contents_of
 from agents.providers.gemini_failures import VENDOR, faults
 from agents.providers.names import names_by_wire_name
-from config.faults import ProviderRejected
+from config.faults import ProviderRejected, ProviderUnavailable
 
 #: The longest whole answer, told to the server. The timeout below is for silence only, and Google
 #: refuses deadlines under ten seconds.
 ANSWER_SECONDS = 600
 
-FINISHED = frozenset({types.FinishReason.STOP, types.FinishReason.MAX_TOKENS})
 REFUSED = {
     types.FinishReason.SAFETY: "its safety filter stopped the answer",
     types.FinishReason.RECITATION: "the answer would have recited protected text",
@@ -31,9 +30,12 @@ REFUSED = {
     types.FinishReason.BLOCKLIST: "the answer held a forbidden term",
     types.FinishReason.PROHIBITED_CONTENT: "the answer held prohibited content",
     types.FinishReason.SPII: "the answer held sensitive personal data",
+    types.FinishReason.TOO_MANY_TOOL_CALLS: "the model called too many tools in a row",
+}
+#: Slips of the pen, which the same model mostly does not make again.
+SLIPS = {
     types.FinishReason.MALFORMED_FUNCTION_CALL: "the model made a malformed tool call",
     types.FinishReason.UNEXPECTED_TOOL_CALL: "the model called a tool that was not offered",
-    types.FinishReason.TOO_MANY_TOOL_CALLS: "the model called too many tools in a row",
     types.FinishReason.MALFORMED_RESPONSE: "the model's answer was malformed",
 }
 
@@ -134,6 +136,12 @@ def _check_end(finish: types.FinishReason | None, *, answered: bool) -> None:
     """A stream must say why it ended, and an end without an answer must be a good one."""
     if finish is None:
         raise cut_short(VENDOR)
-    if not answered and finish not in FINISHED:
+    if answered:
+        return
+    if finish == types.FinishReason.MAX_TOKENS:
+        raise nothing_said(VENDOR)
+    if finish in SLIPS:
+        raise ProviderUnavailable(f"{VENDOR} answered nothing: {SLIPS[finish]} ({finish.value}).")
+    if finish != types.FinishReason.STOP:
         why = REFUSED.get(finish, "it gave no usable answer")
         raise ProviderRejected(f"{VENDOR} answered nothing: {why} ({finish.value}).")

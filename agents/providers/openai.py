@@ -14,7 +14,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
 from agents.providers.estimate import estimate_request, estimate_tokens
-from agents.providers.failures import cut_short
+from agents.providers.failures import cut_short, nothing_said
 from agents.providers.names import names_by_wire_name
 from agents.providers.openai_calls import CallAssembly
 from agents.providers.openai_failures import VENDOR, faults, refused_option
@@ -69,10 +69,15 @@ class OpenAIProvider:
                 # Only the first choice was asked for; the chunk with the usage has none.
                 for choice in (chunk.choices or ())[:1]:
                     finish = choice.finish_reason or finish
-                    calls.add(choice.delta.tool_calls or ())
-                    if said := choice.delta.content or choice.delta.refusal:
+                    # Some servers end with a choice that has no more to say.
+                    if (delta := choice.delta) is None:
+                        continue
+                    calls.add(delta.tool_calls or ())
+                    if said := _text_of(delta.content) or delta.refusal:
                         text.append(said)
                         yield TextDelta(text=said)
+        if usage and not (text or calls):
+            yield usage  # What was thought is paid for.
         _check_end(finish, answered=bool(text or calls))
         yield from calls.finish(names)
         yield usage or _guess(request, "".join(text) + calls.text())
@@ -124,8 +129,17 @@ def _leave_out(body: dict[str, Any], option: str) -> None:
             body[instead] = value
 
 
+def _text_of(content: Any) -> str:
+    """The words of a piece. Some servers send it in parts, their thoughts among them."""
+    if not isinstance(content, list):
+        return content or ""
+    parts = (part for part in content if isinstance(part, dict))
+    return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
+
+
 def _usage(counts: CompletionUsage | None) -> Usage | None:
-    if counts is None:
+    """What the server counted, if it did: nothing costs nothing."""
+    if counts is None or not (counts.prompt_tokens or counts.completion_tokens):
         return None
     details = counts.prompt_tokens_details
     return Usage(
@@ -142,5 +156,7 @@ def _guess(request: ModelRequest, answer: str) -> Usage:
 def _check_end(finish: str | None, *, answered: bool) -> None:
     if finish is None:
         raise cut_short(VENDOR)
+    if finish == "length" and not answered:
+        raise nothing_said(VENDOR)
     if finish == "content_filter" and not answered:
         raise ProviderRejected(f"{VENDOR} answered nothing: its content filter stopped the answer.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from agents.providers.base import JSON, RAW, ToolCall
@@ -34,7 +34,7 @@ class CallAssembly:
             pieces.call_id = pieces.call_id or delta.id or ""
             if function := delta.function:
                 pieces.name = pieces.name or function.name or ""
-                pieces.arguments.append(function.arguments or "")
+                pieces.arguments.append(_text_of(function.arguments))
 
     def finish(self, names: dict[str, str]) -> Iterator[ToolCall]:
         """The whole calls, under the names that the product knows."""
@@ -53,16 +53,29 @@ class CallAssembly:
         return "".join(piece.name + "".join(piece.arguments) for piece in self._calls)
 
     def _pieces_of(self, delta: ChoiceDeltaToolCall) -> _Pieces:
-        # Some servers leave the index out, or send every call as number 0 with an id of its own.
+        # Some servers leave the index out, or send every call as number 0.
         index: int | None = delta.index
-        known = self._by_index.get(index) if index is not None else None
-        if known and not (delta.id and known.call_id and delta.id != known.call_id):
+        last = self._calls[-1] if self._calls else None
+        known = last if index is None else self._by_index.get(index)
+        if known and not _begins_another(delta, known):
             return known
         fresh = _Pieces()
         self._calls.append(fresh)
         if index is not None:
             self._by_index[index] = fresh
         return fresh
+
+
+def _begins_another(delta: ChoiceDeltaToolCall, known: _Pieces) -> bool:
+    """By an id of its own; without ids, by a name that comes when the call before it is whole."""
+    if delta.id and known.call_id:
+        return delta.id != known.call_id
+    named = bool(delta.function and delta.function.name)
+    return named and RAW not in parse_arguments("".join(known.arguments) or "?")
+
+
+def _text_of(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 
 
 def parse_arguments(text: str) -> JSON:

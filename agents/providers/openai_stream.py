@@ -30,7 +30,9 @@ def chunks_of(pieces: Iterable[bytes], request: httpx2.Request) -> Iterator[Chat
             with suppress(httpx2.HTTPError):
                 deque(lines, maxlen=0)
             return
-        body = json.loads(data)
+        body = json.loads(data or b"null")
+        if not isinstance(body, dict):
+            continue  # A sign of life.
         if error := body.get("error"):
             told = error.get("message") if isinstance(error, dict) else error
             raise openai.APIError(str(told or "no reason given"), request, body=error)

@@ -17,8 +17,10 @@ LEAST_CHARACTERS = 20
 LENIENCY = 1.3
 #: How many names are looked for, and which share of them must be there, letter by letter.
 SAMPLE, SHARE = 16, 0.6
-#: Which share of a question's own words must be there.
-QUESTION_SHARE, QUESTIONS = 0.5, 4
+#: All names together may take this part of the summary, so that there is room to say anything.
+NAMES_PART = 2
+#: Which share of a question's own words must be there, but no more than so many.
+QUESTION_SHARE, QUESTION_WORDS, QUESTIONS = 0.5, 8, 4
 
 _REFUSAL = re.compile(
     r"\W{0,3}(?:i['\u2019]?m sorry|sorry|i (?:can(?:no|['\u2019])t|cannot|am unable|won['\u2019]?t)|as an ai\b"
@@ -35,6 +37,8 @@ _NAME = re.compile(
     r"|\b[a-z]+(?:_[a-z0-9]+)+\b"
 )
 _WORD = re.compile(r"\w{4,}")
+#: Chinese and Japanese, which have no spaces between words.
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +61,20 @@ class Expected:
     questions: tuple[str, ...]
 
 
-def expected_of(lines: Sequence[Line]) -> Expected:
-    return Expected(names=names_in(lines), questions=open_questions(lines))
+def expected_of(lines: Sequence[Line], target: int) -> Expected:
+    """What a summary of these lines has to keep within so many tokens."""
+    names = _fitting(names_in(lines), target // NAMES_PART)
+    return Expected(names=names, questions=open_questions(lines))
+
+
+def _fitting(names: Sequence[str], tokens: int) -> tuple[str, ...]:
+    kept: list[str] = []
+    for name in names:
+        tokens -= estimate_tokens(name) + 1
+        if tokens < 0:
+            break
+        kept.append(name)
+    return tuple(kept)
 
 
 def names_in(lines: Sequence[Line]) -> tuple[str, ...]:
@@ -84,8 +100,8 @@ def open_questions(lines: Sequence[Line]) -> tuple[str, ...]:
             last = ""
         elif line.type == E.AGENT_MESSAGE:
             pending, last = [], str(line.payload.get("text", "")).strip()
-    asked = [last.splitlines()[-1]] if last.endswith("?") else []
-    return tuple(one for one in [*pending, *asked] if _WORD.search(one))[-QUESTIONS:]
+    asked = [last.splitlines()[-1]] if last.endswith(("?", "\uff1f")) else []
+    return tuple(one for one in [*pending, *asked] if _words(one))[-QUESTIONS:]
 
 
 def judge(summary: str, expected: Expected, target: int) -> Verdict:
@@ -105,6 +121,13 @@ def judge(summary: str, expected: Expected, target: int) -> Verdict:
 
 
 def _speaks_of(summary: str, question: str) -> bool:
-    words = set(_WORD.findall(question.lower()[:600]))
-    known = set(_WORD.findall(summary.lower()))
-    return len(words & known) >= len(words) * QUESTION_SHARE
+    words = _words(question[:600])
+    needed = min(len(words) * QUESTION_SHARE, QUESTION_WORDS)
+    return len(words & _words(summary)) >= needed
+
+
+def _words(text: str) -> set[str]:
+    """The longer words of a text; of a language without spaces, each two signs in a row."""
+    text = text.lower()
+    pairs = {run[at : at + 2] for run in _UNSPACED.findall(text) for at in range(len(run) - 1)}
+    return set(_WORD.findall(_UNSPACED.sub(" ", text))) | pairs

@@ -17,7 +17,7 @@ def summarise(turn: Turn, plan: Plan) -> str:
     before = turn.ground.summary
     for record in earlier:
         before = _ask(turn, plan, record, before)
-    expected = expected_of(plan.cut.covered)
+    expected = expected_of(plan.cut.covered, plan.target)
     summary = _ask(turn, plan, last, before)
     verdict = judge(summary, expected, plan.target)
     if not verdict.is_good:

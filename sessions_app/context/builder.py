@@ -60,14 +60,25 @@ class Context:
         return self.subject.ground.summary
 
     @cached_property
+    def background(self) -> dict[str, str]:
+        """What goes before the conversation, by part. Empty ones are left out."""
+        parts = {
+            "pinned_memory": (PINNED, self.pinned),
+            "recalled_memory": (RECALLED, self.recalled),
+            "summary": (SUMMARY, self.summary),
+        }
+        said = {name: f"{head}\n\n{text}" for name, (head, text) in parts.items() if text}
+        for first in list(said)[:1]:
+            said[first] = f"{OPENING}\n\n{said[first]}"
+        return said
+
+    @cached_property
     def briefing(self) -> tuple[Message, ...]:
-        """What goes before the conversation. Not among the instructions: it has no such weight."""
-        parts = [(PINNED, self.pinned), (RECALLED, self.recalled), (SUMMARY, self.summary)]
-        said = [f"{head}\n\n{text}" for head, text in parts if text]
-        if not said:
+        """The background as messages. Not among the instructions: it has no such weight."""
+        if not self.background:
             return ()
         return (
-            Message(role="user", text="\n\n".join([OPENING, *said])),
+            Message(role="user", text="\n\n".join(self.background.values())),
             Message(role="assistant", text=UNDERSTOOD),
         )
 

@@ -38,7 +38,7 @@ def test_no_record_of_a_compaction_speaks_of_what_was_taken_back(late):
     assert cut is not None
     assert 2 in {one.seq for one in cut.covered}
     assert "secret-7734" not in "\n".join(transcript(cut.covered))
-    expected = expected_of(cut.covered)
+    expected = expected_of(cut.covered, 300)
     assert expected.questions == ()
     assert expected.names == ()
 
@@ -49,7 +49,7 @@ def test_the_open_question_is_the_one_that_stands_now():
         line(2, "user.message_edited", {"seq": 1, "text": "where is the green carriage?"}),
     ]
 
-    assert expected_of(lines).questions == ("where is the green carriage?",)
+    assert expected_of(lines, 300).questions == ("where is the green carriage?",)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -93,6 +93,7 @@ def test_two_apps_cannot_claim_one_name(clean_registry):
         ({"name": "x", "times": "many"}, "times: Input should be a valid integer"),
         ({"name": "x", "tone": "warm"}, "tone: Extra inputs are not permitted"),
         ({"_raw": '{"name": "x'}, 'were not a JSON object: \'{"name": "x\''),
+        ({"_raw": '{"name": "x'}, "with less at once if it broke off"),
     ],
 )
 def test_bad_arguments_are_told_in_words(greet, raw, complaint):

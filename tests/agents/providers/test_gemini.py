@@ -9,7 +9,7 @@ import pytest
 
 from agents.providers.base import Message, Provider
 from agents.providers.registry import build_provider
-from config.faults import ProviderRejected
+from config.faults import ProviderRejected, ProviderUnavailable
 from tests.agents.providers.talk import CLOCK, GEMINI_MODEL, WEATHER, hear, request, results
 from tests.wire.answers import Answer, Call
 from tests.wire.gemini import GeminiWire
@@ -124,7 +124,7 @@ def test_results_of_one_step_are_one_user_content_with_errors_named():
     ]
 
 
-@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "MALFORMED_FUNCTION_CALL", "OTHER"])
+@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "OTHER"])
 def test_an_end_without_an_answer_says_why(reason: str):
     with GeminiWire([Answer(finish=reason)]) as wire:
         provider = provider_for(wire)
@@ -140,10 +140,24 @@ def test_a_finish_reason_from_the_future_is_told_too():
             hear(provider, ask("hi"))
 
 
-@pytest.mark.parametrize("text", [("partly",), ()])
-def test_reaching_the_token_limit_is_a_normal_end(text: tuple[str, ...]):
-    with GeminiWire([Answer(text=text, finish="MAX_TOKENS")]) as wire:
-        assert hear(provider_for(wire), ask("hi")).text == "".join(text)
+@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"])
+def test_a_slip_of_the_model_may_be_tried_again(reason: str):
+    with GeminiWire([Answer(finish=reason)]) as wire:
+        provider = provider_for(wire)
+        with pytest.raises(ProviderUnavailable, match=rf"answered nothing: .*\({reason}\)"):
+            hear(provider, ask("hi"))
+
+
+def test_reaching_the_token_limit_is_a_normal_end():
+    with GeminiWire([Answer(text=("partly",), finish="MAX_TOKENS")]) as wire:
+        assert hear(provider_for(wire), ask("hi")).text == "partly"
+
+
+def test_thinking_that_uses_up_the_answer_is_told_and_not_tried_again():
+    with GeminiWire([Answer(thoughts="well …", finish="MAX_TOKENS")]) as wire:
+        provider = provider_for(wire)
+        with pytest.raises(ProviderRejected, match="limit of tokens"):
+            hear(provider, ask("hi"))
 
 
 def test_a_blocked_prompt_is_refused_with_its_reason():

@@ -67,6 +67,39 @@ def test_a_request_that_is_too_large_is_told_apart(vendor: Vendor, message: str)
     assert type(fault_of(vendor, Refuse(status=400, message=message))) is ContextOverflow
 
 
+#: In the words of servers that speak OpenAI's language.
+OVERFLOWS = [
+    (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+    (400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens."),
+    (400, "Input is too long for requested model."),
+    (400, "Invalid request: Your request exceeded model token limit: 8192"),
+    (400, "Range of input length should be [1, 30720]"),
+    (400, "Prompt exceeds max length"),
+    (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
+    (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193"),
+    (400, "Tokens in request more than max tokens allowed"),
+    (500, "the request exceeds the available context size, try increasing it"),
+    (429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 45000."),
+]
+
+
+@pytest.mark.parametrize(("status", "message"), OVERFLOWS)
+def test_an_overflow_is_known_by_the_words_of_many_servers(status: int, message: str):
+    assert type(fault_of(VENDORS[1], Refuse(status=status, message=message))) is ContextOverflow
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (429, "Rate limit reached: too many tokens per minute. Please try again in 6s."),
+        (429, "You exceeded your current quota, input token count per day."),
+        (503, "The model is overloaded. Please try again later."),
+    ],
+)
+def test_a_rate_is_no_size(status: int, message: str):
+    assert type(fault_of(VENDORS[1], Refuse(status=status, message=message))) is ProviderUnavailable
+
+
 def test_openai_names_an_overflow_by_its_code():
     reply = Refuse(status=400, message="Too big.", code="context_length_exceeded")
 

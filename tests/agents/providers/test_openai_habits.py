@@ -1,0 +1,104 @@
+"""Servers that speak OpenAI's language with habits of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agents.providers.registry import build_provider
+from config.faults import ProviderRejected, ProviderUnavailable
+from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, Heard, hear, request
+
+Server = Callable[..., Heard]
+
+
+@pytest.fixture
+def server(httpserver) -> Server:
+    """A server that streams these very lines; answers with what was heard of it."""
+
+    def ask(*bodies: dict[str, Any] | bytes) -> Heard:
+        lines = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in bodies]
+        raw = b"".join(b"data: " + line + b"\n\n" for line in [*lines, b"[DONE]"])
+        httpserver.expect_request("/v1/chat/completions").respond_with_data(
+            raw, content_type="text/event-stream"
+        )
+        address = httpserver.url_for("/v1")
+        provider = build_provider("openai", api_key="k" * 20, base_url=address, timeout=5)
+        return hear(provider, request("hi", model=OPENAI_MODEL, tools=(WEATHER,)))
+
+    return ask
+
+
+def piece(delta: Any, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+
+
+def call(**fields: Any) -> dict[str, Any]:
+    """A piece of a call: what is said of the function, and of the call itself."""
+    own = {name: fields.pop(name) for name in ("index", "id") if name in fields}
+    return piece({"tool_calls": [{**own, "function": fields}]})
+
+
+SAID, STOP = piece({"content": "a"}), piece({}, "stop")
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [SAID, piece(None, "stop")],
+        [SAID, {"choices": [{"index": 0, "finish_reason": "stop"}]}],
+        [{"choices": None}, SAID, STOP],
+        [b"null", SAID, b"[]", STOP],
+        [b"", SAID, STOP],
+        [piece({"content": [{"type": "text", "text": "a"}]}), STOP],
+        [piece({"content": [{"type": "thinking", "thinking": []}]}), SAID, STOP],
+    ],
+    ids=["null delta", "no delta", "null choices", "no object", "no data", "parts", "thoughts"],
+)
+def test_an_answer_is_heard_through_every_habit(server, bodies):
+    assert server(*bodies).text == "a"
+
+
+@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 0, "completion_tokens": 0}])
+def test_a_count_of_nothing_is_none(server, usage):
+    """Otherwise the answer would be free, and its context never full."""
+    heard = server(SAID, piece({}, "stop", usage=usage))
+
+    assert heard.usage
+    assert heard.usage.input_tokens > 0
+    assert heard.usage.output_tokens > 0
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [call(name="weather", arguments='{"city":'), call(arguments='"Bonn"}')],
+        [call(index=0, name="weather", arguments='{"city":'), call(index=0, arguments='"Bonn"}')],
+        [call(name="weather", arguments={"city": "Bonn"})],
+    ],
+    ids=["neither id nor index", "no id", "an object"],
+)
+def test_the_pieces_of_a_call_belong_together(server, pieces):
+    (heard,) = server(*pieces, piece({}, "tool_calls")).calls
+
+    assert (heard.name, heard.arguments) == ("weather", {"city": "Bonn"})
+    assert heard.call_id
+
+
+@pytest.mark.parametrize("index", [{}, {"index": 0}])
+def test_calls_without_ids_are_told_apart_by_their_names(server, index):
+    pieces = [
+        call(**index, name="weather", arguments=f'{{"city": "{city}"}}') for city in ("Bonn", "Ulm")
+    ]
+    heard = server(*pieces, piece({}, "tool_calls")).calls
+
+    assert [one.arguments for one in heard] == [{"city": "Bonn"}, {"city": "Ulm"}]
+
+
+def test_thinking_that_uses_up_the_answer_is_told_and_not_tried_again(server):
+    with pytest.raises(ProviderRejected, match="limit of tokens") as caught:
+        server(piece({"reasoning_content": "well …"}), piece({}, "length"))
+    assert not isinstance(caught.value, ProviderUnavailable)
