@@ -75,6 +75,9 @@ def _of_refusal(error: BaseException) -> Problem | None:
             return _plain(413, "too_large", "The request is larger than this server accepts.")
         case MultiPartParserError() | django_errors.BadRequest():
             return _plain(400, "malformed", "The request cannot be read.")
+        case RecursionError():
+            # Python's reader of JSON gives up so; nothing else here goes deep by itself.
+            return _plain(400, "malformed", "The request is nested too deeply.")
         case django_errors.SuspiciousOperation():
             return _plain(400, "refused", "The request was refused.")
         case _:

@@ -43,7 +43,7 @@ def decode_cursor(text: str) -> Cursor:
         if at is None or at.tzinfo is None:
             raise ValueError(moment)
         return Cursor(moment=at, pk=str(pk), newer=bool(newer))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise Invalid("This cursor is not one that was given out.") from None
 
 

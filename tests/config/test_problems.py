@@ -180,8 +180,9 @@ def test_the_words_are_those_of_json_and_not_of_python():
     )
 
 
-def test_broken_json_is_a_problem(browser):
-    answer = browser.post("/api/raise/x/", "{not json", content_type="application/json")
+@pytest.mark.parametrize("body", ["{not json", "[" * 100_000], ids=["broken", "deep"])
+def test_broken_json_is_a_problem(browser, body):
+    answer = browser.post("/api/raise/x/", body, content_type="application/json")
 
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
 

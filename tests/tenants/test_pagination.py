@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from datetime import timedelta
 
 import pytest
@@ -95,6 +96,12 @@ def test_a_cursor_with_another_kind_of_id_is_refused(api, workspace):
     cursor = Cursor(moment=timezone.now(), pk="17x", newer=False).encode()
 
     assert api.get(KEYS, {"cursor": cursor}).status_code == 400
+
+
+def test_a_cursor_that_is_nested_without_end_is_refused(api):
+    cursor = urlsafe_b64encode(b"[" * 3_000).decode()
+
+    assert api.get(KEYS, {"cursor": cursor}).json()["detail"].startswith("This cursor is not one")
 
 
 def test_a_page_costs_a_constant_number_of_queries(api, many, django_assert_num_queries):

@@ -8,14 +8,18 @@ import pytest
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from config.asgi import application
+from config.faults import Unauthenticated
 from config.sockets import NOT_FOUND
-from tenants.access import NOBODY
+from tenants.access import NOBODY, Principal
+from tenants.accounts import set_password
 from tenants.buckets import buckets
 from tenants.keys import issue_key
 from tenants.models import ApiKey
+from tenants.rights import renewed, revoked
 from tenants.socket_identity import SUBPROTOCOL, SocketIdentity, is_own_page, principal_of_scope
 
 
@@ -156,3 +160,50 @@ async def test_an_unknown_socket_path_is_closed_with_a_code_that_browsers_see(as
 
     assert connected
     assert (await talk.receive_output())["code"] == NOT_FOUND
+
+
+def entered(cookie: bytes) -> Principal:
+    return principal_of_scope(scope(cookie=cookie, origin="https://yard.example"))
+
+
+def leave(client, owner) -> None:
+    client.post("/sign-out/")
+
+
+def change_password(client, owner) -> None:
+    """In another browser than this one."""
+    set_password(user=owner, password="another long word")
+
+
+def expire(client, owner) -> None:
+    Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("end", [leave, change_password, expire])
+def test_who_is_signed_out_holds_no_socket_any_longer(browser_client, cookie, owner, secret, end):
+    person, program = entered(cookie), principal_of_scope(scope(x_api_key=secret))
+    assert renewed(person).user == owner
+    assert revoked({person, program}) == set()
+
+    end(browser_client, owner)
+
+    with pytest.raises(Unauthenticated):
+        renewed(person)
+    assert revoked({person, program}) == {person}
+    assert renewed(program).user == owner
+
+
+def test_the_browser_in_which_the_password_was_changed_stays_in(browser_client, cookie, owner):
+    set_password(user=owner, password="another long word")
+    browser_client.force_login(owner)
+    value = browser_client.cookies[settings.SESSION_COOKIE_NAME].value
+    person = entered(f"{settings.SESSION_COOKIE_NAME}={value}".encode())
+
+    assert revoked({person}) == set()
+
+
+def test_nobody_else_is_shown_the_session_that_somebody_came_by(cookie):
+    person = entered(cookie)
+
+    assert person.session_key
+    assert person.session_key not in repr(person)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tools_app.policy import Layer, decide
 
 
-def verdict(tool: str, subject: dict[str, str], **rules: tuple[str, ...]) -> str:
+def verdict(tool: str, subject: dict[str, str], **rules: Any) -> str:
     return decide(tool, [Layer(name="agent", profile="full", **rules)], subject).decision
 
 

@@ -180,7 +180,7 @@ def simulate(policy: EffectivePolicy, tool: str, raw: str) -> Explanation:
         raise Invalid("The arguments are too long.")
     try:
         input = json.loads(raw) if raw else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Invalid('The arguments are a JSON object, such as {"command": "ls"}.') from None
     if not isinstance(input, dict):
         raise Invalid('The arguments are a JSON object, such as {"command": "ls"}.')

@@ -201,7 +201,8 @@ def test_a_call_is_simulated_with_its_chain(page, url, place):
     assert "Denied by the agent: exec(rm *)." in shown
     assert "exec asks first" in shown
 
-    assert "JSON object" in text(page.get(url, {"tool": "exec", "input": "nonsense"}))
+    for odd in ("nonsense", "[" * 5_000):
+        assert "JSON object" in text(page.get(url, {"tool": "exec", "input": odd}))
     assert "no tool has this name" in text(page.get(url, {"tool": "nope"})).lower()
 
 
