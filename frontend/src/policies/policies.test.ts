@@ -52,6 +52,18 @@ test("a choice shows what follows from it before anything is saved", async () =>
   expect(body.get("choice:exec")).toBe("allow");
 });
 
+test.each([
+  ["is out of reach", () => Promise.reject(new TypeError("Failed to fetch")), "out of reach"],
+  ["forgot who asks", async () => Response.json({ detail: "x" }, { status: 401 }), "signed out"],
+  ["refuses the form", async () => Response.json({ problem: "No such tool." }, { status: 400 }), "No such tool."],
+])("a server that %s is not taken for one that sees no changes", async (_name, fetched, words) => {
+  page();
+  vi.stubGlobal("fetch", fetched);
+  choose("allow");
+
+  await vi.waitFor(() => expect(find("[data-said]").textContent).toContain(words));
+});
+
 test("only the newest answer is shown", async () => {
   page();
   const waiting: ((answer: Response) => void)[] = [];
