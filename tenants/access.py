@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 from uuid import UUID
 
@@ -39,6 +39,8 @@ class Principal:
     key: ApiKey | None = None
     verbs: frozenset[Verb] = frozenset()
     role: str = ""
+    #: The key of the browser session that a person is signed in with.
+    browser: str = field(default="", repr=False)
 
     @property
     def is_authenticated(self) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from uuid import UUID
 
+from django.contrib.sessions.backends.base import SessionBase
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import SimpleLazyObject
 
@@ -15,15 +17,17 @@ from tenants.models import User
 CHOSEN = "workspace"
 
 
-def person_behind(user: object, chosen: object) -> Principal:
+def person_behind(user: object, session: SessionBase) -> Principal:
     """The identity of a signed-in person in the workspace they chose."""
     if not isinstance(user, User) or not user.is_active:
         return NOBODY
+    chosen = session.get(CHOSEN)
     try:
         workspace_id = UUID(str(chosen)) if chosen else None
     except ValueError:
         workspace_id = None
-    return principal_of_user(user, workspace_id)
+    person = principal_of_user(user, workspace_id)
+    return replace(person, browser=session.session_key or "")
 
 
 class PrincipalMiddleware:
@@ -36,8 +40,6 @@ class PrincipalMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        principal = SimpleLazyObject(
-            lambda: person_behind(request.user, request.session.get(CHOSEN))
-        )
+        principal = SimpleLazyObject(lambda: person_behind(request.user, request.session))
         request.principal = principal  # type: ignore[attr-defined]
         return self.get_response(request)

@@ -17,7 +17,7 @@ from django.utils.http import is_same_domain
 from config.faults import TooManyRequests, Unauthenticated
 from tenants.access import NOBODY, Principal
 from tenants.authentication import key_in, principal_of_secret
-from tenants.middleware import CHOSEN, person_behind
+from tenants.middleware import person_behind
 
 #: The only subprotocol that a server accepts. A key in a subprotocol is never echoed.
 SUBPROTOCOL = "switchyard.v1"
@@ -89,5 +89,4 @@ def principal_of_session(session_key: str) -> Principal:
     """The person of a browser session, with the checks that Django makes for a request."""
     request = HttpRequest()
     request.session = SessionStore(session_key)
-    user = get_user(request)
-    return person_behind(user, request.session.get(CHOSEN))
+    return person_behind(get_user(request), request.session)
