@@ -110,11 +110,11 @@ def initials(name: str) -> str:
 
 @register.simple_tag
 def ago(moment: datetime | None, never: str = "Never") -> str:
-    """How long ago or how soon, with the exact time on hover."""
+    """How long ago or how soon, with the exact time on hover. The island `times` counts on."""
     if moment is None:
         return never
     return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>',
+        '<time data-ago datetime="{}" title="{} UTC">{}</time>',
         moment.isoformat(timespec="seconds"),
         moment.astimezone(UTC).strftime("%-d %B %Y, %H:%M:%S"),
         relative(moment, timezone.now()),
@@ -136,7 +136,10 @@ def moment(at: datetime | None, never: str = "Never") -> str:
 
 
 def relative(moment: datetime, now: datetime) -> str:
-    """A short distance in time: `just now`, `5 min ago`, `in 30 d`, else the date."""
+    """A short distance in time: `just now`, `5 min ago`, `in 30 d`, else the date.
+
+    `frontend/src/lib/ago.ts` says the same.
+    """
     seconds = (now - moment).total_seconds()
     distance, whole = abs(seconds), (floor if seconds > 0 else ceil)
     if distance < 10:

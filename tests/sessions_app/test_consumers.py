@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from django.test import Client
@@ -130,10 +133,9 @@ async def test_a_revoked_key_is_closed(async_db, workspace, session, secret, mon
         assert await socket.closed() == 4401
 
 
-async def test_a_person_who_left_the_workspace_is_closed(
-    async_db, workspace, session, owner, monkeypatch
-):
-    monkeypatch.setattr(hub_module, "LOOK_SECONDS", 0.1)
+@asynccontextmanager
+async def signed_in(session, owner) -> AsyncIterator[tuple[Socket, Client]]:
+    """A socket that a page of this browser has opened."""
     client = Client()
     await in_thread(client.force_login)(owner)
     socket = Socket(session, "")
@@ -145,9 +147,45 @@ async def test_a_person_who_left_the_workspace_is_closed(
     assert (await socket.connect())[0]
     await in_thread(say)(session, "hello")
     await socket.until_seq(1)
-    await in_thread(Membership.objects.filter(user=owner).delete)()
-    assert await socket.closed() == 4401
-    await socket.disconnect()
+    try:
+        yield socket, client
+    finally:
+        await socket.disconnect()
+
+
+def leave(owner, client: Client) -> None:
+    Membership.objects.filter(user=owner).delete()
+
+
+def sign_out(owner, client: Client) -> None:
+    client.post("/sign-out/")
+
+
+def change_password(owner, client: Client) -> None:
+    owner.set_password("another horse 9")
+    owner.save()
+
+
+@pytest.mark.parametrize("lose", [leave, sign_out, change_password])
+async def test_a_person_who_left_signed_out_or_has_a_new_password_is_closed(
+    async_db, workspace, session, owner, monkeypatch, lose
+):
+    monkeypatch.setattr(hub_module, "LOOK_SECONDS", 0.1)
+    async with signed_in(session, owner) as (socket, client):
+        await in_thread(lose)(owner, client)
+        assert await socket.closed() == 4401
+
+
+@pytest.mark.parametrize("lose", [leave, sign_out, change_password])
+async def test_whoever_signed_out_says_nothing_more_on_a_socket_that_is_still_open(
+    async_db, workspace, session, owner, lose
+):
+    async with signed_in(session, owner) as (socket, client):
+        await in_thread(lose)(owner, client)
+        said = {"type": "user.message", "payload": {"text": "still me"}, "id": "x"}
+        await socket.send_to(text_data=json.dumps(said))
+        assert await socket.closed() == 4401
+    assert await session.events.acount() == 1
 
 
 async def test_one_workspace_cannot_take_all_sockets(

@@ -16,6 +16,7 @@ export function patch(root: HTMLElement, html: string): void {
     root.querySelector(WAITING)?.replaceWith(document.importNode(waiting, true));
   }
   root.querySelector(ANSWERED)?.replaceWith(document.importNode(answered, true));
+  root.dispatchEvent(new Event("times-shown", { bubbles: true }));
   if (focused && !focused.isConnected) focusNear(root, place);
   showCount(Number(page.querySelector("[data-inbox-status]")?.textContent?.match(/\d+/)?.[0] ?? 0));
 }

@@ -1,4 +1,4 @@
-import { fetchPart } from "./part.ts";
+import { fetchPart } from "../lib/part.ts";
 
 /** Shows the sub-agents of a row below it. Without a script the link leads to the tree. */
 export function folds(root: HTMLElement): () => void {
@@ -15,6 +15,7 @@ export function folds(root: HTMLElement): () => void {
       const rows = [...part.querySelectorAll<HTMLElement>("[data-row]")];
       brought.set(fold, rows);
       row.after(...rows);
+      row.parentElement?.dispatchEvent(new Event("times-shown", { bubbles: true }));
       fold.ariaExpanded = "true";
     } catch {
       location.assign((fold as HTMLAnchorElement).href);

@@ -1,4 +1,4 @@
-import { fetchPart, isAbort } from "./part.ts";
+import { fetchPart, isAbort } from "../lib/part.ts";
 
 interface Pane {
   /** Shows another row, if the pane is open. */
@@ -23,6 +23,7 @@ export function pane(root: HTMLElement): Pane {
     try {
       const part = await fetchPart(link.dataset["open"] ?? "", { signal: asking.signal });
       box!.replaceChildren(...part.body.childNodes);
+      box!.dispatchEvent(new Event("times-shown", { bubbles: true }));
       box!.hidden = false;
       box!.scrollTop = 0;
       if (said) said.textContent = `Preview of ${link.textContent} is open.`;

@@ -1,6 +1,6 @@
 /** The entry of the replay's own script: a slider, steps and playing, one event at a time. */
 import type { Island } from "../lib/islands.ts";
-import { fetchPart, isAbort } from "./part.ts";
+import { fetchPart, isAbort } from "../lib/part.ts";
 
 const STEP_MS = 900;
 
@@ -32,6 +32,7 @@ const replay: Island = (root) => {
       const headers = { "X-Part": "moment" };
       const part = await fetchPart(address, { signal: asking.signal, headers });
       box!.replaceChildren(...part.body.childNodes);
+      box!.dispatchEvent(new Event("times-shown", { bubbles: true }));
       toTheEnd();
       point(wanted);
       history.replaceState(null, "", `?at=${wanted}`);

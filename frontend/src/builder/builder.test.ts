@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeSocket } from "../lib/samples/socket.ts";
 import builder from "./builder.ts";
 import { light } from "./form.ts";
-import { partsIn, swap } from "./swap.ts";
+import { type Parts, partsIn, swap } from "./swap.ts";
 
 const form = (name: string, description: string, revision: number): string => `
   <div data-live="panel"><form data-build-form>
@@ -14,6 +14,9 @@ const form = (name: string, description: string, revision: number): string => `
   <div data-live="changes"><ol><li data-change="name">r${revision}</li></ol></div>
   <data data-build-revision value="${revision}"></data>`;
 
+const partsOf = (html: string): Parts =>
+  partsIn(new DOMParser().parseFromString(html, "text/html"));
+
 const field = (name: string): HTMLInputElement =>
   document.querySelector<HTMLInputElement>(`[name=${name}]`) as HTMLInputElement;
 
@@ -22,7 +25,7 @@ beforeEach(() => {
 });
 
 test("a field that nobody edits follows the draft, and so does the revision", () => {
-  swap(partsIn(form("New", "Words", 2)), { keepForm: true });
+  swap(partsOf(form("New", "Words", 2)), { keepForm: true });
   expect(field("name").value).toBe("New");
   expect(field("revision").value).toBe("2");
   expect(document.querySelector("[data-change]")?.textContent).toBe("r2");
@@ -31,14 +34,14 @@ test("a field that nobody edits follows the draft, and so does the revision", ()
 test("what is being typed is kept, and a change under it is said", () => {
   field("name").value = "Mine";
   field("description").value = "My words";
-  swap(partsIn(form("New", "Words", 2)), { keepForm: true });
+  swap(partsOf(form("New", "Words", 2)), { keepForm: true });
   expect(field("name").value).toBe("Mine");
   expect(field("description").value).toBe("My words");
   expect(document.querySelectorAll(".field-also")).toHaveLength(1);
 });
 
 test("another tab is shown whole", () => {
-  const page = partsIn('<div data-live="panel"><p>Canvas</p></div>');
+  const page = partsOf('<div data-live="panel"><p>Canvas</p></div>');
   swap(page, { keepForm: false });
   expect(document.querySelector("[data-live=panel]")?.textContent).toBe("Canvas");
   expect(document.querySelector("[data-live=changes]")?.textContent).toContain("r1");
@@ -52,7 +55,7 @@ test("what changed lights up", () => {
 });
 
 test("names that a model chose are text, never elements", () => {
-  swap(partsIn(form("&lt;img src=x onerror=boom()&gt;", "Words", 2)), { keepForm: true });
+  swap(partsOf(form("&lt;img src=x onerror=boom()&gt;", "Words", 2)), { keepForm: true });
   expect(field("name").value).toBe("<img src=x onerror=boom()>");
   expect(document.querySelector("img")).toBeNull();
 });

@@ -1,6 +1,7 @@
 /** The entry of the builder page's own script: what changes in the draft is shown at once. */
 import { need, say } from "../lib/dom.ts";
 import { connect } from "../lib/link.ts";
+import { fetchPart } from "../lib/part.ts";
 import { restWith } from "../lib/rest.ts";
 import type { Island } from "../lib/islands.ts";
 import { light, putUnsaved, unsavedIn, watchForm, type Unsaved } from "./form.ts";
@@ -64,8 +65,7 @@ const builder: Island = (root) => {
   /** The parts as they are now, or nothing: whoever leaves the page or its network cuts this off. */
   async function read(wanted: string): Promise<Parts | null> {
     try {
-      const answer = await fetch(`${side}?tab=${wanted}`, { credentials: "same-origin" });
-      return answer.ok ? partsIn(await answer.text()) : null;
+      return partsIn(await fetchPart(`${side}?tab=${wanted}`));
     } catch {
       return null;
     }

@@ -8,8 +8,7 @@ export interface Parts {
 }
 
 /** What the server wrote: our own template, so its elements are taken as they are. */
-export function partsIn(html: string): Parts {
-  const page = new DOMParser().parseFromString(html, "text/html");
+export function partsIn(page: Document): Parts {
   const regions = new Map<string, HTMLElement>();
   for (const one of page.querySelectorAll<HTMLElement>("[data-live]")) {
     regions.set(one.dataset["live"] ?? "", one);
@@ -25,6 +24,9 @@ export function swap(parts: Parts, { keepForm }: { keepForm: boolean }): void {
     const form = one.querySelector<HTMLFormElement>("[data-build-form]");
     const next = newer.querySelector<HTMLFormElement>("[data-build-form]");
     if (keepForm && form && next) mergeForm(form, next);
-    else one.replaceChildren(...[...newer.childNodes].map((node) => document.adoptNode(node)));
+    else {
+      one.replaceChildren(...[...newer.childNodes].map((node) => document.adoptNode(node)));
+      one.dispatchEvent(new Event("times-shown", { bubbles: true }));
+    }
   }
 }

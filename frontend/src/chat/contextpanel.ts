@@ -1,4 +1,5 @@
 /** The context in the inspector: what the model sees, by part. The server writes it; this renews it. */
+import { fetchPart } from "../lib/part.ts";
 import { isCompaction } from "./items.ts";
 import type { State } from "./state.ts";
 
@@ -37,8 +38,7 @@ export class ContextPanel {
     const url = this.root.dataset["url"];
     if (!url) return;
     try {
-      const answer = await fetch(url, { credentials: "same-origin", signal: this.asking.signal });
-      if (answer.ok) this.put(await answer.text());
+      this.put(await fetchPart(url, { signal: this.asking.signal }));
     } catch {
       // What was last known stays; the next change asks again.
     }
@@ -50,18 +50,18 @@ export class ContextPanel {
   }
 
   /** Put the server's words in place, with the same parts open as before. */
-  private put(html: string): void {
+  private put(fresh: Document): void {
     const body = this.root.querySelector("[data-context-body]");
     if (!body) return;
     const open = new Set(
       [...body.querySelectorAll<HTMLElement>("details[open]")].map((one) => one.dataset["part"]),
     );
-    const fresh = new DOMParser().parseFromString(html, "text/html");
     for (const part of fresh.querySelectorAll<HTMLDetailsElement>("details[data-part]")) {
       part.open = open.has(part.dataset["part"]);
     }
     const counted = fresh.querySelector<HTMLElement>("[data-used]")?.dataset;
     body.replaceChildren(...fresh.body.childNodes);
+    body.dispatchEvent(new Event("times-shown", { bubbles: true }));
     if (counted) this.onCount(Number(counted["used"]), Number(counted["window"]));
   }
 }

@@ -65,6 +65,7 @@ function agentLine(first: AgentItem, desk: Desk): Line {
     const isWhole = text.update(item.text, begun ? BLOCKS : Infinity);
     if (!isWhole) frame = window.requestAnimationFrame(() => goOn(item));
     const isWriting = item.streaming || !isWhole;
+    if (!isWriting) text.settle();
     node.toggleAttribute("data-streaming", isWriting);
     caret.move(isWriting ? said : null);
     if (isWriting || drawn?.seq === item.seq) return;

@@ -101,3 +101,26 @@ test("a burst is drawn in parts and ends as it would at once", () => {
   expect(turns).toBeGreaterThan(2);
   expect(tidy(root)).toBe(whole(source));
 });
+
+test("a link that is defined below its use is one in the end", () => {
+  const source = "See [the docs][1] and [2].\n\nMore words.\n\n[1]: https://a.example\n[2]: https://b.example\n";
+  for (let at = 7; at < source.length; at += 7) text.update(source.slice(0, at));
+  text.update(source);
+  text.settle();
+  const nodes = [...root.childNodes];
+
+  expect(tidy(root)).toBe(whole(source));
+  expect(root.querySelectorAll("a")).toHaveLength(2);
+  text.settle();
+  expect([...root.childNodes]).toEqual(nodes);
+});
+
+test("a text whose links are defined above their use is not rendered again", () => {
+  const source = "[1]: https://a.example\n\nSee [docs][1].\n\nAnd [again][1].";
+  for (let at = 5; at < source.length; at += 5) text.update(source.slice(0, at));
+  text.update(source);
+  const nodes = [...root.childNodes];
+  text.settle();
+
+  expect([...root.childNodes]).toEqual(nodes);
+});

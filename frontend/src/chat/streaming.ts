@@ -13,6 +13,8 @@ export class StreamingText {
   private tail: ChildNode[] = [];
   /** Links that finished blocks define hold for later ones. */
   private known: Env = {};
+  /** A link was defined after blocks that may mean it. */
+  private isLate = false;
 
   private readonly root: HTMLElement;
 
@@ -36,6 +38,7 @@ export class StreamingText {
     const rest = text.slice(this.done);
     const env = copyOf(this.known);
     const blocks = blocksOf(markdown.parse(rest, env));
+    this.isLate ||= this.done > 0 && linksIn(env) > linksIn(this.known);
     const starts = lineStarts(rest);
     const startOf = (block: Token[]): number => starts[block[0]!.map?.[0] ?? 0] ?? 0;
 
@@ -52,6 +55,14 @@ export class StreamingText {
     return later.length === 0;
   }
 
+  /** The text is complete. What stood there before its links were defined is rendered once more. */
+  settle(): void {
+    if (!this.isLate) return;
+    const { text } = this;
+    this.clear();
+    this.update(text);
+  }
+
   /** What lies before the open blocks will not change any more. */
   private finish(part: string): void {
     // Only a definition of a link says something to later blocks.
@@ -65,7 +76,12 @@ export class StreamingText {
     this.done = 0;
     this.tail = [];
     this.known = {};
+    this.isLate = false;
   }
+}
+
+function linksIn(env: Env): number {
+  return Object.keys((env["references"] as Env | undefined) ?? {}).length;
 }
 
 /**

@@ -91,3 +91,12 @@ test("the words of the last time are gone at the next opening", () => {
   expect(input.value).toBe("");
   expect(selected()).toBe("#home");
 });
+
+test("keys of an input method choose among its words, not among the pages", () => {
+  press("k", { ctrlKey: true });
+  press("ArrowDown", { isComposing: true });
+  press("Enter", { isComposing: true });
+
+  expect(selected()).toBe("#home");
+  expect(followed).toEqual([]);
+});

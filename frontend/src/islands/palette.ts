@@ -46,6 +46,8 @@ export const palette: Island = (root) => {
   }
 
   function onKey(event: KeyboardEvent): void {
+    // These keys choose among the words of an input method first.
+    if (event.isComposing) return;
     const rows = shown();
     const at = chosen ? rows.indexOf(chosen) : -1;
     if (event.key === "ArrowDown") choose(rows[(at + 1) % rows.length]);

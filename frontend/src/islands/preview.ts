@@ -1,5 +1,6 @@
 import type { Island } from "../lib/islands.ts";
 import { newest } from "../lib/newest.ts";
+import { fetchPart } from "../lib/part.ts";
 
 /**
  * Shows what the server makes of a form as it stands. Without a script its preview button does it.
@@ -16,9 +17,8 @@ export const preview: Island = (root) => {
   const asking = newest(
     () => read(form),
     (page) => {
-      if (page === null) return;
       // The server's own page, escaped by its templates.
-      shown.replaceChildren(...new DOMParser().parseFromString(page, "text/html").body.childNodes);
+      shown.replaceChildren(...page.body.childNodes);
       shown.dispatchEvent(new Event("times-shown", { bubbles: true }));
     },
   );
@@ -33,14 +33,13 @@ export const preview: Island = (root) => {
   };
 };
 
-/** What the server makes of the form, or nothing when it refuses. */
-async function read(form: HTMLFormElement): Promise<string | null> {
+/** What the server makes of the form. */
+function read(form: HTMLFormElement): Promise<Document> {
   const facts = new URLSearchParams();
   for (const [name, value] of new FormData(form)) {
     if (typeof value === "string" && name !== "csrfmiddlewaretoken") facts.append(name, value);
   }
-  const answer = await fetch(`${form.dataset["url"]}?${facts}`, { credentials: "same-origin" });
-  return answer.ok ? answer.text() : null;
+  return fetchPart(`${form.dataset["url"]}?${facts}`);
 }
 
 /** A new form begins with the viewer's time zone. */

@@ -1,4 +1,5 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
+import { relative } from "../lib/ago.ts";
 import { times } from "./times.ts";
 
 let cleanUp = (): void => undefined;
@@ -28,6 +29,31 @@ test("a relative time keeps its words", () => {
 
   expect(node.textContent).toBe("5 min ago");
   expect(node.title).not.toBe("…");
+});
+
+test("a distance is counted on while the page is open, and one that is a date stays one", () => {
+  vi.useFakeTimers({ now: new Date("2026-01-31T09:00:30Z") });
+  const node = shown(`<time data-ago datetime="${AT}">30 s ago</time><time data-ago datetime="2025-01-01T00:00:00Z">1 Jan 2025</time>`);
+  vi.advanceTimersByTime(5 * 60_000);
+
+  expect(node.textContent).toBe("5 min ago");
+  expect(document.querySelectorAll("time")[1]!.textContent).toBe("1 Jan 2025");
+  vi.useRealTimers();
+});
+
+/** The same as in `tests/tenants/pages/test_frame.py`. */
+test.each([
+  [3, "just now"],
+  [40, "40 s ago"],
+  [5 * 60, "5 min ago"],
+  [(23 * 60 + 59) * 60, "23 h ago"],
+  [41 * 86_400, "41 d ago"],
+  [400 * 86_400, null],
+  [-7 * 86_400 + 1, "in 7 d"],
+])("%i s from a moment it is %s", (seconds, words) => {
+  const now = new Date(AT);
+
+  expect(relative(new Date(now.getTime() - seconds * 1_000), now)).toBe(words);
 });
 
 test("times that come later are written when their part of the page says so", () => {

@@ -1,4 +1,9 @@
+import { relative } from "../lib/ago.ts";
+import { say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
+
+/** A page may be open all day: what was a minute ago is not for ever. */
+const TICK_MS = 20_000;
 
 const SHORT: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "short" };
 const LONG: Intl.DateTimeFormatOptions = {
@@ -13,7 +18,7 @@ const LONG: Intl.DateTimeFormatOptions = {
 
 /**
  * Says every time of the page in the viewer's own time zone: the exact one on hover, and, where the
- * page shows an exact time, in its text.
+ * page shows an exact time, in its text. Distances in time are counted on.
  *
  * @example
  * <body data-island="times">… <time data-exact datetime="2026-01-31T09:00:00+00:00">31 Jan 2026, 09:00 UTC</time>
@@ -30,10 +35,21 @@ export const times: Island = (root) => {
       if (node.dataset["exact"] !== undefined) node.textContent = short.format(at);
     }
   }
+  function count(): void {
+    const now = new Date();
+    for (const node of root.querySelectorAll<HTMLTimeElement>("time[data-ago]")) {
+      const words = relative(new Date(node.dateTime), now);
+      if (words) say(node, words);
+    }
+  }
   const onShown = (event: Event): void => write(event.target as HTMLElement);
 
   write(root);
+  const ticking = window.setInterval(count, TICK_MS);
   // Whoever puts new times on the page says so.
   root.addEventListener("times-shown", onShown);
-  return () => root.removeEventListener("times-shown", onShown);
+  return () => {
+    window.clearInterval(ticking);
+    root.removeEventListener("times-shown", onShown);
+  };
 };

@@ -1,5 +1,7 @@
 /** Reads a page of the server's again when something rang. */
 
+import { fetchPage, NotShown } from "./part.ts";
+
 /** Rings that come close together are one reason to look. */
 const GATHER_MS = 60;
 /** A look that the server failed to answer is repeated after so long. */
@@ -38,13 +40,12 @@ export function lookAt(address: () => string, show: (page: string) => void): Loo
   /** The page, or nothing: the link that comes back brings a ring, and with it another look. */
   async function read(): Promise<string | null> {
     try {
-      const answer = await fetch(address(), { credentials: "same-origin" });
-      if (answer.ok) return await answer.text();
-      if (answer.status >= 500 && !stopped) retry = window.setTimeout(soon, RETRY_MS);
-    } catch {
-      // No network.
+      return await fetchPage(address());
+    } catch (fault) {
+      const isPassing = fault instanceof NotShown && fault.status >= 500;
+      if (isPassing && !stopped) retry = window.setTimeout(soon, RETRY_MS);
+      return null;
     }
-    return null;
   }
 
   function clear(): void {

@@ -53,7 +53,7 @@ export function restWith(token: string): Rest {
 }
 
 /** Browsers say "Failed to fetch", which tells nobody what to do. */
-async function reached<T>(asked: Promise<T>): Promise<T> {
+export async function reached<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch {

@@ -6,6 +6,7 @@
  */
 import { need, say } from "../lib/dom.ts";
 import { Refused, restWith } from "../lib/rest.ts";
+import { fetchPart } from "../lib/part.ts";
 import { isCommand } from "../lib/keys.ts";
 import { showProse } from "../lib/prose.ts";
 
@@ -80,7 +81,8 @@ export function editor(form: HTMLFormElement): () => void {
       });
       hash.value = done.hash;
       stored = sent;
-      await refresh(location.href);
+      // It is saved, whether the page around it can be renewed or not.
+      await refresh(location.href).catch(() => undefined);
       say(said, isDirty() ? "Unsaved changes" : `Saved as version ${done.version}`);
     } catch (error) {
       if (error instanceof Refused && error.code === "memory_conflict") {
@@ -127,12 +129,12 @@ export function editor(form: HTMLFormElement): () => void {
 
 /** Brings the tree and the inspector in step with what was saved, without touching the editor. */
 async function refresh(url: string): Promise<void> {
-  const answer = await fetch(url, { credentials: "same-origin" });
-  if (!answer.ok) return;
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = await fetchPart(url);
   for (const selector of ["#inspector", "[data-tree]"]) {
     const from = fresh.querySelector(selector);
     const to = document.querySelector(selector);
-    if (from && to) to.replaceChildren(...from.childNodes);
+    if (!from || !to) continue;
+    to.replaceChildren(...from.childNodes);
+    to.dispatchEvent(new Event("times-shown", { bubbles: true }));
   }
 }

@@ -60,6 +60,18 @@ test("Ctrl-S saves what was typed on the text that was seen, and the next save b
   ]);
 });
 
+test("what is saved is said to be, also when the page around it cannot be renewed", async () => {
+  page(FORM);
+  vi.stubGlobal("fetch", async (_url: string, given?: RequestInit) => {
+    if (given?.method !== "PATCH") throw new TypeError("Failed to fetch");
+    return answer(200, { hash: "two", path: "a.md", version: 2 });
+  });
+  type("second");
+  find<HTMLFormElement>("[data-editor]").requestSubmit();
+
+  await vi.waitFor(() => expect(find("[data-said]").textContent).toBe("Saved as version 2"));
+});
+
 test("a newer version of somebody else is the server's to show", async () => {
   page(FORM);
   const submitted = vi.spyOn(HTMLFormElement.prototype, "submit").mockImplementation(() => undefined);

@@ -68,6 +68,18 @@ test("a review is offered while something differs, and only then", async () => {
   expect(review.disabled).toBe(false);
 });
 
+test.each([
+  ["is out of reach", () => Promise.reject(new TypeError("Failed to fetch")), "out of reach"],
+  ["forgot who asks", async () => Response.json({ detail: "x" }, { status: 401 }), "signed out"],
+  ["refuses the form", async () => Response.json({ problem: "No such tool." }, { status: 400 }), "No such tool."],
+])("a server that %s is not taken for one that sees no changes", async (_name, fetched, words) => {
+  page();
+  vi.stubGlobal("fetch", fetched);
+  choose("allow");
+
+  await vi.waitFor(() => expect(find("[data-said]").textContent).toContain(words));
+});
+
 test("only the newest answer is shown", async () => {
   page();
   const waiting: ((answer: Response) => void)[] = [];

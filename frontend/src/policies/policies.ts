@@ -2,6 +2,7 @@
 import type { Island } from "../lib/islands.ts";
 import { need } from "../lib/dom.ts";
 import { newest } from "../lib/newest.ts";
+import { reached, refusalOf } from "../lib/rest.ts";
 import { editRules } from "./rules.ts";
 import { type Answer, offerReview, showAnswer, showCall } from "./showing.ts";
 
@@ -9,7 +10,7 @@ const policies: Island = (root) => {
   const form = need<HTMLFormElement>(root, "[data-policy]");
   const simulate = document.querySelector<HTMLFormElement>("[data-simulate]");
   const asking = newest(
-    () => judge(form.dataset["preview"] ?? "", facts(form, simulate)),
+    () => judge(form.dataset["preview"] ?? "", facts(form, simulate)).catch(problemOf),
     (said) => {
       showAnswer(form, said);
       showCall(said.call);
@@ -50,11 +51,16 @@ function isTouched(form: HTMLFormElement): boolean {
   );
 }
 
+/** What follows, or why that is not known: silence would pass for "no changes". */
 async function judge(url: string, body: FormData): Promise<Answer> {
   const headers = { Accept: "application/json" };
-  const answer = await fetch(url, { method: "POST", credentials: "same-origin", headers, body });
-  return (await answer.json()) as Answer;
+  const answer = await reached(fetch(url, { method: "POST", credentials: "same-origin", headers, body }));
+  const said = await reached(answer.text());
+  if (answer.ok || answer.status === 400) return JSON.parse(said) as Answer;
+  throw refusalOf(answer.status, said);
 }
+
+const problemOf = (fault: unknown): Answer => ({ problem: (fault as Error).message });
 
 /** The form as it stands and the call to simulate. A viewer's form is disabled, and counts as well. */
 function facts(form: HTMLFormElement, simulate: HTMLFormElement | null): FormData {

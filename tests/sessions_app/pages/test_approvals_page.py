@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from uuid import uuid4
 
 import pytest
@@ -47,6 +48,16 @@ def test_what_waits_stands_first_with_its_count_in_title_and_rail(
     assert "This tool always asks first" in page
     assert "exactly this command" in page
     assert str(second.pk) in page
+
+
+def test_when_a_question_expires_is_said_in_the_time_zone_of_whoever_reads_it(
+    browser_client, session
+):
+    parked(session)
+    page = browser_client.get(PAGE).text
+
+    # Without a script it names its zone; with one, the island `times` writes it anew.
+    assert re.search(r"expires <time data-exact [^>]+>[^<]+ UTC</time>", page)
 
 
 @pytest.mark.parametrize(
