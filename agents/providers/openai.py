@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import openai
 from openai import APIResponse
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
 from agents.providers.estimate import estimate_request, estimate_tokens
@@ -70,7 +71,7 @@ class OpenAIProvider:
                 for choice in (chunk.choices or ())[:1]:
                     finish = choice.finish_reason or finish
                     # Some servers end with a choice that has no more to say.
-                    if (delta := choice.delta) is None:
+                    if (delta := cast("ChoiceDelta | None", choice.delta)) is None:
                         continue
                     calls.add(delta.tool_calls or ())
                     if said := _text_of(delta.content) or delta.refusal:
