@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from agents.inputs import STORABLE, Input
 from agents.limits import SandboxLimits
@@ -37,6 +37,10 @@ def _host(raw: str) -> str:
     return host
 
 
+def _none_is_empty(said: object) -> object:
+    return "" if said is None else said
+
+
 class EnvironmentInput(Input):
     """Where commands run."""
 
@@ -48,7 +52,9 @@ class EnvironmentInput(Input):
     allowed_hosts: Annotated[
         list[Annotated[str, AfterValidator(_host)]], Field(max_length=MOST_HOSTS)
     ] = []
-    image: Annotated[str, Field(max_length=200, pattern=rf"^$|{_IMAGE}")] = ""
+    image: Annotated[
+        str, Field(max_length=200, pattern=rf"^$|{_IMAGE}"), BeforeValidator(_none_is_empty)
+    ] = ""
     mounts: Annotated[list[Mount], Field(max_length=MOST_MOUNTS)] = []
     limits: SandboxLimits = SandboxLimits()
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from agents.inputs import STORABLE, Input
 
@@ -41,6 +41,12 @@ ONLY_READ: dict[str, str] = {
 #: Stores that files are copied from. `file` and its like would show this machine.
 STORES = ("https", "http", "s3", "gs", "gcs")
 
+#: How else people write it.
+SHORT_FOR = {
+    **dict.fromkeys(("ro", "read", "read-only", "readonly"), "read_only"),
+    **dict.fromkeys(("rw", "write", "read-write", "readwrite"), "read_write"),
+}
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SECRETS = re.compile(r"[A-Za-z0-9_.-]{1,80}(?:\s*,\s*[A-Za-z0-9_.-]{1,80}){0,49}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,199}")
@@ -53,13 +59,17 @@ def _mount_path(raw: str) -> str:
     return str(path)
 
 
+def _access(said: object) -> object:
+    return SHORT_FOR.get(said, said) if isinstance(said, str) else said
+
+
 class Mount(Input):
     """A resource of a session, or one that each session in an environment starts with."""
 
     kind: Kind
     source_ref: Annotated[str, Field(max_length=500), STORABLE] = ""
     mount_path: Annotated[str, Field(max_length=200), AfterValidator(_mount_path), STORABLE]
-    access: Literal["read_only", "read_write"] = "read_only"
+    access: Annotated[Literal["read_only", "read_write"], BeforeValidator(_access)] = "read_only"
 
     @model_validator(mode="after")
     def _stands_in_its_place(self) -> Self:

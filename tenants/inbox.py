@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
 
@@ -127,10 +128,15 @@ def mark(principal: Principal, item: InboxItem, *, read: bool) -> None:
     live.send(group_name(item.workspace_id), {"type": "inbox.changed"})
 
 
-def mark_all(principal: Principal) -> int:
-    """Everything that is there now. Answers how many were unread."""
+def mark_all(principal: Principal, ids: Collection[UUID] | None = None) -> int:
+    """Everything that is there now, or these. Answers how many were unread."""
     user = _reader(principal)
-    unread = items_of(principal).filter(is_read=False).values_list("pk", flat=True)
+    items = items_of(principal)
+    if ids is not None:
+        items = items.filter(pk__in=ids)
+        if items.count() < len(set(ids)):
+            raise NotFound
+    unread = items.filter(is_read=False).values_list("pk", flat=True)
     rows = [InboxRead(item_id=pk, user_id=user) for pk in unread]
     InboxRead.objects.bulk_create(rows, ignore_conflicts=True, batch_size=1000)
     if rows and principal.workspace_id:

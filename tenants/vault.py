@@ -21,11 +21,11 @@ from config.faults import Invalid, NotFound, SecretMissing, SecretRefused
 from tenants.masking import remember
 from tenants.models import Secret, User
 
-NAME_PATTERN = r"^[A-Z][A-Z0-9_]{0,63}$"
-NAME_WORDS = "A name is made of capital letters, digits and _, and begins with a letter."
+NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
+NAME_WORDS = "A name is made of letters, digits, _, - and ., and begins with a letter."
 LONGEST_VALUE = 16_384
 MOST_HOSTS = 20
-PLACEHOLDER = re.compile(r"\{\{\s*vault:\s*([A-Za-z0-9_]{1,64})\s*\}\}")
+PLACEHOLDER = re.compile(r"\{\{\s*vault:\s*([A-Za-z0-9_.-]{1,64})\s*\}\}")
 _HOST = re.compile(
     r"^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 )

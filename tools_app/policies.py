@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 
 from agents.inputs import read_input
+from agents.models import Agent
 from config.faults import Conflict, Forbidden, NotFound
 from tenants.access import Principal, authorise
 from tenants.models import User
@@ -46,17 +47,21 @@ def stored_policy(place: Place) -> ToolPolicy:
     return unsaid
 
 
-def load_tool_policy(agent_id: UUID) -> Layer:
+def load_tool_policy(agent: Agent | UUID | str) -> Layer:
     """What the agent's own policy says. `filter_tools_by_policy` takes it."""
-    return layer_of("agent", stored_policy(place_of_agent(agent_id)))
+    return layer_of("agent", stored_policy(_place(agent)))
 
 
 def save_tool_policy(
-    agent_id: UUID, policy: Layer | Mapping[str, Any], by: User | None = None
+    agent: Agent | UUID | str, policy: Layer | Mapping[str, Any], by: User | None = None
 ) -> ToolPolicy:
     """Replace the agent's own policy, for code that has settled who may do so."""
     fields = input_of(policy) if isinstance(policy, Layer) else policy
-    return save_policy(place_of_agent(agent_id), fields, by=by)
+    return save_policy(_place(agent), fields, by=by)
+
+
+def _place(agent: Agent | UUID | str) -> Place:
+    return place_of_agent(agent.pk if isinstance(agent, Agent) else UUID(str(agent)))
 
 
 def change_policy(

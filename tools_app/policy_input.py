@@ -20,6 +20,8 @@ MOST_RULES = 200
 MOST_CALLS = 10_000
 #: How tools are named that come and go with their servers; a glob over them may match none today.
 PASSING = f"{Category.MCP}:"
+#: What other runtimes call a tool that this one has not got; to deny it is a habit, and no slip.
+ELSEWHERE = frozenset({"bash", "shell"})
 FIELDS = ("profile", "allowed_tools", "denied_tools", "ask_tools", "max_tool_calls_per_turn")
 #: Which list of a policy holds the rules of each verdict.
 LISTS = {"allow": "allowed_tools", "ask": "ask_tools", "deny": "denied_tools"}
@@ -112,5 +114,7 @@ def _may_come(rule: str, field: str) -> bool:
     name = parse_rule(rule).name
     if name.startswith(GROUP):
         return name.removeprefix(GROUP) in set(Category)
+    if name in ELSEWHERE and field == "denied_tools":
+        return True
     # To forbid what is not there yet is prudent; to allow it by its name is most likely a slip.
     return name.startswith(PASSING) and ("*" in name or field != "allowed_tools")

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
+from agents.inputs import read_input
 from agents.models import Agent, AgentVersion
 from tools_app.effective import EffectivePolicy
 from tools_app.layers import binding_of_session, layers_of_agent
 from tools_app.policy import Layer, decide
+from tools_app.policy_input import PolicyInput, columns_of, layer_of
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_among, tools_of_workspace
 
 
-def load_agent_tools(agent_id: UUID) -> dict[str, Tool]:
+def load_agent_tools(agent: Agent | UUID | str) -> dict[str, Tool]:
     """Every tool that the agent could be given, whatever its policy says."""
+    agent_id = agent.pk if isinstance(agent, Agent) else agent
     workspaces = Agent.objects.filter(pk=agent_id).values_list("workspace_id", flat=True)
     return tools_of_workspace(workspaces.first())
 
 
-def filter_tools_by_policy(tools: Mapping[str, Tool], policy: Layer) -> dict[str, Tool]:
-    """The tools that the policy does not deny."""
+def filter_tools_by_policy(
+    tools: Mapping[str, Tool], policy: Layer | Mapping[str, Any]
+) -> dict[str, Tool]:
+    """The tools that the policy, or an agent's policy of these words, does not deny."""
+    if not isinstance(policy, Layer):
+        policy = layer_of("agent", columns_of(read_input(PolicyInput, policy), "agent"))
     return {
         name: tool
         for name, tool in tools.items()

@@ -29,7 +29,7 @@ USUAL_WAIT = 10.0
 
 
 class TaskFileInput(serializers.Serializer):
-    """Either `text` or `base64`."""
+    """Either `text`, which may be called `content`, or `base64`."""
 
     path = serializers.CharField(max_length=500)
     text = serializers.CharField(required=False, allow_null=True)
@@ -42,7 +42,9 @@ class TaskInput(serializers.Serializer):
     command = serializers.CharField(required=False, max_length=100_000)
     prompt = serializers.CharField(required=False, max_length=100_000)
     agent = serializers.CharField(
-        required=False, help_text="For a prompt: an agent's id or name; else the eldest."
+        required=False,
+        help_text="An agent's id or name. It answers a prompt, else the eldest does; a command runs "
+        "in its environment.",
     )
     environment = serializers.CharField(required=False, help_text="Its id or name.")
     files = TaskFileInput(many=True, required=False)

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from agents.definitions import current_version
 from agents.environments import default_environment, environment_or_default, find_environment
 from agents.models import Environment
 from config.faults import (
@@ -22,6 +23,7 @@ from orchestrator.taskagent import place
 from orchestrator.taskagent.params import TaskParams
 from orchestrator.taskagent.place import TaskPlace
 from orchestrator.taskagent.purse import owners_of
+from orchestrator.taskagent.sessions import chosen_agent
 from tenants.spending import check_purses
 from tools_app.files import write_file
 
@@ -48,7 +50,7 @@ def make_place(event: Event, asked: TaskParams, key: str, session_id: UUID | Non
     """The task's sandbox: the same one, however often the step is tried."""
     environment = None
     if session_id is None:
-        environment = chosen_environment(event.workspace_id, asked.environment)
+        environment = chosen_environment(event.workspace_id, asked)
     made = TaskPlace(
         workspace_id=event.workspace_id,
         workflow_id=event.id,
@@ -59,8 +61,12 @@ def make_place(event: Event, asked: TaskParams, key: str, session_id: UUID | Non
     return place.make(made).token
 
 
-def chosen_environment(workspace_id: UUID, ref: str) -> Environment:
+def chosen_environment(workspace_id: UUID, asked: TaskParams) -> Environment:
+    """The one that is named, else the agent's if one is, else the workspace's."""
     try:
+        ref: UUID | str | None = asked.environment
+        if asked.agent and not ref:
+            ref = current_version(chosen_agent(workspace_id, asked.agent)).environment_id
         return find_environment(workspace_id, ref) if ref else default_environment(workspace_id)
     except Fault as fault:
         raise NonRetryableError(fault.detail) from fault

@@ -22,7 +22,7 @@ def start_task(principal: Principal, fields: dict[str, Any], key: str | None) ->
     """Start a task. The same key starts it once, however often it is asked for."""
     workspace_id = authorise(principal, "run")
     asked = read_input(TaskParams, fields)
-    if asked.prompt:
+    if asked.prompt or asked.agent:
         _check_agent(workspace_id, asked.agent)
     return _start(principal, workspace_id, EXECUTE, asked, key)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from agents.inputs import STORABLE, Input
 from config.faults import ToolFailed
@@ -23,7 +23,9 @@ class TaskFile(Input):
     """A file that the task finds in its workspace, as text or in base64."""
 
     path: Annotated[str, Field(min_length=1, max_length=500), STORABLE]
-    text: Annotated[str, STORABLE] | None = None
+    text: Annotated[str, STORABLE] | None = Field(
+        default=None, validation_alias=AliasChoices("text", "content")
+    )
     base64: str | None = None
 
     @field_validator("path")
@@ -59,7 +61,11 @@ class TaskParams(Input):
 
     command: Text = Field(default="", title="Command")
     prompt: Text = Field(default="", title="Prompt")
-    agent: Name = Field(default="", title="Agent", description="For a prompt: its name or id.")
+    agent: Name = Field(
+        default="",
+        title="Agent",
+        description="Its name or id. It answers a prompt; a command runs in its environment.",
+    )
     environment: Name = Field(default="", title="Environment", description="Its name or id.")
     timeout: int = Field(default=600, ge=1, le=DAY, title="Most seconds")
     approval: bool = Field(default=False, title="Ask a person first")
@@ -80,14 +86,15 @@ class TaskParams(Input):
     @field_validator("files", mode="before")
     @classmethod
     def _no_list_is_empty(cls, given: Any) -> Any:
+        """Texts by their paths will do, too."""
+        if isinstance(given, dict):
+            return [{"path": path, "text": text} for path, text in given.items()]
         return [] if given is None else given
 
     @model_validator(mode="after")
     def _asks_for_one_thing(self) -> Self:
         if bool(self.command.strip()) == bool(self.prompt.strip()):
             raise ValueError("A task has either a command or a prompt.")
-        if self.agent and self.command:
-            raise ValueError("Only a prompt is for an agent; a command runs without one.")
         if sum(len(file.content) for file in self.files) > MOST_FILE_BYTES:
             raise ValueError(f"The files have at most {MOST_FILE_BYTES:,} bytes together.")
         if len({file.path for file in self.files}) < len(self.files):

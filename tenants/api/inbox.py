@@ -13,7 +13,12 @@ from rest_framework.response import Response
 
 from config.faults import Invalid
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.webhook_serializers import InboxSerializer, ReadAllSerializer, ReadSerializer
+from tenants.api.webhook_serializers import (
+    InboxSerializer,
+    ReadAllSerializer,
+    ReadManySerializer,
+    ReadSerializer,
+)
 from tenants.inbox import find_item, items_of, mark, mark_all
 from tenants.models import InboxItem
 
@@ -46,15 +51,15 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(InboxSerializer(find_item(self.principal, item.pk)).data)
 
     @extend_schema(
-        operation_id="inbox_update_all", request=ReadSerializer, responses=ReadAllSerializer
+        operation_id="inbox_update_all", request=ReadManySerializer, responses=ReadAllSerializer
     )
     def update_all(self, request: Request) -> Response:
-        """Mark everything as read for the caller."""
-        asked = ReadSerializer(data=request.data)
+        """Mark these items, or everything, as read for the caller."""
+        asked = ReadManySerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         if not asked.validated_data["read"]:
             raise Invalid("Items are marked as unread one by one, at inbox/ID/.")
-        return Response({"read": mark_all(self.principal)})
+        return Response({"read": mark_all(self.principal, asked.validated_data.get("ids"))})
 
     @extend_schema(request=None, responses=ReadAllSerializer)
     @action(detail=False, methods=["post"], url_path="read-all")

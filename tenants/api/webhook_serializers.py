@@ -11,6 +11,7 @@ from tenants.models import InboxItem, Webhook, WebhookDelivery
 class WebhookSerializer(OwnSerializer):
     events = serializers.ListField(
         child=TextField(max_length=80),
+        default=["*"],
         help_text="Types of events, such as `run.failed`; `session.*` and `*` work too.",
     )
 
@@ -87,6 +88,17 @@ class InboxSerializer(serializers.ModelSerializer):
 
 class ReadSerializer(serializers.Serializer):
     read = serializers.BooleanField()
+
+
+class ReadManySerializer(serializers.Serializer):
+    ids = serializers.ListField(
+        child=serializers.UUIDField(),
+        required=False,
+        allow_empty=False,
+        max_length=1_000,
+        help_text="Which; everything if left out.",
+    )
+    read = serializers.BooleanField(default=True)
 
 
 class ReadAllSerializer(serializers.Serializer):

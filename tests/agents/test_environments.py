@@ -61,6 +61,12 @@ def test_nothing_said_means_no_network(workspace):
     assert create_environment(workspace_id=workspace.pk, fields={"name": "box"}).network == "none"
 
 
+def test_no_image_may_be_said_as_null(workspace):
+    made = create_environment(workspace_id=workspace.pk, fields={"name": "plain", "image": None})
+
+    assert made.image == ""
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [

@@ -47,6 +47,15 @@ def test_a_resource_is_attached_listed_and_said_in_the_log(api, session, owner):
     assert event.payload["attached"] is True
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"), [("ro", "read_only"), ("read-only", "read_only"), ("rw", "read_write")]
+)
+def test_access_may_be_written_as_people_do(api, session, said, meant):
+    answer = attach(api, session, access=said)
+
+    assert (answer.status_code, answer.json()["access"]) == (201, meant)
+
+
 def test_a_resource_is_taken_away(api, session):
     resource_id = attach(api, session).json()["id"]
 

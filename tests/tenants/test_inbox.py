@@ -102,6 +102,19 @@ def test_all_of_it_is_marked_as_read_at_once(workspace, owner):
     assert client.patch(INBOX, {"read": False}, format="json").status_code == 400
 
 
+def test_those_that_are_named_are_marked_and_no_others(workspace, owner):
+    one = inbox.put(workspace.pk, title="One")
+    inbox.put(workspace.pk, title="Two")
+    client = client_of(owner)
+
+    assert client.patch(INBOX, {"ids": [str(one.pk)]}, format="json").json() == {"read": 1}
+    shown = client.get(INBOX).json()["results"]
+    assert {item["title"]: item["read"] for item in shown} == {"One": True, "Two": False}
+    assert client.patch(INBOX, {"ids": [str(owner.pk)]}, format="json").status_code == 404
+    assert client.patch(INBOX, {"ids": []}, format="json").status_code == 400
+    assert client.patch(INBOX, {}, format="json").json() == {"read": 1}
+
+
 def test_a_key_of_nobody_reads_but_marks_nothing(workspace):
     item = inbox.put(workspace.pk, title="For all")
     key = issue_key(workspace_id=workspace.pk, name="cli", scope="admin")

@@ -71,7 +71,15 @@ def test_replacing_the_value_keeps_the_hosts(workspace):
     assert vault.reveal(workspace.pk, "TOKEN", host="a.example") == "new"
 
 
-@pytest.mark.parametrize("name", ["", "lower", "1A", "A B", "A" * 65, "A\n", "{{vault:A}}"])
+@pytest.mark.parametrize("name", ["API_KEY", "api_key", "github-token", "token.v2"])
+def test_a_secret_is_used_by_whatever_name_it_was_given(workspace, name):
+    vault.put(workspace.pk, name, VALUE)
+
+    assert vault.fill(workspace.pk, f"Bearer {{{{vault:{name}}}}}") == f"Bearer {VALUE}"
+    assert vault.names_in(f"{{{{vault:{name}}}}}") == [name]
+
+
+@pytest.mark.parametrize("name", ["", "1A", "A B", "A/B", ".a", "A" * 65, "A\n", "{{vault:A}}"])
 def test_a_name_is_plain(workspace, name):
     with pytest.raises(Invalid):
         vault.put(workspace.pk, name, VALUE)

@@ -33,6 +33,15 @@ def test_the_secret_is_shown_once_and_stored_encrypted(api, owner):
         assert made["secret"] not in cursor.fetchone()[0]
 
 
+def test_a_webhook_that_names_no_events_hears_all(api):
+    made = api.post(HOOKS, {"url": URL}, format="json")
+
+    assert (made.status_code, made.json()["events"]) == (201, ["*"])
+    path = f"{HOOKS}{made.json()['id']}/"
+    api.patch(path, {"events": ["run.*"]}, format="json")
+    assert api.patch(path, {"active": True}, format="json").json()["events"] == ["run.*"]
+
+
 @pytest.mark.parametrize(
     "fields",
     [

@@ -73,6 +73,27 @@ def test_a_saved_policy_is_loaded_as_it_was_saved(agent, owner):
     assert set(filter_tools_by_policy(load_agent_tools(agent.pk), said)) == {"read"}
 
 
+def test_python_takes_an_agent_or_its_id_and_a_policy_in_plain_words(agent):
+    words = {
+        "profile": "coding",
+        "allowed_tools": ["read", "write", "web_search"],
+        "denied_tools": ["exec", "bash"],
+        "max_tool_calls_per_turn": 10,
+    }
+    for named in (agent, agent.pk, str(agent.pk)):
+        save_tool_policy(named, words)
+        tools = load_agent_tools(named)
+
+        assert set(filter_tools_by_policy(tools, words)) == {"read", "write", "web_search"}
+        assert set(filter_tools_by_policy(tools, load_tool_policy(named))) == {
+            "read",
+            "write",
+            "web_search",
+        }
+    with pytest.raises(InvalidFields, match="No tool is named bash"):
+        save_tool_policy(agent, {"allowed_tools": ["bash"]})
+
+
 def test_the_policy_of_nobodys_agent_is_not_found(db):
     with pytest.raises(NotFound):
         load_tool_policy(uuid7())

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from agents.definitions import create_agent
 from agents.environments import create_environment
 from orchestrator.engine.statements import rows
 from orchestrator.engine.store import EXPIRE
@@ -59,6 +60,28 @@ def log_of(made):
 def content(made, path):
     with open_artifact(made, path) as file:
         return file.read()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{"in/a.txt": "abc"}, [{"path": "in/a.txt", "content": "abc"}]],
+    ids=["named", "listed"],
+)
+def test_files_may_be_given_by_their_names(task, files):
+    assert task(command="cat in/a.txt", files=files).output["output"] == "abc"
+
+
+def test_a_command_runs_in_the_environment_of_the_agent_that_is_named(task, workspace):
+    yard = create_environment(workspace_id=workspace.pk, fields={"name": "yard"})
+    fields = {"name": "Keeper", "provider": "demo", "model": "demo", "environment": str(yard.pk)}
+    create_agent(workspace_id=workspace.pk, fields=fields)
+
+    made = task(command="true", agent="Keeper", keep_seconds=60)
+    kept = place.read(made.pk)
+
+    assert made.status == "complete", made.error
+    assert kept is not None
+    assert kept.environment_id == yard.pk
 
 
 def test_a_command_runs_with_its_files_and_its_artifacts_are_kept(task):

@@ -134,7 +134,7 @@ def test_a_task_whose_credits_are_gone_before_it_begins_says_so(api, workspace):
         ({}, ""),
         ({"command": "a", "prompt": "b"}, ""),
         ({"command": " "}, ""),
-        ({"command": "a", "agent": "Coder"}, ""),
+        ({"command": "a", "agent": "Nobody"}, "agent"),
         ({"prompt": "a", "agent": "Nobody"}, "agent"),
         ({"command": "a", "environment": "nowhere"}, "environment"),
         ({"command": "a", "timeout": 0}, "timeout"),
