@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -49,7 +50,7 @@ async def test_a_viewer_gets_all_stored_events_in_order_and_then_those_that_come
 async def test_a_frame_says_who_wrote_its_event_and_costs_one_query_for_all(
     async_db, session, principal, secret
 ):
-    message = {"type": "user.message", "payload": {"text": "hi"}}
+    message: dict[str, Any] = {"type": "user.message", "payload": {"text": "hi"}}
     for _ in range(5):
         await in_thread(accept_event)(principal, session.pk, **message)
 
