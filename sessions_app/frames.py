@@ -106,9 +106,16 @@ def with_error(frame: Body, error: object) -> Body:
     return {**frame, "error": error if isinstance(error, str) else str(error)} if error else frame
 
 
+def author_of(event: SessionEvent) -> str:
+    """The name of the person who wrote it; nothing for what agents and the server write."""
+    return event.created_by.display_name if event.created_by else ""
+
+
 def origin(event: SessionEvent) -> Body:
-    """Which event a frame shows."""
+    """Which event a frame shows, and who wrote it."""
+    author = author_of(event)
     return {
+        **({"author": author} if author else {}),
         "session_id": str(event.session_id),
         "run_id": event.run_id and str(event.run_id),
         "event_id": str(event.pk),
@@ -118,7 +125,7 @@ def origin(event: SessionEvent) -> Body:
 
 
 def event_body(event: SessionEvent) -> Body:
-    """An event as the public contract shows it."""
+    """An event as every door shows it, with the run that took it."""
     return {
         "id": str(event.pk),
         "session_id": str(event.session_id),
@@ -128,6 +135,7 @@ def event_body(event: SessionEvent) -> Body:
         "run_id": event.run_id and str(event.run_id),
         "created_at": at(event.created_at),
         "processed_at": event.processed_at and at(event.processed_at),
+        "processed_run_id": event.processed_run_id and str(event.processed_run_id),
     }
 
 

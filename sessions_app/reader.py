@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, prefetch_related_objects
 
 from config.faults import Invalid, NotFound
 from sessions_app import encoding
@@ -145,6 +145,7 @@ class SessionLog:
     def page(self, after: int) -> Page:
         params = [self.session_id, after, PAGE_ROWS, PAGE_BYTES]
         events: list[Any] = list(SessionEvent.objects.raw(READ_PAGE, params))
+        prefetch_related_objects([one for one in events if one.created_by_id], "created_by")
         is_small = not events or events[-1].size_so_far < PAGE_BYTES
         return Page(
             frames=[encoding.stored(event) for event in events],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from uuid import UUID
 
 import orjson
@@ -28,12 +27,6 @@ SPOKEN = [E.USER_MESSAGE, E.AGENT_MESSAGE]
 MOST_EVENTS = 100_000
 
 
-def describe(event: SessionEvent) -> dict[str, Any]:
-    """An event as every door shows it, with the run that took it."""
-    taker = event.processed_run_id
-    return {**event_body(event), "processed_run_id": str(taker) if taker else None}
-
-
 def mentioning(sessions: SessionQuerySet, words: str) -> SessionQuerySet:
     """Sessions whose title or messages contain these words."""
     spoken = SessionEvent.objects.filter(session=OuterRef("pk"), type__in=SPOKEN)
@@ -46,7 +39,7 @@ def mentioning(sessions: SessionQuerySet, words: str) -> SessionQuerySet:
 def export(session: Session) -> Iterator[bytes]:
     """One event a line, all of them, without holding them all."""
     for event in session.events.order_by("seq").iterator(chunk_size=500):
-        yield orjson.dumps(describe(event)) + b"\n"
+        yield orjson.dumps(event_body(event)) + b"\n"
 
 
 @transaction.atomic

@@ -9,8 +9,8 @@ from rest_framework.views import APIView
 
 from sessions_app import doors
 from sessions_app.doors import Admitted, find_session
+from sessions_app.frames import event_body
 from sessions_app.models import Session, SessionEvent
-from sessions_app.transcript import describe
 from tenants.access import Principal
 from tenants.api.parsing import StrictJSONParser
 from tenants.authentication import principal_of
@@ -41,4 +41,4 @@ def client_key(request: Request) -> str | None:
 def receipt_of(admitted: Admitted) -> dict[str, object]:
     """What a client hears about an event that is in the log now."""
     event = SessionEvent.objects.get(pk=admitted.event_id)
-    return {"event": describe(event), "run_id": admitted.run_id and str(admitted.run_id)}
+    return {"event": event_body(event), "run_id": admitted.run_id and str(admitted.run_id)}

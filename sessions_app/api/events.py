@@ -12,23 +12,26 @@ from sessions_app.api.body import body_of
 from sessions_app.api.door import SessionDoor, client_key, receipt_of
 from sessions_app.api.inputs import EventInput
 from sessions_app.api.pages import PLACE, Place, log_page, log_page_of
-from sessions_app.api.serializers import AdmittedSerializer, EventSerializer
+from sessions_app.api.serializers import AdmittedSerializer, AuthoredEventSerializer
 from sessions_app.doors import accept_event
-from sessions_app.transcript import describe
+from sessions_app.frames import author_of, event_body
 
 
 class EventsView(SessionDoor):
     @extend_schema(
         operation_id="sessions_events_list",
         parameters=PLACE,
-        responses=log_page_of(EventSerializer),
+        responses=log_page_of(AuthoredEventSerializer),
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         """Events in order, after a seq."""
         session = self.find(session_id)
         place = Place.in_request(request)
-        events = session.events.after(place.after)[: place.limit + 1]
-        return log_page(request, place, [describe(event) for event in events])
+        events = session.events.after(place.after).select_related("created_by")
+        shown = [
+            {**event_body(event), "author": author_of(event)} for event in events[: place.limit + 1]
+        ]
+        return log_page(request, place, shown)
 
     @extend_schema(
         operation_id="sessions_events_create",

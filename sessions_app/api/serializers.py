@@ -69,6 +69,12 @@ class EventSerializer(serializers.Serializer):
     processed_run_id = serializers.UUIDField(allow_null=True)
 
 
+class AuthoredEventSerializer(EventSerializer):
+    """One fact of a session's log, and who wrote it."""
+
+    author = serializers.CharField(help_text="The person's name; empty for agents and the server.")
+
+
 class AdmittedSerializer(serializers.Serializer):
     """An event that is in the log now, and the run that it belongs to."""
 

@@ -25,8 +25,9 @@ from config.faults import Invalid
 from sessions_app.api.door import SessionDoor
 from sessions_app.api.serializers import SessionSerializer
 from sessions_app.api.sessions import show_session
+from sessions_app.frames import event_body
 from sessions_app.models import Session, SessionEvent
-from sessions_app.transcript import describe, import_session
+from sessions_app.transcript import import_session
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tenants.off_loop import let_go, read
@@ -84,7 +85,7 @@ async def lines(session_id: UUID) -> AsyncIterator[bytes]:
     """The log as it is written out, a page at a time: neither it nor a connection is held."""
     after = 0
     while page := await read(_page, session_id, after):
-        yield b"".join(orjson.dumps(describe(event)) + b"\n" for event in page)
+        yield b"".join(orjson.dumps(event_body(event)) + b"\n" for event in page)
         after = page[-1].seq
 
 

@@ -10,8 +10,9 @@ import orjson
 
 from sessions_app.cli.desk import Desk
 from sessions_app.following import frames
+from sessions_app.frames import event_body
 from sessions_app.models import SessionEvent
-from sessions_app.transcript import describe, export
+from sessions_app.transcript import export
 from tenants.off_loop import read
 
 #: Characters of a payload that one line shows.
@@ -47,7 +48,7 @@ def _show(desk: Desk, event: SessionEvent) -> None:
     text = said if isinstance(said, str) else orjson.dumps(event.payload).decode()
     line = " ".join(text.split())
     line = line if len(line) <= SHOWN else f"{line[:SHOWN]}…"
-    desk.say(f"{event.seq:>5}  {event.type:<24}  {line}", **describe(event))
+    desk.say(f"{event.seq:>5}  {event.type:<24}  {line}", **event_body(event))
 
 
 def write_export(desk: Desk) -> None:

@@ -62,16 +62,11 @@ def _entry(queued: Queued) -> dict[str, Any]:
 
 
 def seen(event: SessionEvent) -> Body:
-    """The frame of an event as sockets send it, with more of its origin and less of its bulk."""
+    """The frame of an event as sockets send it, with less of its bulk."""
     frame = frame_of(event)
-    metadata = frame["metadata"]
-    if event.created_by:
-        metadata["author"] = event.created_by.display_name
-    if event.processed_run_id and "event" in metadata:
-        metadata["event"]["processed_run_id"] = str(event.processed_run_id)
     if (clipped := _clipped(frame.get("tool_output"))) is not None:
         frame["tool_output"] = clipped
-        metadata["clipped"] = True
+        frame["metadata"]["clipped"] = True
     return frame
 
 

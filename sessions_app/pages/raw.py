@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import orjson
 
+from sessions_app.frames import event_body
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.words import lasting
 from sessions_app.tool_words import subject_of
-from sessions_app.transcript import describe
 
 PAGE = 50
 #: Characters of an event that a page shows; the whole is one request away.
@@ -53,7 +53,7 @@ def read_raw(session: Session, *, before: int | None, type: str) -> RawPage:
 
 
 def raw_of(event: SessionEvent) -> Raw:
-    whole = orjson.dumps(describe(event), option=orjson.OPT_INDENT_2, default=str).decode()
+    whole = orjson.dumps(event_body(event), option=orjson.OPT_INDENT_2, default=str).decode()
     return Raw(
         event=event,
         digest=digest_of(event),

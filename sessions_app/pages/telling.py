@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
+from sessions_app.frames import author_of
 from sessions_app.history import Said, read_history
 from sessions_app.models import SessionEvent
 from sessions_app.pages.lines import (
@@ -222,10 +223,6 @@ class Story:
 
     def _note(self, event: SessionEvent, text: str, link: UUID | None = None) -> None:
         self.lines.append(Note(seq=event.seq, at=event.created_at, text=text, link=link))
-
-
-def author_of(event: SessionEvent) -> str:
-    return event.created_by.display_name if event.created_by else ""
 
 
 def files_of(event: SessionEvent) -> list[File]:

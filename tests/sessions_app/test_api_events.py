@@ -8,9 +8,9 @@ import pytest
 
 from agents.providers.base import TextDelta
 from sessions_app import lanes
+from sessions_app.frames import author_of, event_body
 from sessions_app.models import Run, SessionEvent, ToolExecution
 from sessions_app.payloads import LONGEST_TEXT
-from sessions_app.transcript import describe
 from tenants.models import IdempotentAnswer
 from tests.conftest import key_client
 from tests.sessions_app.conftest import OWNER, serve, types
@@ -43,7 +43,7 @@ def test_an_accepted_event_is_told_with_its_run(api, session, owner):
 
     assert answer.status_code == 202
     event = SessionEvent.objects.get()
-    assert answer.json() == {"event": describe(event), "run_id": str(Run.objects.get().pk)}
+    assert answer.json() == {"event": event_body(event), "run_id": str(Run.objects.get().pk)}
     assert event.payload == {"text": "hello", "attachments": []}
     assert event.created_by_id == owner.pk
 
@@ -57,7 +57,10 @@ def test_events_are_read_by_seq_in_pages(api, session):
 
     assert [e["seq"] for page in (first, second, third) for e in page["results"]] == [1, 2, 3, 4, 5]
     assert third["next"] is None
-    stored = [describe(event) for event in session.events.order_by("seq")]
+    stored = [
+        {**event_body(event), "author": author_of(event)}
+        for event in session.events.order_by("seq")
+    ]
     assert api.get(at(session, "events/")).json() == {
         "results": stored,
         "next": None,

@@ -10,8 +10,9 @@ from django.db import connection
 from agents.definitions import create_agent
 from agents.models import Agent
 from agents.providers.base import TextDelta
+from sessions_app.frames import event_body
 from sessions_app.models import Run
-from sessions_app.transcript import describe, export
+from sessions_app.transcript import export
 from tests.sessions_app.commands import (
     Breaking,
     agent_command,
@@ -34,7 +35,7 @@ def test_events_are_written_after_a_seq(session):
     assert lines[0].split(maxsplit=2) == ["2", "user.message", "two lines"]
     assert lines[1].endswith("x…")
     told = as_json("session", "events", "--session", session.pk)
-    assert told == [describe(event) for event in session.events.order_by("seq")]
+    assert told == [event_body(event) for event in session.events.order_by("seq")]
 
 
 def test_an_export_is_what_the_import_takes(session):

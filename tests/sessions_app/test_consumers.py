@@ -6,13 +6,18 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from config.faults import NotFound
 from sessions_app import hub as hub_module
+from sessions_app.doors import accept_event
 from sessions_app.hub import hub
+from sessions_app.reader import SessionLog
 from tenants.ids import uuid7
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership
@@ -40,6 +45,24 @@ async def test_a_viewer_gets_all_stored_events_in_order_and_then_those_that_come
     assert socket.follower.seqs == list(range(1, 252))
     assert last["type"] == "lifecycle"
     assert last["metadata"]["event"]["payload"] == {"text": "new"}
+
+
+async def test_a_frame_says_who_wrote_its_event_and_costs_one_query_for_all(
+    async_db, session, principal, secret
+):
+    message: dict[str, Any] = {"type": "user.message", "payload": {"text": "hi"}}
+    for _ in range(5):
+        await in_thread(accept_event)(principal, session.pk, **message)
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            SessionLog(session_id=session.pk).page(0)
+        return len(captured)
+
+    assert await in_thread(queries)() == 2
+    async with connected(session, secret) as socket:
+        frame = await socket.frame()
+    assert frame["metadata"]["author"] == principal.user.display_name
 
 
 async def test_a_viewer_begins_after_its_cursor(async_db, session, secret):

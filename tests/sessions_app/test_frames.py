@@ -146,6 +146,7 @@ def test_every_other_event_is_lifecycle_without_a_phase_and_carries_itself():
         "run_id": str(RUN),
         "created_at": "2026-11-16T01:02:03.000456Z",
         "processed_at": None,
+        "processed_run_id": None,
     }
 
 

@@ -9,9 +9,9 @@ from django.db import transaction
 
 from config.faults import StaleEpoch
 from sessions_app import lanes
+from sessions_app.frames import event_body
 from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Run, SessionEvent
-from sessions_app.transcript import describe
 from tenants.models import WebhookDelivery
 from tenants.webhook_input import checked_events
 from tenants.webhooks import add_webhook
@@ -20,7 +20,8 @@ from tests.sessions_app.stage import WORDS, call, say
 from tests.sessions_app.waiting_calls import allow, parked
 
 pytestmark = pytest.mark.usefixtures("stage_tools")
-TAKEN = ("processed_at", "processed_run_id")
+#: What is known only later, and what is looked up for whoever reads the log.
+LATER = ("processed_at", "processed_run_id", "author")
 
 
 def subscribe(workspace, *events: str) -> None:
@@ -34,7 +35,7 @@ def told(type: str = "") -> list[dict[str, Any]]:
 
 
 def without(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name not in TAKEN}
+    return {name: value for name, value in body.items() if name not in LATER}
 
 
 def test_every_event_of_a_turn_is_told_once_as_rest_shows_it(
@@ -51,7 +52,7 @@ def test_every_event_of_a_turn_is_told_once_as_rest_shows_it(
     assert [without(body["data"]) for body in told()] == [without(event) for event in shown]
     for body, event in zip(told(), events, strict=True):
         assert body["type"] == event.type
-        assert body["timestamp"] == describe(event)["created_at"]
+        assert body["timestamp"] == event_body(event)["created_at"]
 
 
 def test_only_wanted_types_are_told_and_nothing_without_a_webhook(workspace, session):

@@ -59,7 +59,7 @@ export function advance(known: CallItem | undefined, frame: Frame): CallItem {
         durationMs: durationIn(metadata),
         clippedAt: metadata["clipped"] ? frame.seq : null,
         live: null,
-        checkedBy: textOf(metadata["verified_by"]),
+        checkedBy: metadata["verified_by"] ? textOf(metadata.author) || textOf(metadata["verified_by"]) : "",
       };
   }
 }

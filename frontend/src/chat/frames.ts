@@ -21,6 +21,8 @@ export interface StoredEvent {
   created_at: string;
   processed_at: string | null;
   processed_run_id?: string | null;
+  /** The name of the person who wrote it. */
+  author?: string;
 }
 
 interface Metadata extends Json {
@@ -104,8 +106,10 @@ export function frameOf(event: StoredEvent): Frame {
     event_id: event.id,
     event_type: event.type,
     created_at: event.created_at,
+    ...(event.author ? { author: event.author } : {}),
   };
   const base = { metadata, seq: event.seq };
+  const named = payload["name"] ? { tool_name: textOf(payload["name"]) } : {};
   switch (event.type) {
     case "agent.message":
       return { ...base, type: "assistant", content: textOf(payload["text"]) };
@@ -130,6 +134,7 @@ export function frameOf(event: StoredEvent): Frame {
     case "user.tool_confirmation":
       return {
         ...base,
+        ...named,
         type: "tool",
         tool_state: payload["decision"] === "deny" ? "denied" : "pending",
         ...(payload["input"] ? { tool_input: objectOf(payload["input"]) } : {}),
@@ -137,9 +142,11 @@ export function frameOf(event: StoredEvent): Frame {
     case "user.custom_tool_result":
       return {
         ...base,
+        ...named,
         type: "tool",
         tool_state: payload["is_error"] ? "error" : "completed",
         tool_output: payload["output"],
+        ...(payload["is_error"] ? { error: outputWords(payload["output"]) } : {}),
       };
     case "session.error":
       return { ...base, type: "error", phase: "error", error: textOf(payload["message"]) };
@@ -150,6 +157,10 @@ export function frameOf(event: StoredEvent): Frame {
       break;
   }
   return { ...base, type: "lifecycle", metadata: { ...metadata, event } };
+}
+
+function outputWords(output: unknown): string {
+  return typeof output === "string" ? output : JSON.stringify(output);
 }
 
 export function objectOf(value: unknown): Json {

@@ -101,6 +101,18 @@ test("a message in no place of the queue has joined the running answer", () => {
   expect(people(state)).toEqual(["first: taken", "also this: steered"]);
 });
 
+test("a message that joined an answer is not lost when the answer ends before the queue is asked", () => {
+  const joined = after([message(3, "also this"), answer(4, "Both."), end(5)], busy);
+
+  expect(people(queue(joined, []))).toEqual(["first: answered", "also this: answered"]);
+});
+
+test("a replay says which run took a message", () => {
+  const state = after([message(3, "also this", { processed_at: "x", processed_run_id: "run-1" })], busy);
+
+  expect(people(state)).toEqual(["first: taken", "also this: steered"]);
+});
+
 test("an old word about the queue says nothing of a newer message", () => {
   const early = busy;
   const later = after([message(3, "second")], early);

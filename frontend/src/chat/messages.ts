@@ -1,6 +1,14 @@
 /** Messages of people: on their way, in the queue, taken by a run, answered. */
 import type { StoredEvent } from "./frames.ts";
-import { change, insert, isUser, type Attached, type Receipt, type UserItem } from "./items.ts";
+import {
+  change,
+  insert,
+  isUser,
+  type Attached,
+  type Receipt,
+  type Status,
+  type UserItem,
+} from "./items.ts";
 import type { State } from "./state.ts";
 
 export type OnBusy = "followup" | "steer" | "interrupt";
@@ -149,7 +157,7 @@ export function withdrawMessage(state: State, seq: number): State {
 /**
  * What the server says of the queue, true for all messages up to `asOf`.
  *
- * A waiting message that is in no place of it joined the running answer, or nothing will read it.
+ * A waiting message that is in no place of it joined an answer, or nothing will read it.
  */
 export function applyQueue(state: State, entries: readonly QueueEntry[], asOf: number): State {
   const runs = new Map(entries.flatMap((one) => one.message_seqs.map((seq) => [seq, one.run_id])));
@@ -159,10 +167,16 @@ export function applyQueue(state: State, entries: readonly QueueEntry[], asOf: n
     const runId = runs.get(seq);
     if (runId) next = { ...next, waiting: [...next.waiting, { ...item, runId }] };
     else if (seq > asOf) next = { ...next, waiting: [...next.waiting, item] };
-    else if (item.receipt === "taken") next = place(next, item, seq, "answered");
-    else if (state.status === "running") next = place(next, item, seq, "steered");
+    else next = place(next, item, seq, leftWith(item, state.status));
   }
   return next;
+}
+
+/** What became of a message that waits no more, though no run was seen to begin with it. */
+function leftWith(item: UserItem, status: Status): Receipt {
+  if (status === "terminated") return "sent";
+  // It joined the running answer, or one that has ended since.
+  return item.receipt !== "taken" && status === "running" ? "steered" : "answered";
 }
 
 /** The server has the message: it will come, or has come, as a frame. */
