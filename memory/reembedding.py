@@ -7,17 +7,22 @@ goes on where this one was. Searches use the old model until the last chunk has 
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import sleep
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 
-from memory.embedders import DEFAULT, Embedder, embedder_named
+from config.faults import ProviderUnavailable
+from memory.embedders import DEFAULT, Embedder, Vector, embedder_named
 from memory.embedding import add_vectors, hold_choice
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
 from memory.vector_index import ensure_index
 
 BATCH = 200
+#: Seconds before each new try when a provider is busy or away; its own word on it counts more.
+PAUSES = (1.0, 5.0, 20.0, 60.0)
+LONGEST_PAUSE = 120.0
 
 #: Called with how many chunks are done, and how many there are.
 Progress = Callable[[int, int], None]
@@ -72,9 +77,19 @@ def _fill(workspace_id: UUID, embedder: Embedder, progress: Progress) -> int:
         progress(min(total, total - left + done), total)
 
 
+def _embed_patiently(texts: list[str], embedder: Embedder) -> list[Vector]:
+    """The vectors, from a provider that may have to be waited for."""
+    for pause in PAUSES:
+        try:
+            return embedder.embed(texts)
+        except ProviderUnavailable as fault:
+            sleep(min(fault.retry_after or pause, LONGEST_PAUSE))
+    return embedder.embed(texts)
+
+
 def _add(chunks: list[MemoryChunk], embedder: Embedder) -> int:
     """Embed first, then store those that are still there: a document may be rewritten meanwhile."""
-    vectors = embedder.embed([chunk.text for chunk in chunks])
+    vectors = _embed_patiently([chunk.text for chunk in chunks], embedder)
     with transaction.atomic():
         alive = set(
             MemoryChunk.objects.select_for_update(no_key=True)

@@ -56,6 +56,13 @@ def newest_history(session: Session, *, limit: int) -> list[Said]:
     return _said(session, list(spoken[:limit])[::-1])
 
 
+def told_among(session: Session, events: Sequence[SessionEvent]) -> list[Said]:
+    """These messages as they are meant now, without those that no agent has read."""
+    unread = ("queued", "withdrawn")
+    said = _said(session, events)
+    return [one for one in said if one.receipt is None or one.receipt.state not in unread]
+
+
 def _said(session: Session, events: Sequence[SessionEvent]) -> list[Said]:
     """Three queries, however many messages there are."""
     asked = [event for event in events if event.type == E.USER_MESSAGE]

@@ -29,6 +29,7 @@ SUMMARY = (
     "## Summary of the conversation so far\nIt stands for earlier messages that are left out. "
     "It is a record, not a new request."
 )
+LOOK_BACK = " conversation_search finds what was said word for word."
 UNDERSTOOD = "Understood."
 
 
@@ -65,12 +66,16 @@ class Context:
         parts = {
             "pinned_memory": (PINNED, self.pinned),
             "recalled_memory": (RECALLED, self.recalled),
-            "summary": (SUMMARY, self.summary),
+            "summary": (SUMMARY + self._look_back, self.summary),
         }
         said = {name: f"{head}\n\n{text}" for name, (head, text) in parts.items() if text}
         for first in list(said)[:1]:
             said[first] = f"{OPENING}\n\n{said[first]}"
         return said
+
+    @property
+    def _look_back(self) -> str:
+        return LOOK_BACK if "conversation_search" in self.subject.tools else ""
 
     @cached_property
     def briefing(self) -> tuple[Message, ...]:

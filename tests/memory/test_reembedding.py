@@ -8,8 +8,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from agents import embeddings
 from agents.provider_keys import save_key
-from config.faults import ProviderFault
+from config.faults import ProviderFault, ProviderUnavailable
 from memory import reembedding
 from memory.embedding import chosen_embedder
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
@@ -130,6 +131,37 @@ def test_a_refused_key_stops_the_move_and_changes_nothing(wire, remember, reader
         move(workspace.pk, MODEL)
     assert chosen_embedder(workspace.pk).name == "wordllama"
     assert recall(reader, "kettle")
+
+
+def test_a_provider_that_is_busy_is_waited_for(wire, remember, workspace, monkeypatch):
+    """Many thousand chunks meet every limit of requests in a minute."""
+    remember("a.md", "The kettle is red.")
+    busy = [ProviderUnavailable("busy", retry_after=3.5), ProviderUnavailable("busy")]
+    waited: list[float] = []
+    embed = embeddings.embed
+
+    def sometimes(*given, **words):
+        if busy:
+            raise busy.pop(0)
+        return embed(*given, **words)
+
+    monkeypatch.setattr(embeddings, "embed", sometimes)
+    monkeypatch.setattr(reembedding, "sleep", waited.append)
+
+    assert move(workspace.pk, MODEL) == 1
+    assert waited == [3.5, reembedding.PAUSES[1]]
+
+
+def test_a_provider_that_stays_away_ends_the_move(wire, remember, workspace, monkeypatch):
+    remember("a.md", "The kettle is red.")
+
+    def never(*given, **words):
+        raise ProviderUnavailable("away")
+
+    monkeypatch.setattr(embeddings, "embed", never)
+    monkeypatch.setattr(reembedding, "sleep", lambda seconds: None)
+    with pytest.raises(ProviderUnavailable):
+        move(workspace.pk, MODEL)
 
 
 def test_the_command_shows_a_bar_and_says_what_it_did(wire, remember, workspace):

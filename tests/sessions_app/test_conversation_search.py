@@ -1,0 +1,87 @@
+"""An agent finds again what was said in its own session, long after the context let go of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sessions_app.models import Session
+from sessions_app.queue import withdraw_message
+from sessions_app.sessions import get_or_create_session
+from tenants.ids import uuid7
+from tests.sessions_app.long_talk import Watched, overhear, say, tell, window_of
+from tools_app.context import ToolContext
+from tools_app.registry import registry
+from tools_app.sandbox import LazySandbox
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def context(session: Session) -> ToolContext:
+    return ToolContext(
+        workspace_id=session.workspace_id,
+        session_id=session.pk,
+        agent_id=session.agent_id,
+        run_id=uuid7(),
+        call_id="c",
+        sandbox=LazySandbox(lambda: pytest.fail("no sandbox is needed")),
+    )
+
+
+def search(context: ToolContext, query: str, **more: int) -> str:
+    return registry["conversation_search"].call({"query": query, **more}, context)
+
+
+def test_the_best_messages_come_with_who_said_them_when(session, context):
+    overhear(session, ["the red kettle is broken", "the yellow engine runs", "so be it"])
+
+    found = search(context, "What was it about that engine?")
+
+    assert "yellow engine" in found
+    assert "kettle" not in found
+    first = found.splitlines()[0]
+    assert first.startswith(("#3 person, 20", "#4 you, 20"))
+    assert search(context, "engine", limit=1).count("#") == 1
+    assert search(context, "zeppelin") == "Nothing was said here earlier about 'zeppelin'."
+    assert "Nothing" in search(context, "the of and")
+
+
+@pytest.mark.parametrize("query", ["a & b | !", "'", '"kettle', "-kettle", "\\", "<-> :*", "?!"])
+def test_any_query_is_only_words(session, context, query):
+    overhear(session, ["the red kettle is broken"])
+
+    assert search(context, query)
+
+
+def test_the_message_that_is_answered_is_not_what_was_said_earlier(session, context, monkeypatch):
+    overhear(session, ["the heron is grey"])
+    monkeypatch.setattr("sessions_app.answer.provider_for", lambda *_: Watched())
+    tell(session, "say which colour the heron has")
+
+    assert "which colour" not in search(context, "heron colour")
+    assert "grey" in search(context, "heron colour")
+
+
+def test_what_was_taken_back_or_said_elsewhere_is_not_found(session, context, agent):
+    overhear(session, ["hello"])
+    withdraw_message(session, say(session, "the secret is a heron"), None)
+    other, _ = get_or_create_session(agent=agent, session_key="other")
+    overhear(other, ["a heron stands in the pond", "and so on"])
+    overhear(session, ["and so on"])
+
+    assert search(context, "heron").startswith("Nothing")
+    assert "pond" in search(replace(context, session_id=other.pk), "heron")
+
+
+def test_an_agent_with_a_summary_knows_that_it_can_look_further_back(session, monkeypatch):
+    model = Watched()
+    monkeypatch.setattr("sessions_app.answer.provider_for", lambda *_: model)
+    monkeypatch.setattr("sessions_app.completing.provider_for", lambda *_: model)
+    overhear(session, [f"say note {nth} about " + "words " * 60 for nth in range(60)])
+    with window_of(8_000):
+        tell(session, "say hello")
+
+    assert "conversation_search" in model.answered[-1].messages[0].text
+    assert "conversation_search" in {tool.name for tool in model.answered[-1].tools}
