@@ -12,7 +12,8 @@ from tools_app.context import ToolContext
 #: What other sessions said may hold anything, as nobody asks where they had it from.
 WEB = ["web_fetch", "web_search", "sessions_history"]
 MEMORY = ["memory_search", "memory_get"]
-#: This session, and all that it has heard of: sub-agents, who gave it its task, who wrote to it.
+#: This session, and all that it has heard of: sub-agents, who gave it its task, who wrote to it, and
+#: whatever the workflow that wrote to it had heard before.
 SAW = """
 WITH RECURSIVE heard (id) AS (
   SELECT %s::uuid
@@ -22,7 +23,12 @@ WITH RECURSIVE heard (id) AS (
     UNION ALL SELECT s.parent_id FROM agent_sessions s WHERE s.id = h.id AND s.parent_id IS NOT NULL
     UNION ALL SELECT (m.payload ->> 'from_session')::uuid FROM session_messages m
      WHERE m.session_id = h.id AND m.type = 'user.message'
-       AND m.payload ->> 'from_session' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') o)
+       AND m.payload ->> 'from_session' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+    UNION ALL SELECT i::uuid FROM session_messages m, jsonb_array_elements_text(CASE
+           jsonb_typeof(m.payload -> 'from_sessions') WHEN 'array' THEN m.payload -> 'from_sessions'
+           ELSE '[]' END) i
+     WHERE m.session_id = h.id AND m.type = 'user.message'
+       AND i ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') o)
 SELECT EXISTS (SELECT 1 FROM tool_executions t
   WHERE t.session_id IN (SELECT id FROM heard) AND t.state = 'completed'
     AND (t.ownership = 'mcp' OR t.name = ANY(%s)

@@ -65,6 +65,7 @@ from config.faults.tools import (
     ToolStopped,
 )
 from config.faults.workflows import (
+    CallUnknown,
     CommandFailed,
     CommandStopped,
     CommandTimedOut,
@@ -96,6 +97,7 @@ from config.faults.workflows import (
 __all__ = [
     "AlreadyAnswered",
     "BudgetReached",
+    "CallUnknown",
     "CannotStart",
     "CanvasConflict",
     "CanvasInvalid",

@@ -21,6 +21,7 @@ from tenants.api.base import WorkspaceViewSet
 
 class ExecutionFilter(filters.FilterSet):
     session = filters.UUIDFilter(field_name="session_id", label="The id of a session.")
+    workflow = filters.UUIDFilter(field_name="workflow_id", label="The id of a workflow.")
     agent = filters.UUIDFilter(field_name="session__agent_id", label="The id of an agent.")
     state = filters.ChoiceFilter(choices=ToolExecution.State.choices)
     tool = filters.CharFilter(field_name="name", label="The exact name of a tool.")

@@ -375,6 +375,7 @@ BEGIN
     UPDATE tool_executions t SET state = 'cancelled', error = 'Stopped before it ended.',
       finished_at = clock_timestamp()
      WHERE t.session_id = sid AND t.state IN ('requested', 'awaiting_approval', 'running')
+       AND t.workflow_id IS NULL
     RETURNING t.id, t.tool_use_id, t.name,
       round(extract(epoch FROM t.finished_at - t.started_at) * 1000)::bigint AS lasted)
   SELECT events || coalesce(jsonb_agg(new_event('agent.tool_result', jsonb_build_object(
