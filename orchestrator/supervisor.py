@@ -15,6 +15,7 @@ from django.db import Error, connection
 
 from config.faults import Fault
 from orchestrator import recovery as workflows
+from orchestrator.canvas.ledger import close_left_open
 from orchestrator.firing import fire_due as fire_triggers
 from orchestrator.firing import forget_old_firings
 from orchestrator.taskagent import sweep as tasks
@@ -61,6 +62,7 @@ def duties() -> list[Duty]:
         Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_workflows),
         Duty(every=10.0, work=workflows.settle_lost),
         Duty(every=10.0, work=workflows.stop_left_over),
+        Duty(every=30.0, work=close_left_open),
         Duty(every=10.0, work=workflows.fail_orphans),
         Duty(every=600.0, work=workflows.forget_old),
         Duty(every=5.0, work=close_lost),

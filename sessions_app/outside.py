@@ -22,7 +22,8 @@ MEMORY = ["memory_search", "memory_get"]
 #: States of calls whose tool may have said something.
 ANSWERED = ["completed", "error", "unknown"]
 USES = (E.AGENT_TOOL_USE, E.AGENT_CUSTOM_TOOL_USE)
-#: This session, and all that it has heard of: sub-agents, who gave it its task, who wrote to it.
+#: This session, and all that it has heard of: sub-agents, who gave it its task, who wrote to it, and
+#: whatever the workflow that wrote to it had heard before.
 SAW = """
 WITH RECURSIVE heard (id) AS (
   SELECT %s::uuid
@@ -32,7 +33,12 @@ WITH RECURSIVE heard (id) AS (
     UNION ALL SELECT s.parent_id FROM agent_sessions s WHERE s.id = h.id AND s.parent_id IS NOT NULL
     UNION ALL SELECT (m.payload ->> 'from_session')::uuid FROM session_messages m
      WHERE m.session_id = h.id AND m.type = 'user.message'
-       AND m.payload ->> 'from_session' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') o)
+       AND m.payload ->> 'from_session' ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+    UNION ALL SELECT i::uuid FROM session_messages m, jsonb_array_elements_text(CASE
+           jsonb_typeof(m.payload -> 'from_sessions') WHEN 'array' THEN m.payload -> 'from_sessions'
+           ELSE '[]' END) i
+     WHERE m.session_id = h.id AND m.type = 'user.message'
+       AND i ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$') o)
 SELECT EXISTS (SELECT 1 FROM agent_sessions s WHERE s.id IN (SELECT id FROM heard) AND s.saw_outside)
  OR EXISTS (SELECT 1 FROM tool_executions t
   WHERE t.session_id IN (SELECT id FROM heard) AND t.state = ANY(%s)

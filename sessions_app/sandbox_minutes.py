@@ -16,6 +16,7 @@ from django.utils import timezone
 from agents.environments import environment_or_default
 from agents.models import Environment
 from sessions_app.ledger import Outcome
+from sessions_app.models import Session, ToolExecution
 from sessions_app.purse import spender_of
 from sessions_app.sandbox_purses import OutOfMoney, Payers, find_unpaid, payers_of
 from sessions_app.turn import Turn
@@ -82,20 +83,31 @@ def charge_commands(turn: Turn, outcomes: Sequence[Outcome]) -> None:
     if settings.SANDBOX_MINUTE_PRICE <= 0:
         return
     commands = [one.execution for one in outcomes if _is_command(turn, one)]
-    if not commands or _kind(turn) != Environment.Kind.LOCAL:
+    if commands and _is_local(turn.workspace_id, turn.environment_id):
+        for call in commands:
+            _charge(call, spender_of(turn).owners)
+
+
+def charge_command(call: ToolExecution, session: Session, others: Collection[UUID] = ()) -> None:
+    """The same for one command that no run made: the session's purses pay, and those of others."""
+    if settings.SANDBOX_MINUTE_PRICE <= 0:
         return
-    now = timezone.now()
-    for call in commands:
-        if call.started_at:
-            seconds = (now - call.started_at).total_seconds()
-            charge_minutes(
-                turn.workspace_id,
-                f"call:{call.tool_use_id}",
-                first=call.started_at,
-                count=max(1, ceil(seconds / 60)),
-                note=f"A command of session {turn.session_id}",
-                owners=spender_of(turn).owners,
-            )
+    if _is_local(session.workspace_id, session.environment_id):
+        _charge(call, [*payers_of([session.pk])[session.pk].owners, *others])
+
+
+def _charge(call: ToolExecution, owners: Sequence[UUID]) -> None:
+    if call.started_at is None:
+        return
+    seconds = (timezone.now() - call.started_at).total_seconds()
+    charge_minutes(
+        call.workspace_id,
+        f"call:{call.tool_use_id}",
+        first=call.started_at,
+        count=max(1, ceil(seconds / 60)),
+        note=f"A command of session {call.session_id}",
+        owners=owners,
+    )
 
 
 def _is_command(turn: Turn, outcome: Outcome) -> bool:
@@ -103,8 +115,8 @@ def _is_command(turn: Turn, outcome: Outcome) -> bool:
     return tool is not None and tool.category == Category.EXEC
 
 
-def _kind(turn: Turn) -> str:
-    return environment_or_default(turn.workspace_id, turn.environment_id).kind
+def _is_local(workspace_id: UUID, environment_id: UUID | None) -> bool:
+    return environment_or_default(workspace_id, environment_id).kind == Environment.Kind.LOCAL
 
 
 def _containers() -> list[Counted]:

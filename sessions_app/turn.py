@@ -40,7 +40,7 @@ SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about
        CASE WHEN q.resumes THEN (
          SELECT count(*) FROM tool_executions t
           WHERE t.session_id = s.id AND t.finished_at IS NOT NULL AND t.decision <> 'deny'
-            AND t.created_at >= r.started_at) ELSE 0 END
+            AND t.workflow_id IS NULL AND t.created_at >= r.started_at) ELSE 0 END
   FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s
   JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id) WHERE s.id = %s
 """

@@ -41,6 +41,8 @@ def verify(
         held.error = f"It did not take effect. {note}".strip()
     held.finished_at = timezone.now()
     held.save(update_fields=["state", "output", "error", "finished_at"])
+    if held.workflow_id:  # no model waits for it, and the log of its session never told of it
+        return held
     found = result_event(held, late=True, verified_by=principal.name, note=note)
     append_events(held.session_id, [found], author_id=principal.user_id)
     return held
@@ -53,6 +55,8 @@ def retry(
     """Have it run again, with the stored arguments, in a new run; the model is told the result."""
     authorise(principal, "run", call)
     held, status = _hold(call)
+    if held.workflow_id:
+        raise Conflict("A workflow made this call. Start the workflow again from this step.")
     if status == Status.TERMINATED:
         raise SessionEnded
     if status in {Status.RUNNING, Status.RESCHEDULING}:

@@ -38,6 +38,7 @@ ALONE = {
     "orchestrator/engine": "sandboxes",
     "orchestrator/taskagent/test_adoption": "sandboxes",
     "orchestrator/taskagent/test_minutes": "sandboxes",
+    "orchestrator/taskagent/test_unpaid": "sandboxes",
 }
 
 

@@ -66,6 +66,7 @@ from config.faults.tools import (
     ToolStopped,
 )
 from config.faults.workflows import (
+    CallUnknown,
     CommandFailed,
     CommandStopped,
     CommandTimedOut,
@@ -97,6 +98,7 @@ from config.faults.workflows import (
 __all__ = [
     "AlreadyAnswered",
     "BudgetReached",
+    "CallUnknown",
     "CannotStart",
     "CanvasConflict",
     "CanvasInvalid",

@@ -24,6 +24,12 @@ class ResultUnfit(NonRetryableError):
     code = "result_unfit"
 
 
+class CallUnknown(NonRetryableError):
+    """Nobody knows whether this call took effect, so it is not made again by itself. Look at what it did; then start from this step again, or leave it."""
+
+    code = "call_unknown"
+
+
 class StepFailed(Fault):
     """A step of the workflow failed for good."""
 

@@ -126,7 +126,12 @@ class Walk:
     def _call_tool(self, node: Node) -> Any:
         name, given = str(node.config.get("tool")), fill(node.config.get("input"), self._facts)
         call = Call(runner=self._flow.runner, agent=self._agent, tool=name, input=given or {})
-        judged = self._step.do(f"{node.id}{PART}policy", call.judge, retries=RETRIES, delay=DELAY)
+        judged = self._step.do(
+            f"{node.id}{PART}policy",
+            lambda: call.judge(self._step.key),
+            retries=RETRIES,
+            delay=DELAY,
+        )
         if judged["decision"] == "ask":
             self._step.wait_for_approval(
                 f"{node.id}{PART}approval",
@@ -134,11 +139,11 @@ class Walk:
                 message=f"The canvas of {self._agent} wants to use {name}: {judged['decided_by']}",
                 details={"tool": name, "input": call.input},
             )
-        # Nothing with an effect is repeated by itself: a call that was lost is the node's error.
+        # Nothing with an effect is repeated by itself: the ledger tells what was begun before.
         return self._step.do(
             node.id,
-            lambda: call.make(self._step.key),
-            retries=RETRIES if judged["repeatable"] else 0,
+            lambda: call.make(self._step.key, self._step.attempt),
+            retries=RETRIES,
             delay=DELAY,
             timeout=judged["seconds"] + GRACE_SECONDS,
         )

@@ -23,7 +23,7 @@ from orchestrator.engine.store import Body, Claimed, NewWorkflow
 from orchestrator.models import Workflow
 from sessions_app import lanes
 from sessions_app.log import NewEvent
-from sessions_app.models import Session, SessionEvent
+from sessions_app.models import Session, SessionEvent, ToolExecution
 from sessions_app.sessions import get_or_create_session
 from tenants.ids import uuid7
 from tenants.off_loop import let_go
@@ -127,12 +127,18 @@ def _send(
         )
     event = NewEvent(
         type=SessionEvent.Type.USER_MESSAGE,
-        payload={"text": asked.message, "attachments": []},
+        payload={"text": asked.message, "attachments": [], "from_sessions": _heard(held, before)},
         dedupe_key=f"workflow:{held.id}:{held.generation}:{place.position}",
-        key_id=_key_of(held),
+        key_id=key_of(held),
     )
     accepted = lanes.accept(session.pk, event, author_id=held.created_by_id)
     return session, accepted.run_id
+
+
+def _heard(held: Claimed, before: list[Body]) -> list[str]:
+    """The sessions whose words this message may pass on: if one saw the outside, so has its reader."""
+    tools = ToolExecution.objects.filter(workflow_id=held.id).values_list("session_id", flat=True)
+    return sorted({*(detail["session_id"] for detail in before), *map(str, tools.distinct())})
 
 
 def ask_child(runner: Runner, place: Place, name: str, params: Body, seconds: float | None) -> Any:
@@ -164,7 +170,7 @@ def start_child(held: Claimed, name: str, params: Body, key: str) -> UUID:
         parent_id=held.id,
         agent_id=held.agent_id,
     )
-    key_id = _key_of(held)
+    key_id = key_of(held)
     return (store.start(new) if key_id is None else start_for_key(new, key_id)).id
 
 
@@ -173,6 +179,6 @@ def started_at(child: Workflow) -> int:
     return int(child.key.rpartition(":")[2])
 
 
-def _key_of(held: Claimed) -> UUID | None:
+def key_of(held: Claimed) -> UUID | None:
     """The key that started it, whose budget pays for its agents and children too."""
     return Workflow.objects.filter(pk=held.id).values_list("key_id", flat=True).first()

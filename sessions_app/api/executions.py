@@ -23,6 +23,7 @@ from tenants.api.parsing import StrictJSONParser
 
 class ExecutionFilter(filters.FilterSet):
     session = filters.UUIDFilter(field_name="session_id", label="The id of a session.")
+    workflow = filters.UUIDFilter(field_name="workflow_id", label="The id of a workflow.")
     agent = AgentFilter("session__agent")
     state = filters.ChoiceFilter(choices=ToolExecution.State.choices)
     tool = filters.CharFilter(field_name="name", label="The exact name of a tool.")

@@ -174,7 +174,9 @@ class ExecutionSerializer(serializers.ModelSerializer):
     """One call of a tool, from the ledger, without what looks like a secret."""
 
     session_id = serializers.UUIDField(read_only=True)
-    run_id = serializers.UUIDField(read_only=True)
+    run_id = serializers.UUIDField(
+        read_only=True, allow_null=True, help_text="Null for a call that a workflow made."
+    )
 
     class Meta:
         model = ToolExecution
@@ -182,6 +184,7 @@ class ExecutionSerializer(serializers.ModelSerializer):
             "id",
             "session_id",
             "run_id",
+            "workflow_id",
             "tool_use_id",
             "name",
             "input",

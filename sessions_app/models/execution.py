@@ -15,8 +15,8 @@ from tenants.models import OwnedModel, OwnedQuerySet
 
 class ToolExecutionQuerySet(OwnedQuerySet):
     def open(self) -> Self:
-        """Calls whose one result is still to come."""
-        return self.filter(state__in=ToolExecution.OPEN)
+        """Calls of sessions whose one result is still to come. Workflows look after their own."""
+        return self.filter(state__in=ToolExecution.OPEN, workflow_id=None)
 
 
 class ToolExecution(OwnedModel):
@@ -36,7 +36,11 @@ class ToolExecution(OwnedModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="executions")
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="executions")
+    #: What asked for it: a run of the session or, in a session of its own, a workflow.
+    run = models.ForeignKey(
+        Run, null=True, blank=True, on_delete=models.CASCADE, related_name="executions"
+    )
+    workflow_id = models.UUIDField(null=True, blank=True, editable=False)
     tool_use_id = models.CharField(max_length=64)
     name = models.CharField(max_length=160)
     input = models.JSONField()
@@ -73,10 +77,20 @@ class ToolExecution(OwnedModel):
                 condition=Q(state__in=["error", "unknown"]),
                 name="execution_failed_by_session",
             ),
+            models.Index(
+                fields=["workflow_id"],
+                condition=Q(workflow_id__isnull=False),
+                name="execution_by_workflow",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
                 fields=["session", "tool_use_id"], name="execution_is_one_per_call"
+            ),
+            models.CheckConstraint(
+                condition=Q(run__isnull=False, workflow_id=None)
+                | Q(run=None, workflow_id__isnull=False),
+                name="execution_is_of_a_run_or_a_workflow",
             ),
         ]
 

@@ -297,7 +297,7 @@ BEGIN
                    WHEN t.read_only OR t.idempotent THEN 'error' ELSE 'unknown' END,
       error = CASE WHEN t.state = 'requested' THEN 'Not run: its run was lost.'
                    ELSE 'The worker was lost while this ran, again and again.' END
-     WHERE t.session_id = sid AND (t.state = 'requested'
+     WHERE t.session_id = sid AND t.workflow_id IS NULL AND (t.state = 'requested'
            OR t.state = 'running' AND t.ownership <> 'custom' AND NOT t.parked)
     RETURNING t.id, t.tool_use_id, t.name, t.state, t.error)
   SELECT coalesce(jsonb_agg(new_event('agent.tool_result', jsonb_build_object(
@@ -399,6 +399,7 @@ BEGIN
     UPDATE tool_executions t SET error = 'Stopped before it ended.', finished_at = clock_timestamp(),
       state = CASE WHEN t.retries > 0 THEN 'unknown' ELSE 'cancelled' END
      WHERE t.session_id = sid AND t.state IN ('requested', 'awaiting_approval', 'running')
+       AND t.workflow_id IS NULL
     RETURNING t.id, t.tool_use_id, t.name, t.state,
       round(extract(epoch FROM t.finished_at - t.started_at) * 1000)::bigint AS lasted)
   SELECT events || coalesce(jsonb_agg(new_event('agent.tool_result', jsonb_build_object(

@@ -14,10 +14,9 @@ from orchestrator.engine.settling import settle_run
 from orchestrator.engine.starting import start_workflow
 from orchestrator.gates import answer_gate
 from orchestrator.lifecycle import send_event
-from orchestrator.models import Step
 from orchestrator.recovery import fire_due, look
 from sessions_app.models import Run, Session
-from tests.orchestrator.conftest import claim, now, pass_time, serve, serve_one, states, steps
+from tests.orchestrator.conftest import claim, now, pass_time, serve, states, steps
 from tests.orchestrator.engine.test_recovery import lose
 from tests.sessions_app.conftest import serve as serve_lane
 from tools_app.places import place_of_agent
@@ -260,22 +259,6 @@ def test_a_walk_whose_worker_is_killed_goes_on_where_it_was(agent, begin):
     assert go(made).status == "complete"
 
     assert states(made)[:2] == [("start", "complete", 1), ("a", "complete", 2)]
-
-
-def test_a_lost_call_with_an_effect_is_not_made_again(agent, begin, principal):
-    one_tool(agent, "exec", command="touch x")
-    made = begin({"agent": str(agent.pk)}, name="canvas")
-    go(made)
-    answer_gate(now(made), principal, allow=True)
-    held = claim()
-    place = {"nth": 1, "kind": "do", "attempt": 1, "timeout": 60}
-    store.advance(held, begun={"id": uuid4(), "position": 3, "name": "t", "branch": "t", **place})
-    lose(held)
-    look()
-    serve_one()
-
-    assert now(made).error["code"] == "lost"
-    assert Step.objects.get(workflow=made, name="t").attempts == 1
 
 
 def test_the_agents_of_a_canvas_talk_in_one_session_with_its_tools(agent, begin):
