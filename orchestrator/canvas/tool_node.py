@@ -7,7 +7,7 @@ the ledger knows of it as of any other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -136,10 +136,10 @@ class Call:
             raise NonRetryableError(error)
         return planned
 
-    def _judge(self, session: Session) -> Callable[[Mapping[str, Any]], str]:
-        """The policy's word on calls that this one leads to, such as where a page sends it on."""
+    def _verdict(self, session: Session, input: Mapping[str, Any]) -> str:
+        """The policy's word on a call that this one leads to, such as where a page sends it on."""
         policy = effective_policy(session.agent_version, session.pk)
-        return lambda input: policy.decide_call(self.tool, input).decision
+        return policy.decide_call(self.tool, input).decision
 
     def _session(self) -> Session:
         """The one in which the agent's own nodes talk."""
@@ -163,7 +163,7 @@ class Call:
             run_id=held.id,
             call_id=call_id,
             sandbox=LazySandbox(lambda: _provision(session)),
-            judge=self._judge(session),
+            judge=lambda input: self._verdict(session, input),
             fence=lambda: ledger.fence(held),
             stopped=self.runner.sign.event,
             deadline=time.monotonic() + tool.seconds,
