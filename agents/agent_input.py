@@ -53,6 +53,19 @@ class Fallback(Input):
     model: Annotated[ModelName, Field(min_length=1)]
 
 
+def _spelled_out(said: object) -> object:
+    """`demo/demo`, a model's name or a provider's, as a fallback."""
+    if not isinstance(said, str):
+        return said
+    provider, _, model = said.partition("/")
+    if provider in PROVIDERS:
+        return {"provider": provider, "model": model or DEFAULT_MODELS[provider]}
+    found = next((one.provider for one in known_models() if one.name == said), None)
+    if found is None:
+        raise ValueError(f"Say which provider has the model {said!r}, as in openai/{said}.")
+    return {"provider": found, "model": said}
+
+
 class AgentInput(Input):
     """The definition of an agent. An empty provider or model means the default."""
 
@@ -62,7 +75,9 @@ class AgentInput(Input):
     provider: ProviderName = ""
     model: ModelName = ""
     runner: AgentVersion.Runner = AgentVersion.Runner.HARNESS
-    fallbacks: Annotated[list[Fallback], Field(max_length=MOST_FALLBACKS)] = []
+    fallbacks: Annotated[
+        list[Annotated[Fallback, BeforeValidator(_spelled_out)]], Field(max_length=MOST_FALLBACKS)
+    ] = []
     temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
     max_tokens: Annotated[int, Field(ge=1, le=10_000_000, strict=True)] | None = None
     #: An id or an exact name. None means the workspace's default.

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any
 
 import structlog
+from daphne.http_protocol import WebRequest
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
@@ -124,9 +125,16 @@ class Backpressure:
 
     def __init__(self, inner: Application) -> None:
         self.inner = inner
+        leave_forms_alone()
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Send) -> None:
         await self.inner(scope, receive, patient(send))
+
+
+def leave_forms_alone() -> None:
+    """Twisted would read every form on the event loop before Django does, and hang up on a bad one."""
+    manner = partialmethod(WebRequest.__init__, parsePOSTFormSubmission=False)
+    WebRequest.__init__ = manner
 
 
 def patient(send: Send) -> Send:

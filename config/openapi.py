@@ -71,7 +71,7 @@ def describe_problems(result: Schema, **kwargs: Any) -> Schema:
 
 def _describe(method: str, operation: Schema) -> None:
     known = dict(REFUSALS) if operation.get("security", [{}]) != [{}] else {}
-    if "requestBody" in operation or operation.get("parameters"):
+    if "requestBody" in operation or operation.get("parameters") or (known and method == "post"):
         known["400"] = "The input is not valid; `errors` says where."
     for status, description in known.items():
         operation["responses"].setdefault(status, _problem(description))

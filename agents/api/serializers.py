@@ -42,6 +42,8 @@ SandboxLimitsSerializer = _limits_shape(SandboxLimits)
 
 
 class FallbackSerializer(serializers.Serializer):
+    """In a word, too: `demo/demo`, or the name of a model that is known."""
+
     provider = serializers.ChoiceField(choices=PROVIDER_CHOICES)
     model = serializers.CharField(max_length=120)
 

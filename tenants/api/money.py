@@ -110,7 +110,10 @@ class UsageView(APIView):
             OpenApiParameter("to", OpenApiTypes.DATE, description="today unless said"),
             OpenApiParameter("as", str, enum=["json", "csv"], default="json"),
         ],
-        responses=UsageReportSerializer,
+        responses={
+            (200, "application/json"): UsageReportSerializer,
+            (200, "text/csv"): OpenApiTypes.STR,
+        },
     )
     def get(self, request: Request) -> Response | HttpResponse:
         """Calls, tokens and cost by day, member, agent, model, key or session; as JSON or CSV."""
@@ -127,6 +130,9 @@ class UsageView(APIView):
             "last": span.last,
             "totals": totals(workspace_id, span),
             "results": lines,
+            # All of it is on the first page; the members are there because every list has them.
+            "next": None,
+            "previous": None,
         }
         return Response(UsageReportSerializer(facts).data)
 

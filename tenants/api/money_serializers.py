@@ -88,3 +88,5 @@ class UsageReportSerializer(serializers.Serializer):
     last = serializers.DateField()
     totals = UsageTotalsSerializer()
     results = UsageLineSerializer(many=True)
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import inline_serializer
+from drf_spectacular.utils import OpenApiParameter, inline_serializer
 from rest_framework import serializers
 from rest_framework.response import Response
+
+#: How the document describes the query of a list that is given out by pages outside of a view set.
+PAGE = [
+    OpenApiParameter("cursor", str, description="A place in the list, taken from `next`."),
+    OpenApiParameter("limit", int, description="The most rows to return."),
+]
 
 
 def whole_page_of(

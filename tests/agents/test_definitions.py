@@ -48,6 +48,13 @@ def test_every_change_makes_the_next_version_and_leaves_the_others(agent):
     assert (first.number, first.system_prompt) == (1, "")
 
 
+@pytest.mark.parametrize("said", ["demo", "demo/demo", {"provider": "demo", "model": "demo"}])
+def test_a_fallback_may_be_written_in_a_word(agent, said):
+    version = change_agent(agent, {"fallbacks": [said]})
+
+    assert version.fallbacks == [{"provider": "demo", "model": "demo"}]
+
+
 def test_a_change_without_a_difference_makes_no_version(agent):
     same = change_agent(agent, {"name": "Scout ", "temperature": None, "limits": {}})
 
@@ -155,6 +162,8 @@ def test_another_provider_brings_its_own_model(agent):
         ({"fallbacks": [{"provider": "demo", "model": "demo"}] * 6}, "fallbacks"),
         ({"fallbacks": [{"provider": "skynet", "model": "x"}]}, "fallbacks.0.provider"),
         ({"fallbacks": [{"provider": "demo"}]}, "fallbacks.0.model"),
+        ({"fallbacks": ["no-such-model"]}, "fallbacks.0"),
+        ({"fallbacks": [5]}, "fallbacks.0"),
         ({"fallbacks": [{"provider": "", "model": "x"}]}, "fallbacks.0.provider"),
         ({"environment": "nowhere"}, "environment"),
         ({"environment": str(uuid7())}, "environment"),

@@ -31,11 +31,11 @@ class Server:
     def __init__(self, folder: str) -> None:
         self.path = f"{folder}/web"
 
-    def request(self, path: str, headers: str = "") -> socket.socket:
+    def request(self, path: str, headers: str = "", method: str = "GET") -> socket.socket:
         client = socket.socket(socket.AF_UNIX)
         client.settimeout(60)
         client.connect(self.path)
-        client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
+        client.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n".encode())
         return client
 
     def sent(self) -> int:
@@ -96,6 +96,14 @@ def test_a_client_that_never_reads_is_cut_off(headers):
         while server.sent() < PIECES:
             time.sleep(0.1)
         assert len(read_all(client)) < MOST_BUFFERED
+
+
+def test_a_form_that_cannot_be_read_is_left_to_the_application():
+    form = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 7\r\n"
+    with running() as server:
+        ask = f"{form}Connection: close\r\n\r\n--x--\r\n"
+        with server.request("/report", ask, method="POST") as client:
+            assert read_all(client).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("code", [4404, 1011])

@@ -61,6 +61,25 @@ def test_every_post_may_carry_an_idempotency_key(schema):
     assert posts
     for operation in posts:
         assert "Idempotency-Key" in {given["name"] for given in operation["parameters"]}
+        assert "400" in operation["responses"]
+
+
+def test_every_list_is_described_in_the_shape_of_all_lists(schema):
+    for name, operation in operations(schema):
+        said = operation["responses"].get("200", {}).get("content", {})
+        shape = said.get("application/json", {}).get("schema", {})
+        shape = schema["components"]["schemas"].get(shape.get("$ref", "").split("/")[-1], shape)
+        assert shape.get("type") != "array", name
+        if "results" in shape.get("properties", {}):
+            assert {"next", "previous"} <= shape["properties"].keys(), name
+
+
+def test_what_may_be_null_is_said_to_be(schema):
+    shape = schema["components"]["schemas"]["Provider"]["properties"]
+
+    assert all(shape[one]["nullable"] for one in ("checked_at", "created_by", "created_at"))
+    usage = schema["paths"]["/api/v1/usage/"]["get"]["responses"]["200"]["content"]
+    assert usage.keys() == {"application/json", "text/csv"}
 
 
 @pytest.mark.parametrize("accept", ["application/vnd.oai.openapi", "application/json"])

@@ -21,6 +21,7 @@ from agents.undoing import discard, open_changes, undo
 from config.faults import Invalid, NotFound
 from tenants.access import Principal, Verb, authorise
 from tenants.api.parsing import StrictJSONParser
+from tenants.api.whole import PAGE, whole_page_of
 from tenants.authentication import principal_of
 from tenants.pagination import NewestFirst
 from tenants.permissions import verb_of
@@ -112,7 +113,9 @@ class DraftPublishView(DraftDoor):
 
 class DraftChangesView(DraftDoor):
     @extend_schema(
-        operation_id="agents_draft_changes_list", responses=DraftChangeSerializer(many=True)
+        operation_id="agents_draft_changes_list",
+        parameters=PAGE,
+        responses=whole_page_of(DraftChangeSerializer),
     )
     def get(self, request: Request, agent_id: UUID) -> Response:
         """What was changed in the draft as it is, by whom, the newest first."""

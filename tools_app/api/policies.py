@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from agents.api.body import fields_in, take_number
 from tenants.access import Principal, Verb, authorise
 from tenants.api.parsing import StrictJSONParser
+from tenants.api.whole import PAGE, whole_page_of
 from tenants.authentication import principal_of
 from tenants.pagination import NewestFirst
 from tenants.permissions import verb_of
@@ -59,7 +60,7 @@ class PolicyView(PolicyDoor):
 
 
 class HistoryView(PolicyDoor):
-    @extend_schema(responses=PolicyRevisionSerializer(many=True))
+    @extend_schema(parameters=PAGE, responses=whole_page_of(PolicyRevisionSerializer))
     def get(self, request: Request, **named: UUID) -> Response:
         """Every change of the policy with its author, the newest first."""
         pages = NewestFirst()
