@@ -37,6 +37,8 @@ class Payers:
 
     workspace_id: UUID
     owners: tuple[UUID, ...]
+    #: What runs there was paid for by its time limit, and is not ended for money.
+    is_bounded: bool = False
 
 
 def payers_of(session_ids: Collection[UUID]) -> dict[UUID, Payers]:
@@ -59,6 +61,8 @@ def find_unpaid(payers: Mapping[UUID, Payers]) -> dict[UUID, OutOfMoney]:
     """Of these sessions, those with an empty purse, and what is to be said of it."""
     unpaid: dict[UUID, OutOfMoney] = {}
     for session_id, paying in payers.items():
+        if paying.is_bounded:
+            continue
         try:
             check_purses(paying.workspace_id, paying.owners)
         except (BudgetReached, OutOfCredits) as fault:

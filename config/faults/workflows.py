@@ -106,7 +106,7 @@ class TerminalFailed(Fault):
 
 
 class NoSandbox(Conflict):
-    """This workflow has no sandbox to look into: none of its steps runs an agent yet."""
+    """This workflow has no sandbox to look into: none was made on this machine yet, or it is gone."""
 
     code = "no_sandbox"
 

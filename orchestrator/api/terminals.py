@@ -52,7 +52,9 @@ class TerminalSerializer(serializers.ModelSerializer):
 class OpenInput(serializers.Serializer):
     session = serializers.UUIDField(required=False, help_text="Whose sandbox to open it in.")
     workflow = TextField(
-        required=False, max_length=200, help_text="Or the workflow whose agent's sandbox it is."
+        required=False,
+        max_length=200,
+        help_text="Or the workflow whose sandbox it is: its agent's, or its task's.",
     )
     columns = serializers.IntegerField(default=80, min_value=2, max_value=500)
     rows = serializers.IntegerField(default=24, min_value=1, max_value=300)
@@ -87,7 +89,7 @@ class TerminalViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(request=OpenInput, responses={201: TerminalSerializer})
     def create(self, request: Request) -> Response:
-        """Open a shell in the sandbox of a session, or of a workflow's newest session."""
+        """Open a shell in the sandbox of a session, of a workflow's newest session, or of its task."""
         made = desk.open_for(self.principal, **body_of(request, OpenInput))
         return Response(self.get_serializer(made).data, status=201)
 

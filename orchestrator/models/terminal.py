@@ -1,4 +1,4 @@
-"""The terminal: a person's shell in the sandbox of a session, held by a process of its own."""
+"""The terminal: a person's shell in the sandbox of a session or a task, held by a process of its own."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ class Terminal(OwnedModel):
         CLOSED = "closed"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    #: Whose sandbox it is in.
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="terminals")
+    #: Whose sandbox it is in; without one, it is in that of the workflow's task.
+    session = models.ForeignKey(
+        Session, null=True, blank=True, on_delete=models.CASCADE, related_name="terminals"
+    )
     #: The workflow from whose page it was opened, if it was.
     workflow = models.ForeignKey(
         Workflow, null=True, blank=True, on_delete=models.SET_NULL, related_name="terminals"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from orchestrator.models import Step, Workflow, WorkflowEvent
 from orchestrator.pages.readable import Part, readable
 from orchestrator.pages.subject import subject_of
 from orchestrator.pages.words import ATTEMPTS, KINDS, STATUSES, STEP_STATUSES, shown, span
+from orchestrator.taskagent import place
 from orchestrator.taskagent.artifacts import COLLECT, artifacts_of
 from tenants.authentication import principal_of
 
@@ -157,8 +159,19 @@ def told(workflow: Workflow) -> dict[str, Any]:
         "took": span(ended - workflow.started_at) if workflow.started_at else "",
         "failed_name": title_of(failed, names) if failed else "",
         "failed_step": failed if workflow.status == Status.ERRORED else None,
-        "has_sandbox": any((one.detail or {}).get("session_id") for one in steps),
+        **sandbox_of(workflow, steps),
         "may_pause": not workflow.is_over and workflow.status != Status.PAUSED,
+    }
+
+
+def sandbox_of(workflow: Workflow, steps: list[Step]) -> dict[str, Any]:
+    """Whether there is one to look into, and until when one is kept whose task is over."""
+    here = place.read(workflow.pk)
+    kept = here.keep_until if here and workflow.is_over else 0.0
+    return {
+        "has_sandbox": here is not None
+        or any((one.detail or {}).get("session_id") for one in steps),
+        "kept_until": datetime.fromtimestamp(kept, UTC) if kept else None,
     }
 
 

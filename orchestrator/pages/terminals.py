@@ -15,12 +15,15 @@ from django.views.decorators.http import require_POST, require_safe
 
 from config.faults import Forbidden, Invalid, NotFound
 from orchestrator.models import Terminal
+from orchestrator.pages.subject import subject_of
 from orchestrator.terminals import desk
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
 #: What the list shows of the past.
 MOST_CLOSED = 20
+#: What says where it is.
+PLACE = ("session__agent__current", "workflow")
 #: How a terminal stands, as a lamp and a word.
 STATUSES = {
     Terminal.Status.OPENING: ("is-waiting", "Opening"),
@@ -37,7 +40,7 @@ STATUSES = {
 def terminal(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "read")
-    rows = Terminal.objects.for_workspace(workspace_id).select_related("session__agent__current")
+    rows = Terminal.objects.for_workspace(workspace_id).select_related(*PLACE)
     found = rows.filter(pk=terminal_id).first()
     if found is None:
         raise NotFound
@@ -46,6 +49,7 @@ def terminal(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
         raise Forbidden("This terminal was not shared with you.")
     context = {
         "terminal": found,
+        "place": place_of(found),
         "token": token,
         "may_write": not token,
         "may_close": not token and may_close(principal, found),
@@ -88,7 +92,7 @@ def terminals(request: HttpRequest) -> HttpResponse:
     """What is open now, and what was lately."""
     principal = principal_of(request)
     authorise(principal, "read")
-    rows = desk.visible_to(principal).select_related("session__agent__current", "created_by")
+    rows = desk.visible_to(principal).select_related(*PLACE, "created_by")
     living = list(rows.living())
     closed = list(rows.filter(status=Terminal.Status.CLOSED)[:MOST_CLOSED])
     context = {
@@ -101,4 +105,12 @@ def terminals(request: HttpRequest) -> HttpResponse:
 
 def line(found: Terminal) -> dict[str, Any]:
     lamp, word = STATUSES[Terminal.Status(found.status)]
-    return {"terminal": found, "lamp": lamp, "word": word}
+    return {"terminal": found, "place": place_of(found), "lamp": lamp, "word": word}
+
+
+def place_of(found: Terminal) -> str:
+    """Where it is, as people call it: the conversation, or what the task is about."""
+    if found.session:
+        return found.session.title or str(found.session.agent)
+    about = found.workflow and subject_of(found.workflow, found.workflow.params)
+    return about or "A task"

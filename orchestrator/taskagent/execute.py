@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -85,8 +86,7 @@ class ExecuteTask(Workflow):
             )
         except StepFailed as failed:
             if failed.reason in CUT_SHORT:
-                act = partial(keep_place, event.id, token, VERIFY_SECONDS)
-                step.do("keep sandbox for a look", act, delay=1)
+                self._let_look(event, step, token, given)
             raise
         self.report_progress("Collecting artifacts", percent=90, step=artifacts.COLLECT)
         found = self._collect(event, step, token, given)
@@ -96,6 +96,13 @@ class ExecuteTask(Workflow):
         self.report_progress("Done", percent=100, step="done", status="complete")
         said = {word: ran[word] for word in ("exit_code", "ended_by", "output")}
         return {**said, **found, "cost": cost, "kept_until": kept}
+
+    def _let_look(self, event: Event, step: Steps, token: str, given: dict[str, str]) -> None:
+        """What a command did whose end nobody saw: its sandbox for an hour, and what it made."""
+        act = partial(keep_place, event.id, token, VERIFY_SECONDS)
+        with suppress(StepFailed):  # why it is looked at is what the task ends with
+            step.do("keep sandbox for a look", act, delay=1)
+            self._collect(event, step, token, given)
 
     def _execute(self, event: Event, asked: TaskParams, step: Steps, token: str) -> dict[str, Any]:
         here = place.reopen(event.id, token)

@@ -20,6 +20,7 @@ from orchestrator.models import Workflow
 from sessions_app.sandbox_purses import Payers, payers_of
 from tenants.models import SandboxMinute
 from tenants.sandbox_minutes import charge_minutes
+from tenants.spending import check_purses
 
 
 def payers_of_sandboxes(ids: Collection[UUID]) -> dict[UUID, Payers]:
@@ -28,8 +29,16 @@ def payers_of_sandboxes(ids: Collection[UUID]) -> dict[UUID, Payers]:
     A task is not ended for money: its purses were looked at before it began, and its time is bounded.
     """
     tasks = Workflow.objects.filter(pk__in=ids).values_list("pk", "workspace_id")
-    paid_by_workspace = {pk: Payers(workspace_id=found, owners=()) for pk, found in tasks}
+    paid_by_workspace = {
+        pk: Payers(workspace_id=found, owners=(), is_bounded=True) for pk, found in tasks
+    }
     return {**payers_of(ids), **paid_by_workspace}
+
+
+def check_task_affordable(workspace_id: UUID) -> None:
+    """Raise when the workspace has nothing left to look into a task's sandbox with."""
+    if settings.SANDBOX_MINUTE_PRICE > 0:
+        check_purses(workspace_id, ())
 
 
 def settle(event: Event, ran: dict[str, Any]) -> str:

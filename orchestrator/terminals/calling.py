@@ -38,7 +38,12 @@ def ask(**asked: str) -> None:
 
 def fault_of(said: Words) -> Fault:
     """The fault that the host had, here."""
-    for known in (faults.TerminalOver, faults.TooManyViewers, faults.SandboxUnavailable):
+    for known in (
+        faults.TerminalOver,
+        faults.TooManyViewers,
+        faults.SandboxUnavailable,
+        faults.NoSandbox,
+    ):
         if known.code == said["code"]:
             return known(said["detail"])
     return TerminalFailed(said["detail"])

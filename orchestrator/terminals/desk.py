@@ -23,8 +23,9 @@ from config.faults import (
 from orchestrator.engine.starting import find_workflow
 from orchestrator.models import Terminal, Workflow
 from orchestrator.models.terminal import TerminalQuerySet
+from orchestrator.taskagent.minutes import check_task_affordable
 from orchestrator.terminals import calling, records
-from orchestrator.terminals.place import session_of
+from orchestrator.terminals.place import session_of, task_place_of
 from sessions_app.doors import find_session
 from sessions_app.models import Session
 from sessions_app.sandbox_purses import check_affordable
@@ -58,9 +59,10 @@ def open_for(
     """A new shell for the session or the workflow of this id, whichever was named."""
     if workflow is not None and session is None:
         found = find_workflow(principal, workflow, "run")
-        return open_terminal(
-            principal, session_of(found), workflow=found, columns=columns, rows=rows
-        )
+        within = session_of(found)
+        if within is None:
+            task_place_of(found.pk)
+        return open_terminal(principal, within, workflow=found, columns=columns, rows=rows)
     if session is None or workflow is not None:
         raise Invalid("Name a session or a workflow.")
     place = find_session(principal, session, "run")
@@ -69,17 +71,20 @@ def open_for(
 
 def open_terminal(
     principal: Principal,
-    session: Session,
+    session: Session | None,
     *,
     workflow: Workflow | None = None,
     columns: int = 80,
     rows: int = 24,
 ) -> Terminal:
-    """A new shell in the session's sandbox. It is open when this returns."""
-    workspace_id = authorise(principal, "run", session)
-    if session.archived_at:
+    """A new shell in the session's sandbox, or the task's. It is open when this returns."""
+    workspace_id = authorise(principal, "run", session or workflow)
+    if session is None:
+        check_task_affordable(workspace_id)
+    elif session.archived_at:
         raise SessionEnded
-    check_affordable(session.pk)
+    else:
+        check_affordable(session.pk)
     with transaction.atomic():
         # Two requests at once must not both be the last one allowed.
         Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)

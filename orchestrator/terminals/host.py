@@ -16,10 +16,10 @@ import structlog
 from django.conf import settings
 from django.db import Error
 
-from config.faults import Fault, TerminalFailed, TerminalOver
+from config.faults import Fault, NoSandbox, TerminalFailed, TerminalOver
 from orchestrator.models import Terminal
 from orchestrator.terminals import records
-from orchestrator.terminals.place import sandbox_of
+from orchestrator.terminals.place import sandbox_of, task_place_of
 from orchestrator.terminals.screen import Screen
 from orchestrator.terminals.wire import MOST_BYTES, Words, address, frame, next_frame
 from tenants.off_loop import let_go
@@ -108,7 +108,9 @@ class Host:
             raise TerminalOver
         self.screens[row.pk] = screen
         screen.start(self._note_end)
-        log.info("terminal_opened", terminal_id=str(row.pk), session_id=str(row.session_id))
+        log.info(
+            "terminal_opened", terminal_id=str(row.pk), place=str(row.session_id or row.workflow_id)
+        )
 
     async def _watch(
         self,
@@ -169,14 +171,21 @@ class Host:
 
 
 def open_shell(terminal_id: UUID) -> tuple[Terminal, Shell]:
-    """The row and a shell in its session's sandbox."""
+    """The row and a shell in the sandbox of its session or task."""
     rows = Terminal.objects.select_related("session__environment")
     row = rows.filter(pk=terminal_id, status=Terminal.Status.OPENING).first()
     if row is None:
         raise TerminalOver
-    sandbox = sandbox_of(row.session)
+    sandbox = sandbox_of(row)
     let_go()
-    return row, sandbox.open_terminal(columns=row.columns, rows=row.rows)
+    shell = sandbox.open_terminal(columns=row.columns, rows=row.rows)
+    if row.session_id is None:
+        try:
+            task_place_of(row.workflow_id)
+        except NoSandbox:  # it was closed meanwhile, and what was in it ended before this
+            shell.close()
+            raise
+    return row, shell
 
 
 async def in_thread(work: Callable[[], T]) -> T:

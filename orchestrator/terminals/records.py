@@ -56,6 +56,8 @@ def record_opened(terminal_id: UUID) -> bool:
 
 
 def _say_opened(terminal: Terminal) -> None:
+    if terminal.session_id is None:
+        return  # nobody's conversation goes on there
     by = terminal.created_by
     payload = {"terminal_id": str(terminal.pk), "opened_by": by.display_name if by else ""}
     event = NewEvent(type=SessionEvent.Type.TERMINAL_OPENED, payload=payload)

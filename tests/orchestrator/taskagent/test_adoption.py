@@ -14,6 +14,7 @@ from orchestrator.lifecycle import restart, terminate
 from orchestrator.models import WorkflowEvent
 from orchestrator.supervisor import Sweeper
 from orchestrator.taskagent import execute, place, sweep
+from orchestrator.taskagent.artifacts import artifacts_of
 from orchestrator.taskagent.running import end_running, running
 from orchestrator.taskagent.voice import Voice as RealVoice
 from sessions_app.stopping import StopSign
@@ -190,7 +191,7 @@ def test_the_supervisor_ends_the_command_of_a_task_that_is_over(task, serve_unti
 
 def test_a_command_whose_keeper_is_lost_is_unknown_and_not_run_again(task, serve_until):
     marker = nap()
-    made = task(f"echo once >> count; echo one; {marker}")
+    made = task(f"echo once >> count; mkdir artifacts; date > artifacts/d; echo one; {marker}")
 
     def kill_keeper(sign):
         (record,) = running()
@@ -206,6 +207,7 @@ def test_a_command_whose_keeper_is_lost_is_unknown_and_not_run_again(task, serve
     kept = place.read(made.pk)
     assert kept.folder.files.joinpath("count").read_text() == "once\n"
     assert sweep.unneeded() == []
+    assert [one["path"] for one in artifacts_of(found)] == ["artifacts/d"]
 
 
 def test_a_person_may_run_a_command_again_whose_end_nobody_saw(task, serve_until):

@@ -11,9 +11,12 @@ from django.db import connections
 from agents.environments import create_environment
 from agents.providers.base import ToolCall
 from orchestrator.supervisor import Biller
+from orchestrator.taskagent import place
 from sessions_app.models import Run, Session, ToolExecution
 from tenants.budgets import set_budget
 from tenants.models import Purse, SandboxMinute
+from tests.orchestrator.conftest import now
+from tests.orchestrator.conftest import serve as serve_workflows
 from tests.sessions_app.conftest import agent, newest, script, serve, session
 from tests.sessions_app.stage import WORDS, E, say
 from tests.tools_app.sandbox.conftest import IMAGE, alive, nap
@@ -104,3 +107,24 @@ def test_no_container_is_made_again_before_the_purse_is_filled(boxed, principal,
     say(boxed, principal)
     serve(boxed.pk)
     assert [box["State"] for box in running()] == ["running"]
+
+
+def test_a_task_that_was_paid_for_when_it_began_is_not_ended_for_money(
+    engine, begin, workspace, settings
+):
+    settings.SANDBOX_MINUTE_PRICE = Decimal("0.02")
+    fields = {"name": "boxes", "kind": "container", "image": IMAGE}
+    create_environment(workspace_id=workspace.pk, fields=fields)
+    waits = "while [ ! -e go ]; do sleep 0.05; done; echo done"
+    made = begin({"command": waits, "environment": "boxes"}, name="execute-task")
+    working = in_a_thread(serve_workflows)
+    until(lambda: [box["State"] for box in running()] == ["running"])
+    Purse.objects.filter(kind="workspace").update(spent=1_000)
+    bill()
+    assert SandboxMinute.objects.count() == 1, "it is charged, whether there is money or not"
+    place.read(made.pk).folder.files.joinpath("go").touch()
+    working.join()
+
+    found = now(made)
+    assert (found.status, found.error) == ("complete", None)
+    assert found.output["output"] == "done\n"
