@@ -34,6 +34,11 @@ def group_name(workspace_id: UUID) -> str:
     return f"inbox.{workspace_id}"
 
 
+def inside(link: str) -> str:
+    """An address of this server, or none. A browser takes a backslash for a slash."""
+    return link if link[:1] == "/" and link[1:2] not in {"/", "\\"} else ""
+
+
 @transaction.atomic
 def put(
     workspace_id: UUID,
@@ -56,7 +61,7 @@ def put(
         "kind": kind,
         "title": " ".join(title.split())[:LONGEST_TITLE] or "Message",
         "body": body[:LONGEST_BODY],
-        "link": link[:500] if link.startswith("/") and not link.startswith("//") else "",
+        "link": inside(link[:500]),
         "session_id": session_id,
         "agent_id": agent_id,
     }

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from tenants import markup
 from tenants.access import authorise
 from tenants.authentication import principal_of
-from tenants.inbox import find_item, items_of, mark, mark_all
+from tenants.inbox import find_item, inside, items_of, mark, mark_all
 from tenants.models import InboxItem
 from tenants.pages.rail import url_of
 
@@ -63,6 +63,7 @@ def _page(request: HttpRequest, opened: InboxItem | None) -> HttpResponse:
         "opened": opened,
         "symbol": SYMBOLS.get(opened.kind, "info") if opened else "",
         "text": markup.render(opened.body) if opened else "",
+        "link": inside(opened.link) if opened else "",
         "session_url": _session_url(opened),
     }
     return render(request, "pages/inbox/inbox.html", context)

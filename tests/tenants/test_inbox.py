@@ -88,8 +88,17 @@ def test_an_item_reaches_webhooks(workspace):
 
 def test_a_link_never_leads_elsewhere(workspace):
     assert inbox.put(workspace.pk, title="x", link="//evil.example/").link == ""
+    assert inbox.put(workspace.pk, title="x", link="/\\evil.example/").link == ""
     assert inbox.put(workspace.pk, title="x", link="https://evil.example/").link == ""
     assert inbox.put(workspace.pk, title="x", link="/chat/").link == "/chat/"
+
+
+def test_a_link_that_got_in_otherwise_is_not_offered(browser_client, workspace):
+    item = inbox.put(workspace.pk, title="x", link="/chat/")
+    assert 'href="/chat/">Open<' in browser_client.get(f"/inbox/{item.pk}/").text
+    InboxItem.objects.filter(pk=item.pk).update(link="javascript:hit()")
+
+    assert "javascript:" not in browser_client.get(f"/inbox/{item.pk}/").text
 
 
 def test_all_of_it_is_marked_as_read_at_once(workspace, owner):
