@@ -14,6 +14,7 @@ from sessions_app.pages import (  # noqa: F401 - at_home adds its parts to Home
     chat,
     context,
     outcome,
+    palette,
     saved_views,
     schedules,
     session,
@@ -37,6 +38,7 @@ of_one_session = [
 ]
 
 urlpatterns = [
+    path("palette/", palette.palette, name="palette"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/<uuid:approval_id>/answer/", approvals.answer, name="approval_answer"),
     path("chat/", chat.chat, name="chat"),

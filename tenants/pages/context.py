@@ -12,7 +12,7 @@ from tenants.access import NOBODY, Principal
 from tenants.accounts import workspaces_of
 from tenants.authentication import principal_of
 from tenants.models import User, Workspace
-from tenants.pages.rail import RAIL, SETTINGS, Place, places
+from tenants.pages.rail import DEEDS, RAIL, SETTINGS, Place, places
 
 #: The bar of a phone holds five: four places and "More".
 BAR = 4
@@ -65,7 +65,13 @@ class Frame:
 
     @property
     def pages(self) -> list[Place]:
-        return [*self.rail, *self.settings]
+        return [*self.rail, *self.settings, *self.deeds]
+
+    @property
+    def deeds(self) -> list[Place]:
+        acting = self.principal.workspace_id
+        own = [item for item in DEEDS if acting and self.principal.may(item.needs)]
+        return places(own, path=self.path, workspace_id=acting)
 
 
 def frame(request: HttpRequest) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.urls import NoReverseMatch, reverse
 
+from tenants.access import Verb
 from tenants.inbox import unread_count
 
 
@@ -23,6 +24,7 @@ class Item:
     url_name: str
     key: str = ""  #: Pressed after G.
     group: str = ""
+    needs: Verb = "read"
 
 
 RAIL = [
@@ -38,6 +40,14 @@ RAIL = [
     Item(name="Workflows", icon="workflow", url_name="workflows", key="w"),
     Item(name="Analytics", icon="chart-line", url_name="analytics", key="n"),
     Item(name="Settings", icon="settings", url_name="settings", key="t"),
+]
+#: What the palette offers to begin.
+DEEDS = [
+    Item(name="New chat", icon="plus", url_name="chat", group="Do", needs="run"),
+    Item(name="New agent", icon="plus", url_name="agent_new", group="Do", needs="build"),
+    Item(name="New document", icon="plus", url_name="memory_new", group="Do", needs="run"),
+    Item(name="New schedule", icon="plus", url_name="schedule_new", group="Do", needs="run"),
+    Item(name="Start a workflow", icon="play", url_name="workflow_new", group="Do", needs="run"),
 ]
 SETTINGS = [
     Item(name="Workspace", icon="building-2", url_name="workspace", group="Settings"),

@@ -48,8 +48,10 @@ def icon(name: str, extra: str = "") -> SafeString:
 
 
 @register.inclusion_tag("parts/field.html")
-def field(bound: BoundField, extra: str = "", placeholder: str = "") -> dict[str, Any]:
-    """A label, its input, the help and what is wrong with it."""
+def field(
+    bound: BoundField, extra: str = "", placeholder: str = "", first: bool = False
+) -> dict[str, Any]:
+    """A label, its input, the help and what is wrong with it. Into the first one, one writes at once."""
     widget = bound.field.widget
     look = "input"
     if isinstance(widget, Select):
@@ -61,6 +63,8 @@ def field(bound: BoundField, extra: str = "", placeholder: str = "") -> dict[str
     attributes: dict[str, str | bool] = {"class": look}
     if placeholder:
         attributes["placeholder"] = placeholder
+    if first:
+        attributes["autofocus"] = True
     return {
         "bound": bound,
         "control": bound.as_widget(attrs=attributes),

@@ -59,6 +59,7 @@ IN_WORKSPACE: dict[str, str] = {
     "/api/v1/inbox/": "what the caller was told in the acting workspace",
     "/api/v1/inbox/read-all/": "what the caller was told in the acting workspace",
     "/api/v1/webhooks/": "webhooks of the acting workspace",
+    "/palette/": "finds by name in the acting workspace",
     "/inbox/": "what the person was told in the acting workspace",
     "/inbox/read-all/": "what the person was told in the acting workspace",
     "/settings/webhooks/": "webhooks of the acting workspace",

@@ -18,6 +18,7 @@ from tests.factories import make, our_models
 NO_PAGE = {
     "/memory/export/": "a file",
     "/agents/<agent_id>/build/side/": "a part",
+    "/palette/": "a part",
     "/schedules/preview/": "a part",
     "/sessions/<session_id>/preview/": "a part",
     "/sessions/<session_id>/children/": "a part",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import transaction
+from django.template.defaultfilters import pluralize
 from pydantic import Field
 
 from agents import drafts
@@ -172,9 +173,9 @@ def change_canvas(
 
 def _told(agent: Agent, drawn: Drawn) -> str:
     graph = drawn.graph
-    lines = [
-        f"The draft is revision {drawn.revision}: {len(graph.nodes)} nodes, {len(graph.edges)} edges."
-    ]
+    nodes, edges = len(graph.nodes), len(graph.edges)
+    size = f"{nodes} node{pluralize(nodes)}, {edges} edge{pluralize(edges)}"
+    lines = [f"The draft is revision {drawn.revision}: {size}."]
     complaints = validate(agent, graph)
     for one in complaints[:SHOWN_COMPLAINTS]:
         lines.append(f"{one.level}: {f'{one.node}: ' if one.node else ''}{one.message}")

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { palette } from "./palette.ts";
 
 let box: HTMLDialogElement;
@@ -23,7 +23,10 @@ beforeEach(() => {
   }
   cleanUp = palette(box);
 });
-afterEach(() => cleanUp());
+afterEach(() => {
+  cleanUp();
+  vi.unstubAllGlobals();
+});
 
 function press(key: string, init: KeyboardEventInit = {}): void {
   input.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...init }));
@@ -99,4 +102,24 @@ test("keys of an input method choose among its words, not among the pages", () =
 
   expect(selected()).toBe("#home");
   expect(followed).toEqual([]);
+});
+
+test("what the server finds by its name stands last, and what Enter would do stays", async () => {
+  box.querySelector("[role=listbox]")!.insertAdjacentHTML("beforeend", `<div data-found="/palette/"></div>`);
+  cleanUp();
+  cleanUp = palette(box);
+  const ask = vi.fn(async (_url: string) => new Response(`<a role="option" id="f1" href="#chat">Home of keys</a>`));
+  vi.stubGlobal("fetch", ask);
+  press("k", { ctrlKey: true });
+  type("keys");
+  await vi.waitFor(() => expect(box.querySelectorAll("[role=option]")).toHaveLength(4));
+  expect(ask).toHaveBeenCalledWith("/palette/?q=keys", expect.anything());
+  expect(selected()).toBe("#keys");
+
+  type("home keys");
+  expect(selected()).toBe("#chat");
+  ask.mockImplementation(async () => new Response(""));
+  type("nothing like it");
+  const none = box.querySelector<HTMLElement>("[data-none]")!;
+  await vi.waitFor(() => expect(none.hidden).toBe(false));
 });

@@ -1,24 +1,40 @@
 import type { Island } from "../lib/islands.ts";
 import { isCommand } from "../lib/keys.ts";
+import { newest } from "../lib/newest.ts";
 
 /**
  * The command palette: ⌘/Ctrl-K opens it, typing narrows it, Enter goes.
  *
- * The server writes every entry, so there is one list of pages and it is the person's own.
+ * The server writes every entry, so there is one list of pages and it is the person's own. What has
+ * no page of its own in that list, a chat or a document, it finds by its name once typing rests;
+ * that stands last, so what Enter would do does not change under the hand.
  *
  * @example
  * <dialog data-island="palette"><input role="combobox">
- *   <div role="listbox"><a role="option" href="/">Home</a></div><p hidden>Nothing found</p></dialog>
+ *   <div role="listbox"><a role="option" href="/">Home</a><div data-found="/palette/"></div></div>
+ *   <p data-none hidden>Nothing found</p></dialog>
  */
 export const palette: Island = (root) => {
   const box = root as HTMLDialogElement;
   const input = box.querySelector<HTMLInputElement>("[role=combobox]");
   const none = box.querySelector<HTMLElement>("[data-none]");
-  const options = [...box.querySelectorAll<HTMLElement>("[role=option]")];
+  const found = box.querySelector<HTMLElement>("[data-found]");
   if (!input || !none) throw new Error("palette needs a combobox and a [data-none].");
   let chosen: HTMLElement | undefined;
 
-  const shown = (): HTMLElement[] => options.filter((option) => !option.hidden);
+  const options = (): HTMLElement[] => [...box.querySelectorAll<HTMLElement>("[role=option]")];
+  const shown = (): HTMLElement[] => options().filter((option) => !option.hidden);
+  const asking = newest(
+    async () => {
+      const asked = new URLSearchParams({ q: input.value });
+      const answer = await fetch(`${found?.dataset["found"]}?${asked}`, { credentials: "same-origin" });
+      return answer.ok ? answer.text() : "";
+    },
+    (html) => {
+      found?.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.children);
+      settle();
+    },
+  );
 
   function choose(option: HTMLElement | undefined): void {
     chosen?.setAttribute("aria-selected", "false");
@@ -30,17 +46,28 @@ export const palette: Island = (root) => {
 
   function narrow(): void {
     const words = (input?.value ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    for (const option of options) {
+    for (const option of options()) {
       const text = (option.textContent ?? "").toLowerCase();
       option.hidden = !words.every((word) => text.includes(word));
     }
-    none!.hidden = shown().length > 0;
     choose(shown()[0]);
+    if (chosen) none!.hidden = true;
+    if (!found) return settle();
+    if (words.length) return asking.soon();
+    found.replaceChildren();
+    settle();
+  }
+
+  /** All that can be known is there. */
+  function settle(): void {
+    none!.hidden = shown().length > 0;
+    if (!chosen?.isConnected || chosen.hidden) choose(shown()[0]);
   }
 
   function open(): void {
     if (box.open) return box.close();
     input!.value = "";
+    none!.hidden = true;
     narrow();
     box.showModal();
   }
@@ -74,6 +101,7 @@ export const palette: Island = (root) => {
   document.addEventListener("keydown", onCommand);
   document.addEventListener("click", onClick);
   return () => {
+    asking.stop();
     input.removeEventListener("input", narrow);
     input.removeEventListener("keydown", onKey);
     document.removeEventListener("keydown", onCommand);
