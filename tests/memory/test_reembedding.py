@@ -10,6 +10,7 @@ from django.db import connection
 
 from agents import embeddings
 from agents.provider_keys import save_key
+from agents.providers import embeddings as provider_embeddings
 from config.faults import ProviderFault, ProviderUnavailable
 from memory import reembedding
 from memory.embedding import chosen_embedder
@@ -138,7 +139,7 @@ def test_a_provider_that_is_busy_is_waited_for(wire, remember, workspace, monkey
     remember("a.md", "The kettle is red.")
     busy = [ProviderUnavailable("busy", retry_after=3.5), ProviderUnavailable("busy")]
     waited: list[float] = []
-    embed = embeddings.embed
+    embed = provider_embeddings.embed
 
     def sometimes(*given, **words):
         if busy:
