@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from django.utils import timezone
-
 from sessions_app.models import SessionEvent, ToolExecution
+from tenants.ids import made_at
 
 Body: TypeAlias = dict[str, Any]
 #: What a client calls something that it sends; given back as it came.
@@ -155,7 +154,7 @@ def delta_frame(
             "run_id": run_id and str(run_id),
             "event_id": str(event_id),
             "event_type": Type.AGENT_MESSAGE.value,
-            "created_at": at(timezone.now()),
+            "created_at": at(made_at(event_id)),
             "offset": offset,
         },
         "seq": None,

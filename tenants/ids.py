@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from datetime import UTC, datetime
 from uuid import UUID
 
 _lock = threading.Lock()
@@ -19,6 +20,11 @@ def uuid7() -> UUID:
     millis, fraction = ticks >> 12, ticks & 0xFFF
     chance = int.from_bytes(os.urandom(8), "big") & ((1 << 62) - 1)
     return UUID(int=(millis << 80) | (0x7 << 76) | (fraction << 64) | (0b10 << 62) | chance)
+
+
+def made_at(id: UUID) -> datetime:
+    """When such an id was made, to the millisecond."""
+    return datetime.fromtimestamp((id.int >> 80) / 1000, UTC)
 
 
 def _new_lock() -> None:

@@ -20,6 +20,7 @@ from orchestrator.engine.store import Claimed
 from sessions_app.models import Session, ToolExecution
 from sessions_app.statements import patiently
 from tools_app.clip import storable, storable_json
+from tools_app.effective import EffectivePolicy
 from tools_app.policy import Decision
 from tools_app.registry import Tool
 
@@ -50,6 +51,7 @@ class Planned:
     call_id: str
     tool: Tool
     input: Mapping[str, Any]
+    policy: EffectivePolicy
     decided: Decision
 
     def row(self) -> ToolExecution:

@@ -78,7 +78,7 @@ class Call:
         reached("inside_tool")
         end = partial(ledger.end, call, also=partial(self._charge, call, session, tool))
         try:
-            answer = self._run(tool, self._context(session, tool, call_id))
+            answer = self._run(tool, self._context(planned))
         except StaleEpoch:
             raise  # the next holder finds the call as it was left
         except OutcomeUnknown as fault:
@@ -128,6 +128,7 @@ class Call:
             call_id=call_id,
             tool=tool,
             input=self.input,
+            policy=policy,
             decided=policy.decide_call(self.tool, self.input),
         )
         if planned.decided.decision == "deny":
@@ -135,11 +136,6 @@ class Call:
             ledger.refuse(planned, State.DENIED, error)
             raise NonRetryableError(error)
         return planned
-
-    def _verdict(self, session: Session, input: Mapping[str, Any]) -> str:
-        """The policy's word on a call that this one leads to, such as where a page sends it on."""
-        policy = effective_policy(session.agent_version, session.pk)
-        return policy.decide_call(self.tool, input).decision
 
     def _session(self) -> Session:
         """The one in which the agent's own nodes talk."""
@@ -153,20 +149,20 @@ class Call:
         )
         return made
 
-    def _context(self, session: Session, tool: Tool, call_id: str) -> ToolContext:
-        held = self.runner.claimed
+    def _context(self, planned: Planned) -> ToolContext:
+        held, session = planned.held, planned.session
         return ToolContext(
             workspace_id=held.workspace_id,
             session_id=session.pk,
             agent_id=self.agent.pk,
             user_id=held.created_by_id,
             run_id=held.id,
-            call_id=call_id,
+            call_id=planned.call_id,
             sandbox=LazySandbox(lambda: _provision(session)),
-            judge=lambda input: self._verdict(session, input),
+            judge=lambda input: planned.policy.decide_call(self.tool, input).decision,
             fence=lambda: ledger.fence(held),
             stopped=self.runner.sign.event,
-            deadline=time.monotonic() + tool.seconds,
+            deadline=time.monotonic() + planned.tool.seconds,
         )
 
 

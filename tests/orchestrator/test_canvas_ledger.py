@@ -43,17 +43,17 @@ def effects():
     known, done = dict(registry), []
 
     @tool(category=Category.TIME)
-    def act(arguments: Nothing, context) -> str:
+    def ring_once(arguments: Nothing, context) -> str:
         """Act once."""
-        done.append("act")
+        done.append("ring_once")
         if "break" in done:
             raise OutcomeUnknown("No answer came.")
         return "acted"
 
     @tool(category=Category.TIME, read_only=True)
-    def see(arguments: Nothing, context) -> str:
+    def look_twice(arguments: Nothing, context) -> str:
         """Look."""
-        done.append("see")
+        done.append("look_twice")
         return "seen"
 
     yield done
@@ -81,20 +81,25 @@ def kill_inside_the_call(made, monkeypatch):
 
 
 def test_a_call_of_a_canvas_is_in_the_ledger_and_in_the_analytics(agent, begin, effects, workspace):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     assert go(made).status == "complete"
 
     call = call_of(made)
-    assert (call.name, call.state, call.output, call.attempts) == ("act", "completed", "acted", 1)
+    assert (call.name, call.state, call.output, call.attempts) == (
+        "ring_once",
+        "completed",
+        "acted",
+        1,
+    )
     assert call.run_id is None
     assert call.session.agent_id == agent.pk
     assert call.started_at <= call.finished_at
     (used,) = tool_use(workspace.pk, days=1)
-    assert (used.name, used.calls, used.completed) == ("act", 1, 1)
+    assert (used.name, used.calls, used.completed) == ("ring_once", 1, 1)
 
 
 def test_the_ledger_tells_of_it_over_rest(agent, begin, effects, workspace):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     go(made)
     api = key_client(workspace)
     listed = api.get(f"/api/v1/tools/executions/?workflow={made.pk}").json()["results"]
@@ -106,7 +111,7 @@ def test_the_ledger_tells_of_it_over_rest(agent, begin, effects, workspace):
 def test_a_lost_call_with_an_effect_is_not_made_again_but_unknown(
     agent, begin, effects, monkeypatch
 ):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     kill_inside_the_call(made, monkeypatch)
     assert call_of(made).state == "running"
     look()
@@ -119,7 +124,7 @@ def test_a_lost_call_with_an_effect_is_not_made_again_but_unknown(
 
 
 def test_a_step_that_was_lost_before_there_was_a_ledger_is_not_repeated(agent, begin, effects):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     held = claim()
     place = {"nth": 1, "kind": "do", "attempt": 1, "timeout": 60}
     for position, name in enumerate(["start", "t/policy"]):
@@ -139,19 +144,19 @@ def test_a_step_that_was_lost_before_there_was_a_ledger_is_not_repeated(agent, b
 
 
 def test_a_lost_call_that_only_looks_is_made_again(agent, begin, effects, monkeypatch):
-    made = begun(agent, begin, "see")
+    made = begun(agent, begin, "look_twice")
     kill_inside_the_call(made, monkeypatch)
     look()
     assert go(made).status == "complete"
 
-    assert effects == ["see"]
+    assert effects == ["look_twice"]
     assert (call_of(made).state, call_of(made).attempts) == ("completed", 2)
 
 
 def test_a_call_whose_end_is_known_is_not_made_again_though_its_step_was_lost(
     agent, begin, effects, monkeypatch
 ):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     held = claim()
     with monkeypatch.context() as watching:
         watching.setattr(points, "on_reach", dies_at("step_done", times=3))
@@ -161,21 +166,21 @@ def test_a_call_whose_end_is_known_is_not_made_again_though_its_step_was_lost(
     look()
     done = go(made)
 
-    assert effects == ["act"]
+    assert effects == ["ring_once"]
     assert done.output["output"] == "acted"
 
 
 def test_a_call_without_an_answer_is_unknown(agent, begin, effects):
     effects.append("break")
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     assert go(made).error["code"] == "call_unknown"
 
-    assert (call_of(made).state, effects) == ("unknown", ["break", "act"])
+    assert (call_of(made).state, effects) == ("unknown", ["break", "ring_once"])
 
 
 def test_a_denied_call_is_in_the_ledger_too(agent, begin, effects):
-    made = begun(agent, begin, "act")
-    save_policy(place_of_agent(agent.pk), {"denied_tools": ["act"]})
+    made = begun(agent, begin, "ring_once")
+    save_policy(place_of_agent(agent.pk), {"denied_tools": ["ring_once"]})
     go(made)
 
     assert (call_of(made).state, call_of(made).decision, effects) == ("denied", "deny", [])
@@ -184,7 +189,7 @@ def test_a_denied_call_is_in_the_ledger_too(agent, begin, effects):
 def test_a_person_says_what_became_of_a_call_and_the_session_hears_nothing(
     agent, begin, effects, monkeypatch, principal
 ):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     kill_inside_the_call(made, monkeypatch)
     look()
     serve()
@@ -197,7 +202,7 @@ def test_a_person_says_what_became_of_a_call_and_the_session_hears_nothing(
     assert SessionEvent.objects.count() == before
     restart(made, from_step="t")
     assert go(made).status == "complete"
-    assert effects == ["act"], "asked for by a person, it is another call"
+    assert effects == ["ring_once"], "asked for by a person, it is another call"
 
 
 def test_the_lane_of_the_session_leaves_the_calls_of_its_workflow_alone(
@@ -206,7 +211,7 @@ def test_the_lane_of_the_session_leaves_the_calls_of_its_workflow_alone(
     """An agent that is asked beside a call, or stopped, neither takes it up nor ends it."""
     script([TextDelta(text="hello"), Usage(input_tokens=1, output_tokens=1)])
     nodes = [node("start", "trigger"), node("ask", "agent", prompt="hi"),
-             node("t", "tool", tool="act")]  # fmt: skip
+             node("t", "tool", tool="ring_once")]  # fmt: skip
     draw(agent, nodes, ["start>ask", "start>t"])
     save_policy(place_of_agent(agent.pk), {"allowed_tools": ["*"]})
     made = begin({"agent": str(agent.pk)}, name="canvas")
@@ -223,7 +228,7 @@ def test_the_lane_of_the_session_leaves_the_calls_of_its_workflow_alone(
 def test_stopping_the_session_leaves_the_call_of_its_workflow_alone(
     agent, begin, effects, monkeypatch
 ):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     kill_inside_the_call(made, monkeypatch)
     session = Session.objects.get()
     Session.objects.update(status="requires_action")
@@ -235,7 +240,7 @@ def test_stopping_the_session_leaves_the_call_of_its_workflow_alone(
 def test_what_a_worker_left_open_for_a_workflow_that_is_over_is_closed(
     agent, begin, effects, monkeypatch
 ):
-    made = begun(agent, begin, "act")
+    made = begun(agent, begin, "ring_once")
     kill_inside_the_call(made, monkeypatch)
     terminate(made)
     assert close_left_open() == 0, "who was told to stop may still say what it did"
@@ -251,7 +256,7 @@ def test_who_is_told_what_a_tool_of_the_canvas_brought_from_outside_has_seen_it(
 ):
     """Otherwise a fetched page would be kept as trusted memory."""
     script(*([[TextDelta(text="ok"), Usage(input_tokens=1, output_tokens=1)]] * 2))
-    nodes = [node("start", "trigger"), node("t", "tool", tool="see"),
+    nodes = [node("start", "trigger"), node("t", "tool", tool="look_twice"),
              node("a", "agent", prompt="{{nodes.t.output}}"),
              node("b", "agent", prompt="{{nodes.t.output}}")]  # fmt: skip
     draw(agent, nodes, ["start>t", "t>a", "t>b"])

@@ -39,7 +39,7 @@ def test_compact_look_and_undo(api, session, path):
     context = api.get(f"{path}context/").json()
     assert context["snapshot_id"] == listed["id"]
     parts = {part["name"]: part for part in context["parts"]}
-    assert parts["summary"]["content"] == listed["summary"]
+    assert parts["summary"]["content"].endswith(listed["summary"])
     assert len(parts["messages"]["content"]) == 6
     assert context["tokens"] == sum(part["tokens"] for part in context["parts"])
     assert context["tokens"] < context["threshold"] < context["window"]

@@ -118,8 +118,8 @@ def test_a_grader_without_money_stops_the_run_and_is_asked_when_there_is_some(
         workspace.pk,
         provider="demo",
         model="dear",
-        input_price=Decimal(1000),
-        output_price=Decimal(1000),
+        input_price=Decimal(100),
+        output_price=Decimal(100),
     )
     goal(grader={"provider": "demo", "model": "dear"})
     model = script([*words("good morning"), Usage(input_tokens=1, output_tokens=1)])

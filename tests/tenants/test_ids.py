@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
-from tenants.ids import uuid7
+from tenants.ids import made_at, uuid7
 
 
 def test_an_id_is_a_uuid_of_version_7_with_the_time_in_front():
@@ -27,3 +28,10 @@ def test_ids_of_many_threads_are_different():
         made = list(pool.map(lambda _: uuid7(), range(5000)))
 
     assert len(set(made)) == 5000
+
+
+def test_an_id_tells_when_it_was_made():
+    before = datetime.now(UTC)
+    made = made_at(uuid7())
+
+    assert before - timedelta(milliseconds=1) <= made <= datetime.now(UTC)
