@@ -1,26 +1,21 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { why } from "./approval.ts";
-import { composer, type Composer } from "./composer.ts";
 import type { Desk } from "./desk.ts";
 import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
-import type { Letter, OnBusy } from "./messages.ts";
+import type { Letter } from "./messages.ts";
 import { answer, confirmation, end, failure, message, result, said, start, use } from "./samples/frames.ts";
 import { sampleDesk } from "./samples/desk.ts";
 import { shown } from "./shown.ts";
 import { begin, type State } from "./state.ts";
 import { reduce } from "./transcript.ts";
-import { typedIn } from "./typed.ts";
 
 let desk: Desk;
 
 beforeEach(() => {
   vi.stubGlobal("matchMedia", () => ({ matches: false }));
   localStorage.clear();
-  document.body.innerHTML = `<ol></ol><div id="queue"></div><form><textarea></textarea>
-    <select data-manner><option value="followup">After</option><option value="steer">Into</option></select>
-    <span data-link hidden></span><button data-stop type="button">Stop</button>
-    <button data-send>Send</button></form>`;
+  document.body.innerHTML = `<ol></ol>`;
   desk = sampleDesk();
 });
 afterEach(() => vi.unstubAllGlobals());
@@ -194,72 +189,6 @@ test("lines that move in keep the elements of those around them", () => {
   expect($("ol").lastElementChild?.textContent).toContain("b");
 });
 
-interface Written {
-  writing: Composer;
-  sent: [string, OnBusy][];
-  area: HTMLTextAreaElement;
-  stops: () => number;
-}
-
-function write(): Written {
-  const sent: [string, OnBusy][] = [];
-  let stopped = 0;
-  const writing = composer({
-    form: $<HTMLFormElement>("form"),
-    typed: typedIn(localStorage, "draft"),
-    onSend: (text, onBusy) => sent.push([text, onBusy]),
-    onStop: () => (stopped += 1),
-    onUp: () => undefined,
-  });
-  return { writing, sent, area: $<HTMLTextAreaElement>("textarea"), stops: () => stopped };
-}
-
-function type(area: HTMLTextAreaElement, text: string): void {
-  area.value = text;
-  area.dispatchEvent(new Event("input"));
-}
-
-function press(area: HTMLElement, key: string, init: KeyboardEventInit = {}): KeyboardEvent {
-  const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...init });
-  area.dispatchEvent(event);
-  return event;
-}
-
-test("Enter sends, Shift-Enter and an unfinished composition do not, and nothing is not sent", () => {
-  const { sent, area } = write();
-  press(area, "Enter");
-  type(area, "hello");
-  press(area, "Enter", { shiftKey: true });
-  press(area, "Enter", { isComposing: true });
-  expect(sent).toEqual([]);
-  press(area, "Enter");
-
-  expect(sent).toEqual([["hello", "followup"]]);
-  expect(area.value).toBe("");
-});
-
-test("a draft survives a reload and ends with the sending", () => {
-  const { area } = write();
-  type(area, "half a thou");
-  area.value = "";
-  const again = write();
-  expect(again.area.value).toBe("half a thou");
-  press(again.area, "Enter");
-
-  expect(localStorage.getItem("draft")).toBeNull();
-});
-
-test("a text that comes back stands before what is typed, and is kept with it", () => {
-  const { writing, area } = write();
-  writing.addText("refused");
-  expect(area.value).toBe("refused");
-  type(area, "being typed");
-  writing.addText("refused");
-
-  expect(area.value).toBe("refused\n\nbeing typed");
-  expect(localStorage.getItem("draft")).toBe("refused\n\nbeing typed");
-});
-
 test("a message that was refused is sent again, reworded with its files, or let go", () => {
   const letter: Letter = {
     ...{ id: "x", text: "hello", onBusy: "followup", at: "", reason: "", seq: null, found: false },
@@ -273,24 +202,6 @@ test("a message that was refused is sent again, reworded with its files, or let 
   expect(desk.resend).toHaveBeenCalledWith("x");
   expect(desk.reword).toHaveBeenCalledWith("x", expect.objectContaining({ files: letter.files }));
   expect(desk.discard).toHaveBeenCalledWith("x");
-});
-
-test("while the agent works one may choose when to send, and stop", () => {
-  const { writing, sent, area, stops } = write();
-  const manner = $<HTMLSelectElement>("[data-manner]");
-  writing.setBusy(true);
-  expect(manner.hidden).toBe(true);
-  type(area, "now");
-  expect(manner.hidden).toBe(false);
-  manner.value = "steer";
-  press(area, "Enter");
-  expect(sent).toEqual([["now", "steer"]]);
-  expect(manner.value).toBe("followup");
-  $("[data-stop]").click();
-  expect(stops()).toBe(1);
-  writing.setBusy(false);
-
-  expect($("[data-stop]").hidden).toBe(true);
 });
 
 function withoutMoney(seq: number): Frame {
