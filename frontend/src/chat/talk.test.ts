@@ -11,6 +11,15 @@ let asked: string[];
 let keys: (string | undefined)[];
 let answers: Record<string, unknown>;
 
+const open = (rest: Rest): Talk =>
+  new Talk({
+    opening: OPENING,
+    rest,
+    store: localStorage,
+    onChange: () => undefined,
+    onLink: () => undefined,
+  });
+
 beforeEach(() => {
   vi.useFakeTimers();
   vi.stubGlobal("WebSocket", FakeSocket);
@@ -30,13 +39,7 @@ beforeEach(() => {
     patch: call("PATCH"),
     remove: call("DELETE"),
   } as unknown as Rest;
-  talk = new Talk({
-    opening: OPENING,
-    rest,
-    store: localStorage,
-    onChange: () => undefined,
-    onLink: () => undefined,
-  });
+  talk = open(rest);
   FakeSocket.last.open();
 });
 afterEach(() => {
@@ -86,6 +89,17 @@ test("a message is sent with an id and acknowledged", () => {
 
   expect(texts()).toEqual(["hello"]);
   expect(talk.state.outbox).toEqual([]);
+});
+
+test("a page that is opened again sends what it had not got away, once", () => {
+  talk.send("hello", "followup");
+  const first = FakeSocket.last.sent[0]!["id"];
+  talk.close();
+  talk = open({} as Rest);
+  expect(texts()).toEqual(["hello"]);
+  FakeSocket.last.open();
+
+  expect(FakeSocket.last.sent).toMatchObject([{ id: first, payload: { text: "hello" } }]);
 });
 
 test("a refused message keeps its words and the reason", () => {

@@ -51,6 +51,13 @@ export class Talk {
     this.state = stateOf(opening);
     this.firstSeq = opening.first_seq;
     this.frames = opening.frames.filter((frame) => frame.seq !== null);
+    // First of all: what the outbox has kept is told at once.
+    this.queue = new Queue({
+      rest,
+      path: `${opening.api}queue/`,
+      now: () => this.state,
+      dispatch: (action) => this.dispatch(action),
+    });
     const send = (message: object): boolean => this.link?.send(message) ?? false;
     this.outbox = new Outbox({
       store,
@@ -58,12 +65,6 @@ export class Talk {
       rest,
       path: `${opening.api}messages/`,
       send,
-      dispatch: (action) => this.dispatch(action),
-    });
-    this.queue = new Queue({
-      rest,
-      path: `${opening.api}queue/`,
-      now: () => this.state,
       dispatch: (action) => this.dispatch(action),
     });
     this.family = new Family({ opening, rest, dispatch: (action) => this.dispatch(action) });
