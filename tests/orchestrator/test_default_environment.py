@@ -6,6 +6,7 @@ import pytest
 
 from agents.definitions import create_agent
 from agents.environments import change_environment, default_environment
+from orchestrator.models import Terminal
 from orchestrator.terminals.place import sandbox_of
 from sessions_app.models import ToolExecution
 from sessions_app.sessions import get_or_create_session
@@ -50,7 +51,7 @@ def test_a_run_does(agent, principal):
 def test_a_terminal_does(agent):
     session, _ = get_or_create_session(agent=agent)
 
-    made = sandbox_of(session)
+    made = sandbox_of(Terminal(session=session))
 
     assert isinstance(made, LocalSandbox)
     assert made.limits.cpu_seconds == CPU_SECONDS
