@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+import structlog
 from django.conf import settings
+from django.db import Error
 from django.utils import timezone
 
+from config.faults import Fault
 from orchestrator import gates
 from orchestrator.engine.definition import known_versions, version_gone
 from orchestrator.engine.ringing import ring_all
@@ -21,6 +24,8 @@ from orchestrator.engine.store import dump
 from orchestrator.lifecycle import stop_what_it_started
 from orchestrator.models import Workflow
 from sessions_app.wake import CHANNEL
+
+log = structlog.get_logger(__name__)
 
 AT_ONCE = 500
 #: A wake-up that has had no effect for this long is taken to be lost.
@@ -137,7 +142,11 @@ def stop_left_over() -> list[UUID]:
     ids = _ids(LEFT_OVER, [AT_ONCE])
     for ended in Workflow.objects.filter(pk__in=ids):
         is_failed = ended.status != Workflow.Status.TERMINATED
-        stop_what_it_started(ended, ended.created_by_id, only_awaited=is_failed)
+        try:
+            stop_what_it_started(ended, ended.created_by_id, only_awaited=is_failed)
+        except (Fault, Error):
+            # One that cannot be stopped keeps no other from it.
+            log.warning("not_stopped", workflow_id=str(ended.pk), exc_info=True)
     return ids
 
 

@@ -7,8 +7,8 @@ from django.db import migrations
 
 ENGINE = (Path(__file__).parent.parent / "sql" / "workflows.sql").read_text()
 CHANGED = [
-    "workflow_claim", "workflow_advance", "workflow_timeout_fault", "workflow_signal",
-    "workflow_resume", "ring_step_of_run",
+    "workflow_claim", "workflow_advance", "workflow_settle_held", "workflow_timeout_fault",
+    "workflow_signal", "workflow_resume", "workflow_restart", "ring_step_of_run",
 ]
 
 

@@ -387,6 +387,8 @@ CREATE FUNCTION workflow_settle_held(w workflows, pos int, becomes text, outcome
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps;
 BEGIN
+  -- What it waited for was stopped with it: that is no outcome for a restart to begin with.
+  IF w.status IN ('complete', 'errored', 'terminated') OR w.undoing IS NOT NULL THEN RETURN false; END IF;
   UPDATE workflow_steps u SET status = becomes, result = outcome, error = fault,
     finished_at = clock_timestamp()
    WHERE u.workflow_id = w.id AND u.position = pos AND u.status = 'waiting' RETURNING * INTO s;
@@ -637,14 +639,17 @@ BEGIN
 END $$;
 
 -- Begin anew from a position, 0 being the beginning. Earlier results are kept; at the beginning what
--- was sent to it is forgotten too. Whoever holds it is fenced.
+-- was sent to it is forgotten too. Of one that is over, branches that waited begin their waits anew:
+-- what they waited for ended with it. Whoever holds it is fenced.
 CREATE FUNCTION workflow_restart(wid uuid, pos int, now_version int) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE w workflows;
+DECLARE w workflows; gone uuid[];
 BEGIN
   w := workflow_lock(wid, NULL);
-  DELETE FROM workflow_attempts a USING workflow_steps s
-   WHERE s.workflow_id = wid AND s.position >= pos AND a.step_id = s.id;
-  DELETE FROM workflow_steps s WHERE s.workflow_id = wid AND (s.position >= pos OR s.kind = 'rollback');
+  SELECT array_agg(s.id) INTO gone FROM workflow_steps s WHERE s.workflow_id = wid
+     AND (s.position >= pos OR s.kind = 'rollback'
+          OR w.status IN ('errored', 'terminated') AND s.status NOT IN ('complete', 'errored'));
+  DELETE FROM workflow_attempts a WHERE a.step_id = ANY (gone);
+  DELETE FROM workflow_steps s WHERE s.id = ANY (gone);
   IF pos = 0 THEN
     DELETE FROM workflow_signals g WHERE g.workflow_id = wid;
     w.progress := NULL;

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.lifecycle import terminate
+from orchestrator.engine.settling import settle_child
+from orchestrator.gates import answer_gate
+from orchestrator.lifecycle import restart, terminate
 from orchestrator.models import Workflow
 from orchestrator.recovery import fire_due
 from sessions_app.models import Approval
@@ -112,3 +114,75 @@ def test_terminate_takes_its_question_out_of_the_inbox(define, begin):
     serve()
     terminate(made)
     assert Approval.objects.get().status == "cancelled"
+
+
+# ── Once more, from a step ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def fails_once(define):
+    """One branch fails while others wait; tried again, it works."""
+    tries: list[int] = []
+
+    def shaky():
+        tries.append(1)
+        if len(tries) == 1:
+            raise ValueError("broken")
+
+    def use(**waits):
+        shaken = {"shaky": lambda step: step.do("shaky", shaky, retries=0)}
+        fork(define, {**waits, **shaken})
+
+    return use
+
+
+def test_a_restart_from_a_failed_branch_asks_anew_what_the_others_waited_for(
+    fails_once, begin, principal
+):
+    fails_once(person=lambda step: step.wait_for_approval("ask", title="Go?"))
+    made = begin()
+    serve()
+    assert now(made).status == "errored"
+    restart(now(made), from_step="shaky")
+    serve()
+    assert now(made).status == "waiting_approval"
+    answer_gate(now(made), principal, allow=True)
+    serve()
+
+    assert now(made).status == "complete"
+
+
+def test_a_restart_from_a_failed_branch_begins_anew_what_was_stopped_with_it(
+    fails_once, begin, define
+):
+    define(lambda self, event, step: step.sleep("s", 60), name="sleeper")
+    fails_once(child=lambda step: step.spawn("child", "sleeper"))
+    made = begin()
+    serve()
+    (stopped,) = Workflow.objects.filter(name="sleeper", status="terminated")
+    settle_child(stopped.pk)  # its end comes when nobody waits for it any more
+    restart(now(made), from_step="shaky")
+    serve()
+
+    (again,) = Workflow.objects.filter(name="sleeper", status="waiting")
+    pass_time(again, 61)
+    fire_due()
+    serve()
+    settle_child(again.pk)
+    serve()
+    assert now(made).status == "complete"
+
+
+def test_a_restart_of_what_goes_on_lets_the_other_branches_wait_on(define, begin):
+    fork(define, {
+        "person": lambda step: step.wait_for_approval("ask", title="Go?"),
+        "nap": lambda step: (step.do("before", lambda: 1), step.sleep("nap", 60)),
+    })  # fmt: skip
+    made = begin()
+    serve()
+    asked = Approval.objects.get()
+    restart(now(made), from_step="before")
+    serve()
+
+    assert list(Approval.objects.values_list("pk", "status")) == [(asked.pk, "pending")]
+    assert now(made).status == "waiting_approval"
