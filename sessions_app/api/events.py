@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,7 +21,10 @@ from sessions_app.frames import author_of, event_body
 class EventsView(SessionDoor):
     @extend_schema(
         operation_id="sessions_events_list",
-        parameters=PLACE,
+        parameters=[
+            *PLACE,
+            OpenApiParameter("authors", OpenApiTypes.BOOL, description="Say who wrote each, too."),
+        ],
         responses=log_page_of(AuthoredEventSerializer),
     )
     def get(self, request: Request, session_id: UUID) -> Response:
@@ -28,10 +32,10 @@ class EventsView(SessionDoor):
         session = self.find(session_id)
         place = Place.in_request(request)
         events = session.events.after(place.after).select_related("created_by")
-        shown = [
-            {**event_body(event), "author": author_of(event)} for event in events[: place.limit + 1]
-        ]
-        return log_page(request, place, shown)
+        shown = [(event, event_body(event)) for event in events[: place.limit + 1]]
+        if request.query_params.get("authors", "") in {"1", "true"}:
+            shown = [(event, {**body, "author": author_of(event)}) for event, body in shown]
+        return log_page(request, place, [body for _, body in shown])
 
     @extend_schema(
         operation_id="sessions_events_create",

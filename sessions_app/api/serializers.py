@@ -72,7 +72,10 @@ class EventSerializer(serializers.Serializer):
 class AuthoredEventSerializer(EventSerializer):
     """One fact of a session's log, and who wrote it."""
 
-    author = serializers.CharField(help_text="The person's name; empty for agents and the server.")
+    author = serializers.CharField(
+        required=False,
+        help_text="With `authors`: the person's name; empty for agents and the server.",
+    )
 
 
 class AdmittedSerializer(serializers.Serializer):

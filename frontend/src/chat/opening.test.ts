@@ -59,7 +59,7 @@ test.each([
   [201, "after=0&limit=200", 1],
   [51, "after=0&limit=50", 1],
 ])("before seq %i lies the page %s", (seq, query, firstSeq) => {
-  expect(pageBefore("/api/", seq)).toEqual({ path: `/api/events/?${query}`, firstSeq });
+  expect(pageBefore("/api/", seq)).toEqual({ path: `/api/events/?${query}&authors=1`, firstSeq });
 });
 
 test("a page without its opening says so", () => {

@@ -77,7 +77,7 @@ export function withPast(state: State, frames: readonly Frame[], firstSeq: numbe
 /** Where the page of events before this seq is, and where it begins. */
 export function pageBefore(api: string, seq: number): { path: string; firstSeq: number } {
   const after = Math.max(0, seq - 1 - PAGE);
-  return { path: `${api}events/?after=${after}&limit=${seq - 1 - after}`, firstSeq: after + 1 };
+  return { path: `${api}events/?after=${after}&limit=${seq - 1 - after}&authors=1`, firstSeq: after + 1 };
 }
 
 export function framesOf(events: readonly StoredEvent[]): Frame[] {
