@@ -27,8 +27,8 @@ hypothesis_settings.load_profile("patient")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: They start processes and containers, measure load, or drive a browser: they run one by one. With
-#: `-n 2 --dist loadgroup`, those of one group stay together; without a group, those of one file do.
+#: They start processes and containers, measure load, or drive a browser: they run two by two,
+#: and those of one group stay together; without a group, those of one file do.
 ALONE = {
     "stack": "",
     "faults": "faults",
