@@ -12,6 +12,7 @@ import { submit } from "./islands/submit.ts";
 import { tabs } from "./islands/tabs.ts";
 import { themeChoice, themeFlip } from "./islands/theme.ts";
 import { times } from "./islands/times.ts";
+import { walk } from "./islands/walk.ts";
 import { mountIslands } from "./lib/islands.ts";
 import { lazy } from "./lib/lazy.ts";
 import "./styles/main.css";
@@ -42,4 +43,5 @@ mountIslands(document, {
   workflow: lazy(() => import("./workflows/workflow.ts")),
   workflows: lazy(() => import("./workflows/list.ts")),
   times,
+  walk,
 });

@@ -3,8 +3,9 @@ import { need, say } from "../lib/dom.ts";
 import { restWith } from "../lib/rest.ts";
 import type { Island } from "../lib/islands.ts";
 import { lookAt } from "../lib/look.ts";
-import { isCommand, isTyping } from "../lib/keys.ts";
+import { isCommand } from "../lib/keys.ts";
 import { pressInCard } from "../lib/press.ts";
+import { walkAlong } from "../lib/walk.ts";
 import { bodyOf, changeWords, type Change } from "./answer.ts";
 import { patch, showCount } from "./patch.ts";
 
@@ -28,7 +29,7 @@ const inbox: Island = (root) => {
     (page) => patch(root, page),
   );
 
-  const leave = listenTo("/ws/approvals/", hear);
+  const leave = [listenTo("/ws/approvals/", hear), walkAlong(cards)];
 
   function hear(text: string): void {
     const change = JSON.parse(text) as Change;
@@ -68,18 +69,6 @@ const inbox: Island = (root) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (isCommand(event, "enter")) pressInCard(root, "[data-approve]", event);
     else if (isCommand(event, "backspace")) pressInCard(root, "[data-deny]", event);
-    else if (!isTyping(event) && !event.ctrlKey && !event.metaKey && !event.altKey) move(event);
-  }
-
-  function move(event: KeyboardEvent): void {
-    const step = { j: 1, k: -1 }[event.key.toLowerCase()];
-    const all = cards();
-    if (!step || !all.length) return;
-    event.preventDefault();
-    const at = all.findIndex((card) => card.contains(document.activeElement));
-    const next = at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + step));
-    all[next]?.focus();
-    all[next]?.scrollIntoView({ block: "nearest" });
   }
 
   root.addEventListener("submit", (event) => void onSubmit(event), { signal: listening.signal });
@@ -87,7 +76,7 @@ const inbox: Island = (root) => {
   return () => {
     listening.abort();
     looking.stop();
-    leave();
+    for (const one of leave) one();
   };
 };
 

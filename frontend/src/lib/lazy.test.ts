@@ -22,3 +22,12 @@ test("an island that is gone before its script came is not started", async () =>
 
   expect(island).not.toHaveBeenCalled();
 });
+
+test("a script that does not come is said on the page, with a way on", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => undefined);
+  document.body.innerHTML = "<div></div>";
+  lazy(() => Promise.reject(new TypeError("Failed to fetch")))(document.querySelector("div")!);
+
+  await vi.waitFor(() => expect(document.querySelector("[role=alert]")?.textContent).toContain("did not load"));
+  expect(document.querySelector("[role=alert] button")?.textContent).toBe("Reload");
+});

@@ -1,7 +1,9 @@
-/** The entry of the script of the list of workflows: keeps the rows up to date. */
+/** The entry of the script of the list of workflows: keeps the rows up to date, walks along them. */
+import { firstLinks } from "../islands/walk.ts";
 import { listenTo } from "../lib/bells.ts";
 import type { Island } from "../lib/islands.ts";
 import { lookAt } from "../lib/look.ts";
+import { walkAlong } from "../lib/walk.ts";
 import { patchList } from "./rows.ts";
 
 /**
@@ -18,6 +20,7 @@ const workflows: Island = (root) => {
     () => location.href,
     (page) => patchList(root, page),
   );
+  const stay = walkAlong(() => firstLinks(root));
   const leave = listenTo(socket, (text) => {
     const { type } = JSON.parse(text) as { type?: string };
     if (type === "workflows") looking.soon();
@@ -26,6 +29,7 @@ const workflows: Island = (root) => {
   return () => {
     looking.stop();
     leave();
+    stay();
   };
 };
 
