@@ -93,6 +93,16 @@ def accept_event(
     return _send(session, event, author_id, on_busy, priority)
 
 
+@transaction.atomic
+def send_waiting(principal: Principal, session_id: UUID, run_id: UUID, on_busy: str) -> Admitted:
+    """Take a message out of the queue and send it in another manner, both or neither."""
+    session = find_session(principal, session_id, "run")
+    waiting = queue.remove_run(session, run_id, principal.user_id)
+    return accept_event(
+        principal, session.pk, type=E.USER_MESSAGE, payload=waiting, on_busy=on_busy
+    )
+
+
 def _bound(key: str | None, type: str, said: Payload) -> str | None:
     """The key for this very thing: another one under the same key must not be lost."""
     if key is None:

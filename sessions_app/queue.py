@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -41,7 +42,7 @@ def list_queue(session: Session) -> list[Queued]:
         Queued(
             run_id=run.pk,
             position=nth,
-            text="\n\n".join(texts[seq] for seq in run.message_seqs if seq in texts),
+            text=_joined(texts, run.message_seqs),
             on_busy=run.on_busy,
             priority=run.priority,
             message_seqs=run.message_seqs,
@@ -75,6 +76,10 @@ def _texts(session: Session, seqs: list[int]) -> dict[int, str]:
         else:
             texts.pop(change.payload["seq"], None)
     return texts
+
+
+def _joined(texts: dict[int, str], seqs: list[int]) -> str:
+    return "\n\n".join(texts[seq] for seq in seqs if seq in texts)
 
 
 @transaction.atomic
@@ -114,9 +119,16 @@ def edit_run(session: Session, run_id: UUID, text: str, author_id: UUID | None) 
 
 
 @transaction.atomic
-def remove_run(session: Session, run_id: UUID, author_id: UUID | None) -> None:
-    for seq in list(_queued(session, run_id).message_seqs):
+def remove_run(session: Session, run_id: UUID, author_id: UUID | None) -> dict[str, Any]:
+    """Take back all that a place in the queue holds. Answers with it, as one message."""
+    hold_lane(session.pk)
+    seqs = list(_queued(session, run_id).message_seqs)
+    texts = _texts(session, seqs)
+    for seq in seqs:
         withdraw_message(session, seq, author_id)
+    said = session.events.filter(seq__in=seqs).order_by("seq")
+    files = [file for message in said for file in message.payload.get("attachments", [])]
+    return {"text": _joined(texts, seqs), "attachments": files}
 
 
 @transaction.atomic

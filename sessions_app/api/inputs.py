@@ -132,6 +132,11 @@ class QueueChange(serializers.Serializer):
     position = serializers.IntegerField(
         min_value=0, max_value=2**31 - 1, required=False, help_text="0 is the next to run."
     )
+    on_busy = serializers.ChoiceField(
+        ["steer", "interrupt"],
+        required=False,
+        help_text="Sends it now: into the answer that runs, or after stopping it.",
+    )
 
 
 class VerifyInput(serializers.Serializer):

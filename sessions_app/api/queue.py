@@ -15,6 +15,7 @@ from sessions_app.api.body import body_of
 from sessions_app.api.door import SessionDoor
 from sessions_app.api.inputs import QueueChange
 from sessions_app.api.serializers import QueuedSerializer
+from sessions_app.doors import send_waiting
 from sessions_app.models import Run, Session
 from sessions_app.queue import edit_run, list_queue, move_run, remove_run
 from tenants.api.whole import whole_page, whole_page_of
@@ -63,7 +64,8 @@ class QueuedView(SessionDoor):
         responses=ChangedSerializer,
     )
     def patch(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
-        """Reword or move a message that no run has taken yet. Answers with it, and the whole queue."""
+        """Reword a message that no run has taken yet, move it, or send it now. Answers with it, as
+        long as it waits, and the whole queue."""
         session = self.find_run(session_id, run_id)
         asked = body_of(request, QueueChange)
         with transaction.atomic():
@@ -71,6 +73,8 @@ class QueuedView(SessionDoor):
                 edit_run(session, run_id, asked["text"], self.principal.user_id)
             if "position" in asked:
                 move_run(session, run_id, asked["position"])
+            if "on_busy" in asked:
+                send_waiting(self.principal, session_id, run_id, asked["on_busy"])
         queue = show_queue(session)
         changed = [one for one in queue.data["results"] if one["run_id"] == str(run_id)]
         return Response({**(changed[0] if changed else {}), **queue.data})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents.providers.base import TextDelta
-from sessions_app import lanes
+from config.faults import BudgetReached
+from sessions_app import doors, lanes
 from sessions_app.doors import accept_event
 from sessions_app.models import Run
 from sessions_app.queue import list_queue, move_run
@@ -102,6 +103,43 @@ def test_a_waiting_message_is_taken_back_and_never_runs(api, session, queued):
     assert_problem(api.delete(at(session, f"queue/{queued[1]}/")), 409, "conflict")
 
 
+def test_a_waiting_message_is_sent_into_the_answer_now(api, session, queued):
+    file = {"name": "a.txt", "path": "/workspace/a.txt", "media_type": "text/plain", "size": 3}
+    say(api, session, "d", on_busy="collect")
+    collected = say(api, session, "e", attachments=[file], on_busy="collect")["run_id"]
+    running = Run.objects.get(status="running")
+
+    sent = change(api, session, collected, on_busy="steer")
+
+    assert sent.status_code == 200
+    assert [one["text"] for one in sent.json()["results"]] == ["a", "b", "c"]
+    steered = session.events.order_by("seq").last()
+    assert steered.payload["text"] == "d\n\ne"
+    assert steered.payload["attachments"] == [file]
+    assert steered.seq in Run.objects.get(pk=running.pk).message_seqs
+    assert_problem(change(api, session, collected, on_busy="steer"), 409, "conflict")
+
+
+def test_a_waiting_message_is_sent_instead_of_the_answer(api, session, queued):
+    running = Run.objects.get(status="running")
+
+    change(api, session, queued[2], on_busy="interrupt")
+
+    running.refresh_from_db()
+    assert (running.status, running.stop_reason) == ("cancelled", "interrupted")
+    assert texts(api, session)[0] == "c"
+
+
+def test_what_cannot_be_sent_now_goes_on_waiting(api, session, queued, monkeypatch):
+    def empty(*args):
+        raise BudgetReached("The purse is empty.")
+
+    monkeypatch.setattr(doors, "check_purses", empty)
+
+    assert_problem(change(api, session, queued[1], on_busy="steer"), 402, "budget_reached")
+    assert texts(api, session) == ["a", "b", "c"]
+
+
 def test_a_message_taken_back_from_a_running_turn_does_not_end_it(api, session):
     park(session, "tu_1")
     answer = {"tool_use_id": "tu_1", "decision": "deny"}
@@ -117,7 +155,9 @@ def test_a_message_taken_back_from_a_running_turn_does_not_end_it(api, session):
     assert lanes.step(claim) == 0
 
 
-@pytest.mark.parametrize("body", [{"text": ""}, {"position": -1}, {"position": "first"}])
+@pytest.mark.parametrize(
+    "body", [{"text": ""}, {"position": -1}, {"position": "first"}, {"on_busy": "reject"}]
+)
 def test_a_change_that_is_not_valid_is_refused_and_changes_nothing(api, session, queued, body):
     assert_problem(change(api, session, queued[0], **body), 400, "invalid")
     assert texts(api, session) == ["a", "b", "c"]

@@ -1,4 +1,4 @@
-/** The messages that wait in a session, as the server has them: asked for, reworded, moved, taken back. */
+/** The messages that wait in a session, as the server has them: asked for, reworded, moved, sent now, taken back. */
 import type { Rest } from "../lib/rest.ts";
 import type { QueueEntry } from "./messages.ts";
 import type { Action, State } from "./state.ts";
@@ -45,6 +45,12 @@ export class Queue {
 
   async edit(runId: string, text: string): Promise<void> {
     await this.options.rest.patch(this.place(runId), { text });
+    this.ask();
+  }
+
+  /** Let a waiting message join the running answer, or end it, instead of waiting for it. */
+  async sendNow(runId: string, onBusy: "steer" | "interrupt"): Promise<void> {
+    await this.options.rest.patch(this.place(runId), { on_busy: onBusy });
     this.ask();
   }
 

@@ -64,7 +64,7 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
   expect(onDone).toHaveBeenCalledTimes(2);
 
   await vi.waitFor(() => expect(document.activeElement).toBe(grip));
-  expect(said).toEqual([["r2", 0], ["r1", "r1", "interrupt"], ["r1", "r1", "steer"]]);
+  expect(said).toEqual([["r2", 0], ["r1", "interrupt"], ["r1", "steer"]]);
 });
 
 const later = { key: "r1", runId: "r1", text: "later", seqs: [3] };

@@ -9,7 +9,7 @@ interface QueueOptions {
   /** Its run has begun, or somebody took it back: what was typed meanwhile. */
   onLate: (text: string) => void;
   onRemove: (runId: string) => Promise<unknown>;
-  onNow: (runId: string, text: string, onBusy: "steer" | "interrupt") => Promise<unknown>;
+  onNow: (runId: string, onBusy: "steer" | "interrupt") => Promise<unknown>;
   onMove: (runId: string, position: number) => Promise<unknown>;
   /** What was under the hand is gone: where to go on. */
   onDone: () => void;
@@ -96,11 +96,11 @@ export class QueueView {
       { class: "queue-row" },
       this.grip(runId),
       words,
-      button("Send now, into this answer", () => this.leave(this.options.onNow(runId, text, "steer")), {
+      button("Send now, into this answer", () => this.leave(this.options.onNow(runId, "steer")), {
         class: SMALL,
         icon: "corner-down-left",
       }),
-      button("Stop the answer and send this", () => this.leave(this.options.onNow(runId, text, "interrupt")), {
+      button("Stop the answer and send this", () => this.leave(this.options.onNow(runId, "interrupt")), {
         class: SMALL,
         icon: "square",
       }),

@@ -123,7 +123,7 @@ export const session: Island = (root) => {
       complain("That message waits no more. Your new wording is below.");
       writing.addText(text);
     },
-    onNow: (runId, text, onBusy) => attempt(() => talk.sendNow(runId, text, onBusy)),
+    onNow: (runId, onBusy) => attempt(() => talk.queue.sendNow(runId, onBusy)),
     onMove: (runId, position) => attempt(() => talk.queue.move(runId, position)),
     onDone: () => {
       if (matchMedia("(hover: hover)").matches) writing.focus();

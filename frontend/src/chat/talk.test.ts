@@ -201,11 +201,11 @@ test("a stop that finds its run over is no trouble, another refusal is", async (
   await expect(forbidden).rejects.toThrow("No.");
 });
 
-test("send now takes a message out of the queue and lets it join", async () => {
-  await talk.sendNow("run-2", "b", "steer");
+test("send now is one request: no message is between the queue and the answer", async () => {
+  await talk.queue.sendNow("run-2", "steer");
 
-  expect(asked).toContain("DELETE /api/v1/sessions/s1/queue/run-2/");
-  expect(FakeSocket.last.sent[0]).toMatchObject({ payload: { text: "b" }, on_busy: "steer" });
+  expect(asked).toEqual(["PATCH /api/v1/sessions/s1/queue/run-2/"]);
+  expect(FakeSocket.last.sent).toEqual([]);
 });
 
 test("a whole result and a retry are asked for where they are", async () => {

@@ -107,14 +107,6 @@ export class Talk {
     await this.options.rest.post(`${this.options.opening.runs}${runId}/retry/`, {});
   }
 
-  /** Take a message out of the queue and let it join the running answer, or end it. */
-  async sendNow(runId: string, text: string, onBusy: "steer" | "interrupt"): Promise<void> {
-    const seqs = this.state.queue.find((one) => one.run_id === runId)?.message_seqs ?? [];
-    const items = this.state.waiting.filter((item) => seqs.includes(item.seq ?? 0));
-    await this.queue.remove(runId);
-    this.outbox.send(text, onBusy, items.flatMap((item) => item.files));
-  }
-
   /** Say what became of a call whose end nobody saw. */
   async verify(callId: string, tookEffect: boolean): Promise<void> {
     await this.settle(callId, "verify", { took_effect: tookEffect });
