@@ -1,6 +1,7 @@
 /** The one entry: the styles, and every island by the name that templates use. */
 import { copy } from "./islands/copy.ts";
 import { dialog } from "./islands/dialog.ts";
+import { elsewhere } from "./islands/elsewhere.ts";
 import { liveCount } from "./islands/live-count.ts";
 import { inspector } from "./islands/inspector.ts";
 import { menu } from "./islands/menu.ts";
@@ -24,6 +25,7 @@ mountIslands(document, {
   chat: lazy(() => import("./chat/chat.ts")),
   copy,
   dialog,
+  elsewhere,
   "live-count": liveCount,
   inspector,
   memory: lazy(() => import("./memory/memory.ts")),

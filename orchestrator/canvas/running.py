@@ -32,6 +32,7 @@ class CanvasRun(Workflow):
     """The published canvas of an agent, node by node; branches wait at the same time."""
 
     params = CanvasParams
+    pinned = frozenset({"revision"})
     walk: ClassVar[type[Walk]] = Walk
 
     @classmethod

@@ -64,6 +64,8 @@ class Workflow:
     version: ClassVar[int] = 1
     #: Checks the params before anything starts.
     params: ClassVar[type[BaseModel] | None] = None
+    #: Which params the server sets as it starts: a repetition may find others there.
+    pinned: ClassVar[frozenset[str]] = frozenset()
     #: Which params say what a run is about; the first that is there tells it from others.
     about: ClassVar[tuple[str, ...]] = ()
     #: How many of this name may run at once in one workspace; those that wait do not count.

@@ -60,11 +60,20 @@ def start_workflow(
         agent_id=agent_id,
     )
     begun = store.start(new) if key_id is None else start_for_key(new, key_id)
-    if not begun.is_same:
-        raise WorkflowExists
     if begun.is_new:
         ring(begun.id)
-    return Workflow.objects.get(pk=begun.id), begun.is_new
+    row = Workflow.objects.get(pk=begun.id)
+    if not begun.is_same and not _asks_again(row, new, made.pinned):
+        raise WorkflowExists
+    return row, begun.is_new
+
+
+def _asks_again(row: Workflow, new: NewWorkflow, pinned: frozenset[str]) -> bool:
+    """Whether the same was asked for, and only what the server adds has changed meanwhile."""
+    kept, wanted = (
+        {k: v for k, v in p.items() if k not in pinned} for p in (row.params, new.params)
+    )
+    return row.name == new.name and bool(kept == wanted)
 
 
 def start_as(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
+from agents.definitions import create_agent
 from tenants.keys import issue_key
 from tenants.models import User, Workspace
+from tenants.workspaces import create_workspace
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.islands import press
@@ -91,6 +95,53 @@ def test_a_chosen_theme_is_there_before_the_first_paint(
 
     assert page.evaluate("window.themeAtParsed") == "switchyard-dark"
     complaints.clear()  # of the script that was held back
+
+
+def test_j_and_k_walk_along_a_list_and_enter_opens(owner_page: Page, workspace: Workspace):
+    for name in ("One", "Two"):
+        fields = {"name": name, "provider": "demo", "model": "demo"}
+        create_agent(workspace_id=workspace.pk, fields=fields)
+    owner_page.goto("/agents/")
+    first, second = owner_page.locator("tbody tr a.rows-title").all()
+
+    press(owner_page, "j", "j")
+    expect(second).to_be_focused()
+    press(owner_page, "k")
+    expect(first).to_be_focused()
+    name = first.inner_text()
+    press(owner_page, "Enter")
+    expect(owner_page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def test_a_tab_stands_still_when_another_one_switched_the_workspace(
+    open_context: OpenContext, owner: User, workspace: Workspace
+):
+    other = create_workspace(name="Elsewhere", owner=owner)
+    context = open_context()
+    page = sign_in(context.new_page(), owner)
+    page.goto("/settings/workspace/")
+    page.get_by_label("Name").fill("Half typed")
+    stopped = page.get_by_role("dialog", name="You switched workspaces")
+    second = context.new_page()
+    second.goto("/")
+    expect(stopped).to_be_hidden()
+
+    second.locator("summary", has_text="Workspace:").click()
+    second.get_by_role("button", name=other.name).click()
+    expect(second).to_have_title(re.compile(other.name))
+    expect(stopped).to_contain_text(f"Another tab works in {other.name} now")
+    page.keyboard.press("Escape")
+    expect(stopped).to_be_visible()
+    assert faults_of(page) == []
+
+    stopped.get_by_role("button", name=f"Go on in {workspace.name}").click()
+    expect(stopped).to_be_hidden()
+    expect(second.get_by_role("dialog", name="You switched workspaces")).to_be_visible()
+    page.get_by_label("Name").press("Enter")
+    expect(page.get_by_text("The workspace is renamed.")).to_be_visible()
+    other.refresh_from_db()
+    workspace.refresh_from_db()
+    assert (other.name, workspace.name) == ("Elsewhere", "Half typed")
 
 
 def test_an_inline_script_would_be_refused_and_heard(owner_page: Page, complaints: list[str]):

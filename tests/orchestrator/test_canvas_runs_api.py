@@ -77,6 +77,19 @@ def test_the_same_id_starts_one_run(api, agent):
     assert first.data == again.data
 
 
+def test_the_same_id_means_the_first_run_even_after_another_publication(api, agent):
+    draw(agent, SHAPE, WAYS)
+    body = {"input": {"go": True}, "id": "mine"}
+    first = api.post(f"{base(agent)}run/", body, format="json")
+    draw(agent, SHAPE[:2] + SHAPE[3:], [WAYS[0], WAYS[2]], revision=1)
+    again = api.post(f"{base(agent)}run/", body, format="json")
+    other = api.post(f"{base(agent)}run/", {**body, "input": None}, format="json")
+
+    assert (again.status_code, again.data["workflow_id"]) == (202, first.data["workflow_id"])
+    assert again.data["revision"] == 1
+    assert (other.status_code, other.json()["code"]) == (409, "workflow_exists")
+
+
 def test_the_key_that_starts_a_run_pays_for_it(api, agent, workspace):
     draw(agent, SHAPE, WAYS)
     made = api.post(f"{base(agent)}run/", {"input": {"go": True}}, format="json")
