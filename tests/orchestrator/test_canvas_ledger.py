@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 from pydantic import BaseModel
 
 from agents.providers.base import TextDelta, Usage
@@ -19,12 +20,15 @@ from sessions_app import lanes, points, unknown
 from sessions_app.analytics import tool_use
 from sessions_app.models import Session, SessionEvent, ToolExecution
 from sessions_app.outside import saw_outside
+from sessions_app.stopping import StopSign
+from sessions_app.turn import load_turn
 from tests.conftest import key_client
 from tests.orchestrator.conftest import claim, now, serve, serve_one
 from tests.orchestrator.engine.test_branches import Killed, dies_at
 from tests.orchestrator.engine.test_recovery import lose
 from tests.orchestrator.test_canvas_runs import agent, answer_agents, draw, go, node, one_tool
-from tests.sessions_app.conftest import script
+from tests.sessions_app.conftest import OWNER, script
+from tests.sessions_app.parking import park
 from tools_app.places import place_of_agent
 from tools_app.policies import save_policy
 from tools_app.registry import Category, registry, tool
@@ -223,6 +227,24 @@ def test_the_lane_of_the_session_leaves_the_calls_of_its_workflow_alone(
     assert call_of(made).state == "running"
     assert not session.events.filter(type="agent.tool_result").exists()
     assert not ToolExecution.objects.open().exists()
+
+
+def test_a_call_of_a_workflow_is_no_call_of_the_turn_that_waits_beside_it(
+    agent, begin, effects, workspace
+):
+    made = begun(agent, begin, "ring_once")
+    serve()
+    session = Session.objects.get()
+    park(session, "tu_1")
+    ToolExecution.objects.filter(workflow_id=made.pk).update(created_at=timezone.now())
+    said = {"tool_use_id": "tu_1", "decision": "deny"}
+    body = {"type": "user.tool_confirmation", "payload": said}
+    key_client(workspace).post(f"/api/v1/sessions/{session.pk}/events/", body, format="json")
+    resumed = lanes.claim(session.pk, OWNER)
+
+    assert load_turn(resumed, OWNER, StopSign()).earlier_tool_calls == 1
+    ToolExecution.objects.filter(workflow_id=made.pk).update(workflow_id=None)
+    assert load_turn(resumed, OWNER, StopSign()).earlier_tool_calls == 2
 
 
 def test_stopping_the_session_leaves_the_call_of_its_workflow_alone(
