@@ -243,7 +243,8 @@ def test_a_call_of_a_workflow_is_no_call_of_the_turn_that_waits_beside_it(
     resumed = lanes.claim(session.pk, OWNER)
 
     assert load_turn(resumed, OWNER, StopSign()).earlier_tool_calls == 1
-    ToolExecution.objects.filter(workflow_id=made.pk).update(workflow_id=None)
+    calls = ToolExecution.objects.filter(workflow_id=made.pk)
+    calls.update(workflow_id=None, run_id=resumed.run_id)
     assert load_turn(resumed, OWNER, StopSign()).earlier_tool_calls == 2
 
 
