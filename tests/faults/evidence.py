@@ -84,8 +84,11 @@ class Evidence:
             return database.execute(query.encode()).fetchall()
 
     def is_quiet(self) -> bool:
-        """Whether every session is idle and nothing waits."""
-        return self.rows(BUSY) == [(0,)]
+        """Whether every session is idle and nothing waits. A database on its way back is not quiet."""
+        try:
+            return self.rows(BUSY) == [(0,)]
+        except psycopg.OperationalError:
+            return False
 
     def messages(self) -> dict[str, list[str]]:
         return {session: texts for session, texts in self.rows(MESSAGES) if texts}
