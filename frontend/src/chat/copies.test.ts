@@ -54,6 +54,16 @@ test("what could not be said in the copy waits there as a draft", async () => {
   expect(go).toHaveBeenCalledWith("/chat/s2/");
 });
 
+test("a message is not said without a file that went with it; it waits as a draft", async () => {
+  vi.stubGlobal("fetch", async () => new Response("", { status: 404 }));
+  const file = { name: "a.txt", path: "/workspace/a.txt", media_type: "text/plain", size: 3 };
+  await copyAndGo(options, 4, { text: "read it", files: [file] });
+  vi.unstubAllGlobals();
+
+  expect(posted).toHaveLength(1);
+  expect(localStorage.getItem("chat-draft:s2")).toBe("read it");
+});
+
 test("a message is edited where it stands; Escape leaves it alone, Enter sends the new words", () => {
   const press = (key: string): boolean =>
     $("textarea").dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true, bubbles: true }));

@@ -46,7 +46,7 @@ async function bring(
   const brought: Attached[] = [];
   for (const file of files) {
     const answer = await fetch(fileUrl(options.api, file.path), { credentials: "same-origin" });
-    if (!answer.ok) continue;
+    if (!answer.ok) throw new Error(`${file.name} is not there any more.`);
     const copy = new File([await answer.blob()], file.name, { type: file.media_type });
     brought.push(await upload(there, options.token, copy).done);
   }

@@ -10,6 +10,7 @@ import type { Said } from "./desk.ts";
 import type { Json } from "../lib/json.ts";
 import type { QuestionItem } from "./items.ts";
 import { listenTo } from "../lib/bells.ts";
+import { newest, type Asking } from "../lib/newest.ts";
 import type { Opening } from "./opening.ts";
 import type { Rest } from "../lib/rest.ts";
 import type { Action, State } from "./state.ts";
@@ -25,6 +26,11 @@ interface Asked {
   created_at: string;
 }
 
+interface Told {
+  branches: Branch[];
+  asked: Asked[];
+}
+
 interface FamilyOptions {
   opening: Opening;
   rest: Rest;
@@ -35,13 +41,17 @@ const PAUSE_MS = 150;
 
 export class Family {
   private seen = "";
-  private timer: number | undefined;
   private bell: (() => void) | null = null;
-  private closed = false;
   private readonly options: FamilyOptions;
+  private readonly asking: Asking;
 
   constructor(options: FamilyOptions) {
     this.options = options;
+    this.asking = newest(
+      () => this.ask(),
+      (told) => this.tell(told),
+      PAUSE_MS,
+    );
   }
 
   /** Look again when a child came or ended, and listen while one is at work. */
@@ -52,22 +62,21 @@ export class Family {
     this.seen = now;
     if (children.some((child) => child.state === "running")) this.listen();
     else this.unlisten();
-    this.soon();
+    this.asking.soon();
   }
 
   async answer(approvalId: string, said: Said): Promise<void> {
     await this.options.rest.post(`${this.options.opening.approvals}${approvalId}/`, { ...said });
-    this.soon();
+    this.asking.soon();
   }
 
   close(): void {
-    this.closed = true;
-    window.clearTimeout(this.timer);
+    this.asking.stop();
     this.unlisten();
   }
 
   private listen(): void {
-    this.bell ??= listenTo("/ws/approvals/", () => this.soon());
+    this.bell ??= listenTo("/ws/approvals/", () => this.asking.soon());
   }
 
   private unlisten(): void {
@@ -75,26 +84,21 @@ export class Family {
     this.bell = null;
   }
 
-  private soon(): void {
-    window.clearTimeout(this.timer);
-    if (!this.closed) this.timer = window.setTimeout(() => void this.look(), PAUSE_MS);
+  private async ask(): Promise<Told> {
+    const { opening, rest } = this.options;
+    const asked = `${opening.approvals}?status=pending&tree=1&session=${opening.session_id}`;
+    const [tree, questions] = await Promise.all([
+      rest.get<{ results: Branch[] }>(`${opening.api}tree/`),
+      this.bell ? rest.get<{ results: Asked[] }>(asked) : { results: [] },
+    ]);
+    return { branches: tree.results, asked: questions.results };
   }
 
-  private async look(): Promise<void> {
-    const { opening, rest, dispatch } = this.options;
-    const asked = `${opening.approvals}?status=pending&tree=1&session=${opening.session_id}`;
-    try {
-      const [tree, questions] = await Promise.all([
-        rest.get<{ results: Branch[] }>(`${opening.api}tree/`),
-        this.bell ? rest.get<{ results: Asked[] }>(asked) : { results: [] },
-      ]);
-      if (this.closed) return;
-      dispatch({ type: "branches", branches: tree.results });
-      const below = questions.results.filter((one) => one.session_id !== opening.session_id);
-      dispatch({ type: "questions", questions: below.toReversed().map(questionOf) });
-    } catch {
-      // What was last known stays; the next change asks again.
-    }
+  private tell({ branches, asked }: Told): void {
+    const { opening, dispatch } = this.options;
+    dispatch({ type: "branches", branches });
+    const below = asked.filter((one) => one.session_id !== opening.session_id);
+    dispatch({ type: "questions", questions: below.toReversed().map(questionOf) });
   }
 }
 

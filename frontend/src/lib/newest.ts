@@ -1,16 +1,20 @@
-/** Asks the server about what is being typed, and shows only the answer to the newest question. */
+/** Asks the server about what changes often, and shows only the answer to the newest question. */
 
 const REST_MS = 250;
 
 export interface Asking {
-  /** Once typing rests. */
+  /** Once it rests. */
   soon(): void;
   now(): Promise<void>;
   stop(): void;
 }
 
 /** A question that fails shows nothing: the page goes on without, and saving asks the server again. */
-export function newest<T>(ask: () => Promise<T>, show: (answer: T) => void): Asking {
+export function newest<T>(
+  ask: () => Promise<T>,
+  show: (answer: T) => void,
+  restMs = REST_MS,
+): Asking {
   let timer: number | undefined;
   let asked = 0;
 
@@ -28,9 +32,12 @@ export function newest<T>(ask: () => Promise<T>, show: (answer: T) => void): Ask
   return {
     soon: () => {
       window.clearTimeout(timer);
-      timer = window.setTimeout(() => void now(), REST_MS);
+      timer = window.setTimeout(() => void now(), restMs);
     },
     now,
-    stop: () => window.clearTimeout(timer),
+    stop: () => {
+      window.clearTimeout(timer);
+      asked += 1; // what is still on its way comes too late
+    },
   };
 }
