@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from config.faults import Fault
 from orchestrator import gates
-from orchestrator.engine.definition import known_versions, version_gone
+from orchestrator.engine.definition import known_versions, registry, version_gone
 from orchestrator.engine.ringing import ring_all
 from orchestrator.engine.settling import settle_child, settle_run
 from orchestrator.engine.statements import row, rows
@@ -32,6 +32,9 @@ AT_ONCE = 500
 LOST_WAKE_SECONDS = 2.0
 #: How long a workflow waits for a worker that knows its version, while workers are replaced.
 GRACE_SECONDS = 30.0
+#: The same when its version is not older than all that is known here: this code may be the older
+#: one, and that of another machine knows it.
+NEWER_GRACE_SECONDS = 600.0
 #: Some of what waits too long; a full queue needs no more wake-ups than there are workers' threads.
 WAKE = """
 SELECT pg_notify(%s, 'workflow:' || q.id) FROM (
@@ -79,8 +82,12 @@ SELECT w.id FROM approvals a
 LIMIT %s
 """
 ORPHANS = """
-SELECT id, name, version FROM workflows WHERE status = 'queued' AND name || '@' || version <> ALL (%s)
-   AND queued_at < clock_timestamp() - make_interval(secs => %s) LIMIT %s
+SELECT id, name, version FROM workflows w
+ WHERE status = 'queued' AND name || '@' || version <> ALL (%s)
+   AND queued_at < clock_timestamp() - make_interval(secs => CASE WHEN EXISTS (
+     SELECT 1 FROM unnest(%s::text[], %s::int[]) AS k (name, version)
+      WHERE k.name = w.name AND k.version > w.version) THEN %s ELSE %s END)
+ LIMIT %s
 """
 
 
@@ -150,10 +157,14 @@ def stop_left_over() -> list[UUID]:
     return ids
 
 
-def fail_orphans(grace: float = GRACE_SECONDS) -> list[UUID]:
+def fail_orphans(
+    grace: float = GRACE_SECONDS, newer_grace: float = NEWER_GRACE_SECONDS
+) -> list[UUID]:
     """End workflows whose version no code knows any more, and say so."""
     failed = []
-    for id, name, version in rows(ORPHANS, [known_versions(), grace, AT_ONCE]):
+    names, versions = [name for name, _ in registry], [version for _, version in registry]
+    asked = [known_versions(), names, versions, grace, newer_grace, AT_ONCE]
+    for id, name, version in rows(ORPHANS, asked):
         error = dump(version_gone(name, version))
         params = [id, "errored", error, "no code knows it", "queued"]
         if row("SELECT workflow_stop(%s, %s, %s::jsonb, %s, %s)", params)[0]:

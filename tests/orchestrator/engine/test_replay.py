@@ -80,6 +80,20 @@ def test_an_instance_whose_version_is_gone_fails_saying_so(define, begin):
     assert "version 1" in now(made).error["message"]
 
 
+@pytest.mark.parametrize("name", ["test", "gone"])
+def test_an_instance_of_newer_code_waits_longer_for_a_machine_that_has_it(define, begin, name):
+    define(lambda self, event, step: step.sleep("s", 9), name=name, version=2)
+    made = begin(name=name)
+    serve()
+    del registry[name, 2]
+    define(lambda self, event, step: "old", version=1)
+    pass_time(made, 10)
+    fire_due()
+
+    assert fail_orphans(grace=0) == [], "this machine may have the older code"
+    assert fail_orphans(newer_grace=0) == [made.pk]
+
+
 def test_progress_is_not_told_again_at_a_replay(define, begin):
     def run(self, event, step):
         self.report_progress("begins", percent=10)
