@@ -66,11 +66,12 @@ def _fire_next() -> bool:
     if due is None or due.next_at is None:
         return False
     moment = due.next_at.isoformat()
-    due.next_at, missed = advance(timetable(due), now)
-    due.last_at = now
-    due.save(update_fields=["next_at", "last_at"])
-    firing = TriggerFiring(workspace_id=due.workspace_id, trigger=due, key=moment, missed=missed)
+    firing = TriggerFiring(workspace_id=due.workspace_id, trigger=due, key=moment)
+    times = timetable(due)
+    # One whose times make no sense any more, as its time zone is gone, ends here.
+    due.next_at, due.last_at = None, now
     try:
+        due.next_at, firing.missed = advance(times, now)
         with transaction.atomic():
             made = launch(due, {"due_at": moment, "trigger": due.name}, moment)
             firing.workflow_id, firing.outcome = made.pk, Outcome.STARTED
@@ -80,6 +81,7 @@ def _fire_next() -> bool:
         # Of all that are due it is the first: it must not keep the others from being fired.
         log.exception("trigger_broken", trigger_id=str(due.pk))
         firing.outcome, firing.note = Outcome.FAILED, BROKEN
+    due.save(update_fields=["next_at", "last_at"])
     firing.save()
     return True
 

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-import structlog
 from django.conf import settings
-from django.db import Error
 from django.utils import timezone
 
-from config.faults import Fault
 from orchestrator import gates
 from orchestrator.engine.definition import known_versions, registry, version_gone
 from orchestrator.engine.ringing import ring_all
@@ -23,9 +20,8 @@ from orchestrator.engine.statements import row, rows
 from orchestrator.engine.store import dump
 from orchestrator.lifecycle import stop_what_it_started
 from orchestrator.models import Workflow
+from sessions_app.row_by_row import for_each
 from sessions_app.wake import CHANNEL
-
-log = structlog.get_logger(__name__)
 
 AT_ONCE = 500
 #: A wake-up that has had no effect for this long is taken to be lost.
@@ -135,11 +131,14 @@ def seconds_to_next() -> float | None:
 
 def settle_lost() -> list[UUID]:
     """Go on with what waits for something that is over already."""
-    found = [
-        settle_run(run_id) if run_id else settle_child(child_id)
-        for run_id, child_id in rows(UNSETTLED, [AT_ONCE])
-    ]
-    settled = [workflow_id for workflow_id in found if workflow_id]
+    settled: list[UUID] = []
+
+    def settle(over: tuple[UUID | None, UUID]) -> None:
+        run_id, child_id = over
+        if workflow_id := settle_run(run_id) if run_id else settle_child(child_id):
+            settled.append(workflow_id)
+
+    for_each(rows(UNSETTLED, [AT_ONCE]), settle)
     ring_all(settled)
     return settled
 
@@ -147,30 +146,30 @@ def settle_lost() -> list[UUID]:
 def stop_left_over() -> list[UUID]:
     """Stop the agents and children of workflows that are over and still seem to wait for them."""
     ids = _ids(LEFT_OVER, [AT_ONCE])
-    for ended in Workflow.objects.filter(pk__in=ids):
-        is_failed = ended.status != Workflow.Status.TERMINATED
-        try:
-            stop_what_it_started(ended, ended.created_by_id, only_awaited=is_failed)
-        except (Fault, Error):
-            # One that cannot be stopped keeps no other from it.
-            log.warning("not_stopped", workflow_id=str(ended.pk), exc_info=True)
+    for_each(Workflow.objects.filter(pk__in=ids), _stop_for)
     return ids
+
+
+def _stop_for(ended: Workflow) -> None:
+    is_failed = ended.status != Workflow.Status.TERMINATED
+    stop_what_it_started(ended, ended.created_by_id, only_awaited=is_failed)
 
 
 def fail_orphans(
     grace: float = GRACE_SECONDS, newer_grace: float = NEWER_GRACE_SECONDS
 ) -> list[UUID]:
     """End workflows whose version no code knows any more, and say so."""
-    failed = []
     names, versions = [name for name, _ in registry], [version for _, version in registry]
     asked = [known_versions(), names, versions, grace, newer_grace, AT_ONCE]
-    for id, name, version in rows(ORPHANS, asked):
-        error = dump(version_gone(name, version))
-        params = [id, "errored", error, "no code knows it", "queued"]
-        if row("SELECT workflow_stop(%s, %s, %s::jsonb, %s, %s)", params)[0]:
-            failed.append(id)
+    failed = [id for id, _, _ in for_each(rows(ORPHANS, asked), _fail_orphan)]
     ring_all(failed)
     return failed
+
+
+def _fail_orphan(orphan: tuple[UUID, str, int]) -> bool:
+    id, name, version = orphan
+    params = [id, "errored", dump(version_gone(name, version)), "no code knows it", "queued"]
+    return bool(row("SELECT workflow_stop(%s, %s, %s::jsonb, %s, %s)", params)[0])
 
 
 def forget_old() -> int:

@@ -7,39 +7,32 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import Error, connection
+from django.db import connection
 
-from config.faults import Fault
 from orchestrator import recovery as workflows
+from orchestrator.aside import Biller, Sweeper, Teller
 from orchestrator.canvas.ledger import close_left_open
 from orchestrator.firing import fire_due as fire_triggers
 from orchestrator.firing import forget_old_firings
 from orchestrator.taskagent import sweep as tasks
-from orchestrator.taskagent.minutes import payers_of_sandboxes
-from orchestrator.taskagent.place import TaskPlace
-from orchestrator.terminals.records import close_lost, close_of_session
+from orchestrator.terminals.records import close_lost
 from orchestrator.timers import timers
 from sessions_app import recovery
 from sessions_app.handover import deliver_left_over
 from sessions_app.purse import charge_lost_calls
-from sessions_app.sandbox_minutes import charge_running
-from sessions_app.sandbox_purses import stop_unpaid
 from sessions_app.schedules import fire_due
 from tenants.deliveries import forget_old_deliveries
 from tenants.idempotency import forget_old_answers
 from tenants.inbox import forget_old_items
-from tenants.low_credits import tell_low_credits
 from tenants.mail import forget_old_mails
 from tenants.pulse import beat, forget_old
 from tenants.sandbox_minutes import forget_old_minutes
 from tenants.sender import Sender
 from tools_app.mcp.discovery import refresh_due
-from tools_app.sandbox.container.claims import claiming_sessions
-from tools_app.sandbox.container.sweep import leave, sweep
+from tools_app.sandbox.container.sweep import leave
 
 log = structlog.get_logger(__name__)
 
@@ -74,7 +67,7 @@ def duties() -> list[Duty]:
         Duty(every=1.0, work=fire_triggers),
         Duty(every=600.0, work=forget_old_firings),
         Duty(every=5.0, work=charge_lost_calls),
-        Duty(every=10.0, work=tell_low_credits),
+        Duty(every=10.0, work=Teller().work),
         Duty(every=20.0, work=refresh_due),
         Duty(every=600.0, work=forget_old_answers),
         Duty(every=600.0, work=forget_old),
@@ -86,65 +79,6 @@ def duties() -> list[Duty]:
         Duty(every=600.0, work=forget_old_items),
         Duty(every=3600.0, work=forget_old_mails),
     ]
-
-
-class Sweeper:
-    """Looks after containers on a thread of its own: an engine that hangs must not hold up lanes."""
-
-    def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-
-    def work(self) -> None:
-        if self._thread and self._thread.is_alive():
-            return
-        sessions, unneeded = claiming_sessions(), tasks.unneeded()
-        if sessions or unneeded:
-            living = recovery.living_sessions(sessions) | tasks.needed(sessions)
-            self._thread = threading.Thread(
-                target=_tidy, args=(sessions, living, unneeded), daemon=True, name="containers"
-            )
-            self._thread.start()
-
-    def wait(self) -> None:
-        """Until the look that was begun is over."""
-        if self._thread:
-            self._thread.join()
-
-
-class Biller:
-    """Charges running sandboxes on a thread of its own, as the engine is asked for them."""
-
-    def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-
-    def work(self) -> None:
-        is_busy = self._thread is not None and self._thread.is_alive()
-        if settings.SANDBOX_MINUTE_PRICE <= 0 or is_busy:
-            return
-        self._thread = threading.Thread(target=_charge, daemon=True, name="minutes")
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Until what was begun is charged."""
-        if self._thread:
-            self._thread.join()
-
-
-def _charge() -> None:
-    try:
-        for session_id, fault in charge_running(payers_of_sandboxes).unpaid.items():
-            close_of_session(session_id, fault.detail)
-            stop_unpaid(session_id, fault)
-    except (Fault, Error):
-        log.warning("sandboxes_not_charged", exc_info=True)
-    finally:
-        connection.close()
-
-
-def _tidy(sessions: list[UUID], living: set[UUID], unneeded: list[TaskPlace]) -> None:
-    if sessions:
-        sweep(sessions, living)
-    tasks.close_all(unneeded)
 
 
 def _briefly(work: Callable[[], object]) -> None:

@@ -148,10 +148,11 @@ def _refusal(turn: Turn, execution: ToolExecution) -> Outcome | None:
     if decided.decision == "deny":
         error = f"Not allowed: {decided.decided_by}."
         return Outcome(execution=execution, state=State.DENIED, error=error)
-    turn.spent.tool_calls += 1
-    if turn.tool_calls > turn.limits.max_tool_calls:
-        error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
-        return Outcome(execution=execution, state=State.CANCELLED, error=error)
+    if execution.pk not in turn.spent.calls:
+        turn.spent.calls.add(execution.pk)
+        if turn.tool_calls > turn.limits.max_tool_calls:
+            error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
+            return Outcome(execution=execution, state=State.CANCELLED, error=error)
     return _unaffordable(turn, execution)
 
 

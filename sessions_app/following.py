@@ -1,4 +1,4 @@
-"""Follows one session from Python: the same frames as on the sockets, on an event loop of its own."""
+"""Follows a log from Python: the same frames as on the sockets, on an event loop of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import structlog
 from sessions_app.encoding import Frame
 from sessions_app.frames import Body
 from sessions_app.models import Run, Session
-from sessions_app.reader import SessionLog
+from sessions_app.reader import Log, SessionLog
 from sessions_app.viewer import Viewer
 from sessions_app.waiting import OVER
 from sessions_app.watch import Watch
@@ -29,12 +29,12 @@ OnEvent: TypeAlias = Callable[[Body], object]
 LOOK_SECONDS = 5.0
 
 
-async def frames(session_id: UUID, *, after: int) -> AsyncGenerator[list[Frame]]:
+async def frames(followed: Log, *, after: int) -> AsyncGenerator[list[Frame]]:
     """What comes after this seq, for ever. An empty list says that nothing came for a while.
 
-    The caller has found the session, so nobody's rights are looked at again.
+    The caller has found the log, so nobody's rights are looked at again.
     """
-    watch = Watch(SessionLog(session_id=session_id))
+    watch = Watch(followed)
     viewer = Viewer(watch, after=after, principal=NOBODY)
     watch.viewers.add(viewer)
     try:
@@ -55,7 +55,7 @@ def follow_run(run_id: UUID, session_id: UUID, after: int, on_event: OnEvent) ->
 
 async def _follow_run(run_id: UUID, session_id: UUID, after: int, on_event: OnEvent) -> None:
     last: int | None = None
-    async with aclosing(frames(session_id, after=after)) as coming:
+    async with aclosing(frames(SessionLog(session_id=session_id), after=after)) as coming:
         async for found in coming:
             for frame in found:
                 on_event(orjson.loads(frame.text))

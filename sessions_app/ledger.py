@@ -170,12 +170,15 @@ def recover(turn: Turn) -> list[ToolExecution]:
     lost = [e for e in begun if not (e.read_only or e.idempotent)]
     if lost:
         record(turn, [Outcome(execution=e, state=State.UNKNOWN, error=LOST) for e in lost])
-    again = [e.pk for e in begun if e not in lost]
+    again = [e for e in begun if e not in lost]
     if again:
         with transaction.atomic():
             hold_lane(turn.session_id, turn.claim.epoch)
-            ToolExecution.objects.filter(pk__in=again).update(state=State.REQUESTED)
-    return [e for e in open_ones if e.state == State.REQUESTED or e.pk in again]
+            rows_ = ToolExecution.objects.filter(pk__in=[e.pk for e in again])
+            rows_.update(state=State.REQUESTED)
+        for execution in again:
+            execution.state = State.REQUESTED
+    return [e for e in open_ones if e.state == State.REQUESTED]
 
 
 def close_open(turn: Turn, reason: str) -> None:

@@ -51,11 +51,16 @@ class Spent:
     """What a run has used so far."""
 
     model_calls: int = 0
-    tool_calls: int = 0
+    #: The calls of tools: one that is tried anew, or waits before it runs, counts once.
+    calls: set[UUID] = field(default_factory=set)
     input_tokens: int = 0
     output_tokens: int = 0
     cost: Decimal = Decimal(0)
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def tool_calls(self) -> int:
+        return len(self.calls)
 
     def add(self, usage: Usage, cost: Decimal) -> None:
         self.model_calls += 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import aclosing
 from typing import Any
+from uuid import UUID
 
 import orjson
 from django.core.management.base import CommandError
@@ -17,12 +19,10 @@ from orchestrator.engine.starting import find_workflow, start_as
 from orchestrator.models import Workflow
 from orchestrator.streams import WorkflowLog, frame_of
 from sessions_app.cli.desk import Desk
-from sessions_app.viewer import Viewer
-from sessions_app.watch import Watch
-from tenants.access import NOBODY
+from sessions_app.following import frames
+from tenants.off_loop import read
 
 LISTED = 50
-LOOK_SECONDS = 5.0
 
 
 def _workflow(desk: Desk) -> Workflow:
@@ -109,31 +109,27 @@ def status(desk: Desk) -> None:
 
 def events(desk: Desk) -> None:
     """What happened to it; with --follow, until it is over or Ctrl-C."""
-    workflow = _workflow(desk)
+    workflow, after = _workflow(desk), desk.asked["after"]
     if desk.asked["follow"]:
-        asyncio.run(_follow(desk, workflow))
+        asyncio.run(_follow(desk, workflow.pk, after))
         return
-    for event in workflow.events.after(desk.asked["after"]):
+    for event in workflow.events.after(after):
         _tell(desk, frame_of(event))
 
 
-async def _follow(desk: Desk, workflow: Workflow) -> None:
-    watch = Watch(WorkflowLog(workflow_id=workflow.pk))
-    viewer = Viewer(watch, after=desk.asked["after"], principal=NOBODY)
-    watch.viewers.add(viewer)
-    try:
-        await watch.opened()
-        while True:
-            found = await viewer.next(LOOK_SECONDS)
+async def _follow(desk: Desk, workflow_id: UUID, after: int) -> None:
+    async with aclosing(frames(WorkflowLog(workflow_id=workflow_id), after=after)) as coming:
+        async for found in coming:
             for frame in found:
-                told = orjson.loads(frame.text)
-                _tell(desk, told)
-                if told["type"] == "status" and told["status"] in Workflow.OVER:
-                    return
-            if not found:
-                await watch.look()
-    finally:
-        await watch.close()
+                _tell(desk, orjson.loads(frame.text))
+                after = frame.seq or after
+            if await read(_has_ended, workflow_id, after):
+                return
+
+
+def _has_ended(workflow_id: UUID, told: int) -> bool:
+    """It is over, and all of its log was told: one that was restarted has been over before."""
+    return Workflow.objects.over().filter(pk=workflow_id, last_seq__lte=told).exists()
 
 
 def _tell(desk: Desk, frame: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 from orchestrator.models import Workflow
 from orchestrator.taskagent import place as places
 from orchestrator.taskagent.place import CLOSED, TaskPlace
+from sessions_app.row_by_row import for_each
 
 AT_ONCE = 1_000
 
@@ -24,8 +25,8 @@ def unneeded() -> list[TaskPlace]:
 
 
 def close_all(unneeded: Iterable[TaskPlace]) -> None:
-    for place in unneeded:
-        places.close(place)
+    """What cannot be closed, as its container stays, is tried again with the next look."""
+    for_each(unneeded, places.close)
 
 
 def needed(ids: Iterable[UUID]) -> set[UUID]:

@@ -12,6 +12,7 @@ from sessions_app.cli.desk import Desk
 from sessions_app.following import frames
 from sessions_app.frames import event_body
 from sessions_app.models import SessionEvent
+from sessions_app.reader import SessionLog
 from sessions_app.transcript import export
 from tenants.off_loop import read
 
@@ -31,7 +32,7 @@ def events(desk: Desk) -> None:
 
 
 async def _follow(desk: Desk, session_id: UUID, after: int) -> None:
-    async with aclosing(frames(session_id, after=after)) as coming:
+    async with aclosing(frames(SessionLog(session_id=session_id), after=after)) as coming:
         async for found in coming:
             if any(frame.seq for frame in found):
                 for event in await read(_after, session_id, after):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from orchestrator import Workflow as Definition
 from orchestrator import workflow
@@ -16,7 +18,8 @@ from orchestrator.engine.definition import known_versions, registry
 from orchestrator.engine.runner import Runner
 from orchestrator.engine.starting import start_workflow
 from orchestrator.engine.statements import rows
-from orchestrator.models import Step, Workflow
+from orchestrator.models import Step, Workflow, WorkflowTrigger
+from orchestrator.triggers import create_trigger
 from sessions_app.stopping import StopSign
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
@@ -113,3 +116,25 @@ def states(workflow: Workflow) -> list[tuple[str, str, int]]:
 def attempts(workflow: Workflow) -> list[tuple[int, str]]:
     """How every attempt at any step went."""
     return [(one.number, one.status) for step in steps(workflow) for one in attempts_of(step)]
+
+
+@pytest.fixture
+def flow(define: Callable[..., None]) -> None:
+    """A workflow that answers with what it was given."""
+    define(lambda self, event, step: event.payload, name="flow")
+
+
+@pytest.fixture
+def timed(flow: None, workspace: Workspace, owner: User) -> WorkflowTrigger:
+    """A trigger that starts it every night."""
+    made = create_trigger(
+        workspace_id=workspace.pk, created_by=owner, name="Nightly", kind="schedule",
+        workflow="flow", cron="0 3 * * *", params={"at": "{{input.due_at}}"},
+    )  # fmt: skip
+    return made.trigger
+
+
+def make_due(trigger: WorkflowTrigger) -> datetime:
+    at = timezone.now() - timedelta(seconds=5)
+    WorkflowTrigger.objects.filter(pk=trigger.pk).update(next_at=at)
+    return at

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 
 import pytest
 from django.db import OperationalError
 
 from config.faults import NotFound
 from orchestrator import supervisor
-from orchestrator.supervisor import Duty
+from orchestrator.aside import Teller
+from orchestrator.supervisor import Duty, duties
+from tenants.credits import add_credits
+from tenants.models import InboxItem
 
 
 @pytest.mark.django_db(transaction=True)
@@ -33,3 +37,28 @@ def test_a_duty_that_fails_is_tried_again_and_holds_up_no_other(monkeypatch, err
     supervisor._do_duties(stop)
 
     assert (len(tries), len(done)) == (2, 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
+    asked, over = threading.Event(), threading.Event()
+
+    def hang(*_, **__) -> None:
+        asked.set()
+        over.wait(60)
+
+    monkeypatch.setattr("tenants.notices.send_mail", hang)
+    add_credits(workspace.pk, Decimal("-9.5"), kind="adjustment")
+    (telling,) = (one for one in duties() if isinstance(_maker(one), Teller))
+    telling.work()
+    telling.work()
+
+    assert asked.wait(30)
+    assert _maker(telling).is_busy
+    over.set()
+    _maker(telling).wait()
+    assert InboxItem.objects.get().title == "Few credits are left"
+
+
+def _maker(duty: Duty) -> object:
+    return getattr(duty.work, "__self__", None)

@@ -1,131 +1,27 @@
-"""Triggers: set up, fired once by any number of supervisors, listed, paused; and the agent's tool."""
+"""Triggers: set up, changed, listed, paused; and the agent's tool."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
-from datetime import timedelta
 from io import StringIO
 from uuid import UUID, uuid4
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
-from django.utils import timezone
 
 from config.faults import StaleEpoch, ToolFailed
-from orchestrator.firing import fire_due, forget_old_firings
-from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
-from orchestrator.supervisor import duties
+from orchestrator.firing import fire_due
+from orchestrator.models import Workflow, WorkflowTrigger
 from orchestrator.tools import RunWorkflow, run_workflow
-from orchestrator.triggers import create_trigger
 from sessions_app.sessions import get_or_create_session
 from tenants.models import ApiKey
 from tests.conftest import key_client
+from tests.orchestrator.conftest import make_due
 from tests.orchestrator.test_canvas_runs import draw, new_agent, node
 from tools_app.registry import ToolContext, registry
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flow")]
 BASE = "/api/v1/triggers/"
-
-
-@pytest.fixture(autouse=True)
-def flow(define):
-    define(lambda self, event, step: event.payload, name="flow")
-
-
-@pytest.fixture
-def timed(workspace, owner):
-    made = create_trigger(
-        workspace_id=workspace.pk, created_by=owner, name="Nightly", kind="schedule",
-        workflow="flow", cron="0 3 * * *", params={"at": "{{input.due_at}}"},
-    )  # fmt: skip
-    return made.trigger
-
-
-def make_due(trigger):
-    at = timezone.now() - timedelta(seconds=5)
-    WorkflowTrigger.objects.filter(pk=trigger.pk).update(next_at=at)
-    return at
-
-
-def test_what_is_due_starts_its_workflow_and_is_due_again_later(timed):
-    at = make_due(timed)
-    assert (fire_due(), fire_due()) == (1, 0)
-
-    assert Workflow.objects.get().params == {"at": at.isoformat()}
-    timed.refresh_from_db()
-    assert timed.next_at > timezone.now()
-    assert TriggerFiring.objects.get().outcome == "started"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_supervisors_fire_a_trigger_once(timed):
-    make_due(timed)
-    ready = threading.Barrier(2)
-
-    def supervise():
-        ready.wait()
-        fire_due()
-        connection.close()
-
-    both = [threading.Thread(target=supervise) for _ in range(2)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
-
-    assert Workflow.objects.count() == 1
-    assert TriggerFiring.objects.count() == 1
-
-
-def test_a_paused_trigger_is_not_fired(timed, api):
-    make_due(timed)
-    api.post(f"{BASE}{timed.pk}/pause/")
-    assert fire_due() == 0
-    api.post(f"{BASE}{timed.pk}/resume/")
-    assert fire_due() == 0, "what was missed is not made up for"
-
-
-def test_what_cannot_start_is_in_the_history_with_its_reason(workspace, owner):
-    agent = new_agent(workspace, owner, "Walker")
-    made = create_trigger(
-        workspace_id=workspace.pk, name="C", kind="schedule", workflow="canvas", agent=agent,
-        interval_seconds=60,
-    )  # fmt: skip
-    make_due(made.trigger)
-    fire_due()
-
-    firing = TriggerFiring.objects.get()
-    assert (firing.outcome, "published" in firing.note) == ("failed", True)
-
-
-def test_a_trigger_that_breaks_holds_up_no_other(timed, workspace, owner, define):
-    """Whatever a workflow's own check raises: here, that it takes too little."""
-    define(lambda self, event, step: 1, name="broken", admit=staticmethod(dict))
-    broken = create_trigger(
-        workspace_id=workspace.pk, created_by=owner, name="Broken", kind="schedule",
-        workflow="broken", cron="0 3 * * *", params={"at": "{{input.due_at}}"},
-    ).trigger  # fmt: skip
-    make_due(broken)
-    make_due(timed)
-    assert (fire_due(), fire_due()) == (2, 0)
-
-    outcomes = dict(TriggerFiring.objects.values_list("trigger__name", "outcome"))
-    assert outcomes == {"Broken": "failed", "Nightly": "started"}
-
-
-def test_old_firings_are_forgotten(timed):
-    make_due(timed)
-    fire_due()
-    TriggerFiring.objects.update(created_at=timezone.now() - timedelta(days=31))
-    assert forget_old_firings() == 1
-
-
-def test_the_supervisor_looks_after_triggers():
-    works = [one.work for one in duties()]
-    assert fire_due in works
-    assert forget_old_firings in works
 
 
 def test_a_webhook_is_set_up_over_rest_and_its_secret_is_shown_once(api):

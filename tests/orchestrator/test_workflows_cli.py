@@ -52,6 +52,19 @@ def test_a_workflow_is_paused_resumed_terminated_and_restarted():
     assert say("restart", id).endswith("queued")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_one_that_was_restarted_is_followed_to_its_second_end(define):
+    define(lambda self, event, step: 1, name="quick")
+    id = say("start", "quick")
+    serve()
+    say("restart", id)
+    serve()
+    log = say("events", id)
+    assert log.count("status=complete") == 2
+
+    assert say("events", id, "--follow") == log
+
+
 def test_what_can_be_started_is_listed():
     assert "digest@1" in say("definitions")
 

@@ -122,3 +122,4 @@ def test_an_answer_that_comes_before_the_run_has_parked_is_not_lost(
 
     assert effects == ["quick"]
     assert newest(session, "agent.message").payload["text"] == "All done."
+    assert session.runs.get().usage["tool_calls"] == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agents.definitions import change_agent
 from sessions_app import lanes, recovery
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.sessions import archive
@@ -92,6 +93,21 @@ def test_a_started_call_that_only_reads_is_repeated(session, principal, script, 
 
     execution = ToolExecution.objects.get()
     assert (execution.state, execution.attempts) == ("completed", 2)
+
+
+def test_a_repeated_call_counts_once(session, principal, script, agent, monkeypatch):
+    change_agent(agent, {"limits": {"max_tool_calls": 1}})
+    session.agent_version = agent.versions.latest("number")
+    session.save()
+    script([call("look", "x")], WORDS)
+    say(session, principal)
+    with pytest.raises(lose(monkeypatch, "before_tool_result")):
+        serve(session.pk)
+
+    recover(session, monkeypatch)
+
+    assert ToolExecution.objects.get().state == "completed"
+    assert Run.objects.get().usage["tool_calls"] == 1
 
 
 def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, script, monkeypatch):

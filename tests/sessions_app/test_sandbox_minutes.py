@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from agents.environments import change_environment, create_environment, default_environment
 from agents.providers.base import ToolCall
-from orchestrator.supervisor import Biller
+from orchestrator.aside import Biller
 from sessions_app import lanes
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.sandbox_minutes import charge_running

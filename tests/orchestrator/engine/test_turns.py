@@ -8,6 +8,7 @@ from agents.definitions import create_agent
 from agents.providers.base import TextDelta, Usage
 from orchestrator import recovery
 from orchestrator.lifecycle import terminate
+from orchestrator.models import Workflow
 from orchestrator.recovery import settle_lost
 from sessions_app import lanes
 from sessions_app.models import Approval, Session
@@ -56,6 +57,19 @@ def test_turns_that_wait_for_people_hide_no_lost_wake_up(made, define, begin, mo
     serve()
 
     assert settle_lost() == [parent.pk]
+
+
+def test_a_child_whose_end_cannot_be_read_holds_up_no_other(define, begin):
+    define(lambda self, event, step: 1, name="child")
+    define(lambda self, event, step: step.spawn("child", "child"), name="parent")
+    parents = [begin(name="parent") for _ in range(2)]
+    serve()
+    broken, _ = Workflow.objects.filter(name="child").order_by("pk")
+    Workflow.objects.filter(pk=broken.pk).update(result="{")
+
+    (settled,) = settle_lost()
+
+    assert {settled, broken.parent_id} == {one.pk for one in parents}
 
 
 def test_a_turn_goes_on_after_the_answer_and_its_end_is_the_steps(made, principal):

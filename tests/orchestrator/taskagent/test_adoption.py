@@ -9,10 +9,10 @@ import time
 import pytest
 
 from agents.models import Environment
+from orchestrator.aside import Sweeper
 from orchestrator.engine.runner import Runner
 from orchestrator.lifecycle import restart, terminate
 from orchestrator.models import WorkflowEvent
-from orchestrator.supervisor import Sweeper
 from orchestrator.taskagent import execute, place, sweep
 from orchestrator.taskagent.artifacts import artifacts_of
 from orchestrator.taskagent.running import end_running, running

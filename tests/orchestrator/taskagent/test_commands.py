@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
-
 import pytest
 
 from agents.definitions import create_agent
@@ -214,21 +212,6 @@ def test_a_workflow_is_shown_while_its_worker_is_known_to_be_dead(begin, api):
 
     assert held is not None
     assert api.get(f"/api/v1/workflows/{made.pk}/").status_code == 200
-
-
-def test_a_kept_sandbox_stays_until_its_time_is_up(task):
-    made = task(command="echo 1 > left.txt", keep_seconds=600)
-    kept = place.read(made.pk)
-
-    assert made.status == "complete"
-    assert kept is not None
-    assert sweep.unneeded() == []
-    assert sweep.needed([made.pk, uuid4()]) == {made.pk}
-    assert kept.folder.files.joinpath("left.txt").exists()
-    place.keep(kept, -1)
-    sweep.close_all(sweep.unneeded())
-    assert place.read(made.pk) is None
-    assert not kept.folder.files.exists()
 
 
 def test_the_sandbox_of_a_terminated_task_is_taken_away(begin, monkeypatch):

@@ -10,7 +10,7 @@ from django.db import connections
 
 from agents.environments import create_environment
 from agents.providers.base import ToolCall
-from orchestrator.supervisor import Biller
+from orchestrator.aside import Biller
 from orchestrator.taskagent import place
 from sessions_app.models import Run, Session, ToolExecution
 from tenants.budgets import set_budget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.supervisor import Sweeper
+from orchestrator.aside import Sweeper
 from sessions_app import recovery
 from tenants.ids import uuid7
 from tests.tools_app.sandbox.conftest import IMAGE, remade, run
