@@ -16,6 +16,7 @@ from sessions_app import runtime
 from sessions_app.doors import accept_event, find_session
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.cards import card_of, cards, recent_sessions
+from sessions_app.pages.found import status_of
 from sessions_app.pages.folding import fold
 from sessions_app.pages.forms import MANNERS, FirstMessageForm, MessageForm
 from sessions_app.pages.opening import opening
@@ -71,7 +72,7 @@ def chat(request: HttpRequest) -> HttpResponse:
         "cards": cards(workspace_id, chosen),
         "icons": TRAY_ICONS,
         "largest_file": LARGEST_FILE,
-        "recent": recent,
+        "recent": [(session, *status_of(session)) for session in recent],
         "may_run": principal.may("run"),
         "once": uuid7(),
         "typed": request.POST.get("text", ""),

@@ -123,3 +123,12 @@ def test_the_number_of_queries_does_not_grow(
 
 def test_a_summary_leaves_the_suggestions_out():
     assert summary_of("Does this.\nAnd that.\n\nTry: One\n  Try: Two") == "Does this. And that."
+
+
+def test_a_recent_session_says_what_it_is_doing_as_every_other_list_does(browser_client, agent):
+    browser_client.post("/chat/", typed(agent))
+    Session.objects.update(status=Session.Status.REQUIRES_ACTION)
+
+    page = browser_client.get("/chat/").text
+
+    assert '<span class="state is-waiting"><span class="sr-only">Needs you</span></span>' in page
