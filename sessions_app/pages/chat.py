@@ -16,9 +16,9 @@ from sessions_app import runtime
 from sessions_app.doors import accept_event, find_session
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.cards import card_of, cards, recent_sessions
-from sessions_app.pages.found import status_of
 from sessions_app.pages.folding import fold
 from sessions_app.pages.forms import MANNERS, FirstMessageForm, MessageForm
+from sessions_app.pages.found import status_of
 from sessions_app.pages.opening import opening
 from sessions_app.pages.telling import BUSY, tell
 from sessions_app.pages.window import newest
