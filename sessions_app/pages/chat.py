@@ -157,6 +157,7 @@ def conversation(request: HttpRequest, principal: Principal, session: Session) -
         "opening": opening(window, draft, queue, principal),
         "is_live": before is None,
         "may_run": principal.may("run") and session.archived_at is None,
+        "may_talk": principal.may("run"),
         "may_admin": principal.may("admin"),
         "is_busy": session.status in BUSY,
         "manners": MANNERS,

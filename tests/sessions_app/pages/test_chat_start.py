@@ -94,6 +94,7 @@ def test_who_may_only_read_sees_the_agents_and_says_nothing(workspace, agent):
 
     assert "Concierge" in page
     assert "<textarea" not in page
+    assert "Talking to agents needs the builder role." in page
     assert 'class="try"' not in page
     assert client.post("/chat/", typed(agent)).status_code == 403
     assert not Session.objects.exists()
