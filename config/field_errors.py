@@ -23,6 +23,8 @@ PLAIN_WORDS = {
     "set_type": "This must be a list.",
     "frozen_set_type": "This must be a list.",
     "string_type": "This must be a string.",
+    "uuid_type": "This must be an id.",
+    "uuid_parsing": "This must be an id.",
     "string_unicode": "This must be a string of valid Unicode.",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
@@ -24,6 +25,9 @@ from sessions_app.statements import hold_lane
 from sessions_app.wake import wake
 from tools_app.places import Place
 from tools_app.policies import copy_policy
+
+LONGEST_TITLE = 200
+FORK = re.compile(r" \(fork(?: (?P<nth>[0-9]{1,4}))?\)\Z")
 
 
 def get_or_create_session(
@@ -119,7 +123,7 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
         agent_id=session.agent_id,
         agent_version_id=session.agent_version_id,
         environment_id=session.environment_id,
-        title=f"{session.title or 'Session'} (fork)"[:200],
+        title=fork_title(session.title),
         outcome=session.outcome,
         metadata={**session.metadata, "forked_from": str(session.pk), "forked_at_seq": at_seq},
         created_by_id=created_by_id,
@@ -134,6 +138,14 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
     )
     forked.refresh_from_db()
     return forked
+
+
+def fork_title(title: str) -> str:
+    """Whose fork it is, and the fork of a fork by its number: endings would pile up."""
+    found = FORK.search(title)
+    begun = title[: found.start()] if found else title or "Session"
+    ending = f" (fork {int(found['nth'] or 1) + 1})" if found else " (fork)"
+    return begun[: LONGEST_TITLE - len(ending)] + ending
 
 
 @transaction.atomic

@@ -2,6 +2,7 @@
 import { copy } from "./islands/copy.ts";
 import { dialog } from "./islands/dialog.ts";
 import { elsewhere } from "./islands/elsewhere.ts";
+import { enter } from "./islands/enter.ts";
 import { liveCount } from "./islands/live-count.ts";
 import { inspector } from "./islands/inspector.ts";
 import { menu } from "./islands/menu.ts";
@@ -26,6 +27,7 @@ mountIslands(document, {
   copy,
   dialog,
   elsewhere,
+  enter,
   "live-count": liveCount,
   inspector,
   memory: lazy(() => import("./memory/memory.ts")),

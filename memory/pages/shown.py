@@ -106,7 +106,14 @@ def owner_name(entry: MemoryEntry) -> str:
 
 
 def found_with(hits: Sequence[Hit]) -> list[Found]:
-    """Every hit with the bar of its score, all on the scale of the best one."""
+    """Every hit with the bar of its score, all on the scale of the best one.
+
+    Short chunks are shown with what is beside them: neighbours that would read the same are one.
+    """
+    told: dict[tuple[UUID, str], Hit] = {}
+    for hit in hits:
+        told.setdefault((hit.entry_id, hit.excerpt), hit)
+    hits = list(told.values())
     entries = MemoryEntry.objects.filter(pk__in=[hit.entry_id for hit in hits])
     of = {entry.pk: entry for entry in entries.only("pk", "owner_id", "scope")}
     names = names_of({one.owner_id: (one.scope, 1) for one in of.values()})

@@ -21,7 +21,7 @@ CANVAS = "canvas"
 
 
 class CanvasParams(Input):
-    agent: UUID = Field(title="Agent", description="The id of the agent whose canvas it is.")
+    agent: UUID = Field(title="Agent", description="Its id, as the address of its pages has it.")
     input: Any = Field(default=None, title="Input")
     #: Set when it starts: what is published then.
     revision: int | None = Field(default=None, title="Revision")

@@ -50,7 +50,7 @@ def field_for(facts: dict[str, Any], *, is_needed: bool) -> forms.Field:
     }
     match facts.get("type"):
         case "string":
-            is_long = facts.get("maxLength", LONG + 1) > LONG
+            is_long = facts.get("maxLength", LONG + 1) > LONG and facts.get("format") != "uuid"
             widget = forms.Textarea(attrs={"rows": 3}) if is_long else forms.TextInput()
             return forms.CharField(widget=widget, strip=True, **words)
         case "integer":

@@ -19,18 +19,21 @@ def waiting(principal: Principal, workspace_id: UUID) -> Part | None:
     if not count:
         return None
     url = reverse("approvals")
+    # Whoever only reads is not the one who is asked.
+    title = "Needs you" if principal.may("run") else "Waits for an answer"
     lines = [
         Line(
             title=one.title,
             url=f"{url}#asked-{one.approval.pk}",
             at=one.approval.created_at,
             lamp="is-waiting",
-            status="Needs you",
+            status=title,
             note=str(one.approval.agent or "A workflow"),
         )
         for one in asked(principal, "pending")[:SHOWN]
     ]
-    return Part(title="Needs you", url=url, more="Answer", lines=lines, count=count, rank=1)
+    more = "Answer" if principal.may("run") else "Read"
+    return Part(title=title, url=url, more=more, lines=lines, count=count, rank=1)
 
 
 def talked(principal: Principal, workspace_id: UUID) -> Part | None:

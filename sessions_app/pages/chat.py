@@ -18,6 +18,7 @@ from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.cards import card_of, cards, recent_sessions
 from sessions_app.pages.folding import fold
 from sessions_app.pages.forms import MANNERS, FirstMessageForm, MessageForm
+from sessions_app.pages.found import status_of
 from sessions_app.pages.opening import opening
 from sessions_app.pages.telling import BUSY, tell
 from sessions_app.pages.window import newest
@@ -71,7 +72,7 @@ def chat(request: HttpRequest) -> HttpResponse:
         "cards": cards(workspace_id, chosen),
         "icons": TRAY_ICONS,
         "largest_file": LARGEST_FILE,
-        "recent": recent,
+        "recent": [(session, *status_of(session)) for session in recent],
         "may_run": principal.may("run"),
         "once": uuid7(),
         "typed": request.POST.get("text", ""),
@@ -156,6 +157,7 @@ def conversation(request: HttpRequest, principal: Principal, session: Session) -
         "opening": opening(window, draft, queue, principal),
         "is_live": before is None,
         "may_run": principal.may("run") and session.archived_at is None,
+        "may_talk": principal.may("run"),
         "may_admin": principal.may("admin"),
         "is_busy": session.status in BUSY,
         "manners": MANNERS,

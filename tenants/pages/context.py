@@ -52,7 +52,8 @@ class Frame:
     @cached_property
     def settings(self) -> list[Place]:
         acting = self.principal.workspace_id
-        own = [item for item in SETTINGS if acting or item.url_name == "account"]
+        may = self.principal.may
+        own = [i for i in SETTINGS if i.url_name == "account" or (acting and may(i.needs))]
         return places(own, path=self.path, workspace_id=acting)
 
     @property

@@ -54,7 +54,7 @@ SETTINGS = [
     Item(name="Members", icon="users", url_name="members", group="Settings"),
     Item(name="API keys", icon="key-round", url_name="keys", group="Settings"),
     Item(name="Credits and budgets", icon="wallet", url_name="budgets", group="Settings"),
-    Item(name="Webhooks", icon="webhook", url_name="webhooks", group="Settings"),
+    Item(name="Webhooks", icon="webhook", url_name="webhooks", group="Settings", needs="admin"),
     Item(name="Model keys", icon="plug", url_name="providers", group="Settings"),
     Item(name="Environments", icon="box", url_name="environments", group="Settings"),
     Item(name="MCP servers", icon="link", url_name="mcp", group="Settings"),

@@ -41,6 +41,7 @@ def test_nothing_is_in_the_way_of_anybody(open_window: OpenChat, size, theme):
     assert faults_of(page) == []
     cards(page).first.get_by_role("button", name="Deny").click()
     expect(past(page).first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     past(page).first.locator("summary").click()
     assert faults_of(page) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from uuid import UUID
 
 import pydantic
 import pytest
@@ -178,6 +179,14 @@ def test_the_words_are_those_of_json_and_not_of_python():
         "limits: This must be an object.; hosts: This must be a list.; "
         "count: Count from one.; zz: There is no such field here."
     )
+
+
+def test_what_is_no_id_is_called_so():
+    class Named(BaseModel):
+        agent: UUID
+
+    for given in ("Concierge", 7):
+        assert told(of_pydantic(failed(Named, {"agent": given}))) == "agent: This must be an id."
 
 
 @pytest.mark.parametrize("body", ["{not json", "[" * 100_000], ids=["broken", "deep"])

@@ -99,7 +99,7 @@ test("the meter tells context, tokens and cost, and opens the context", () => {
   meter.draw({ ...begin(), tokens: 1_234, cost: 0.0421 });
   meter.fill(850, 1_000);
 
-  expect($("[data-meter-words]").textContent).toBe("85 % of the context · 1.2k tokens · $0.0421");
+  expect($("[data-meter-words]").textContent).toBe("85 % of the context · 1.2k tokens used · $0.0421");
   expect($("progress").getAttribute("value")).toBe("85");
   $("[data-meter]").click();
   expect(opened).toHaveBeenCalled();

@@ -1,6 +1,6 @@
 /** Copies of a conversation: the log is never rewritten, so another past is another session. */
 import type { Attached } from "./items.ts";
-import { newId, type Rest } from "../lib/rest.ts";
+import { newId, reached, type Rest } from "../lib/rest.ts";
 import { nameOf, typedIn } from "./typed.ts";
 import { fileUrl, upload } from "./upload.ts";
 
@@ -45,7 +45,7 @@ async function bring(
 ): Promise<Attached[]> {
   const brought: Attached[] = [];
   for (const file of files) {
-    const answer = await fetch(fileUrl(options.api, file.path), { credentials: "same-origin" });
+    const answer = await reached(fetch(fileUrl(options.api, file.path), { credentials: "same-origin" }));
     if (!answer.ok) throw new Error(`${file.name} is not there any more.`);
     const copy = new File([await answer.blob()], file.name, { type: file.media_type });
     brought.push(await upload(there, options.token, copy).done);

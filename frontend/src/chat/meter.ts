@@ -21,7 +21,7 @@ export class Meter {
     this.drawn = state;
     const words = this.root.querySelector("[data-meter-words]");
     const full = this.percent === null ? "" : `${this.percent} % of the context`;
-    const used = state.tokens ? `${thousands(state.tokens)} tokens` : "";
+    const used = state.tokens ? `${thousands(state.tokens)} tokens used` : "";
     if (words) say(words, [full, used, money(state.cost)].filter(Boolean).join(" · "));
     this.root.hidden = !full && !used;
   }

@@ -24,9 +24,13 @@ export class Queue {
   /** The frame with which to ask again; 0 when none is waited for. */
   private awaited = 0;
   private readonly options: QueueOptions;
+  /** No frame tells that somebody moved a message: whoever looks at the page again asks. */
+  private readonly onSeen = (): void => this.ask();
 
   constructor(options: QueueOptions) {
     this.options = options;
+    document.addEventListener("visibilitychange", this.onSeen);
+    window.addEventListener("focus", this.onSeen);
   }
 
   /** Ask whose turn it is among the messages that wait. */
@@ -67,6 +71,8 @@ export class Queue {
 
   close(): void {
     window.clearTimeout(this.timer);
+    document.removeEventListener("visibilitychange", this.onSeen);
+    window.removeEventListener("focus", this.onSeen);
   }
 
   private async read(): Promise<void> {

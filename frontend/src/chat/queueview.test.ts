@@ -45,7 +45,7 @@ test("a waiting message is edited in place, and a redraw meanwhile does not dist
   expect($("#queue").hidden).toBe(true);
 });
 
-test("a waiting message is moved by the arrows, sent into the answer, or sent instead of it", async () => {
+test("a waiting message is moved by the arrows, sent into the answer, or sent instead of it", () => {
   const said: unknown[] = [];
   const queue = queueWith({
     onNow: async (...how) => void said.push(how),
@@ -63,8 +63,25 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
   $("[aria-label^=Send]").click();
   expect(onDone).toHaveBeenCalledTimes(2);
 
-  await vi.waitFor(() => expect(document.activeElement).toBe(grip));
   expect(said).toEqual([["r2", 0], ["r1", "interrupt"], ["r1", "steer"]]);
+});
+
+test("a list drawn anew leaves the focus on the button that had it, and does not lose it with its row", () => {
+  const queue = queueWith({});
+  const [first, second] = ["r1", "r2"].map((key) => ({ key, runId: key, text: key, seqs: [1] }));
+  queue.draw([first!, second!], []);
+  $("[data-grip=r2]").focus();
+  queue.draw([second!, first!], []);
+  expect($("#queue li [data-grip]").dataset["grip"]).toBe("r2");
+  expect(document.activeElement).toBe($("[data-grip=r2]"));
+
+  $("[data-run=r2] [aria-label=Edit]").focus();
+  queue.draw([{ ...second!, text: "r2 again" }, first!], []);
+  expect(document.activeElement).toBe($("[data-run=r2] [aria-label=Edit]"));
+  expect(onDone).not.toHaveBeenCalled();
+
+  queue.draw([first!], []);
+  expect(onDone).toHaveBeenCalledOnce();
 });
 
 const later = { key: "r1", runId: "r1", text: "later", seqs: [3] };

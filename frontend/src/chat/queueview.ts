@@ -22,6 +22,11 @@ interface Editing {
   node: HTMLElement;
 }
 
+interface Held {
+  runId: string;
+  label: string | null;
+}
+
 const SMALL = "btn btn-bare btn-square btn-xs";
 
 export class QueueView {
@@ -45,6 +50,7 @@ export class QueueView {
     // What is being reworded is left alone until it is done.
     if (this.editing && this.drawn && this.options.root.contains(document.activeElement)) return;
     this.drawn = now;
+    const held = this.held();
     this.options.root.hidden = places.length + letters.length === 0;
     const count = places.length + letters.length;
     this.options.root.replaceChildren(
@@ -58,6 +64,24 @@ export class QueueView {
         ),
       ),
     );
+    if (held) this.hold(held);
+  }
+
+  /** Which button has the focus, and of which message: the rows are drawn anew under the hand. */
+  private held(): Held | null {
+    const root = this.options.root;
+    const focused = root.contains(document.activeElement) ? document.activeElement : null;
+    const runId = focused?.closest<HTMLElement>("[data-run]")?.dataset["run"];
+    return runId ? { runId, label: focused!.ariaLabel } : null;
+  }
+
+  private hold({ runId, label }: Held): void {
+    const rows = [...this.options.root.querySelectorAll<HTMLElement>("[data-run]")];
+    const row = rows.find((one) => one.dataset["run"] === runId);
+    const buttons = [...(row?.querySelectorAll("button") ?? [])];
+    const same = buttons.find((one) => one.ariaLabel === label);
+    if (same) same.focus();
+    else if (this.placeOf(runId) < 0) this.options.onDone();
   }
 
   /** Reword the last one that waits; false when none does. */
@@ -93,7 +117,7 @@ export class QueueView {
     if (!runId) return h("li", { class: "queue-row" }, words);
     const row = h(
       "li",
-      { class: "queue-row" },
+      { class: "queue-row", "data-run": runId },
       this.grip(runId),
       words,
       button("Send now, into this answer", () => this.leave(this.options.onNow(runId, "steer")), {
@@ -135,7 +159,7 @@ export class QueueView {
       const by = event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0;
       if (!by) return;
       event.preventDefault();
-      void this.move(runId, this.placeOf(runId) + by);
+      this.move(runId, this.placeOf(runId) + by);
     });
     return grip;
   }
@@ -152,7 +176,7 @@ export class QueueView {
       if (!this.dragged) return;
       event.preventDefault();
       event.stopPropagation();
-      void this.move(this.dragged, this.placeOf(runId));
+      this.move(this.dragged, this.placeOf(runId));
     });
   }
 
@@ -160,12 +184,9 @@ export class QueueView {
     return this.places.findIndex((place) => place.runId === runId);
   }
 
-  private async move(runId: string, position: number): Promise<void> {
+  private move(runId: string, position: number): void {
     if (position < 0 || position >= this.places.length) return;
-    await this.options.onMove(runId, position);
-    // The row was drawn anew; the hand stays on it.
-    const grips = this.options.root.querySelectorAll<HTMLElement>("[data-grip]");
-    [...grips].find((one) => one.dataset["grip"] === runId)?.focus();
+    void this.options.onMove(runId, position);
   }
 
   private editor(runId: string, before: string): Editing {

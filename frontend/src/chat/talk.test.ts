@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Rest } from "../lib/rest.ts";
+import { placesOf } from "./messages.ts";
 import { answer, delta, end, message, start } from "./samples/frames.ts";
 import { OPENING } from "./samples/opening.ts";
 import { FakeSocket } from "../lib/samples/socket.ts";
@@ -125,6 +126,18 @@ test("the queue is asked for once after several messages came", async () => {
   expect(asked.filter((one) => one.endsWith("/queue/"))).toHaveLength(1);
   expect(talk.state.waiting.map((item) => item.runId)).toEqual(["run-2"]);
   expect(texts()).toEqual(["a", "c"]);
+});
+
+test("whoever looks at the page again sees the order that another page gave the queue", async () => {
+  const [b, c] = ["b", "c"].map((text, n) => ({ run_id: `run-${text}`, text, message_seqs: [3 + n] }));
+  answers["/api/v1/sessions/s1/queue/"] = { results: [b, c], last_seq: 4 };
+  say(message(1, "a"), start(2), message(3, "b"), message(4, "c"));
+  await vi.advanceTimersByTimeAsync(500);
+  answers["/api/v1/sessions/s1/queue/"] = { results: [c, b], last_seq: 4 };
+  window.dispatchEvent(new Event("focus"));
+  await vi.advanceTimersByTimeAsync(500);
+
+  expect(placesOf(talk.state).map((place) => place.text)).toEqual(["c", "b"]);
 });
 
 test("a queue that is newer than the frames waits for them, and nothing that waited is lost", async () => {

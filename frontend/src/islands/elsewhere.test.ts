@@ -61,6 +61,20 @@ test("going on here switches back and tells the other tabs", async () => {
   expect(localStorage.getItem("workspace")).toBe(ACME);
 });
 
+test("a server out of reach is said so in words, until the next try", async () => {
+  const wrong = document.querySelector<HTMLElement>("[data-wrong]")!;
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
+  anotherTabIs(OTHER);
+  document.querySelector<HTMLElement>("button")!.click();
+  await vi.waitFor(() => expect(wrong.hidden).toBe(false));
+  expect(wrong.textContent).toContain("out of reach");
+
+  vi.stubGlobal("fetch", async () => new Response(""));
+  document.querySelector<HTMLElement>("button")!.click();
+  await vi.waitFor(() => expect(sheet.open).toBe(false));
+  expect(wrong.hidden).toBe(true);
+});
+
 test("a server that does not switch is told of, and the page stays shut", async () => {
   vi.stubGlobal("fetch", async () => new Response("", { status: 404 }));
   anotherTabIs(OTHER);

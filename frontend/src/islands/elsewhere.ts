@@ -1,5 +1,6 @@
 import { need, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
+import { reached } from "../lib/rest.ts";
 
 const KEY = "workspace";
 
@@ -29,8 +30,9 @@ export const elsewhere: Island = (root) => {
 
   async function goOn(event: SubmitEvent): Promise<void> {
     event.preventDefault();
+    wrong.hidden = true;
     try {
-      const answer = await fetch(form.action, { method: "POST", body: new FormData(form) });
+      const answer = await reached(fetch(form.action, { method: "POST", body: new FormData(form) }));
       if (!answer.ok) throw new Error(`It did not work: the server answered ${answer.status}. Reload the page.`);
       localStorage.setItem(KEY, mine);
       look();

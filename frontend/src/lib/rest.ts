@@ -65,7 +65,7 @@ export async function reached<T>(asked: Promise<T>): Promise<T> {
 export function refusalOf(status: number, said: string): Refused {
   const { detail, title, code } = problemIn(said);
   const words = PAGE_WORDS[status === 401 ? "unauthenticated" : (code ?? "")];
-  return new Refused(words ?? (detail || title || `The server answered ${status}.`), status, code);
+  return new Refused(words ?? (detail || title || `The server answered ${status}. Try again in a moment.`), status, code);
 }
 
 /** What is said to programs otherwise. */

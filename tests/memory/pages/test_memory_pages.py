@@ -73,6 +73,22 @@ def test_a_search_shows_the_parts_of_each_score(page, remember):
         assert re.search(rf"{part} 0\.\d\d", shown), part
 
 
+def test_two_hits_of_a_document_that_read_the_same_are_one(page, remember):
+    remember("kettles.md", "# Kettles\n\n- the kettle is red\n- this kettle is blue\n")
+
+    shown = text(page.get("/memory/?q=kettle"))
+
+    assert "1 result for" in shown
+    assert shown.count("the kettle is red · this kettle is blue") == 1
+
+
+def test_whose_a_document_is_is_said_once(page, remember):
+    mine, ours = remember("a.md", "Mine."), remember("b.md", "Ours.", scope="workspace")
+
+    assert '<span class="text-muted">(agent)</span>' in text(page.get(url(mine)))
+    assert "<dd>Workspace</dd>" in text(page.get(url(ours)))
+
+
 def test_what_is_found_is_shown_in_words_without_signs_of_markdown(page, remember):
     remember("kettle.md", "# Kitchen\n\n- the **kettle** is `red`\n- <b>hot</b>")
 

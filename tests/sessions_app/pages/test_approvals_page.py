@@ -155,6 +155,7 @@ def test_a_viewer_reads_along_without_buttons_and_secrets(workspace, session):
 
     assert "abcdefgh" not in page
     assert 'name="answer"' not in page
+    assert "Answering needs the builder role." in page
     assert viewer.post(f"{PAGE}{asked.pk}/answer/", {"answer": "deny"}).status_code == 403
 
 

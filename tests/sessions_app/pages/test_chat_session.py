@@ -164,6 +164,7 @@ def test_who_may_only_read_reads_along(workspace, session):
 
     assert "1 2 3" in page
     assert "Talking to agents needs the builder role." in page
+    assert 'aria-label="New chat"' not in page
     assert opening_of(page)["may_run"] is False
     form = {"text": "x", "once": str(uuid4())}
     assert client.post(f"/chat/{session.pk}/", form).status_code == 403

@@ -94,6 +94,7 @@ def test_who_may_only_read_sees_the_agents_and_says_nothing(workspace, agent):
 
     assert "Concierge" in page
     assert "<textarea" not in page
+    assert "Talking to agents needs the builder role." in page
     assert 'class="try"' not in page
     assert client.post("/chat/", typed(agent)).status_code == 403
     assert not Session.objects.exists()
@@ -123,3 +124,12 @@ def test_the_number_of_queries_does_not_grow(
 
 def test_a_summary_leaves_the_suggestions_out():
     assert summary_of("Does this.\nAnd that.\n\nTry: One\n  Try: Two") == "Does this. And that."
+
+
+def test_a_recent_session_says_what_it_is_doing_as_every_other_list_does(browser_client, agent):
+    browser_client.post("/chat/", typed(agent))
+    Session.objects.update(status=Session.Status.REQUIRES_ACTION)
+
+    page = browser_client.get("/chat/").text
+
+    assert '<span class="state is-waiting"><span class="sr-only">Needs you</span></span>' in page

@@ -95,6 +95,17 @@ def test_the_pages_for_the_worst_case_need_no_context_and_no_database(template):
     assert "</html>" in render_to_string(template)
 
 
+def test_no_page_leads_a_member_to_settings_that_refuse_them(client, workspace):
+    from tests.conftest import add_member
+
+    client.force_login(add_member(workspace, "viewer"))
+    page = client.get("/settings/workspace/").text
+    column = set(re.findall(r'href="(/settings/[a-z]+/)"', page))
+
+    assert len(column) > 8
+    assert {url: client.get(url).status_code for url in column} == dict.fromkeys(column, 200)
+
+
 def test_a_refusal_says_why_and_what_to_do(client, workspace):
     from tests.conftest import add_member
 
