@@ -1,4 +1,7 @@
-"""What still holds a lane when all else has failed: one run in it, an end in time, nothing lost."""
+"""What still holds a lane when all else has failed: one run in it, an end in time, nothing lost.
+
+And who is rung at once, so that nobody has to wait until the supervisor looks.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from sessions_app import lanes
+from sessions_app.hearing import listen
+from sessions_app.host import STOP_CHANNEL
 from sessions_app.log import append_events
 from sessions_app.models import Run, Session
 from sessions_app.recovery import look
+from sessions_app.wake import CHANNEL as WAKE_CHANNEL
 from tests.sessions_app.conftest import OWNER, newest
 from tests.sessions_app.test_lanes import answer, send
 
@@ -61,3 +67,30 @@ def test_a_message_that_was_steered_into_a_dead_run_gets_a_run_of_its_own(sessio
 
     assert claim.run_id != steered.run_id
     assert session.events.get(seq=steered.seq).processed_run_id == claim.run_id
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stop_rings_whoever_holds_the_lane_and_wakes_what_waits_behind_it(session):
+    send(session, "one")
+    lanes.claim(session.pk, OWNER)
+    send(session, "two")
+
+    with listen(STOP_CHANNEL) as holders, listen(WAKE_CHANNEL) as workers:
+        lanes.stop(session.pk)
+
+        assert rung(holders) == rung(workers) == {str(session.pk)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_and_a_run_that_is_given_back_wake_the_lane(session):
+    with listen(WAKE_CHANNEL) as workers:
+        send(session)
+        assert rung(workers) == {str(session.pk)}
+
+        lanes.release(lanes.claim(session.pk, OWNER), reason="shutdown")
+        assert rung(workers) == {str(session.pk)}
+
+
+def rung(listener) -> set[str]:
+    """What was said by now: the commits that rang are over."""
+    return {note.payload for note in listener.notifies(timeout=1, stop_after=1)}

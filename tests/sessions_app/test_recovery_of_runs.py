@@ -112,6 +112,39 @@ def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, sc
     assert ToolExecution.objects.get().state == "running"
 
 
+def test_a_fenced_worker_begins_no_call(session, principal, script, monkeypatch, effects):
+    script([call("act", "x")], WORDS)
+    say(session, principal)
+
+    def take_over(name: str) -> None:
+        if name == "after_tool_use":
+            Session.objects.update(lease_expires="2020-01-01T00:00:00Z")
+            lanes.reap()
+
+    monkeypatch.setattr("sessions_app.points.on_reach", take_over)
+    serve(session.pk)
+
+    assert effects == []
+    assert ToolExecution.objects.get().state == "requested"
+
+
+def test_a_call_that_was_ended_meanwhile_is_not_begun(
+    session, principal, script, monkeypatch, effects
+):
+    script([call("act", "x")], WORDS)
+    say(session, principal)
+
+    def end_it(name: str) -> None:
+        if name == "after_tool_use":
+            ToolExecution.objects.update(state="cancelled")
+
+    monkeypatch.setattr("sessions_app.points.on_reach", end_it)
+    serve(session.pk)
+
+    assert effects == []
+    assert ToolExecution.objects.get().state == "cancelled"
+
+
 def test_sandboxes_are_kept_for_sessions_that_exist_and_are_not_archived(session, owner):
     missing = uuid7()
     assert recovery.living_sessions([session.pk, missing]) == {session.pk}
