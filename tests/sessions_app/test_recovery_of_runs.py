@@ -64,6 +64,26 @@ def test_a_call_that_was_not_started_runs_after_the_crash(
     assert ToolExecution.objects.get().state == "completed"
 
 
+def test_what_the_lost_worker_left_running_is_killed_before_anything_goes_on(
+    session, principal, script, monkeypatch, effects
+):
+    def kill(session_id):
+        killed.append((session_id, list(effects)))
+
+    killed: list[tuple[object, list[str]]] = []
+    monkeypatch.setattr("sessions_app.harness.kill_leftovers", kill)
+    script([call("act", "once")], WORDS)
+    say(session, principal)
+    with pytest.raises(lose(monkeypatch, "after_tool_use")):
+        serve(session.pk)
+    assert killed == []
+
+    recover(session, monkeypatch)
+
+    assert killed == [(session.pk, [])]
+    assert effects == ["once"]
+
+
 def test_a_started_call_with_an_effect_becomes_unknown_and_is_not_repeated(
     session, principal, script, monkeypatch, effects
 ):
