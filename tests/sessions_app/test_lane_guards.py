@@ -69,6 +69,18 @@ def test_a_message_that_was_steered_into_a_dead_run_gets_a_run_of_its_own(sessio
     assert session.events.get(seq=steered.seq).processed_run_id == claim.run_id
 
 
+def test_a_message_that_was_steered_into_a_run_that_is_stopped_gets_a_run_of_its_own(session):
+    send(session)
+    lanes.claim(session.pk, OWNER)
+    steered = send(session, "do not lose me", on_busy="steer")
+    lanes.stop(session.pk)
+
+    claim = lanes.claim(session.pk, OWNER)
+
+    assert claim.run_id != steered.run_id
+    assert session.events.get(seq=steered.seq).processed_run_id == claim.run_id
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_stop_rings_whoever_holds_the_lane_and_wakes_what_waits_behind_it(session):
     send(session, "one")

@@ -63,6 +63,21 @@ def test_an_attempt_that_is_over_cannot_end_the_one_after_it(define, begin):
         store.go_on(held, late, '"late"', following)
 
 
+def test_a_worker_that_lost_its_workflow_writes_nothing_by_the_quick_way_either(define, begin):
+    define(lambda self, event, step: [step.do("a", lambda: 1), step.do("b", lambda: 2)])
+    made = begin()
+    old = claim()
+    begun(old)
+    reap(old)
+    begun(claim(), attempt=2)
+    before = now(made).last_seq
+    following = {"id": uuid4(), "position": 1, "name": "b", "nth": 1, "timeout": 60}
+
+    assert not store.go_on(old, {"position": 0, "attempt": 2}, '"stale"', following)
+    assert states(made) == [("a", "running", 2)]
+    assert now(made).last_seq == before
+
+
 def test_steps_that_go_on_by_the_quick_way_clear_the_count_of_losses(define, begin, settings):
     settings.WORKFLOW_MAX_RECOVERIES = 2
     define(lambda self, event, step: [step.do("a", lambda: 1), step.do("b", lambda: 2)])
