@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
 from config.faults import StaleEpoch, WaitTimedOut
 from orchestrator.engine import store
-from orchestrator.lifecycle import pause, resume, send_event
+from orchestrator.lifecycle import pause, resume, send_event, terminate
 from orchestrator.recovery import fire_due, look
 from tests.orchestrator.conftest import claim, now, pass_time, serve, serve_one, states, steps
 from tests.orchestrator.engine.test_branches import fork
@@ -91,6 +92,34 @@ def test_steps_that_go_on_by_the_quick_way_clear_the_count_of_losses(define, beg
     serve()
 
     assert now(made).output == [1, 2]
+
+
+def test_every_attempt_is_given_the_time_of_its_own_step(define, begin):
+    """The first step begins in the careful way, the one after it in the quick way."""
+    given = []
+
+    def run(self, event, step):
+        for name, seconds in (("a", 1_000), ("b", 5_000), ("c", None)):
+            step.do(name, lambda: given.append(now(made).deadline), timeout=seconds)
+
+    define(run)
+    made = begin()
+    serve()
+
+    first, second, third = given
+    assert timedelta(seconds=3_000) < second - first
+    assert third is None
+
+
+def test_what_comes_for_a_step_after_its_workflow_was_ended_changes_nothing(define, begin):
+    define(lambda self, event, step: step.wait_for_event("go", type="go"))
+    made = begin()
+    serve()
+    terminate(made)
+
+    assert not store.settle(made.pk, 0, "complete", result=1)
+    assert states(made) == [("go", "waiting", 1)]
+    assert now(made).status == "terminated"
 
 
 # ── Events and branches ──────────────────────────────────────────────────────────────────────────
