@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
 
 from config.faults import NotFound, StaleEpoch
 from sessions_app import lanes
@@ -14,6 +15,8 @@ from sessions_app.log import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 
 E = SessionEvent.Type
+#: What a run writes into an event that it takes.
+TAKING = {"processed_at", "processed_run_id"}
 
 
 def note(text: str = "hello") -> NewEvent:
@@ -55,6 +58,18 @@ def test_a_written_event_cannot_be_changed(session, change):
 
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
         change(session.events.all())
+
+
+@pytest.mark.parametrize(
+    "column", sorted({f.attname for f in SessionEvent._meta.concrete_fields} - TAKING)
+)
+def test_a_run_that_takes_an_event_changes_nothing_else_of_it(session, column):
+    append_events(session.pk, [note()])
+    other = {"seq": 9, "type": E.ERROR, "payload": {}, "dedupe_key": "other"}
+    value = other.get(column, timezone.now() if column == "created_at" else uuid4())
+
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        session.events.update(processed_at=timezone.now(), **{column: value})
 
 
 def test_an_event_is_taken_once(session):

@@ -55,6 +55,17 @@ def test_nothing_falls_back_once_words_were_shown_or_a_tool_ran(session, princip
     assert [r.model for r in provider.requests] == ["demo", "demo"]
 
 
+def test_nothing_is_tried_again_once_words_were_shown(session, principal, script):
+    provider = script([TextDelta(text="Well"), ProviderUnavailable("busy")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert len(provider.requests) == 1
+    assert Run.objects.get().stop_reason == "retries_exhausted"
+    assert newest(session, "session.error").payload["message"] == "busy"
+
+
 def test_thoughts_of_the_provider_come_back_to_it(session, principal, script):
     signed = ToolCall(call_id="c", name="look", arguments={}, provider_state="c2ln")
     provider = script([signed], WORDS)

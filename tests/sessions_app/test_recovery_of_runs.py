@@ -65,6 +65,26 @@ def test_a_call_that_was_not_started_runs_after_the_crash(
     assert ToolExecution.objects.get().state == "completed"
 
 
+def test_what_the_lost_worker_left_running_is_killed_before_anything_goes_on(
+    session, principal, script, monkeypatch, effects
+):
+    def kill(session_id):
+        killed.append((session_id, list(effects)))
+
+    killed: list[tuple[object, list[str]]] = []
+    monkeypatch.setattr("sessions_app.harness.kill_leftovers", kill)
+    script([call("act", "once")], WORDS)
+    say(session, principal)
+    with pytest.raises(lose(monkeypatch, "after_tool_use")):
+        serve(session.pk)
+    assert killed == []
+
+    recover(session, monkeypatch)
+
+    assert killed == [(session.pk, [])]
+    assert effects == ["once"]
+
+
 def test_a_started_call_with_an_effect_becomes_unknown_and_is_not_repeated(
     session, principal, script, monkeypatch, effects
 ):
@@ -126,6 +146,39 @@ def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, sc
 
     assert session.events.count() == before[0]
     assert ToolExecution.objects.get().state == "running"
+
+
+def test_a_fenced_worker_begins_no_call(session, principal, script, monkeypatch, effects):
+    script([call("act", "x")], WORDS)
+    say(session, principal)
+
+    def take_over(name: str) -> None:
+        if name == "after_tool_use":
+            Session.objects.update(lease_expires="2020-01-01T00:00:00Z")
+            lanes.reap()
+
+    monkeypatch.setattr("sessions_app.points.on_reach", take_over)
+    serve(session.pk)
+
+    assert effects == []
+    assert ToolExecution.objects.get().state == "requested"
+
+
+def test_a_call_that_was_ended_meanwhile_is_not_begun(
+    session, principal, script, monkeypatch, effects
+):
+    script([call("act", "x")], WORDS)
+    say(session, principal)
+
+    def end_it(name: str) -> None:
+        if name == "after_tool_use":
+            ToolExecution.objects.update(state="cancelled")
+
+    monkeypatch.setattr("sessions_app.points.on_reach", end_it)
+    serve(session.pk)
+
+    assert effects == []
+    assert ToolExecution.objects.get().state == "cancelled"
 
 
 def test_sandboxes_are_kept_for_sessions_that_exist_and_are_not_archived(session, owner):

@@ -11,7 +11,7 @@ from sessions_app import execution, lanes
 from sessions_app.harness import run
 from sessions_app.models import ToolExecution
 from sessions_app.stopping import StopSign
-from tests.sessions_app.conftest import OWNER
+from tests.sessions_app.conftest import OWNER, serve
 from tests.sessions_app.stage import WORDS, Note, call, say
 from tests.sessions_app.test_lanes import send
 from tools_app.registry import Category, registry, tool
@@ -69,3 +69,28 @@ def test_a_tool_that_does_not_hear_a_stop_holds_no_lane_of_its_worker(
     lane.join(30)
     assert not lane.is_alive()
     end.set()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("stage_tools")
+@pytest.mark.parametrize(("read_only", "state"), [(False, "unknown"), (True, "error")])
+def test_a_tool_that_takes_longer_than_it_may_says_nothing_of_what_it_did(
+    session, principal, script, monkeypatch, read_only, state
+):
+    end = threading.Event()
+    registry.pop("wait")
+
+    @tool(category=Category.TIME, seconds=0.1, read_only=read_only)
+    def wait(arguments: Note, context) -> str:
+        """Wait for something and hear nothing."""
+        end.wait(60)
+        return "over"
+
+    monkeypatch.setattr(execution, "GRACE_SECONDS", 0.0)
+    script([call("wait")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    end.set()
+    assert ToolExecution.objects.get().state == state

@@ -11,6 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
+from standardwebhooks import WebhookVerificationError
 from werkzeug import Request, Response
 
 from tenants import deliveries
@@ -263,6 +264,21 @@ def test_after_a_rotation_both_secrets_verify_for_a_day(workspace, subscribe, re
     assert rotated.secret != made.secret
     for secret in (made.secret, rotated.secret):
         assert Signer(secret).verify(request.get_data(), dict(request.headers))
+
+
+def test_the_secret_before_the_last_signs_no_more_when_its_time_is_up(
+    workspace, receiver, subscribe, start
+):
+    made = subscribe()
+    rotated = rotate_secret(made.webhook)
+    Webhook.objects.update(old_secret_until=timezone.now())
+    start()
+    announce(workspace.pk, "run.completed", {})
+
+    request = soon(receiver.first)
+    assert Signer(rotated.secret).verify(request.get_data(), dict(request.headers))
+    with pytest.raises(WebhookVerificationError):
+        Signer(made.secret).verify(request.get_data(), dict(request.headers))
 
 
 def test_what_is_rolled_back_is_never_sent(workspace, subscribe):
