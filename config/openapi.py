@@ -41,6 +41,9 @@ PROBLEM: Schema = {
         },
         "request_id": {"type": "string"},
     },
+    "additionalProperties": {
+        "description": "What only this kind of problem says, such as the `current` state that a stale write lost to."
+    },
 }
 IDEMPOTENCY_KEY: Schema = {
     "name": "Idempotency-Key",
@@ -55,6 +58,11 @@ REFUSALS = {
     "403": "The identity lacks the right.",
     "404": "There is no such thing, or it belongs to somebody else.",
     "429": "Too many requests; `Retry-After` says when to come back.",
+}
+#: What any POST may answer besides.
+POST_REFUSALS = {
+    "409": "Not as things are now, or the first request with this Idempotency-Key is still answered.",
+    "422": "The Idempotency-Key was used before for another path or body.",
 }
 METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 
@@ -77,9 +85,12 @@ def _describe(method: str, operation: Schema) -> None:
         operation["responses"].setdefault(status, _problem(description))
     if method == "post" and known:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
-        operation["responses"].setdefault(
-            "422", _problem("The Idempotency-Key was used before for another path or body.")
-        )
+        for status, description in POST_REFUSALS.items():
+            operation["responses"].setdefault(status, _problem(description))
+    for status, response in operation["responses"].items():
+        if status >= "400" and "content" not in response:
+            response |= _problem(response["description"])
+    operation["responses"].setdefault("default", _problem("Any other refusal, in the same shape."))
 
 
 def _problem(description: str) -> Schema:

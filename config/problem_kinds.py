@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 import pydantic
 from django.core import exceptions as django_errors
@@ -26,18 +24,21 @@ class Problem:
 
     status: int
     code: str
-    title: str
     detail: str
     errors: list[FieldError] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     #: Members of this kind of problem only, such as the version that a stale write lost to.
     extra: dict[str, object] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """The same for every problem of its code, whoever found it."""
+        return self.code.replace("_", " ").capitalize()
+
 
 UNEXPECTED = Problem(
     status=500,
     code="unexpected",
-    title="Unexpected error",
     detail="Something went wrong on our side. It was recorded under the request's id.",
 )
 
@@ -89,11 +90,9 @@ def _of_fault(fault: Fault) -> Problem:
     wait = getattr(fault, "retry_after", None)
     if wait is not None:
         headers["Retry-After"] = str(max(1, math.ceil(wait)))
-    words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(fault).__name__)
     return Problem(
         status=fault.status,
         code=fault.code,
-        title=words.capitalize(),
         detail=fault.detail,
         errors=getattr(fault, "errors", []),
         headers=headers,
@@ -135,11 +134,9 @@ def _plain(
     errors: list[FieldError] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Problem:
-    title = "Invalid" if code == "invalid" else HTTPStatus(status).phrase
     return Problem(
         status=status,
         code=code,
-        title=title,
         detail=detail,
         errors=errors or [],
         headers=headers or {},

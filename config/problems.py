@@ -33,7 +33,8 @@ def problem_response(problem: Problem | Fault, request: HttpRequest) -> JsonResp
         problem = problem_of(problem) or UNEXPECTED
     body = asdict(problem)
     headers, extra = body.pop("headers"), body.pop("extra")
-    body = {**extra, "type": f"urn:switchyard:problem:{problem.code}", **body}
+    kind = {"type": f"urn:switchyard:problem:{problem.code}", "title": problem.title}
+    body = {**extra, **kind, **body}
     body["request_id"] = request_id_of(request)
     return JsonResponse(body, status=problem.status, headers=headers, content_type=CONTENT_TYPE)
 

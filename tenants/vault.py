@@ -17,7 +17,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from config.faults import Invalid, NotFound, SecretMissing, SecretRefused
+from config.faults import Conflict, Invalid, NotFound, SecretMissing, SecretRefused
 from tenants.masking import remember
 from tenants.models import Secret, User
 
@@ -45,13 +45,7 @@ def put(
     by: User | None = None,
 ) -> Secret:
     """Keep a secret, or replace the one of that name. Without hosts, the ones it had stay."""
-    if not re.fullmatch(NAME_PATTERN, name):
-        raise Invalid(NAME_WORDS)
-    if not value or len(value) > LONGEST_VALUE or "\x00" in value:
-        raise Invalid(f"A secret has 1 to {LONGEST_VALUE:,} characters, and none of them is NUL.")
-    changed: dict[str, object] = {"value": value, "set_at": timezone.now()}
-    if hosts is not None:
-        changed["hosts"] = checked_hosts(hosts)
+    changed = _checked(name, value, hosts)
     secret, _ = Secret.objects.update_or_create(
         workspace_id=workspace_id,
         name=name,
@@ -59,6 +53,28 @@ def put(
         create_defaults={**changed, "created_by": by},
     )
     return secret
+
+
+def add(
+    workspace_id: UUID, name: str, value: str, *, hosts: Iterable[str] = (), by: User | None = None
+) -> Secret:
+    """Keep a new secret. Of two who add one of the same name, the second is refused."""
+    given = {**_checked(name, value, hosts), "created_by": by}
+    secret, is_new = Secret.objects.get_or_create(
+        workspace_id=workspace_id, name=name, defaults=given
+    )
+    if not is_new:
+        raise Conflict(f"A secret named {name} is there already. Change it instead.")
+    return secret
+
+
+def _checked(name: str, value: str, hosts: Iterable[str] | None) -> dict[str, object]:
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise Invalid(NAME_WORDS)
+    if not value or len(value) > LONGEST_VALUE or "\x00" in value:
+        raise Invalid(f"A secret has 1 to {LONGEST_VALUE:,} characters, and none of them is NUL.")
+    checked: dict[str, object] = {"value": value, "set_at": timezone.now()}
+    return checked if hosts is None else {**checked, "hosts": checked_hosts(hosts)}
 
 
 def checked_hosts(hosts: Iterable[str]) -> list[str]:

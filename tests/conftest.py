@@ -18,6 +18,7 @@ from rest_framework.test import APIClient
 from tenants.keys import issue_key
 from tenants.models import Membership, User, Workspace
 from tenants.workspaces import create_workspace
+from tests.described import DescribedClient
 
 # No test asserts an absolute time: a busy machine may take long over an example.
 hypothesis_settings.register_profile("patient", deadline=None)
@@ -113,7 +114,7 @@ def key_client(workspace: Workspace, scope: str = "admin") -> APIClient:
     """A program with a fresh key of this workspace."""
     owner = User.objects.filter(memberships__workspace=workspace).first()
     issued = issue_key(workspace_id=workspace.pk, name="test", scope=scope, created_by=owner)
-    return APIClient(headers={"x-api-key": issued.secret})
+    return DescribedClient(headers={"x-api-key": issued.secret})
 
 
 @pytest.fixture

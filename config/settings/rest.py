@@ -47,6 +47,7 @@ SPECTACULAR_SETTINGS = {
         "StepKindEnum": "orchestrator.models.Step.Kind",
         "TriggerKindEnum": "orchestrator.models.WorkflowTrigger.Kind",
         "ScheduleKindEnum": "sessions_app.models.Schedule.Kind",
+        "OnBusyEnum": "sessions_app.models.Run.OnBusy",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -42,9 +42,17 @@ class ApprovalSerializer(serializers.ModelSerializer):
     session_id = serializers.UUIDField(read_only=True, allow_null=True)
     session_title = serializers.CharField(source="session.title", default="", read_only=True)
     agent_name = serializers.CharField(source="agent.current.name", default="", read_only=True)
-    tool = serializers.CharField(source="execution.name", default=None, read_only=True)
+    tool = serializers.CharField(
+        source="execution.name", default=None, allow_null=True, read_only=True
+    )
     tool_use_id = serializers.CharField(
-        source="execution.tool_use_id", default=None, read_only=True
+        source="execution.tool_use_id", default=None, allow_null=True, read_only=True
+    )
+    scope = serializers.ChoiceField(
+        choices=Approval.Scope.choices,
+        allow_blank=True,
+        read_only=True,
+        help_text="How far the answer goes; empty as long as there is none.",
     )
     covers = serializers.SerializerMethodField(
         help_text="Which calls an answer for the session, or for always, would cover."

@@ -43,6 +43,13 @@ class ChangedSerializer(QueuedSerializer):
     previous = serializers.URLField(allow_null=True)
     last_seq = serializers.IntegerField()
 
+    def get_fields(self) -> dict[str, serializers.Field]:
+        """What tells of the message itself is there as long as it waits."""
+        fields: dict[str, serializers.Field] = super().get_fields()
+        for name in QueuedSerializer().fields:
+            fields[name].required = False
+        return fields
+
 
 class QueueView(SessionDoor):
     @extend_schema(operation_id="sessions_queue_list", responses=QUEUE)

@@ -24,7 +24,12 @@ class ScheduleSerializer(OwnSerializer):
     session = OwnedRelatedField(
         queryset=Session.objects.filter(archived_at=None), required=False, allow_null=True
     )
-    at = serializers.DateTimeField(source="next_at", required=False, help_text="For `once`.")
+    at = serializers.DateTimeField(
+        source="next_at",
+        required=False,
+        allow_null=True,
+        help_text="When it is due next; null when it is over. Given for `once`.",
+    )
 
     class Meta:
         model = Schedule

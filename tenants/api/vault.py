@@ -10,7 +10,6 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from config.faults import Conflict
 from tenants import vault
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
@@ -92,9 +91,7 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         """Keep a secret."""
         workspace_id = authorise(self.principal, "admin")
         given = self._given(SecretSerializer)
-        if Secret.objects.for_workspace(workspace_id).filter(name=given["name"]).exists():
-            raise Conflict(f"A secret named {given['name']} is there already. Change it instead.")
-        made = vault.put(
+        made = vault.add(
             workspace_id,
             given["name"],
             given["value"],

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from config.faults import Invalid, NotFound
+from config.faults import Conflict, Invalid, NotFound
 from tenants import vault
 from tenants.access import authorise
 from tenants.authentication import principal_of
@@ -92,17 +92,10 @@ def secret_new(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin")
     form = SecretForm(request.POST or None, initial={"name": request.GET.get("name", "")[:64]})
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST" and form.is_valid() and keep(form, workspace_id, request):
         name = form.cleaned_data["name"]
-        if Secret.objects.for_workspace(workspace_id).filter(name=name).exists():
-            form.add_error(
-                "name", "A secret of that name is there already. Replace it in the list."
-            )
-        elif keep(form, workspace_id, request):
-            messages.success(
-                request, f"{name} is kept. Write {{{{vault:{name}}}}} where it is used."
-            )
-            return redirect("vault")
+        messages.success(request, f"{name} is kept. Write {{{{vault:{name}}}}} where it is used.")
+        return redirect("vault")
     status = 400 if form.errors else 200
     return render(request, "pages/vault/new.html", {"form": form}, status=status)
 
@@ -110,7 +103,7 @@ def secret_new(request: HttpRequest) -> HttpResponse:
 def keep(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
     given = form.cleaned_data
     try:
-        vault.put(
+        vault.add(
             workspace_id,
             given["name"],
             given["value"],
@@ -119,6 +112,9 @@ def keep(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
         )
     except Invalid as fault:
         form.add_error("hosts", fault.detail)
+        return False
+    except Conflict:
+        form.add_error("name", "A secret of that name is there already. Replace it in the list.")
         return False
     return True
 

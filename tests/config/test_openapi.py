@@ -8,8 +8,10 @@ from io import StringIO
 import pytest
 import yaml
 from django.core.management import call_command
+from django.http import HttpResponse, JsonResponse
 
 from config.openapi import METHODS
+from tests.described import differences
 
 pytestmark = pytest.mark.django_db
 
@@ -55,13 +57,46 @@ def test_every_operation_with_an_identity_names_its_refusals_as_problems(schema)
             assert "application/problem+json" in content, name
 
 
+def test_whatever_is_refused_is_described_as_a_problem(schema):
+    for name, operation in operations(schema):
+        refusals = {"default": operation["responses"]["default"]} | {
+            status: response
+            for status, response in operation["responses"].items()
+            if status.startswith("4")
+        }
+        for status, response in refusals.items():
+            assert "application/problem+json" in response["content"], f"{name} {status}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "answer", "complaint"),
+    [
+        ("GET", "/api/v1/me/", HttpResponse(status=202), "202 is not described"),
+        ("GET", "/api/v1/me/", HttpResponse("hello"), "came as 'text/html'"),
+        ("GET", "/api/v1/me/", JsonResponse({}, status=402), "came as 'application/json'"),
+        ("GET", "/api/v1/keys/", JsonResponse({"next": None}), '"results" is a required property'),
+        ("DELETE", "/api/v1/keys/k1/", JsonResponse({}, status=204), "described as []"),
+    ],
+)
+def test_an_answer_that_is_not_in_the_document_is_noticed(method, path, answer, complaint):
+    assert any(complaint in one for one in differences(method, path, answer))
+
+
+def test_what_an_answer_says_and_the_document_does_not_is_noticed(api):
+    answer = api.get("/api/v1/me/")
+    more = JsonResponse({**answer.json(), "shoe_size": 43})
+
+    assert differences("GET", "/api/v1/me/", answer) == []
+    assert "shoe_size" in differences("GET", "/api/v1/me/", more)[0]
+
+
 def test_every_post_may_carry_an_idempotency_key(schema):
     posts = [one for name, one in operations(schema) if name.startswith("POST")]
 
     assert posts
     for operation in posts:
         assert "Idempotency-Key" in {given["name"] for given in operation["parameters"]}
-        assert "400" in operation["responses"]
+        assert {"400", "409"} <= operation["responses"].keys()
 
 
 def test_every_list_is_described_in_the_shape_of_all_lists(schema):

@@ -10,17 +10,26 @@ import pydantic
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation, ValidationError
 from django.db import OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
 from pydantic import BaseModel, ConfigDict, field_validator
+from rest_framework import exceptions as rest_errors
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from config.faults import Conflict, Forbidden, LastOwner, NotFound, Unauthenticated
+from config.faults import (
+    Conflict,
+    Forbidden,
+    InvalidFields,
+    LastOwner,
+    NotFound,
+    StaleWrite,
+    Unauthenticated,
+)
 from config.field_errors import of_pydantic, told
 from config.problem_kinds import problem_of
 from config.problems import CONTENT_TYPE
@@ -284,3 +293,21 @@ def test_a_page_without_identity_leads_to_sign_in_and_back(browser):
 
 def test_an_exception_that_nobody_meant_has_no_problem():
     assert problem_of(KeyError("x")) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Http404(), NotFound("This session has no call 'x'.")),
+        (rest_errors.ValidationError({"name": ["Too short."]}), InvalidFields()),
+        (rest_errors.NotAuthenticated(), Unauthenticated()),
+        (PermissionDenied(), Forbidden()),
+        (StaleWrite(), Conflict()),
+    ],
+)
+def test_problems_of_one_type_have_one_title(one, other):
+    ours, theirs = problem_of(one), problem_of(other)
+
+    assert ours
+    assert theirs
+    assert (ours.code, ours.title) == (theirs.code, theirs.title)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from django.db import connection
 
@@ -120,6 +123,29 @@ def test_a_value_is_never_in_an_answer(api, workspace, owner):
     assert vault.reveal(workspace.pk, "TOKEN") == "another one"
     assert api.delete(path).status_code == 204
     assert not Secret.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_add_a_secret_of_one_name_the_second_is_refused(api, workspace, monkeypatch):
+    both_looked, look = threading.Barrier(2, timeout=60), vault.checked_hosts
+
+    def look_at_once(hosts):
+        both_looked.wait()
+        return look(hosts)
+
+    def add(value: str) -> int:
+        try:
+            body = {"name": "TOKEN", "value": value}
+            return api.post(VAULT, body, format="json").status_code
+        finally:
+            connection.close()
+
+    monkeypatch.setattr(vault, "checked_hosts", look_at_once)
+    with ThreadPoolExecutor(2) as pool:
+        answers = dict(zip(("one", "two"), pool.map(add, ("one", "two")), strict=True))
+
+    assert sorted(answers.values()) == [201, 409]
+    assert answers[vault.reveal(workspace.pk, "TOKEN")] == 201
 
 
 def test_the_vault_is_for_admins(workspace):

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.apps import apps
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -32,6 +32,11 @@ from tools_app.workspace_tools import tools_of_workspace
 
 TOOL = OpenApiParameter(
     "tool", str, description="Explain this one alone, as an object and not as a list."
+)
+EXPLAINED = PolymorphicProxySerializer(
+    component_name="Explained",
+    serializers=[ExplanationSerializer, whole_page_of(ExplanationSerializer)],
+    resource_type_field_name=None,
 )
 
 
@@ -96,7 +101,7 @@ class AgentToolsView(OfAgent):
 
 
 class ExplainView(PolicyReader):
-    @extend_schema(parameters=[TOOL], responses=ExplanationSerializer)
+    @extend_schema(parameters=[TOOL], responses=EXPLAINED)
     def get(self, request: Request, **named: UUID) -> Response:
         """What happens when a tool is called, and which layer and rule decide it.
 
