@@ -6,6 +6,7 @@ import { enter } from "./islands/enter.ts";
 import { liveCount } from "./islands/live-count.ts";
 import { inspector } from "./islands/inspector.ts";
 import { menu } from "./islands/menu.ts";
+import { narrow } from "./islands/narrow.ts";
 import { palette } from "./islands/palette.ts";
 import { preview } from "./islands/preview.ts";
 import { reveal } from "./islands/reveal.ts";
@@ -32,6 +33,7 @@ mountIslands(document, {
   inspector,
   memory: lazy(() => import("./memory/memory.ts")),
   menu,
+  narrow,
   palette,
   policies: lazy(() => import("./policies/policies.ts")),
   preview,

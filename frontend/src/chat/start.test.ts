@@ -101,3 +101,17 @@ test("a first message that is not sent yet is there again, until its session has
   forgetFirst(localStorage, "a long\r\nquestion");
   expect(localStorage.getItem("chat-draft:new")).toBeNull();
 });
+
+test("the chosen agent is in sight, however many there are", () => {
+  const shown: string[] = [];
+  const card = document.createElement("div");
+  card.className = "agent-card";
+  card.innerHTML = `<input type="radio" name="agent" checked>`;
+  card.scrollIntoView = (how) => void shown.push((how as ScrollIntoViewOptions).block!);
+  cleanUp();
+  root.querySelectorAll<HTMLInputElement>("[name=agent]").forEach((one) => (one.checked = false));
+  root.append(card);
+  cleanUp = start(root);
+
+  expect(shown).toEqual(["nearest"]);
+});

@@ -97,6 +97,8 @@ export const start: Island = (root) => {
   window.addEventListener("pageshow", (event) => event.persisted && setSending(false), { signal });
   if (!area.value) area.value = typed.read();
   changed();
+  // Among many agents the one that was talked to last may be far below.
+  root.querySelector("[name=agent]:checked")?.closest(".agent-card")?.scrollIntoView?.({ block: "nearest" });
   if (matchMedia("(hover: hover)").matches) area.focus({ preventScroll: true });
   return () => {
     listening.abort();

@@ -10,7 +10,7 @@ import { walkAlong } from "../lib/walk.ts";
 export const walk: Island = (root) => walkAlong(() => firstLinks(root));
 
 export function firstLinks(root: HTMLElement): HTMLElement[] {
-  return [...root.querySelectorAll("tbody > tr, li")].flatMap(
+  return [...root.querySelectorAll("tbody > tr:not([hidden]), li:not([hidden])")].flatMap(
     (row) => row.querySelector<HTMLElement>("a[href]") ?? [],
   );
 }

@@ -133,3 +133,12 @@ def test_a_recent_session_says_what_it_is_doing_as_every_other_list_does(browser
     page = browser_client.get("/chat/").text
 
     assert '<span class="state is-waiting"><span class="sr-only">Needs you</span></span>' in page
+
+
+def test_many_agents_can_be_narrowed_and_few_need_no_field_for_it(browser_client, workspace):
+    assert 'data-island="narrow"' not in browser_client.get("/chat/").text
+    for nth in range(10):
+        create_agent(workspace_id=workspace.pk, fields={"name": f"Agent {nth}"})
+
+    for url in ("/chat/", "/agents/"):
+        assert 'data-island="narrow"' in browser_client.get(url).text
