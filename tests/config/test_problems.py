@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from uuid import UUID
 
-import pydantic
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation, ValidationError
 from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.test import Client, override_settings
 from django.urls import include, path
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel
 from rest_framework import exceptions as rest_errors
 from rest_framework import serializers
 from rest_framework.permissions import AllowAny
@@ -30,7 +28,6 @@ from config.faults import (
     StaleWrite,
     Unauthenticated,
 )
-from config.field_errors import of_pydantic, told
 from config.problem_kinds import problem_of
 from config.problems import CONTENT_TYPE
 from tests.factories.sessions_app import session as make_session
@@ -50,27 +47,6 @@ class Input(serializers.Serializer):
 
 class Shape(BaseModel):
     count: int
-
-
-class Nested(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    limits: Shape
-    hosts: tuple[str, ...]
-    count: int
-
-    @field_validator("count")
-    @classmethod
-    def positive(cls, count: int) -> int:
-        if count < 1:
-            raise ValueError("Count from one.")
-        return count
-
-
-def failed(shape: type[BaseModel], fields: object) -> pydantic.ValidationError:
-    with pytest.raises(pydantic.ValidationError) as raised:
-        shape.model_validate(fields)
-    return raised.value
 
 
 RAISED = {
@@ -179,23 +155,6 @@ def test_invalid_input_says_where_it_is_wrong(browser):
     assert errors["limits.pids"]["message"]
     detail = answer.json()["detail"]
     assert all(f"{field}: {error['message']}" in detail for field, error in errors.items())
-
-
-def test_the_words_are_those_of_json_and_not_of_python():
-    said = told(of_pydantic(failed(Nested, {"limits": [], "hosts": {}, "count": 0, "zz": 1})))
-
-    assert said == (
-        "limits: This must be an object.; hosts: This must be a list.; "
-        "count: Count from one.; zz: There is no such field here."
-    )
-
-
-def test_what_is_no_id_is_called_so():
-    class Named(BaseModel):
-        agent: UUID
-
-    for given in ("Concierge", 7):
-        assert told(of_pydantic(failed(Named, {"agent": given}))) == "agent: This must be an id."
 
 
 @pytest.mark.parametrize("body", ["{not json", "[" * 100_000], ids=["broken", "deep"])
