@@ -147,9 +147,9 @@ def csv_text(by: str, lines: Iterable[Line]) -> str:
     writer.writerow([by, *COLUMNS])
     for line in lines:
         name = f"'{line.name}" if line.name[:1] in "=+-@\t\r" else line.name
-        writer.writerow(
-            [line.key, name, line.calls, line.input_tokens, line.output_tokens, line.cost]
-        )
+        # Plain digits: a small amount is else written as a power of ten.
+        cost = f"{line.cost:f}"
+        writer.writerow([line.key, name, line.calls, line.input_tokens, line.output_tokens, cost])
     return text.getvalue()
 
 

@@ -125,6 +125,7 @@ def test_usage_comes_as_csv_and_no_name_becomes_a_formula(api, workspace):
     text = api.get("/api/v1/usage/?by=model&as=csv").content.decode()
     assert text.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cost"
     assert ",'=cmd/m," in text
+    assert text.splitlines()[1].endswith(",0.00000000"), "no power of ten"
 
 
 @pytest.mark.parametrize("query", ["by=planet", "from=yesterday", "from=2026-02-01&to=2026-01-01"])
