@@ -49,16 +49,17 @@ def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
 
     monkeypatch.setattr("tenants.notices.send_mail", hang)
     add_credits(workspace.pk, Decimal("-9.5"), kind="adjustment")
-    (telling,) = (one for one in duties() if isinstance(_maker(one), Teller))
-    telling.work()
-    telling.work()
+    teller = next(one for duty in duties() if isinstance(one := _doer(duty), Teller))
+    teller.work()
+    teller.work()
 
     assert asked.wait(30)
-    assert _maker(telling).is_busy
+    assert teller.is_busy
     over.set()
-    _maker(telling).wait()
+    teller.wait()
     assert InboxItem.objects.get().title == "Few credits are left"
 
 
-def _maker(duty: Duty) -> object:
+def _doer(duty: Duty) -> object:
+    """Whose method the duty is."""
     return getattr(duty.work, "__self__", None)
