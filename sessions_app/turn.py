@@ -1,10 +1,9 @@
-"""One run in the hands of a worker: what it is for, what it may use, what it has spent."""
+"""One run in the hands of a worker: what it is for, and what it may use."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,13 +13,13 @@ import orjson
 from agents.definitions import version_by_id
 from agents.limits import Limits, limits_of
 from agents.models import AgentVersion
-from agents.providers.base import Usage
 from config.faults import LimitReached
 from sessions_app.context.ground import Ground, load_ground
 from sessions_app.context.memories import Memories
 from sessions_app.context.subject import Subject, offered_tools
 from sessions_app.lanes import Claim
 from sessions_app.outcomes.stated import Outcome
+from sessions_app.spent import Spent
 from sessions_app.statements import row
 from sessions_app.stopping import StopSign
 from tools_app.effective import EffectivePolicy
@@ -44,43 +43,6 @@ SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about
   FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s
   JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id) WHERE s.id = %s
 """
-
-
-@dataclass(kw_only=True)
-class Spent:
-    """What a run has used so far."""
-
-    model_calls: int = 0
-    #: The calls of tools: one that is tried anew, or waits before it runs, counts once.
-    calls: set[UUID] = field(default_factory=set)
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: Decimal = Decimal(0)
-    started: float = field(default_factory=time.monotonic)
-
-    @property
-    def tool_calls(self) -> int:
-        return len(self.calls)
-
-    def add(self, usage: Usage, cost: Decimal) -> None:
-        self.model_calls += 1
-        self.input_tokens += usage.input_tokens
-        self.output_tokens += usage.output_tokens
-        self.cost += cost
-
-    def add_beside(self, usage: Usage, cost: Decimal) -> None:
-        """A call that is no step of the answer: it costs, and uses up no step."""
-        self.add(usage, cost)
-        self.model_calls -= 1
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "model_calls": self.model_calls,
-            "tool_calls": self.tool_calls,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cost": str(self.cost),
-        }
 
 
 @dataclass(kw_only=True)
