@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
 
+from tenants.models import Workspace
+from tenants.webhooks import SecretWebhook, add_webhook
 from tests.tenants.receiving import Receiver
 
 
@@ -22,3 +24,15 @@ def receiver(settings: Any) -> Iterator[Receiver]:
     made.let_go()
     server.clear()
     server.stop()
+
+
+@pytest.fixture
+def subscribe(workspace: Workspace, receiver: Receiver) -> Callable[..., SecretWebhook]:
+    """Have the receiver told of events of the workspace."""
+
+    def use(path: str = "/hook", *events: str) -> SecretWebhook:
+        return add_webhook(
+            workspace_id=workspace.pk, url=receiver.url(path), events=events or ["*"]
+        )
+
+    return use

@@ -8,32 +8,18 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
 from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 from standardwebhooks import WebhookVerificationError
 from werkzeug import Request, Response
 
 from tenants import deliveries
-from tenants.models import InboxItem, Webhook, WebhookDelivery, Workspace
-from tenants.posting import Answer
+from tenants.models import InboxItem, Webhook, WebhookDelivery
 from tenants.sender import Sender
-from tenants.webhooks import SecretWebhook, add_webhook, announce, ping, replay, rotate_secret
-from tests.tenants.receiving import Receiver, soon
+from tenants.webhooks import announce, ping, replay, rotate_secret
+from tests.tenants.receiving import soon
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-Subscribe = Callable[..., SecretWebhook]
-
-
-@pytest.fixture
-def subscribe(workspace: Workspace, receiver: Receiver) -> Subscribe:
-    def subscribe(path: str = "/hook", *events: str) -> SecretWebhook:
-        return add_webhook(
-            workspace_id=workspace.pk, url=receiver.url(path), events=events or ["*"]
-        )
-
-    return subscribe
 
 
 @pytest.fixture
@@ -279,38 +265,3 @@ def test_the_secret_before_the_last_signs_no_more_when_its_time_is_up(
     assert Signer(rotated.secret).verify(request.get_data(), dict(request.headers))
     with pytest.raises(WebhookVerificationError):
         Signer(made.secret).verify(request.get_data(), dict(request.headers))
-
-
-def test_what_is_rolled_back_is_never_sent(workspace, subscribe):
-    subscribe()
-    with transaction.atomic():
-        announce(workspace.pk, "run.completed", {})
-        transaction.set_rollback(True)
-
-    assert not WebhookDelivery.objects.exists()
-
-
-def test_a_late_outcome_of_a_lost_attempt_changes_nothing(workspace, subscribe):
-    made = subscribe()
-    announce(workspace.pk, "run.completed", {})
-    lost = deliveries.claim(made.webhook.pk, lease=0)
-    again = deliveries.claim(made.webhook.pk)
-    assert lost is not None
-    assert again is not None
-    assert deliveries.claim(made.webhook.pk) is None
-    gone = Answer(status=410, snippet="", duration_ms=1)
-    deliveries.record(lost, gone)
-
-    assert WebhookDelivery.objects.get().status == "pending"
-    assert Webhook.objects.get().active
-
-
-def test_old_deliveries_are_erased(workspace, subscribe, settings):
-    subscribe()
-    announce(workspace.pk, "run.completed", {"n": "old"})
-    WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(days=8))
-    announce(workspace.pk, "run.completed", {"n": "new"})
-
-    assert deliveries.forget_old_deliveries() == 1
-    assert WebhookDelivery.objects.get().body["data"] == {"n": "new"}
-    connection.close()

@@ -1,0 +1,51 @@
+"""Deliveries of webhooks: written with the event, in the hands of one attempt, and erased when old."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from tenants import deliveries
+from tenants.models import Webhook, WebhookDelivery
+from tenants.posting import Answer
+from tenants.webhooks import announce
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_what_is_rolled_back_is_never_sent(workspace, subscribe):
+    subscribe()
+    with transaction.atomic():
+        announce(workspace.pk, "run.completed", {})
+        transaction.set_rollback(True)
+
+    assert not WebhookDelivery.objects.exists()
+
+
+def test_a_late_outcome_of_a_lost_attempt_changes_nothing(workspace, subscribe):
+    made = subscribe()
+    announce(workspace.pk, "run.completed", {})
+    lost = deliveries.claim(made.webhook.pk, lease=0)
+    again = deliveries.claim(made.webhook.pk)
+    assert lost is not None
+    assert again is not None
+    assert deliveries.claim(made.webhook.pk) is None
+    gone = Answer(status=410, snippet="", duration_ms=1)
+    deliveries.record(lost, gone)
+
+    assert WebhookDelivery.objects.get().status == "pending"
+    assert Webhook.objects.get().active
+
+
+def test_old_deliveries_are_erased(workspace, subscribe, settings):
+    subscribe()
+    announce(workspace.pk, "run.completed", {"n": "old"})
+    WebhookDelivery.objects.update(created_at=timezone.now() - timedelta(days=8))
+    announce(workspace.pk, "run.completed", {"n": "new"})
+
+    assert deliveries.forget_old_deliveries() == 1
+    assert WebhookDelivery.objects.get().body["data"] == {"n": "new"}
+    connection.close()
