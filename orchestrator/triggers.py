@@ -22,6 +22,7 @@ from orchestrator.models import WorkflowTrigger
 from sessions_app.models import Schedule
 from sessions_app.timing import LONGEST, SHORTEST, check_cron, next_time, zone_of
 from tenants.models import Workspace
+from tenants.rows import hold
 
 MOST_PER_WORKSPACE = 200
 MOST_PARAMS = 16 * 1024
@@ -110,7 +111,7 @@ def create_trigger(*, workspace_id: UUID, **fields: Any) -> SecretTrigger:
 @transaction.atomic
 def change_trigger(trigger: WorkflowTrigger, **fields: Any) -> WorkflowTrigger:
     """Say anew what is started, with what, or when. Only another time moves the next one."""
-    locked = WorkflowTrigger.objects.select_for_update(no_key=True).get(pk=trigger.pk)
+    locked = hold(trigger)
     due = locked.next_at
     is_moved = any(getattr(locked, name) != fields[name] for name in WHEN if name in fields)
     for name, value in fields.items():
@@ -123,8 +124,10 @@ def change_trigger(trigger: WorkflowTrigger, **fields: Any) -> WorkflowTrigger:
     return locked
 
 
+@transaction.atomic
 def rotate_secret(trigger: WorkflowTrigger) -> SecretTrigger:
     """A new secret; the old one is worth nothing from now on."""
+    hold(trigger)
     if trigger.kind != Kind.WEBHOOK:
         raise Conflict("Only a webhook has a secret.")
     trigger.secret = new_secret(trigger.verify)
@@ -132,14 +135,18 @@ def rotate_secret(trigger: WorkflowTrigger) -> SecretTrigger:
     return SecretTrigger(trigger=trigger, secret=trigger.secret)
 
 
+@transaction.atomic
 def pause(trigger: WorkflowTrigger) -> None:
+    hold(trigger)
     trigger.paused_at = timezone.now()
     trigger.save(update_fields=["paused_at"])
 
 
+@transaction.atomic
 def resume(trigger: WorkflowTrigger) -> None:
-    """Go on from now; what would have been due meanwhile is not made up for."""
-    trigger.paused_at = None
-    if trigger.kind == Kind.SCHEDULE:
+    """Go on from now; what would have been due meanwhile is not made up for. What goes on stays."""
+    locked = hold(trigger)
+    trigger.paused_at, trigger.next_at = None, locked.next_at
+    if locked.paused_at and locked.kind == Kind.SCHEDULE:
         trigger.next_at = next_time(timetable(trigger), timezone.now())
     trigger.save(update_fields=["paused_at", "next_at"])
