@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agents.canvas_paths import is_input
 from agents.canvas_templates import paths_in
+from agents.inputs import inside
 from config.faults import Conflict, Invalid
 from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.definition import checked_params, current
@@ -62,7 +63,8 @@ def _check_params(trigger: WorkflowTrigger) -> None:
         if not is_input(path):
             raise Invalid(f"{path[:80]!r} is nothing that is known: write input or input.NAME.")
     if not paths and trigger.workflow != CANVAS:
-        checked_params(current(trigger.workflow), trigger.params, trigger.workspace_id)
+        with inside("params"):
+            checked_params(current(trigger.workflow), trigger.params, trigger.workspace_id)
 
 
 def _check_times(trigger: WorkflowTrigger) -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 import pytest
 from django.db import connection, transaction
+from rest_framework.test import APIClient
 
 from config.faults import NotFound
 from orchestrator import triggers
-from orchestrator.models import WorkflowTrigger
+from orchestrator.models import TriggerFiring, WorkflowTrigger
 from sessions_app import schedules
 from sessions_app.models import Firing, Schedule
 from tenants import vault, webhooks
 from tenants.models import Secret, Webhook, WebhookDelivery
-from tenants.rows import remove
+from tenants.rows import hold, remove
 from tests.factories import make
 
 #: Seconds that a delete which waits for nobody needs at most. Longer only makes the test weaker.
@@ -24,29 +25,29 @@ A_WHILE = 1.0
 
 
 @contextmanager
-def deleting(row: Schedule | Webhook) -> Iterator[None]:
-    """Somebody deletes the row after the block and before its commit."""
+def deleting(api: APIClient, path: str) -> Iterator[None]:
+    """Somebody deletes it after the block and before its commit."""
 
-    def delete() -> None:
+    def delete() -> int:
         try:
-            remove(row)
+            return api.delete(path).status_code
         finally:
             connection.close()
 
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             yield
-            deleted: Future[None] = pool.submit(delete)
+            deleted = pool.submit(delete)
             wait([deleted], timeout=A_WHILE)
-        deleted.result()
+        assert deleted.result() == 204
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_event_is_written_though_a_webhook_that_is_told_of_it_goes(workspace):
+def test_an_event_is_written_though_a_webhook_that_is_told_of_it_goes(api, workspace):
     url = "https://example.com/"
     made = webhooks.add_webhook(workspace_id=workspace.pk, url=url, events=["*"]).webhook
 
-    with deleting(made):
+    with deleting(api, f"/api/v1/webhooks/{made.pk}/"):
         assert webhooks.announce(workspace.pk, "credits.low", {}) == 1
 
     assert not WebhookDelivery.objects.exists()
@@ -54,14 +55,26 @@ def test_an_event_is_written_though_a_webhook_that_is_told_of_it_goes(workspace)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_schedule_that_is_being_sent_can_be_deleted(workspace):
+def test_a_schedule_that_is_being_sent_can_be_deleted(api, workspace):
     made = Schedule.objects.get(pk=make(Schedule, workspace).pk)
 
-    with deleting(made):
+    with deleting(api, f"/api/v1/schedules/{made.pk}/"):
         schedules.run_now(made)
 
     assert not Schedule.objects.exists()
     assert not Firing.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_trigger_that_is_being_fired_can_be_deleted(api, workspace):
+    made = WorkflowTrigger.objects.get(pk=make(WorkflowTrigger, workspace).pk)
+
+    with deleting(api, f"/api/v1/triggers/{made.pk}/"):
+        hold(made)
+        TriggerFiring.objects.create(workspace=workspace, trigger=made, outcome="started")
+
+    assert not WorkflowTrigger.objects.exists()
+    assert not TriggerFiring.objects.exists()
 
 
 CHANGES: dict[str, tuple[type[Schedule | WorkflowTrigger | Webhook | Secret], Callable]] = {

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from django.db.models import Model
 from rest_framework import serializers
+from rest_framework.mixins import DestroyModelMixin
 from rest_framework.viewsets import GenericViewSet
 
 from tenants.access import Principal, authorise
@@ -37,6 +38,10 @@ class WorkspaceViewSet(GenericViewSet):
     def perform_create(self, serializer: serializers.BaseSerializer) -> None:
         workspace_id = authorise(self.principal, verb_of(self.request, self))
         serializer.save(workspace_id=workspace_id, created_by=self.principal.user)
+
+
+class RemoveMixin(DestroyModelMixin):
+    """Deletes a row that others may be using at the same moment."""
 
     def perform_destroy(self, instance: Model) -> None:
         remove(instance)
