@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import DestroyModelMixin, ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.prices import drop_price, set_price
 from tenants.access import authorise
-from tenants.api.base import RemoveMixin, WorkspaceViewSet
+from tenants.api.base import WorkspaceViewSet
 from tenants.api.fields import OwnSerializer
 from tenants.models import Price
 
@@ -32,7 +32,7 @@ class PriceSerializer(OwnSerializer):
         extra_kwargs = {"input_price": {"min_value": 0}, "output_price": {"min_value": 0}}
 
 
-class PriceViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceViewSet):
+class PriceViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, WorkspaceViewSet):
     """Prices that this workspace says itself, for a self-hosted model, say."""
 
     queryset = Price.objects.all()

@@ -46,7 +46,7 @@ class ChangedSerializer(QueuedSerializer):
     def get_fields(self) -> dict[str, serializers.Field]:
         """What tells of the message itself is there as long as it waits."""
         fields: dict[str, serializers.Field] = super().get_fields()
-        for name in QueuedSerializer().fields:
+        for name in QueuedSerializer().get_fields():
             fields[name].required = False
         return fields
 
