@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
@@ -48,6 +49,27 @@ def read_input(model: type[M], fields: object) -> M:
 def wrong_field(field: str, message: str) -> InvalidFields:
     """The fault for one field that only the database could tell to be wrong."""
     return _fault([field_error((field,), message, "invalid")])
+
+
+@contextmanager
+def inside(part: str) -> Iterator[None]:
+    """What is wrong with this part of a body is told of where the client wrote it."""
+    try:
+        yield
+    except InvalidFields as fault:
+        if not fault.errors:
+            raise
+        raise _fault([_moved(part, dict(error)) for error in fault.errors]) from None
+
+
+def _moved(part: str, error: dict[str, Any]) -> FieldError:
+    field, pointer = error["field"], error["pointer"].removeprefix("#")
+    return FieldError(
+        field=f"{part}.{field}" if field else part,
+        pointer=f"#/{part}{pointer}",
+        message=error["message"],
+        code=error["code"],
+    )
 
 
 def _fault(errors: list[FieldError]) -> InvalidFields:

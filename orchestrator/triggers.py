@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agents.canvas_paths import is_input
 from agents.canvas_templates import paths_in
+from agents.inputs import inside
 from config.faults import Conflict, Invalid
 from orchestrator.canvas.running import CANVAS
 from orchestrator.engine.definition import checked_params, current
@@ -22,6 +23,7 @@ from orchestrator.models import WorkflowTrigger
 from sessions_app.models import Schedule
 from sessions_app.timing import LONGEST, SHORTEST, check_cron, next_time, zone_of
 from tenants.models import Workspace
+from tenants.rows import hold
 
 MOST_PER_WORKSPACE = 200
 MOST_PARAMS = 16 * 1024
@@ -61,7 +63,8 @@ def _check_params(trigger: WorkflowTrigger) -> None:
         if not is_input(path):
             raise Invalid(f"{path[:80]!r} is nothing that is known: write input or input.NAME.")
     if not paths and trigger.workflow != CANVAS:
-        checked_params(current(trigger.workflow), trigger.params, trigger.workspace_id)
+        with inside("params"):
+            checked_params(current(trigger.workflow), trigger.params, trigger.workspace_id)
 
 
 def _check_times(trigger: WorkflowTrigger) -> None:
@@ -110,7 +113,7 @@ def create_trigger(*, workspace_id: UUID, **fields: Any) -> SecretTrigger:
 @transaction.atomic
 def change_trigger(trigger: WorkflowTrigger, **fields: Any) -> WorkflowTrigger:
     """Say anew what is started, with what, or when. Only another time moves the next one."""
-    locked = WorkflowTrigger.objects.select_for_update(no_key=True).get(pk=trigger.pk)
+    locked = hold(trigger)
     due = locked.next_at
     is_moved = any(getattr(locked, name) != fields[name] for name in WHEN if name in fields)
     for name, value in fields.items():
@@ -123,8 +126,10 @@ def change_trigger(trigger: WorkflowTrigger, **fields: Any) -> WorkflowTrigger:
     return locked
 
 
+@transaction.atomic
 def rotate_secret(trigger: WorkflowTrigger) -> SecretTrigger:
     """A new secret; the old one is worth nothing from now on."""
+    hold(trigger)
     if trigger.kind != Kind.WEBHOOK:
         raise Conflict("Only a webhook has a secret.")
     trigger.secret = new_secret(trigger.verify)
@@ -132,14 +137,18 @@ def rotate_secret(trigger: WorkflowTrigger) -> SecretTrigger:
     return SecretTrigger(trigger=trigger, secret=trigger.secret)
 
 
+@transaction.atomic
 def pause(trigger: WorkflowTrigger) -> None:
+    hold(trigger)
     trigger.paused_at = timezone.now()
     trigger.save(update_fields=["paused_at"])
 
 
+@transaction.atomic
 def resume(trigger: WorkflowTrigger) -> None:
-    """Go on from now; what would have been due meanwhile is not made up for."""
-    trigger.paused_at = None
-    if trigger.kind == Kind.SCHEDULE:
+    """Go on from now; what would have been due meanwhile is not made up for. What goes on stays."""
+    locked = hold(trigger)
+    trigger.paused_at, trigger.next_at = None, locked.next_at
+    if locked.paused_at and locked.kind == Kind.SCHEDULE:
         trigger.next_at = next_time(timetable(trigger), timezone.now())
     trigger.save(update_fields=["paused_at", "next_at"])

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.models import Agent
-from config.faults import Conflict, Fault, Invalid, NotFound
+from config.faults import Conflict, Fault, Invalid
 from memory.documents import content_of, find_by_path
 from memory.reader import Reader
 from sessions_app import lanes
@@ -20,6 +20,7 @@ from sessions_app.row_by_row import for_each
 from sessions_app.sessions import get_or_create_session
 from sessions_app.timing import LONGEST, SHORTEST, advance, check_cron, next_time, zone_of
 from tenants.models import OwnedQuerySet
+from tenants.rows import hold
 from tenants.spending import check_purses
 
 #: An agent's own wishes are few, so that no loop of wake-ups can run away.
@@ -88,7 +89,7 @@ def create_schedule(*, workspace_id: UUID, **fields: Any) -> Schedule:
 @transaction.atomic
 def change_schedule(schedule: Schedule, **fields: Any) -> Schedule:
     """Say anew what is sent, or when. Who changes only the words does not move the next time."""
-    locked = _lock(schedule)
+    locked = hold(schedule)
     wanted = {**fields, "next_at": fields.get("next_at") or locked.next_at}
     is_moved = any(getattr(locked, name) != wanted[name] for name in WHEN if name in wanted)
     for name, value in wanted.items():
@@ -103,27 +104,22 @@ def change_schedule(schedule: Schedule, **fields: Any) -> Schedule:
 @transaction.atomic
 def run_now(schedule: Schedule, asked_at: datetime | None = None) -> Firing:
     """Send it now, beside its times. What was asked for at the same moment is one wish."""
-    return fire(_lock(schedule), by_hand=True, asked_at=asked_at)
+    return fire(hold(schedule), by_hand=True, asked_at=asked_at)
 
 
-def _lock(schedule: Schedule) -> Schedule:
-    found = Schedule.objects.select_for_update(no_key=True).filter(pk=schedule.pk).first()
-    if found is None:
-        raise NotFound
-    return found
-
-
+@transaction.atomic
 def pause(schedule: Schedule) -> None:
+    hold(schedule)
     schedule.paused_at = timezone.now()
     schedule.save(update_fields=["paused_at"])
 
 
 @transaction.atomic
 def resume(schedule: Schedule) -> None:
-    """Go on from now; what would have been due meanwhile is not made up for."""
-    locked = _lock(schedule)
+    """Go on from now; what would have been due meanwhile is not made up for. What goes on stays."""
+    locked = hold(schedule)
     schedule.paused_at, schedule.next_at = None, locked.next_at
-    if locked.kind != Schedule.Kind.ONCE:
+    if locked.paused_at and locked.kind != Schedule.Kind.ONCE:
         schedule.next_at = next_time(locked, timezone.now())
     schedule.save(update_fields=["paused_at", "next_at"])
 

@@ -13,6 +13,7 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -20,6 +21,7 @@ from django.utils import timezone
 from config.faults import Conflict, Invalid, NotFound, SecretMissing, SecretRefused
 from tenants.masking import remember
 from tenants.models import Secret, User
+from tenants.rows import hold
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
 NAME_WORDS = "A name is made of letters, digits, _, - and ., and begins with a letter."
@@ -66,6 +68,13 @@ def add(
     if not is_new:
         raise Conflict(f"A secret named {name} is there already. Change it instead.")
     return secret
+
+
+@transaction.atomic
+def replace(secret: Secret, value: str, *, hosts: Iterable[str] | None = None) -> None:
+    """Give a secret another value. One that was deleted meanwhile does not come back."""
+    hold(secret)
+    put(secret.workspace_id, secret.name, value, hosts=hosts)
 
 
 def _checked(name: str, value: str, hosts: Iterable[str] | None) -> dict[str, object]:

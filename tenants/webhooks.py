@@ -18,6 +18,7 @@ from django.utils import timezone
 from config.faults import Invalid, NotFound
 from tenants.ids import uuid7
 from tenants.models import User, Webhook, WebhookDelivery, Workspace
+from tenants.rows import hold
 from tenants.webhook_input import checked_events, checked_url
 
 CHANNEL = "switchyard_webhooks"
@@ -109,7 +110,7 @@ def change_webhook(
     active: bool | None = None,
 ) -> Webhook:
     """Change what is given. Switching on again starts with a clean record."""
-    locked = Webhook.objects.select_for_update(no_key=True).get(pk=webhook.pk)
+    locked = hold(webhook)
     if url is not None:
         locked.url = checked_url(url)
     if events is not None:
@@ -141,7 +142,7 @@ def drop_pending(webhook_id: UUID, reason: str) -> None:
 def rotate_secret(webhook: Webhook) -> SecretWebhook:
     """A new secret. The old one signs too for a day, so that the receiver can change over."""
     with transaction.atomic():
-        locked = Webhook.objects.select_for_update(no_key=True).get(pk=webhook.pk)
+        locked = hold(webhook)
         locked.old_secret, locked.old_secret_until = locked.secret, timezone.now() + CHANGE_OVER
         locked.secret = new_secret()
         locked.save(update_fields=["secret", "old_secret", "old_secret_until"])
@@ -153,6 +154,7 @@ def ping(webhook: Webhook) -> WebhookDelivery:
     if not webhook.active:
         raise Invalid("This webhook is switched off. Enable it again first.")
     with transaction.atomic():
+        hold(webhook)
         delivery = WebhookDelivery.objects.create(
             id=uuid7(),
             workspace_id=webhook.workspace_id,
@@ -172,8 +174,8 @@ def replay(delivery: WebhookDelivery) -> WebhookDelivery:
     One that is on its way is only hurried: two clicks send it once.
     """
     with transaction.atomic():
-        webhook = Webhook.objects.select_for_update(no_key=True).get(pk=delivery.webhook_id)
-        locked = WebhookDelivery.objects.select_for_update(no_key=True).get(pk=delivery.pk)
+        webhook = hold(Webhook(pk=delivery.webhook_id))
+        locked = hold(delivery)
         if not webhook.active:
             raise Invalid("This webhook is switched off. Enable it again first.")
         under_way = locked.lease_until is not None and locked.lease_until > timezone.now()

@@ -20,7 +20,7 @@ class DescribedClient(APIClient):
     """A program that believes the document: an answer that is not in it fails the test."""
 
     def request(self, **request: Any) -> Any:
-        answer = super().request(**request)
+        answer: Any = super().request(**request)
         complaints = differences(request["REQUEST_METHOD"], request["PATH_INFO"], answer)
         assert not complaints, "\n".join(complaints)
         return answer

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import DestroyModelMixin, ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,7 +17,7 @@ from orchestrator.models import TriggerFiring, WorkflowTrigger
 from orchestrator.triggers import SecretTrigger
 from sessions_app.api.body import ObjectField
 from tenants.access import Verb, authorise
-from tenants.api.base import OwnedRelatedField, WorkspaceViewSet
+from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
 from tenants.api.fields import OwnSerializer, PatternField
 from tenants.api.parsing import StrictJSONParser
 
@@ -65,7 +65,7 @@ def shown(made: SecretTrigger) -> dict[str, Any]:
     return {**TriggerSerializer(made.trigger).data, "secret": made.secret}
 
 
-class TriggerViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, WorkspaceViewSet):
+class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceViewSet):
     """Times and incoming webhooks that start workflows and canvases."""
 
     queryset = WorkflowTrigger.objects.all()

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.definitions import find_agent
+from agents.inputs import inside
 from orchestrator import gates, lifecycle
 from orchestrator.api.serializers import (
     AnswerInput,
@@ -76,14 +77,12 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         workspace_id = authorise(self.principal, "run")
         asked = body_of(request, StartInput)
         agent = asked.pop("agent", None)
-        made, is_new = start_as(
-            self.principal,
-            asked.pop("name"),
-            asked.pop("params"),
-            key=asked.pop("id", None),
-            agent_id=find_agent(workspace_id, agent).pk if agent else None,
-            **asked,
-        )
+        agent_id = find_agent(workspace_id, agent).pk if agent else None
+        name, params, key = asked.pop("name"), asked.pop("params"), asked.pop("id", None)
+        with inside("params"):
+            made, is_new = start_as(
+                self.principal, name, params, key=key, agent_id=agent_id, **asked
+            )
         return Response(show(made.pk), status=201 if is_new else 200)
 
     @extend_schema(responses=WorkflowDetailSerializer)

@@ -11,6 +11,7 @@ from agents.definitions import find_agent
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, WorkflowTrigger
 from sessions_app.cli.desk import Desk
+from tenants.rows import remove as delete_row
 
 LISTED = 50
 
@@ -89,7 +90,7 @@ def resume(desk: Desk) -> None:
 def remove(desk: Desk) -> None:
     """Remove a trigger and its history."""
     trigger = _trigger(desk)
-    trigger.delete()
+    delete_row(trigger)
     desk.say(f"{desk.asked['trigger']}  removed")
 
 

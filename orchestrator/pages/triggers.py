@@ -18,6 +18,7 @@ from orchestrator.pages.words import shown
 from orchestrator.triggers import SecretTrigger
 from tenants.access import Verb, authorise
 from tenants.authentication import principal_of
+from tenants.rows import remove
 
 SHOWN, FIRINGS = 200, 50
 
@@ -104,6 +105,6 @@ def trigger_rotate(request: HttpRequest, trigger_id: UUID) -> HttpResponse:
 @require_POST
 def trigger_remove(request: HttpRequest, trigger_id: UUID) -> HttpResponse:
     trigger = _find(request, trigger_id)
-    trigger.delete()
+    remove(trigger)
     messages.success(request, f"{trigger.name} is removed.")
     return redirect("workflows")

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import DestroyModelMixin, ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,7 +15,7 @@ from agents.models import Agent
 from sessions_app import schedules
 from sessions_app.models import Firing, Schedule, Session
 from tenants.access import authorise
-from tenants.api.base import OwnedRelatedField, WorkspaceViewSet
+from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
 from tenants.api.fields import OwnSerializer
 
 
@@ -62,7 +62,7 @@ class FiringSerializer(serializers.ModelSerializer):
         ]  # fmt: skip
 
 
-class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, WorkspaceViewSet):
+class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceViewSet):
     """Messages that are sent later: once, at an interval, or by cron in a time zone."""
 
     queryset = Schedule.objects.all()

@@ -20,6 +20,7 @@ from sessions_app.pages.schedule_form import ScheduleForm, initial_of, planned
 from sessions_app.timing import describe, upcoming
 from tenants.access import Verb, authorise
 from tenants.authentication import principal_of
+from tenants.rows import remove
 
 MOST_SHOWN = 200
 HISTORY = 30
@@ -200,7 +201,7 @@ def asked_at(request: HttpRequest) -> datetime | None:
 @require_POST
 def schedule_delete(request: HttpRequest, schedule_id: UUID) -> HttpResponse:
     one = found(request, schedule_id, "run")
-    one.delete()
+    remove(one)
     messages.success(request, f"{one.name} is deleted. Its sessions stay.")
     return redirect("schedules")
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from django.db.models import Model
 from rest_framework import serializers
+from rest_framework.mixins import DestroyModelMixin
 from rest_framework.viewsets import GenericViewSet
 
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 from tenants.models import OwnedQuerySet
 from tenants.permissions import verb_of
+from tenants.rows import remove
 
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
@@ -35,6 +38,13 @@ class WorkspaceViewSet(GenericViewSet):
     def perform_create(self, serializer: serializers.BaseSerializer) -> None:
         workspace_id = authorise(self.principal, verb_of(self.request, self))
         serializer.save(workspace_id=workspace_id, created_by=self.principal.user)
+
+
+class RemoveMixin(DestroyModelMixin):
+    """Deletes a row that others may be using at the same moment."""
+
+    def perform_destroy(self, instance: Model) -> None:
+        remove(instance)
 
 
 class OwnedRelatedField(serializers.PrimaryKeyRelatedField):

@@ -7,13 +7,13 @@ from typing import Any
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.mixins import DestroyModelMixin, ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from tenants.access import authorise
-from tenants.api.base import WorkspaceViewSet
+from tenants.api.base import RemoveMixin, WorkspaceViewSet
 from tenants.api.money_serializers import (
     BudgetInput,
     BudgetSerializer,
@@ -62,7 +62,7 @@ class CreditEntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     filterset_fields = ["kind"]
 
 
-class BudgetViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, WorkspaceViewSet):
+class BudgetViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceViewSet):
     """How much an agent, a session, a member or a key may spend."""
 
     queryset = Purse.objects.all()

@@ -106,7 +106,7 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         secret: Secret = self.get_object()
         given = self._given(SecretChangeSerializer)
         if "value" in given:
-            vault.put(secret.workspace_id, secret.name, given["value"], hosts=given.get("hosts"))
+            vault.replace(secret, given["value"], hosts=given.get("hosts"))
         elif "hosts" in given:
             vault.restrict(secret.workspace_id, secret.name, given["hosts"])
         return Response(self.get_serializer(_fresh(secret)).data)

@@ -19,6 +19,7 @@ from tenants.api.webhook_serializers import (
     WebhookSerializer,
 )
 from tenants.models import Webhook, WebhookDelivery
+from tenants.rows import remove
 from tenants.webhooks import (
     SecretWebhook,
     add_webhook,
@@ -60,7 +61,7 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Remove a webhook with its deliveries."""
-        self.get_object().delete()
+        remove(self.get_object())
         return Response(status=204)
 
     @extend_schema(request=None, responses={202: DeliverySerializer})

@@ -127,7 +127,7 @@ def secret_replace(request: HttpRequest, secret_id: UUID) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, f"{secret.name} is as it was: the new value was empty.")
         return redirect("vault")
-    vault.put(secret.workspace_id, secret.name, form.cleaned_data["value"])
+    vault.replace(secret, form.cleaned_data["value"])
     messages.success(request, f"{secret.name} has a new value. It counts from the next use on.")
     return redirect("vault")
 

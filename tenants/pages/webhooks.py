@@ -16,6 +16,7 @@ from tenants.access import authorise
 from tenants.authentication import principal_of
 from tenants.models import Webhook, WebhookDelivery
 from tenants.pages.webhook_form import WebhookForm
+from tenants.rows import remove
 from tenants.webhooks import (
     SecretWebhook,
     add_webhook,
@@ -101,7 +102,7 @@ def webhook_rotate(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
 
 @require_POST
 def webhook_remove(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
-    _find(request, webhook_id).delete()
+    remove(_find(request, webhook_id))
     messages.success(request, "The webhook is removed.")
     return redirect("webhooks")
 

@@ -71,6 +71,20 @@ def test_the_door_answers_a_stale_writer_with_the_newer_draft(api, agent):
     assert second.json()["code"] == "draft_conflict"
 
 
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"fields": {"temperature": 9}}, "#/fields/temperature"),
+        ({"policy": {"profile": "nothing"}}, "#/policy/profile"),
+    ],
+)
+def test_the_door_says_where_in_the_body_it_is_wrong(api, agent, body, pointer):
+    refused = api.patch(f"/api/v1/agents/{agent.pk}/draft/", body, format="json")
+
+    assert refused.status_code == 400
+    assert [error["pointer"] for error in refused.json()["errors"]] == [pointer]
+
+
 def test_changes_are_undone_one_by_one_the_newest_first(agent):
     was = agent.current.name
     change(agent, name="One")

@@ -13,6 +13,7 @@ from config.faults import StaleEpoch, ToolFailed
 from orchestrator.firing import fire_due
 from orchestrator.models import Workflow, WorkflowTrigger
 from orchestrator.tools import RunWorkflow, run_workflow
+from orchestrator.triggers import resume
 from sessions_app.sessions import get_or_create_session
 from tenants.models import ApiKey
 from tests.conftest import key_client
@@ -192,3 +193,13 @@ def test_the_session_of_a_workflow_starts_no_other(context, workspace):
     Session.objects.filter(pk=context.session_id).update(metadata={"workflow_id": "x"})
     with pytest.raises(ToolFailed):
         run_workflow(RunWorkflow(workflow="flow"), context)
+
+
+def test_to_resume_what_goes_on_does_not_put_it_off(timed):
+    at = make_due(timed)
+    timed.refresh_from_db()
+
+    resume(timed)
+
+    timed.refresh_from_db()
+    assert timed.next_at == at

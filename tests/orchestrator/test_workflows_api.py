@@ -33,6 +33,18 @@ def test_params_that_are_too_large_start_nothing(api, paid, monkeypatch):
     assert not Workflow.objects.exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "more"), [(BASE, {}), ("/api/v1/triggers/", {"kind": "webhook", "workflow": "ask"})]
+)
+def test_a_wrong_parameter_is_pointed_at_where_it_is_written(api, path, more):
+    body = {"name": "ask", **more, "params": {"message": "hi", "a/b": 1}}
+    refused = api.post(path, body, format="json")
+
+    assert refused.status_code == 400
+    (error,) = refused.json()["errors"]
+    assert (error["field"], error["pointer"]) == ("params.a/b", "#/params/a~1b")
+
+
 def test_a_workflow_is_started_and_seen_with_its_steps_and_attempts(api, paid):
     made = start(api, params={"n": 1})
     assert made.status_code == 201

@@ -245,3 +245,14 @@ def test_a_schedule_for_a_foreign_session_is_refused(api, foreign_workspace):
     body = {"name": "x", "agent": str(foreign.agent_id), "message": "x", "kind": "interval"}
     answer = api.post("/api/v1/schedules/", {**body, "interval_seconds": 60}, format="json")
     assert answer.status_code == 400
+
+
+def test_to_resume_what_goes_on_does_not_put_it_off(session):
+    made = due(session)
+    Schedule.objects.update(next_at=timezone.now() + timedelta(seconds=5))
+    made.refresh_from_db()
+    due_at = made.next_at
+
+    schedules.resume(made)
+
+    assert made.next_at == due_at

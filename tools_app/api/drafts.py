@@ -16,6 +16,7 @@ from agents.api.body import number_in, object_in
 from agents.api.serializers import VersionSerializer
 from agents.canvas import Author
 from agents.drafts import Drafted
+from agents.inputs import inside
 from agents.models import Agent
 from agents.undoing import discard, open_changes, undo
 from config.faults import Invalid, NotFound
@@ -83,12 +84,14 @@ class DraftView(DraftDoor):
     @transaction.atomic
     def _change(self, agent: Agent, body: dict[str, Any], changes: dict[str, Any]) -> Drafted:
         seen = number_in(body, "revision")
-        drafted = drafts.change(agent, changes, author=self.author, revision=seen)
+        with inside("fields"):
+            drafted = drafts.change(agent, changes, author=self.author, revision=seen)
         if "policy" in body:
             policy = body["policy"]
             if not (policy is None or isinstance(policy, dict)):
                 raise Invalid("policy is a JSON object or null.")
-            drafted = propose(agent, policy, author=self.author, revision=drafted.row.revision)
+            with inside("policy"):
+                drafted = propose(agent, policy, author=self.author, revision=drafted.row.revision)
         return drafted
 
     @extend_schema(operation_id="agents_draft_destroy", responses={204: None})
