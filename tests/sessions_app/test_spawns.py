@@ -110,7 +110,7 @@ def test_asked_again_after_a_crash_the_call_finds_its_child(session, principal, 
     [
         ({"max_depth": 0}, "deep"),
         ({"max_children": 0}, "at work"),
-        ({"max_children_total": 0}, "has had all"),
+        ({"max_children_total": 0}, "This session has had all"),
     ],
 )
 def test_a_parent_at_its_limit_gets_a_clear_error_and_goes_on(
