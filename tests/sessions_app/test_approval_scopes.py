@@ -209,6 +209,14 @@ def test_always_refuses_a_command_that_no_rule_can_allow(session, principal, scr
         allow(asked, principal, scope="always")
 
 
+def test_always_needs_the_right_to_admin_of_a_harmless_tool_too(session, builder):
+    save_tool_policy(session.agent_id, {"profile": "coding", "ask_tools": ["write"]})
+    (asked,) = parked(session, name="write")
+
+    with pytest.raises(Forbidden, match="right to admin"):
+        allow(asked, builder, scope="always")
+
+
 def test_a_no_is_for_this_call_alone(session, principal):
     (asked,) = parked(session)
 

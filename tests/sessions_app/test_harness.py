@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from django.db import connection
 
 from agents.definitions import change_agent
 from agents.providers.base import TextDelta, ToolCall, Usage
@@ -235,3 +236,26 @@ def test_stopping_a_tool_keeps_the_words_before_it_once(session, principal, scri
     assert said == ["I begin."]
     assert newest(session, E.AGENT_TOOL_RESULT).payload["state"] == "cancelled"
     assert not Draft.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_connection_is_held_while_a_model_or_a_tool_is_awaited(
+    session, principal, script, monkeypatch
+):
+    held = []
+
+    def reach(name: str) -> None:
+        if name in {"before_model_call", "inside_tool"}:
+            held.append((name, connection.connection is not None))
+
+    monkeypatch.setattr("sessions_app.points.on_reach", reach)
+    script([call("act")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert held == [
+        ("before_model_call", False),
+        ("inside_tool", False),
+        ("before_model_call", False),
+    ]

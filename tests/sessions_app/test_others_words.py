@@ -98,6 +98,21 @@ def saw_a_page(session: Session) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "outside"), [("completed", True), ("error", True), ("denied", False)]
+)
+def test_an_answer_of_an_mcp_server_is_of_a_stranger_also_when_the_call_failed(
+    session, principal, script, state, outside
+):
+    script(words("Hello."))
+    say(session, principal)
+    serve(session.pk)
+    saw_a_page(session)
+    ToolExecution.objects.update(name="mcp:desk:look", ownership="mcp", state=state)
+
+    assert saw_outside(session.pk) is outside
+
+
 def test_who_heard_from_a_sub_agent_that_read_the_web_is_not_trusted(session, principal, script):
     script(spawn(), words("Seven."), words("It is seven."))
     say(session, principal)

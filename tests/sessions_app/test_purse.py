@@ -171,7 +171,7 @@ def test_a_call_whose_worker_was_killed_is_charged_its_reservation(
         cursor.execute("UPDATE agent_sessions SET lease_expires = '-infinity'")
     lanes.reap()
     assert purse.charge_lost_calls() == 0  # It may still come back and settle.
-    ModelCall.objects.update(lost_at="2020-01-01T00:00Z")
+    assert ModelCall.objects.exclude(lost_at=None).update(lost_at="2020-01-01T00:00Z") == 1
     assert purse.charge_lost_calls() == 1
 
     open_call.refresh_from_db()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agents.providers.estimate import estimate_tokens
 from sessions_app.compaction.quality import expected_of, judge
 from sessions_app.wording import Line
@@ -40,6 +42,18 @@ def test_a_long_message_that_is_still_open_need_not_be_said_again_word_for_word(
 
     assert verdict(summary, asked) == ""
     assert "open question" in verdict("The person said something about cats.", asked)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'm sorry, but a summary of this conversation is beyond what can be done.",
+        "I cannot summarise what was said in this conversation.",
+        "As an AI model, there is nothing to be summarised in here.",
+    ],
+)
+def test_a_refusal_is_no_summary_though_nothing_else_is_missing(said):
+    assert verdict(said) == "it is a refusal"
 
 
 OTHER = "用户喜欢喝茶,也喜欢吃苹果,今天天气很好。他们谈了很久。"

@@ -14,7 +14,7 @@ from sessions_app.resuming import resume
 from sessions_app.sessions import archive
 from tenants.budgets import set_budget
 from tenants.models import ModelCall, Purse
-from tests.sessions_app.conftest import newest, serve, types
+from tests.sessions_app.conftest import OWNER, newest, serve, types
 from tests.sessions_app.spawning import agent, serve_all, words
 from tests.sessions_app.stage import E, say
 
@@ -110,7 +110,7 @@ def test_asked_again_after_a_crash_the_call_finds_its_child(session, principal, 
     [
         ({"max_depth": 0}, "deep"),
         ({"max_children": 0}, "at work"),
-        ({"max_children_total": 0}, "has had all"),
+        ({"max_children_total": 0}, "This session has had all"),
     ],
 )
 def test_a_parent_at_its_limit_gets_a_clear_error_and_goes_on(
@@ -167,6 +167,20 @@ def test_a_child_without_money_fails_and_its_parent_is_told(session, principal, 
     serve(session.pk)
     assert "budget" in newest(session, E.AGENT_TOOL_RESULT).payload["error"]
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Then not."
+
+
+def test_a_child_that_met_its_limit_did_not_do_its_task(session, principal, script):
+    script([spawn_call()], words("Then not."))
+    say(session, principal)
+    serve(session.pk)
+    child = child_of(session)
+    lanes.finish(lanes.claim(child.pk, OWNER), OWNER, stop_reason="step_limit")
+
+    assert SubagentSpawn.objects.get().status == "failed"
+    handover.deliver_from(child.pk)
+    told = newest(session, E.AGENT_TOOL_RESULT).payload
+    assert told["state"] == "error"
+    assert "step_limit" in told["error"]
 
 
 def test_a_task_for_an_agent_without_money_is_a_clear_error(

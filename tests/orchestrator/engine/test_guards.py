@@ -122,6 +122,17 @@ def test_what_comes_for_a_step_after_its_workflow_was_ended_changes_nothing(defi
     assert now(made).status == "terminated"
 
 
+def test_a_step_that_waits_is_given_its_end_once(define, begin):
+    define(lambda self, event, step: step.wait_for_event("go", type="go"))
+    made = begin()
+    serve()
+
+    assert store.settle(made.pk, 0, "complete", result="first")
+    assert not store.settle(made.pk, 0, "complete", result="second")
+    serve()
+    assert now(made).output == "first"
+
+
 # ── Events and branches ──────────────────────────────────────────────────────────────────────────
 
 

@@ -1,0 +1,87 @@
+"""Troubles that users of other systems tell of, as far as no other test here speaks of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.faults import ProviderRejected
+from orchestrator.firing import fire_due as fire_triggers
+from orchestrator.recovery import look as look_at_workflows
+from sessions_app import lanes
+from sessions_app.handover import deliver_left_over
+from sessions_app.models import Run, Session
+from sessions_app.recovery import look
+from sessions_app.schedules import fire_due
+from sessions_app.sessions import get_or_create_session
+from tenants.models import ModelCall
+from tests.sessions_app.conftest import OWNER, newest, serve
+from tests.sessions_app.stage import WORDS, say
+from tests.sessions_app.test_lanes import send
+from tools_app.registry import registry
+
+pytestmark = pytest.mark.django_db
+
+#: Words by which an argument would say for whom a tool acts.
+WHOSE = {"user", "user_id", "owner", "owner_id", "workspace", "workspace_id", "tenant", "tenant_id"}
+
+
+def test_the_clock_of_a_lane_starts_when_a_run_begins_and_not_when_it_was_queued(session):
+    """openclaw PR #114058."""
+    send(session)
+    Run.objects.update(created_at="2020-01-01T00:00:00Z")
+    Session.objects.update(active_at="2020-01-01T00:00:00Z", lease_expires="2020-01-01T00:00:00Z")
+    claim = lanes.claim(session.pk, OWNER)
+
+    seen = look()
+
+    assert (seen.reaped, seen.overdue) == ([], [])
+    assert lanes.heartbeat(OWNER, [session.pk]) == {session.pk: claim.epoch}
+
+
+@pytest.mark.usefixtures("stage_tools")
+def test_a_session_whose_requests_are_refused_holds_up_no_other_with_the_same_credential(
+    session, agent, owner, principal, script
+):
+    """openclaw #15037."""
+    other, _ = get_or_create_session(agent=agent, created_by_id=owner.pk, session_key="other")
+    provider = script(*[[ProviderRejected("This conversation is broken.")]] * 3, WORDS)
+    for _ in range(3):
+        say(session, principal)
+        serve(session.pk)
+
+    say(other, principal)
+    serve(other.pk)
+
+    assert newest(session, "session.error").payload["code"] == "provider_rejected"
+    run = Run.objects.get(session=other)
+    assert (run.status, run.attempts) == ("completed", 1)
+    assert len(provider.requests) == 4
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("stage_tools")
+def test_a_session_that_nobody_talks_to_asks_no_model(session, principal, script):
+    """openclaw #98556."""
+    provider = script(WORDS)
+    say(session, principal)
+    serve(session.pk)
+    Session.objects.update(active_at="2020-01-01T00:00:00Z")
+
+    for _ in range(3):
+        for work in (look, look_at_workflows, deliver_left_over, fire_due, fire_triggers):
+            work()
+        serve(session.pk)
+
+    assert len(provider.requests) == ModelCall.objects.count() == 1
+    assert Run.objects.count() == 1
+
+
+def test_no_tool_lets_a_model_say_for_whom_it_acts():
+    """mem0 #4359."""
+    named = {
+        tool.name: WHOSE & set(tool.spec().json_schema.get("properties", {}))
+        for tool in registry.values()
+    }
+
+    assert named
+    assert {name: words for name, words in named.items() if words} == {}
