@@ -19,7 +19,7 @@ __all__ = ["model", "small_window"]
 def test_a_summary_is_not_kept_when_its_ground_was_undone_meanwhile(session, model, monkeypatch):
     fill(session)
     first = ContextSnapshot.objects.get()
-    undone = []
+    undone: list[ContextSnapshot] = []
 
     def undo_once(point: str) -> None:
         if point == "before_snapshot" and not undone:
