@@ -112,6 +112,14 @@ class Workflow(OwnedModel):
                 condition=Q(status__in=["waiting", "waiting_approval"]),
                 name="workflow_by_due_time",
             ),
+            # For those who look after all that is not over, however many are.
+            models.Index(
+                fields=["status"],
+                condition=Q(
+                    status__in=["queued", "running", "waiting", "waiting_approval", "paused"]
+                ),
+                name="workflow_is_alive",
+            ),
             models.Index(
                 fields=["finished_at"],
                 condition=Q(finished_at__isnull=False),
