@@ -145,7 +145,7 @@ async def test_closing_ends_everything_that_runs_in_it(async_db, terminal, works
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.types(f"setsid {marker} & {marker} & echo both $((1 + 1))\n")
         await viewer.sees(b"both 2")
-        assert alive(marker)
+        await sync_to_async(until)(lambda: alive(marker))
         await sync_to_async(desk.close_terminal)(terminal, principal)
 
         assert (await viewer.hears("closed"))["reason"] == "Closed by Olive Owner."
