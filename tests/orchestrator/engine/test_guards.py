@@ -28,9 +28,7 @@ def run_out(held: store.Claimed) -> None:
     assert look().overdue == [held.id]
 
 
-@pytest.mark.parametrize(
-    "end", [reap, run_out, lambda held: store.release(held, "shutdown")], ids=str
-)
+@pytest.mark.parametrize("end", [reap, run_out, lambda held: store.release(held, "shutdown")])
 def test_a_wish_to_pause_is_not_forgotten_with_the_worker(define, begin, end):
     done = []
     define(lambda self, event, step: step.do("a", lambda: done.append(1), delay=0))
