@@ -1,22 +1,14 @@
 """Branches of a workflow wait at the same time; questions end with the workflow that asked them."""
 
-import re
-from pathlib import Path
-
 from django.db import migrations, models
 
-ENGINE = (Path(__file__).parent.parent / "sql" / "workflows.sql").read_text()
+from orchestrator.migrations._engine import replaced
+
 CHANGED = [
     "workflow_begin_wait", "workflow_begin_attempt", "workflow_advance", "workflow_hold",
     "workflow_settle_held", "workflow_signal", "workflow_fire_step", "workflow_fire_due",
     "workflow_resume",
 ]
-
-
-def replaced(name):
-    """The function as the engine's file has it, in the place of the one before."""
-    (found,) = re.findall(rf"^CREATE FUNCTION {name}\(.*?^END \$\$;$", ENGINE, re.DOTALL | re.MULTILINE)
-    return found.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
 
 
 QUESTIONS = """
@@ -42,5 +34,5 @@ class Migration(migrations.Migration):
             "branch",
             models.CharField(blank=True, db_default="", default="", max_length=200),
         ),
-        migrations.RunSQL("\n".join(map(replaced, CHANGED)) + QUESTIONS),
+        migrations.RunSQL(replaced(*CHANGED) + QUESTIONS),
     ]

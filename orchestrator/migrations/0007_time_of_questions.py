@@ -1,23 +1,13 @@
 """The time of questions stands still with their workflow, which is the one to keep it."""
 
-import re
-from pathlib import Path
-
 from django.db import migrations
 
-ENGINE = (Path(__file__).parent.parent / "sql" / "workflows.sql").read_text()
+from orchestrator.migrations._engine import replaced
+
 CHANGED = [
-    "workflow_claim", "workflow_advance", "workflow_settle_held", "workflow_timeout_fault",
-    "workflow_signal", "workflow_resume", "workflow_restart", "ring_step_of_run",
+    "workflow_claim", "workflow_advance", "workflow_timeout_fault", "workflow_signal",
+    "workflow_resume", "ring_step_of_run",
 ]
-
-
-def replaced(name):
-    """The function as the engine's file has it, in the place of the one before."""
-    whole = rf"^CREATE FUNCTION {name}\(.*?^(?:END )?\$\$;$"
-    (found,) = re.findall(whole, ENGINE, re.DOTALL | re.MULTILINE)
-    return found.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
-
 
 #: Steps that wait for a person without a time of their own have the one that was told to people.
 TIMED = """
@@ -36,6 +26,6 @@ class Migration(migrations.Migration):
         ("sessions_app", "0013_approvals"),
     ]
     operations = [
-        migrations.RunSQL("\n".join(map(replaced, CHANGED)), migrations.RunSQL.noop),
+        migrations.RunSQL(replaced(*CHANGED), migrations.RunSQL.noop),
         migrations.RunSQL(TIMED, migrations.RunSQL.noop),
     ]
