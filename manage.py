@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Runs a command. Without DATABASE_URL, the embedded PostgreSQL runs as long as the command."""
+"""Run a management command. Without DATABASE_URL, start the embedded PostgreSQL for its duration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from config.faults import CannotStart
+from core.exceptions import CannotStart
 
 WITHOUT_DATABASE = {
     "check",
@@ -21,32 +21,32 @@ WITHOUT_DATABASE = {
     "makemessages",
     "spectacular",
     "startapp",
-    "up",  # it looks after PostgreSQL itself
+    "up",  # starts PostgreSQL itself
     "version",
 }
 
 
 def needs_database(arguments: list[str]) -> bool:
     if os.environ.get("SWITCHYARD_STACK"):
-        return False  # a child of `up`, which has seen to it
+        return False  # `up` started this process and has PostgreSQL running
     asks_help = not arguments or any(word in ("-h", "--help", "--version") for word in arguments)
     return not asks_help and arguments[0] not in WITHOUT_DATABASE
 
 
 @contextmanager
 def database(arguments: list[str]) -> Iterator[None]:
-    """Have PostgreSQL there for a command that needs it."""
+    """Keep PostgreSQL running for a command that needs it."""
     from django.conf import settings
 
     if not needs_database(arguments):
         yield
     elif settings.DATABASE_URL:
-        from config.external import require_usable
+        from core.postgres import require_usable
 
         require_usable(settings.DATABASE_URL)
         yield
     else:
-        from config.embedded import Embedded
+        from core.postgres import Embedded
 
         embedded = Embedded(settings.DATA_DIR)
         embedded.start()

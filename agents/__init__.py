@@ -1,1 +1,1 @@
-"""Agents, their versions, environments and model providers."""
+"""Agents, their versions and drafts, environments and model providers."""

@@ -1,4 +1,4 @@
-"""Staff's view of agents, environments and keys."""
+"""Admin pages of agents, environments and provider keys."""
 
 from __future__ import annotations
 
@@ -9,17 +9,23 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from agents import canvas_admin, draft_admin
 from agents.definitions import archive_agent, restore_agent
-from agents.environment_input import EnvironmentInput
-from agents.inputs import read_input
-from agents.models import Agent, AgentVersion, Environment, ProviderKey
-from agents.provider_keys import check
-from config.faults import Fault, InvalidFields
-from tenants.admin_base import ReadOnlyAdmin
+from agents.environments import EnvironmentInput
+from agents.models import (
+    Agent,
+    AgentDraft,
+    AgentVersion,
+    Canvas,
+    CanvasRevision,
+    DraftChange,
+    Environment,
+    ProviderKey,
+)
+from agents.providers.keys import check
+from core.admin import ReadOnlyAdmin
+from core.exceptions import Fault, InvalidFields
+from core.validation import read_input
 
-#: Registered by being imported.
-PARTS = (canvas_admin, draft_admin)
 ENVIRONMENT_FIELDS = tuple(EnvironmentInput.model_fields)
 
 
@@ -63,7 +69,7 @@ class AgentAdmin(ReadOnlyAdmin):
         for agent in agents:
             archive_agent(agent)
 
-    @admin.action(description="Bring back", permissions=["act"])
+    @admin.action(description="Restore", permissions=["act"])
     def restore(self, request: HttpRequest, agents: QuerySet[Agent]) -> None:
         for agent in agents:
             restore_agent(agent)
@@ -78,7 +84,7 @@ class AgentVersionAdmin(ReadOnlyAdmin):
 
 
 class EnvironmentForm(forms.ModelForm):
-    """Staff are held to the same rules as everyone."""
+    """Validates staff's input like everyone else's."""
 
     class Meta:
         model = Environment
@@ -105,13 +111,13 @@ class EnvironmentAdmin(admin.ModelAdmin):
 
 @admin.register(ProviderKey)
 class ProviderKeyAdmin(ReadOnlyAdmin):
-    """Staff can see that there is a key, test it and take it away, but never read or set it."""
+    """Staff can see that a key exists, test it and delete it, but never read or set it."""
 
     list_display = ["provider", "workspace", "hint", "base_url", "checked_at", "check_error"]
     list_filter = ["provider"]
     list_select_related = ["workspace"]
     search_fields = ["=id", "provider", "workspace__name"]
-    # Named one by one, so that a secret added later is not shown by accident.
+    # Listed explicitly, so that a secret field added later is not shown by accident.
     fields = (
         "workspace",
         "provider",
@@ -134,9 +140,41 @@ class ProviderKeyAdmin(ReadOnlyAdmin):
     def test_connection(self, request: HttpRequest, keys: QuerySet[ProviderKey]) -> None:
         for key in keys:
             try:
-                found = check(workspace_id=key.workspace_id, provider=key.provider)
-                error = found.error
+                result = check(workspace_id=key.workspace_id, provider=key.provider)
+                error = result.error
             except Fault as fault:
                 error = fault.detail
             level = messages.ERROR if error else messages.SUCCESS
             self.message_user(request, f"{key.workspace_id}: {error or 'works'}", level)
+
+
+@admin.register(Canvas)
+class CanvasAdmin(ReadOnlyAdmin):
+    list_display = ["agent", "workspace", "revision", "published", "published_at"]
+    list_filter = ["published_at"]
+    list_select_related = ["agent__current", "workspace"]
+    search_fields = ["=agent__id", "workspace__name"]
+
+
+@admin.register(CanvasRevision)
+class CanvasRevisionAdmin(ReadOnlyAdmin):
+    list_display = ["agent", "number", "workspace", "created_by", "session_id", "created_at"]
+    list_filter = ["created_at"]
+    list_select_related = ["agent__current", "workspace", "created_by"]
+    search_fields = ["=id", "=agent__id", "=session_id", "workspace__name"]
+
+
+@admin.register(AgentDraft)
+class AgentDraftAdmin(ReadOnlyAdmin):
+    list_display = ["agent", "workspace", "revision", "created_at"]
+    list_filter = ["created_at"]
+    list_select_related = ["agent__current", "workspace"]
+    search_fields = ["=agent__id", "workspace__name"]
+
+
+@admin.register(DraftChange)
+class DraftChangeAdmin(ReadOnlyAdmin):
+    list_display = ["agent", "part", "revision", "workspace", "created_by", "settled", "created_at"]
+    list_filter = ["part", "created_at"]
+    list_select_related = ["agent__current", "workspace", "created_by"]
+    search_fields = ["=id", "=agent__id", "=session_id", "workspace__name"]

@@ -1,35 +1,39 @@
-"""The WebSockets of an agent: each says that its canvas or its draft has a new revision.
+"""The WebSockets of an agent, which announce new revisions of its canvas and of its draft.
 
-The same rules as for sessions: it closes with 4000 + the status that HTTP would answer, revisions
-after `?after=` are replayed in order, and whoever loses the right to read is cut.
+As for sessions: a socket closes with 4000 + the status that HTTP would answer, revisions after
+`?after=` are replayed in order, and a viewer who loses the right to read is disconnected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 from uuid import UUID
 
 import orjson
 from django.db import Error
+from django.urls import path
 
-from agents.models import Agent
-from config.faults import Invalid, NotFound, StreamUnavailable
-from tenants.access import Principal, authorise
-from tenants.group_ear import listening
-from tenants.off_loop import read
-from tenants.pumped import PumpedConsumer
-from tenants.rights import renewed
+from agents.canvas.revisions import author_of, canvas_group
+from agents.drafts import draft_group
+from agents.models import Agent, AgentDraft, Canvas, CanvasRevision, DraftChange
+from core.channel_layer import subscription
+from core.db import read
+from core.exceptions import Invalid, NotFound
+from sessions_app.exceptions import StreamUnavailable
+from tenants.access import Principal, authorise, refresh_principal
+from tenants.sockets import PumpedConsumer
 
 T = TypeVar("T")
 
-#: How often lost rings and lost rights are looked for.
-LOOK_SECONDS = 10.0
+#: How often to check for lost notifications and lost permissions.
+CHECK_SECONDS = 10.0
 
 
 class AgentConsumer(PumpedConsumer):
-    """Sends one frame per revision of something that an agent has; what it is, is read over REST."""
+    """Sends one frame per revision of an agent's canvas or draft, whose content is read over REST."""
 
     @property
     def agent_id(self) -> UUID:
@@ -37,25 +41,25 @@ class AgentConsumer(PumpedConsumer):
 
     @property
     def group(self) -> str:
-        """Whose rings it hears."""
+        """Return the channel group to subscribe to."""
         raise NotImplementedError
 
     async def send_news(self, cursor: int, known: int) -> tuple[int, int]:
-        """Send what is after the cursor, and what else is not known yet."""
+        """Send the revisions after the cursor, and the state if it is not the known one."""
         raise NotImplementedError
 
     async def send_frames(self) -> None:
         cursor, known = self._after(), -1
-        # Joined before reading: what is saved in between rings.
-        async with listening(self.group) as hear:
+        # Subscribed before reading, so that no save in between is missed.
+        async with subscription(self.group) as wait:
             while True:
-                await read_rows(self._find)
+                await read_rows(self._check_access)
                 cursor, known = await self.send_news(cursor, known)
-                await hear(LOOK_SECONDS)
+                await wait(CHECK_SECONDS)
 
-    def _find(self) -> None:
-        """Raise unless this identity may, by now, read this agent."""
-        workspace_id = authorise(renewed(authorised(self.principal)), "read")
+    def _check_access(self) -> None:
+        """Raise unless the viewer may still read this agent."""
+        workspace_id = authorise(refresh_principal(authorised(self.principal)), "read")
         if not Agent.objects.for_workspace(workspace_id).filter(pk=self.agent_id).exists():
             raise NotFound
 
@@ -63,7 +67,7 @@ class AgentConsumer(PumpedConsumer):
         query = parse_qs(self.scope["query_string"].decode("latin1"))
         text = query.get("after", ["0"])[-1]
         if not text.isascii() or not text.isdigit() or len(text) > 9:
-            raise Invalid("`after` is the number of a revision.")
+            raise Invalid("`after` must be the number of a revision.")
         return int(text)
 
     async def send_body(self, body: dict[str, Any]) -> None:
@@ -71,7 +75,7 @@ class AgentConsumer(PumpedConsumer):
 
 
 def authorised(principal: Principal) -> Principal:
-    """The identity, if there is one that may read at all."""
+    """Return the principal if it may read at all, or raise."""
     authorise(principal, "read")
     return principal
 
@@ -81,3 +85,110 @@ async def read_rows(function: Callable[[], T]) -> T:
         return await read(function)
     except Error as error:
         raise StreamUnavailable from error
+
+
+PAGE = 200
+
+
+class CanvasConsumer(AgentConsumer):
+    """Sends one frame per canvas revision; the graph itself is read over REST."""
+
+    @property
+    def group(self) -> str:
+        return canvas_group(self.agent_id)
+
+    async def send_news(self, cursor: int, known: int) -> tuple[int, int]:
+        while rows := await read_rows(partial(self._page, cursor)):
+            for row in rows:
+                await self.send_body(revision_frame(row))
+                cursor = row.number
+        canvas = await read_rows(lambda: Canvas.objects.filter(agent=self.agent_id).first())
+        published = (canvas.published if canvas else None) or 0
+        if published != known:
+            await self.send_body(state_frame(self.agent_id, canvas))
+        return cursor, published
+
+    def _page(self, cursor: int) -> list[CanvasRevision]:
+        rows = CanvasRevision.objects.filter(agent=self.agent_id, number__gt=cursor)
+        return list(rows.defer("nodes", "edges").order_by("number")[:PAGE])
+
+
+def revision_frame(row: CanvasRevision) -> dict[str, Any]:
+    """Describe a new revision and its author. Its seq is its number."""
+    return {
+        "type": "canvas",
+        "phase": "revision",
+        "revision": row.number,
+        "author": author_of(row),
+        "metadata": {"agent_id": str(row.agent_id), "created_at": row.created_at.isoformat()},
+        "seq": row.number,
+    }
+
+
+def state_frame(agent_id: UUID, canvas: Canvas | None) -> dict[str, Any]:
+    """Describe which revision is newest and which is published."""
+    at = canvas.published_at if canvas else None
+    return {
+        "type": "canvas",
+        "phase": "state",
+        "revision": canvas.revision if canvas else 0,
+        "published_revision": canvas.published if canvas else None,
+        "metadata": {"agent_id": str(agent_id), "published_at": at and at.isoformat()},
+        "seq": None,
+    }
+
+
+class DraftConsumer(AgentConsumer):
+    """Sends one frame per changed part of a draft; the draft itself is read over REST."""
+
+    @property
+    def group(self) -> str:
+        return draft_group(self.agent_id)
+
+    async def send_news(self, cursor: int, known: int) -> tuple[int, int]:
+        while rows := await read_rows(partial(self._page, cursor)):
+            for row in rows:
+                await self.send_body(change_frame(row))
+                cursor = row.revision
+        revision = await read_rows(self._revision)
+        if revision != known:
+            # Publishing makes a revision of the draft without a change.
+            await self.send_body(
+                {
+                    "type": "draft",
+                    "phase": "state",
+                    "revision": revision,
+                    "metadata": {"agent_id": str(self.agent_id)},
+                    "seq": None,
+                }
+            )
+        return max(cursor, revision), revision
+
+    def _revision(self) -> int:
+        rows = AgentDraft.objects.filter(agent=self.agent_id)
+        return rows.values_list("revision", flat=True).first() or 0
+
+    def _page(self, cursor: int) -> list[DraftChange]:
+        """Return a page of whole revisions: it never ends inside one."""
+        rows = DraftChange.objects.filter(agent=self.agent_id, revision__gt=cursor)
+        last = rows.order_by("revision").values_list("revision", flat=True)[:PAGE]
+        return list(rows.filter(revision__lte=max(last, default=0)).order_by("revision", "part"))
+
+
+def change_frame(row: DraftChange) -> dict[str, Any]:
+    """Describe a changed part. Its seq is the draft's revision."""
+    return {
+        "type": "draft",
+        "phase": "change",
+        "revision": row.revision,
+        "part": row.part,
+        "author": author_of(row),
+        "metadata": {"agent_id": str(row.agent_id), "created_at": row.created_at.isoformat()},
+        "seq": row.revision,
+    }
+
+
+websocket_urlpatterns = [
+    path("ws/agents/<uuid:agent_id>/canvas/", CanvasConsumer.as_asgi(), name="canvas_socket"),
+    path("ws/agents/<uuid:agent_id>/draft/", DraftConsumer.as_asgi(), name="draft_socket"),
+]

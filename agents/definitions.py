@@ -1,26 +1,134 @@
-"""Agents: made, changed by numbered versions that never change, put away, found."""
+"""Creates, changes, archives and finds agents. Every change is a numbered, immutable version."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models.functions import Now
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from agents.agent_input import AgentInput, choose_model
 from agents.environments import find_environment, recent_environment
-from agents.inputs import is_storable, merged, read_input, wrong_field
-from agents.limits import limits_of
+from agents.limits import Limits, limits_of
+from agents.model_catalog import known_models
 from agents.models import Agent, AgentVersion
-from config.faults import Conflict, NotFound
+from agents.providers.keys import statuses
+from agents.providers.registry import PROVIDERS
+from core.exceptions import Conflict, NotFound
+from core.validation import STORABLE, Input, is_storable, merge_fields, read_input, wrong_field
 from tenants.models import User
 
-#: Versions a process keeps at hand.
-VERSIONS_KEPT = 1_000
+LONGEST_PROMPT_BYTES = 100_000
+MOST_FALLBACKS = 5
+#: The model of a new agent: that of the first provider here that the workspace can use.
+DEFAULT_MODELS = {"gemini": "gemini-3.8-flash", "openai": "gpt-6.1-terra", "demo": "demo"}
+
+
+def _known_provider(name: str) -> str:
+    if name and name not in PROVIDERS:
+        raise ValueError(f"No model provider is named {name!r}. Known: {', '.join(PROVIDERS)}.")
+    return name
+
+
+def _fits(text: str) -> str:
+    if (size := len(text.encode())) > LONGEST_PROMPT_BYTES:
+        raise ValueError(f"At most {LONGEST_PROMPT_BYTES:,} bytes; this has {size:,}.")
+    return text
+
+
+Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80), STORABLE
+]
+ProviderName = Annotated[str, AfterValidator(_known_provider)]
+ModelName = Annotated[str, StringConstraints(strip_whitespace=True, max_length=120), STORABLE]
+
+
+#: Callers inside the product may pass the id itself.
+Reference = Annotated[
+    str, BeforeValidator(lambda ref: str(ref) if isinstance(ref, UUID) else ref), STORABLE
+]
+
+
+class Fallback(Input):
+    """A model to try when the models before it have failed."""
+
+    provider: Annotated[ProviderName, Field(min_length=1)]
+    model: Annotated[ModelName, Field(min_length=1)]
+
+
+def _parse_fallback(value: object) -> object:
+    """Parse `demo/demo`, the name of a model or the name of a provider."""
+    if not isinstance(value, str):
+        return value
+    provider, _, model = value.partition("/")
+    if provider in PROVIDERS:
+        return {"provider": provider, "model": model or DEFAULT_MODELS[provider]}
+    found = next((model.provider for model in known_models() if model.name == value), None)
+    if found is None:
+        raise ValueError(f"Name the provider of the model {value!r}, as in openai/{value}.")
+    return {"provider": found, "model": value}
+
+
+class AgentInput(Input):
+    """The definition of an agent. An empty provider or model means the default."""
+
+    name: Name
+    description: Annotated[str, Field(max_length=10_000), STORABLE] = ""
+    system_prompt: Annotated[str, STORABLE, AfterValidator(_fits)] = ""
+    provider: ProviderName = ""
+    model: ModelName = ""
+    runner: AgentVersion.Runner = AgentVersion.Runner.HARNESS
+    fallbacks: Annotated[
+        list[Annotated[Fallback, BeforeValidator(_parse_fallback)]],
+        Field(max_length=MOST_FALLBACKS),
+    ] = []
+    temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=10_000_000, strict=True)] | None = None
+    #: The id or the exact name of an environment. None means the workspace's default.
+    environment: Reference | None = None
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A provider and one of its models."""
+
+    provider: str
+    model: str
+
+
+def choose_model(workspace_id: UUID, *, provider: str = "", model: str = "") -> Choice:
+    """Complete the requested provider or model with what the workspace can use."""
+    if provider:
+        return Choice(provider=provider, model=model or DEFAULT_MODELS[provider])
+    if not model:
+        return default_model(workspace_id)
+    found = next((one.provider for one in known_models() if one.name == model), None)
+    if found is None:
+        raise wrong_field("provider", f"Name the provider of the model {model!r}.")
+    return Choice(provider=found, model=model)
+
+
+def default_model(workspace_id: UUID) -> Choice:
+    """Return Gemini's default if there is a key for it, else OpenAI's, else the demo's.
+
+    A server of the workspace's own that speaks OpenAI's protocol is never the default: the names of
+    its models cannot be guessed.
+    """
+    found = statuses(workspace_id)
+    for provider, model in DEFAULT_MODELS.items():
+        if found[provider].configured and not (provider == "openai" and found[provider].own_server):
+            return Choice(provider=provider, model=model)
+    return Choice(provider="demo", model="demo")
+
+
+#: How many versions a process caches.
+VERSIONS_CACHED = 1_000
 COLUMNS = (*(name for name in AgentInput.model_fields if name != "environment"), "environment_id")
 
 
@@ -28,7 +136,7 @@ COLUMNS = (*(name for name in AgentInput.model_fields if name != "environment"),
 def create_agent(
     *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
 ) -> Agent:
-    """An agent with its first version."""
+    """Create an agent with its first version."""
     columns = columns_for(workspace_id, fields)
     agent = Agent.objects.create(workspace_id=workspace_id, created_by=created_by)
     write_version(agent, number=1, columns=columns, by=created_by)
@@ -44,20 +152,21 @@ def change_agent(
     replace: bool = False,
     expected_version: int | None = None,
 ) -> AgentVersion:
-    """Make the next version, or answer with the current one when nothing would be different.
+    """Create the next version, or return the current one when nothing would change.
 
-    With `replace`, what is not named goes back to its default. Writers wait for each other on the
-    agent's row, so numbers have no gaps; `expected_version` refuses to build on an older one.
+    With `replace`, unnamed fields go back to their default. Writers wait for each other on the
+    agent's row, so version numbers have no gaps. Raise Conflict if `expected_version` is older than
+    the current version.
     """
     locked = Agent.objects.select_for_update(no_key=True).filter(pk=agent.pk).first()
     if locked is None:
         raise NotFound
     if locked.archived_at:
         raise Conflict("This agent was archived.")
-    # Read after the lock is held: a join would show the version that was current before it.
+    # Read after locking: a join would return the version that was current before the lock.
     current = locked.versions.published().order_by("-number").first()
     if current is None:
-        raise Conflict("This agent is a draft. Change its draft, and publish that.")
+        raise Conflict("This agent has no published version. Change its draft and publish it.")
     if expected_version not in (None, current.number):
         raise Conflict(f"Version {current.number} is newer than version {expected_version}.")
     fields = changes if replace else merged_fields(fields_of(current), changes)
@@ -69,7 +178,7 @@ def change_agent(
 
 
 def archive_agent(agent: Agent) -> None:
-    """Put it away: it starts nothing new, and its sessions can still be read."""
+    """Archive an agent: it starts nothing new, and its sessions stay readable."""
     Agent.objects.filter(pk=agent.pk, archived_at=None).update(archived_at=Now())
 
 
@@ -78,7 +187,7 @@ def restore_agent(agent: Agent) -> None:
 
 
 def find_agent(workspace_id: UUID, ref: str | UUID) -> Agent:
-    """The agent with this id or exact name that may be given work, with its current version."""
+    """Return the active, published agent with this id or exact name, with its current version."""
     rows = Agent.objects.for_workspace(workspace_id).offered().select_related("current")
     try:
         found = list(rows.filter(pk=UUID(str(ref))))
@@ -92,36 +201,36 @@ def find_agent(workspace_id: UUID, ref: str | UUID) -> Agent:
 
 
 def current_version(agent: Agent) -> AgentVersion:
-    """What the agent does now. Every agent has a version from its first moment on."""
+    """Return the agent's current version. Every agent has one from its creation on."""
     return agent.current or agent.versions.published().order_by("-number")[0]
 
 
 def version_by_id(version_id: UUID) -> AgentVersion:
-    """The version with its environment, mostly without a query.
+    """Return a version with its environment, usually without a query.
 
-    A version never changes and is kept; its environment may, so it is at most seconds old.
+    A version never changes, so it is cached; its environment is at most a few seconds old.
     """
-    version = copy(_kept_version(version_id))
+    version = copy(_cached_version(version_id))
     if version.environment_id:
         version.environment = recent_environment(version.environment_id)
     return version
 
 
 def fields_of(version: AgentVersion) -> dict[str, Any]:
-    """The definition as it could be given again."""
+    """Return a version's definition as the fields of `AgentInput`."""
     fields = _columns_of(version)
     fields["environment"] = fields.pop("environment_id")
     return fields
 
 
 def _columns_of(version: AgentVersion) -> dict[str, Any]:
-    """As they would be written today: limits may have come and gone since."""
+    """Return a version's columns as they would be written now: limits may have changed since."""
     columns = {name: getattr(version, name) for name in COLUMNS}
     return columns | {"limits": limits_of(version).model_dump()}
 
 
-@lru_cache(maxsize=VERSIONS_KEPT)
-def _kept_version(version_id: UUID) -> AgentVersion:
+@lru_cache(maxsize=VERSIONS_CACHED)
+def _cached_version(version_id: UUID) -> AgentVersion:
     version = AgentVersion.objects.filter(pk=version_id).first()
     if version is None:
         raise NotFound
@@ -129,15 +238,15 @@ def _kept_version(version_id: UUID) -> AgentVersion:
 
 
 def merged_fields(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition after a change."""
-    fields = merged(current, changes)
+    """Return the definition after a change."""
+    fields = merge_fields(current, changes)
     if "model" not in changes and fields["provider"] != current["provider"]:
-        fields["model"] = ""  # The old provider's model means nothing to the new one.
+        fields["model"] = ""  # The old model does not exist at the new provider.
     return fields
 
 
 def columns_for(workspace_id: UUID, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The checked definition as the version's columns."""
+    """Validate a definition and return it as the columns of a version."""
     given = read_input(AgentInput, fields)
     choice = choose_model(workspace_id, provider=given.provider, model=given.model)
     columns = given.model_dump(mode="json", exclude={"environment"})
@@ -153,7 +262,7 @@ def columns_for(workspace_id: UUID, fields: Mapping[str, Any]) -> dict[str, Any]
 def write_version(
     agent: Agent, *, number: int, columns: Mapping[str, Any], by: User | None
 ) -> AgentVersion:
-    """Let this be what the agent is from now on."""
+    """Create a version and make it the agent's current one."""
     version = AgentVersion.objects.create(
         agent=agent, workspace_id=agent.workspace_id, number=number, created_by=by, **columns
     )
@@ -163,6 +272,6 @@ def write_version(
 
 
 def name_agents(workspace_id: UUID, ids: Iterable[UUID]) -> dict[UUID, str]:
-    """What these agents are called, put away ones too."""
+    """Return the names of these agents, including archived ones."""
     found = Agent.objects.for_workspace(workspace_id).filter(pk__in=list(ids))
     return dict(found.values_list("pk", "current__name"))

@@ -1,43 +1,86 @@
-"""The draft of an agent: what differs from the published one, changed step by step.
+"""Changes the draft of an agent: the fields, policy and canvas that are not published yet.
 
-Of two who change the same draft one wins, and the other is given the newer one. Every change is a row
-that says who made it and what was there before; whoever watches hears of each once it is committed.
+When two writers change the same draft, one wins and the other gets the newer draft in a conflict.
+Every change is a row with its author and the value before, and viewers are notified on commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from agents.canvas import Author
-from agents.definitions import columns_for, fields_of, merged_fields
+from agents.canvas import revisions
+from agents.canvas.revisions import Author
+from agents.definitions import archive_agent, columns_for, current_version, fields_of, merged_fields
+from agents.exceptions import DraftConflict
 from agents.models import Agent, AgentDraft, AgentVersion, DraftChange
-from agents.previews import base_of, follow_draft
-from config import live
-from config.faults import Conflict, DraftConflict
+from core import channel_layer
+from core.exceptions import Conflict, NotFound
+from tenants.models import User
+
+
+@transaction.atomic
+def create_draft_agent(
+    *, workspace_id: UUID, fields: Mapping[str, Any], created_by: User | None = None
+) -> Agent:
+    """Create an agent that is only a draft: it has no version yet and is given no work."""
+    columns = columns_for(workspace_id, fields)
+    agent = Agent.objects.create(workspace_id=workspace_id, created_by=created_by, is_draft=True)
+    agent.current = _write(agent, columns, revision=0)
+    agent.save(update_fields=["current"])
+    return agent
+
+
+def base_version(agent: Agent) -> AgentVersion:
+    """Return the version that a draft changes: the published one, or what a new agent began as."""
+    if agent.is_draft:
+        return agent.versions.get(preview=0)
+    return current_version(agent)
+
+
+def preview_version(agent: Agent, fields: Mapping[str, Any], revision: int) -> AgentVersion:
+    """Return the draft at this revision as a version, created when first asked for."""
+    version = agent.versions.filter(preview=revision).first()
+    return version or _write(agent, columns_for(agent.workspace_id, fields), revision=revision)
+
+
+def follow_draft(agent: Agent, fields: Mapping[str, Any], revision: int) -> None:
+    """Let an unpublished agent have the name and definition of its draft."""
+    if agent.is_draft:
+        agent.current = preview_version(agent, fields, revision)
+        agent.save(update_fields=["current"])
+
+
+def _write(agent: Agent, columns: Mapping[str, Any], *, revision: int) -> AgentVersion:
+    version, _ = AgentVersion.objects.get_or_create(
+        agent=agent,
+        preview=revision,
+        defaults={"workspace_id": agent.workspace_id, "number": 0, **columns},
+    )
+    return version
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drafted:
-    """A draft as it stands."""
+class DraftState:
+    """A draft as it is now."""
 
     agent: Agent
     row: AgentDraft
-    #: What the draft is laid over.
+    #: The version that the draft changes.
     base: AgentVersion
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The definition as it would be published."""
-        return {**plain(fields_of(self.base)), **self.row.fields}
+        """Return the definition as it would be published."""
+        return {**json_fields(fields_of(self.base)), **self.row.fields}
 
     @property
     def version(self) -> int:
-        """The number of the published version; 0 before the first."""
+        """Return the number of the published version; 0 before the first."""
         return self.base.number
 
     def as_json(self) -> dict[str, Any]:
@@ -54,25 +97,28 @@ class Drafted:
         }
 
 
-def group_name(agent_id: UUID) -> str:
+def draft_group(agent_id: UUID) -> str:
     return f"draft.{agent_id}"
 
 
-def plain(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as JSON holds them."""
-    place = fields["environment"]
-    return {**fields, "environment": str(place) if place else None}
+def json_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields as they are stored in JSON."""
+    environment = fields["environment"]
+    return {**fields, "environment": str(environment) if environment else None}
 
 
-def read(agent: Agent) -> Drafted:
-    """The draft as it is now. One that nobody has touched differs in nothing."""
+def read(agent: Agent) -> DraftState:
+    """Return the draft as it is now, empty if it was never changed."""
     row = AgentDraft.objects.filter(agent=agent).first()
-    unsaid = row or AgentDraft(agent=agent, workspace_id=agent.workspace_id)
-    return Drafted(agent=agent, row=unsaid, base=base_of(agent))
+    row = row or AgentDraft(agent=agent, workspace_id=agent.workspace_id)
+    return DraftState(agent=agent, row=row, base=base_version(agent))
 
 
-def hold(agent: Agent, revision: int | None = None) -> Drafted:
-    """The draft, locked until the commit; a fault if it is not the revision that was seen."""
+def lock(agent: Agent, revision: int | None = None) -> DraftState:
+    """Return the draft, locked until the transaction ends.
+
+    Raise DraftConflict if `revision` is given and is not the newest.
+    """
     fresh = Agent.objects.select_for_update(no_key=True).get(pk=agent.pk)
     if fresh.archived_at:
         raise Conflict("This agent was archived.")
@@ -81,7 +127,7 @@ def hold(agent: Agent, revision: int | None = None) -> Drafted:
         [AgentDraft(agent=agent, workspace_id=agent.workspace_id)], ignore_conflicts=True
     )
     row = AgentDraft.objects.select_for_update(no_key=True).get(agent=agent)
-    drafted = Drafted(agent=agent, row=row, base=base_of(agent))
+    drafted = DraftState(agent=agent, row=row, base=base_version(agent))
     if revision not in (None, row.revision):
         raise DraftConflict(newer=drafted.as_json())
     return drafted
@@ -90,29 +136,29 @@ def hold(agent: Agent, revision: int | None = None) -> Drafted:
 @transaction.atomic
 def change(
     agent: Agent, changes: Mapping[str, Any], *, author: Author, revision: int | None = None
-) -> Drafted:
-    """Change fields of the definition. What is not named stays."""
-    drafted = hold(agent, revision)
+) -> DraftState:
+    """Change the named fields of the definition."""
+    drafted = lock(agent, revision)
     before = drafted.fields
     columns = columns_for(agent.workspace_id, merged_fields(before, changes))
-    after = plain({**columns, "environment": columns["environment_id"]})
+    after = json_fields({**columns, "environment": columns["environment_id"]})
     del after["environment_id"]
-    told = {name: (before[name], after[name]) for name in after if before[name] != after[name]}
-    return write(drafted, told, author)
+    changed = {name: (before[name], after[name]) for name in after if before[name] != after[name]}
+    return write(drafted, changed, author)
 
 
 @transaction.atomic
 def propose_policy(
     agent: Agent,
-    words: Mapping[str, Any] | None,
+    policy: Mapping[str, Any] | None,
     *,
     base: int,
     author: Author,
     revision: int | None = None,
-) -> Drafted:
-    """Propose these words, checked by the caller, in place of the policy's revision `base`."""
-    drafted = hold(agent, revision)
-    after = dict(words) if words is not None else None
+) -> DraftState:
+    """Propose a policy, validated by the caller, in place of its revision `base`."""
+    drafted = lock(agent, revision)
+    after = dict(policy) if policy is not None else None
     drafted.row.policy_base = base if after is not None else None
     if drafted.row.policy == after:
         drafted.row.save(update_fields=["policy_base"])
@@ -121,9 +167,9 @@ def propose_policy(
 
 
 @transaction.atomic
-def note_canvas(agent: Agent, *, before: int, after: int, author: Author) -> Drafted:
-    """Remember that this draft changed the canvas, which has revisions of its own."""
-    drafted = hold(agent)
+def record_canvas_change(agent: Agent, *, before: int, after: int, author: Author) -> DraftState:
+    """Record that this draft changed the canvas, which has its own revisions."""
+    drafted = lock(agent)
     if before == after:
         return drafted
     if drafted.row.canvas_base is None:
@@ -132,7 +178,7 @@ def note_canvas(agent: Agent, *, before: int, after: int, author: Author) -> Dra
 
 
 def written_by(agent: Agent, author: Author) -> bool:
-    """Whether this very call has changed the draft already, before its worker was lost."""
+    """Return whether this tool call changed the draft already, before its worker was lost."""
     rows = DraftChange.objects.filter(
         agent=agent, session_id=author.session_id, call_id=author.call_id
     )
@@ -140,18 +186,18 @@ def written_by(agent: Agent, author: Author) -> bool:
 
 
 def write(
-    drafted: Drafted,
-    told: Mapping[str, tuple[Any, Any]],
+    drafted: DraftState,
+    changed: Mapping[str, tuple[Any, Any]],
     author: Author,
     *,
     undoes: DraftChange | None = None,
-) -> Drafted:
-    """Write what changed, part by part, as the draft's next revision. Nothing makes no revision."""
-    if not told:
+) -> DraftState:
+    """Save the changed parts as the draft's next revision. No change makes no revision."""
+    if not changed:
         return drafted
-    row, base = drafted.row, plain(fields_of(drafted.base))
+    row, base = drafted.row, json_fields(fields_of(drafted.base))
     row.revision += 1
-    for part, (_, after) in told.items():
+    for part, (_, after) in changed.items():
         if part == DraftChange.POLICY:
             row.policy = after
         elif part != DraftChange.CANVAS:
@@ -159,10 +205,11 @@ def write(
             row.fields |= {} if after == base[part] else {part: after}
     row.save()
     DraftChange.objects.bulk_create(
-        _change(row, part, before, after, author, undoes) for part, (before, after) in told.items()
+        _change(row, part, before, after, author, undoes)
+        for part, (before, after) in changed.items()
     )
     follow_draft(drafted.agent, drafted.fields, row.revision)
-    ring(drafted.agent.pk)
+    notify_viewers(drafted.agent.pk)
     return drafted
 
 
@@ -189,6 +236,85 @@ def _change(
     )
 
 
-def ring(agent_id: UUID) -> None:
-    """With the commit; viewers read the rows themselves."""
-    live.send(group_name(agent_id), {"type": "draft.changed"})
+def notify_viewers(agent_id: UUID) -> None:
+    """Tell viewers on commit that there is a new revision, which they then read."""
+    channel_layer.send(draft_group(agent_id), {"type": "draft.changed"})
+
+
+def open_changes(agent: Agent) -> Any:
+    """Return the unpublished changes, newest first, without those that were undone."""
+    rows = DraftChange.objects.filter(agent=agent, settled=None).select_related("created_by")
+    return rows.filter(undone_by=None, undoes=None)
+
+
+@transaction.atomic
+def undo(agent: Agent, change_id: UUID, *, author: Author) -> DraftState:
+    """Restore the value before a change. Raise Conflict if the part was changed again since."""
+    drafted = lock(agent)
+    change = DraftChange.objects.filter(agent=agent, pk=change_id).first()
+    if change is None:
+        raise NotFound
+    if change.settled is not None:
+        raise Conflict("This change is no longer part of the draft.")
+    if change.undoes_id or DraftChange.objects.filter(undoes=change).exists():
+        raise Conflict("This change was already undone.")
+    if not _is_current(drafted, change):
+        raise Conflict("This was changed again. Undo the newer change first.")
+    back = change.before
+    if change.part == DraftChange.CANVAS:
+        back = _redraw(agent, int(change.before or 0), author)
+    if change.part == DraftChange.POLICY and back is None:
+        drafted.row.policy_base = None
+    return write(drafted, {change.part: (change.after, back)}, author, undoes=change)
+
+
+@transaction.atomic
+def discard(agent: Agent, *, author: Author, revision: int | None = None) -> None:
+    """Discard the draft. An agent that was never published is archived with it."""
+    drafted = lock(agent, revision)
+    row = drafted.row
+    if row.canvas_base is not None:
+        _redraw(agent, row.canvas_base, author)
+    close(drafted, 0)
+    if agent.is_draft:
+        archive_agent(agent)
+
+
+def close(drafted: DraftState, version: int) -> None:
+    """Empty the draft after its changes were published as that version, or discarded (0)."""
+    row = drafted.row
+    row.revision += 1
+    row.fields, row.policy, row.policy_base, row.canvas_base = {}, None, None, None
+    row.save()
+    DraftChange.objects.filter(agent=row.agent_id, settled=None).update(settled=version)
+    notify_viewers(row.agent_id)
+
+
+def _is_current(drafted: DraftState, change: DraftChange) -> bool:
+    """Return whether the part still has the value that the change gave it."""
+    if change.part == DraftChange.POLICY:
+        return bool(drafted.row.policy == change.after)
+    if change.part == DraftChange.CANVAS:
+        now = revisions.read(drafted.agent).graph.model_dump(mode="json")
+        return now == _shape(drafted.agent, int(change.after or 0))
+    return bool(drafted.fields[change.part] == change.after)
+
+
+def _shape(agent: Agent, number: int) -> dict[str, Any]:
+    """Return the graph of a canvas revision; before the first it was empty."""
+    if not number:
+        return {"nodes": [], "edges": []}
+    old = revisions.get_revision(agent, number)
+    return {"nodes": old.nodes, "edges": old.edges}
+
+
+def _redraw(agent: Agent, number: int, author: Author) -> int:
+    """Save an older state of the canvas as its newest revision."""
+    now = revisions.read(agent)
+    if number == now.revision:
+        return number
+    shape = _shape(agent, number)
+    # A tool call writes a canvas once, and undoing is another write.
+    by = replace(author, call_id="")
+    drawn = revisions.save(agent, **shape, revision=now.revision, confirm_empty=True, author=by)
+    return drawn.revision

@@ -1,22 +1,80 @@
-"""Environments: made, changed, deleted, and found on the way to every sandbox."""
+"""Creates, changes, deletes and finds environments, in which agents' commands run."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError, RestrictedError
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from agents.environment_input import EnvironmentInput
-from agents.inputs import is_storable, read_input
+from agents.limits import SandboxLimits
 from agents.models import AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
-from agents.named_rows import hold, read_change, write
-from agents.recent import Recent
-from config.faults import Conflict, NotFound
+from agents.mounts import Mount
+from agents.named_rows import lock_row, read_change, save_row
+from agents.providers.keys import TimedCache
+from core.exceptions import Conflict, NotFound
+from core.validation import STORABLE, Input, is_storable, read_input
 from tenants.models import User
+
+MOST_HOSTS = 200
+MOST_MOUNTS = 20
+
+_LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
+#: An image name that the container engine cannot take for an option.
+_IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$"
+
+
+def _host(raw: str) -> str:
+    """Normalise a host (`api.example.com`) or a wildcard (`*.example.com`)."""
+    host = raw.strip().rstrip(".").lower()
+    if host == "*":
+        raise ValueError("To allow every host, choose the network `full`.")
+    try:
+        host = host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError:
+        host = ""
+    if len(host) > 253 or not _HOST.fullmatch(host):
+        raise ValueError(
+            f"{raw[:80]!r} is not a valid host. Use `api.example.com` or `*.example.com`."
+        )
+    return host
+
+
+def _none_is_empty(value: object) -> object:
+    return "" if value is None else value
+
+
+class EnvironmentInput(Input):
+    """The fields of an environment."""
+
+    name: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80), STORABLE
+    ]
+    kind: Environment.Kind = Environment.Kind.LOCAL
+    network: Environment.Network = Environment.Network.NONE
+    allowed_hosts: Annotated[
+        list[Annotated[str, AfterValidator(_host)]], Field(max_length=MOST_HOSTS)
+    ] = []
+    image: Annotated[
+        str, Field(max_length=200, pattern=rf"^$|{_IMAGE}"), BeforeValidator(_none_is_empty)
+    ] = ""
+    mounts: Annotated[list[Mount], Field(max_length=MOST_MOUNTS)] = []
+    limits: SandboxLimits = SandboxLimits()
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.network is Environment.Network.ALLOWLIST and not self.allowed_hosts:
+            raise ValueError("The network `allowlist` needs at least one host in allowed_hosts.")
+        paths = [mount.mount_path for mount in self.mounts]
+        if len(paths) != len(set(paths)):
+            raise ValueError("Two mounts have the same mount_path.")
+        return self
 
 
 def create_environment(
@@ -30,19 +88,19 @@ def create_environment(
 def change_environment(
     environment: Environment, changes: Mapping[str, Any], *, replace: bool = False
 ) -> Environment:
-    """Change what is named, or everything. Running commands keep the bounds they began with."""
-    held = hold(environment)
-    given = read_change(EnvironmentInput, held, changes, replace=replace)
-    if held.name == DEFAULT_NAME and given.name != DEFAULT_NAME:
-        raise Conflict(f"{DEFAULT_NAME} is found by its name, which has to stay.")
-    return _write(held, given)
+    """Change the named fields, or all of them. Running commands keep the limits they began with."""
+    row = lock_row(environment)
+    given = read_change(EnvironmentInput, row, changes, replace=replace)
+    if row.name == DEFAULT_NAME and given.name != DEFAULT_NAME:
+        raise Conflict(f"{DEFAULT_NAME} cannot be renamed: agents without an environment use it.")
+    return _write(row, given)
 
 
 def delete_environment(environment: Environment) -> None:
-    """Remove it, unless it is the default or something needs it."""
+    """Delete an environment. Raise Conflict if it is the default or still in use."""
     if environment.name == DEFAULT_NAME:
         raise Conflict(
-            f"{DEFAULT_NAME} is what agents without an environment use. Change it instead."
+            f"{DEFAULT_NAME} is used by agents without an environment. Change it instead."
         )
     pk = environment.pk
     try:
@@ -50,12 +108,12 @@ def delete_environment(environment: Environment) -> None:
             environment.delete()
     except (ProtectedError, RestrictedError, IntegrityError):
         environment.pk = pk
-        raise Conflict(_why_kept(environment)) from None
+        raise Conflict(_why_in_use(environment)) from None
     _recent.forget(pk)
 
 
 def find_environment(workspace_id: UUID, ref: str | UUID) -> Environment:
-    """By id, else by exact name."""
+    """Return the environment with this id or exact name."""
     rows = Environment.objects.for_workspace(workspace_id)
     try:
         found = rows.filter(pk=UUID(str(ref))).first()
@@ -67,7 +125,7 @@ def find_environment(workspace_id: UUID, ref: str | UUID) -> Environment:
 
 
 def default_environment(workspace_id: UUID, *, created_by: User | None = None) -> Environment:
-    """The workspace's `local-default`, made when it is missing."""
+    """Return the workspace's `local-default`, creating it if it is missing."""
     environment, _ = Environment.objects.get_or_create(
         workspace_id=workspace_id,
         name=DEFAULT_NAME,
@@ -77,9 +135,9 @@ def default_environment(workspace_id: UUID, *, created_by: User | None = None) -
 
 
 def environment_or_default(workspace_id: UUID, environment_id: UUID | None) -> Environment:
-    """Where commands run, as it is now: in what was chosen, else in the workspace's default.
+    """Return the chosen environment as it is now, or else the workspace's default.
 
-    It only reads: a default that is missing is answered with what a new one would say.
+    It only reads: a missing default is answered with an unsaved one.
     """
     rows = Environment.objects.for_workspace(workspace_id)
     chosen = rows.filter(pk=environment_id).first() if environment_id else None
@@ -88,12 +146,12 @@ def environment_or_default(workspace_id: UUID, environment_id: UUID | None) -> E
 
 
 def recent_environment(environment_id: UUID) -> Environment:
-    """The row as it was at most a few seconds ago. Shared: not to be changed."""
+    """Return the environment, at most a few seconds old. It is shared: do not change it."""
     return _recent.get(environment_id)
 
 
 def _write(environment: Environment, given: EnvironmentInput) -> Environment:
-    written = write(environment, given, what="An environment")
+    written = save_row(environment, given, what="An environment")
     _recent.forget(written.pk)
     return written
 
@@ -102,13 +160,13 @@ def _default_fields() -> dict[str, Any]:
     return EnvironmentInput(name=DEFAULT_NAME).model_dump(mode="json")
 
 
-def _why_kept(environment: Environment) -> str:
-    """Versions never change, so an agent that used the environment once still refers to it."""
+def _why_in_use(environment: Environment) -> str:
+    """Name the agents whose versions refer to it; versions never change, so old ones count."""
     users = AgentVersion.objects.filter(environment=environment).values_list("name", flat=True)
     names = ", ".join(sorted(set(users.order_by()[:50]))[:5])
     if names:
-        return f"Versions of these agents run here: {names}. Change the environment instead."
-    return "Sessions run here. Change the environment instead."
+        return f"Versions of these agents use it: {names}. Change the environment instead."
+    return "Sessions use it. Change the environment instead."
 
 
 def _load(environment_id: UUID) -> Environment:
@@ -118,4 +176,4 @@ def _load(environment_id: UUID) -> Environment:
     return found
 
 
-_recent: Recent[UUID, Environment] = Recent(_load)
+_recent: TimedCache[UUID, Environment] = TimedCache(_load)

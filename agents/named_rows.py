@@ -1,4 +1,4 @@
-"""Rows that a workspace calls by name: held while they change, and no name given twice."""
+"""Locks, validates and saves rows that have a unique name in their workspace."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from django.db import IntegrityError, transaction
 from psycopg.errors import UniqueViolation
 from pydantic import BaseModel
 
-from agents.inputs import Input, merged, read_input
-from config.faults import Conflict, NotFound
+from core.exceptions import Conflict, NotFound
+from core.validation import Input, merge_fields, read_input
 from tenants.models import OwnedModel
 
 R = TypeVar("R", bound=OwnedModel)
 M = TypeVar("M", bound=Input)
 
 
-def hold(row: R) -> R:
-    """The row as it is now, locked until the commit. It may have been deleted meanwhile."""
+def lock_row(row: R) -> R:
+    """Return the row as it is now, locked until the transaction ends.
+
+    Raise NotFound if it was deleted in the meantime.
+    """
     rows: Any = type(row)._default_manager
     found: R | None = rows.select_for_update(no_key=True).filter(pk=row.pk).first()
     if found is None:
@@ -27,15 +30,18 @@ def hold(row: R) -> R:
 
 
 def read_change(model: type[M], row: OwnedModel, changes: Mapping[str, Any], *, replace: bool) -> M:
-    """What the row would say after the change; with `replace`, what is not named is the default."""
+    """Return the validated fields after a change; with `replace`, unnamed fields get their default."""
     if replace:
         return read_input(model, changes)
     current = {name: getattr(row, name) for name in model.model_fields}
-    return read_input(model, merged(current, changes))
+    return read_input(model, merge_fields(current, changes))
 
 
-def write(row: R, given: BaseModel, *, what: str) -> R:
-    """Let the row say what was given, as the database then has it."""
+def save_row(row: R, given: BaseModel, *, what: str) -> R:
+    """Save the validated fields, and reload the row as the database has it.
+
+    Raise Conflict if another row has the name; `what` begins the message.
+    """
     fields = given.model_dump(mode="json")
     for name, value in fields.items():
         setattr(row, name, value)
@@ -45,6 +51,6 @@ def write(row: R, given: BaseModel, *, what: str) -> R:
     except IntegrityError as error:
         if not isinstance(error.__cause__, UniqueViolation):
             raise
-        raise Conflict(f"{what} is named {fields['name']!r} already.") from None
+        raise Conflict(f"{what} is already named {fields['name']!r}.") from None
     row.refresh_from_db()
     return row

@@ -1,1 +1,1 @@
-"""Measurements: one file per question, peers beside us where there are any."""
+"""Measurements of Switchyard, one file per question, compared with other systems where possible."""

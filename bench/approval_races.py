@@ -1,7 +1,7 @@
-"""Is every approval answered once when yes and no come at the same moment, ten thousand times?
+"""Measures whether every approval is answered once when several answers arrive at the same moment.
 
-Each question gets four answers at once, two of each kind, from threads with connections of their
-own. Then approvals and calls are counted: as many calls may run as were allowed.
+Each approval gets four answers at once, two of each kind, from threads with separate connections.
+Then approvals and calls are counted: exactly the allowed calls may run.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ os.environ["DATABASE_POOL"] = "20"
 from bench.yard import make_sessions, spread, yard
 
 QUESTIONS, SESSIONS, AT_ONCE = 10_000, 100, 4
-#: Races that are run side by side, each over its own questions.
+#: Races that run in parallel, each over separate approvals.
 SIDE_BY_SIDE = 4
 
 
 def ask(sessions: list) -> list:
-    """Calls that wait, with their questions, as runs would leave them."""
-    from sessions_app.asking import questions
+    """Create waiting calls with their approvals, as runs would leave them."""
+    from sessions_app.approvals.approvals import approvals_for
     from sessions_app.models import Approval, Run, Session, ToolExecution
 
     asked = []
@@ -51,20 +51,20 @@ def ask(sessions: list) -> list:
             for nth in range(QUESTIONS // SESSIONS)
         ]
         ToolExecution.objects.bulk_create(calls)
-        asked += Approval.objects.bulk_create(questions(calls, session.agent_id))
+        asked += Approval.objects.bulk_create(approvals_for(calls, session.agent_id))
     Session.objects.filter(pk__in=[s.pk for s in sessions]).update(status="requires_action")
     return asked
 
 
 def race(asked: list) -> tuple[Counter, list[float]]:
-    """How many answers were first, for each question; and what an answer took."""
+    """Answer every approval; return how many answers each accepted, and the time of each answer."""
     from django.db import connection
 
-    from config.faults import AlreadyAnswered
-    from sessions_app.approvals import Answer, resolve
-    from sessions_app.insider import insider
+    from sessions_app.approvals.approvals import ApprovalAnswer, answer_approval
+    from sessions_app.exceptions import AlreadyAnswered
+    from sessions_app.runtime import system_principal
 
-    principal = insider(asked[0].workspace_id)
+    principal = system_principal(asked[0].workspace_id)
     taken: Counter[UUID] = Counter()
     times: list[float] = []
     lock = threading.Lock()
@@ -75,7 +75,7 @@ def race(asked: list) -> tuple[Counter, list[float]]:
             readies[group].wait()
             began, first = time.perf_counter(), 1
             try:
-                resolve(one, Answer(decision=decision), principal)
+                answer_approval(one, ApprovalAnswer(decision=decision), principal)
             except AlreadyAnswered:
                 first = 0
             with lock:
@@ -98,7 +98,7 @@ def main() -> None:
         began = time.monotonic()
         taken, times = race(asked)
         print(
-            f"{len(asked):,} questions, {len(times):,} answers in {time.monotonic() - began:.0f} s"
+            f"{len(asked):,} approvals, {len(times):,} answers in {time.monotonic() - began:.0f} s"
         )
         print(f"answered once: {sum(n == 1 for n in taken.values()):,}   an answer {spread(times)}")
         statuses = Counter(Approval.objects.values_list("status", flat=True))

@@ -1,4 +1,4 @@
-"""Plain BM25 over stemmed words, the peer that recall is measured against."""
+"""Ranks by plain BM25 over stemmed words, as a baseline for recall."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BM25:
 
 
 def stems(text: str) -> list[str]:
-    """The words as PostgreSQL stems them, without those that mean nothing."""
+    """Return the words as PostgreSQL stems them, without stop words."""
     from django.db import connection
 
     with connection.cursor() as cursor:

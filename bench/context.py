@@ -1,6 +1,6 @@
-"""What does a turn cost past the first compaction, at 1,000 and at 10,000 messages?
+"""Measures the cost of a turn after the first compaction, at 1,000 and at 10,000 messages.
 
-In this process, with a model that takes no time: reading the context, asking, writing the answer.
+It runs in this process with an instant model: reading the context, asking, writing the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def measure(messages: int) -> None:
     from sessions_app.models import ContextSnapshot
 
     [session] = make_sessions(1, events=messages)
-    take_turn(session)  # this one compacts all of it, in as many goes as that takes
+    take_turn(session)  # this turn compacts the whole history, in as many rounds as needed
     while session.snapshots.order_by("-id").first().last_seq < messages - 200:
         take_turn(session)
     times, build = [], []
@@ -38,7 +38,7 @@ def measure(messages: int) -> None:
 
 
 def build_time(session: object) -> float:
-    from sessions_app.preview import preview
+    from sessions_app.context.preview import preview
 
     began = time.perf_counter()
     preview(session)  # type: ignore[arg-type]
@@ -48,15 +48,15 @@ def build_time(session: object) -> float:
 def take_turn(session: object) -> None:
     from uuid import uuid4
 
-    from sessions_app import lanes
-    from sessions_app.harness import run
-    from sessions_app.stopping import StopSign
+    from sessions_app.harness.loop import run
+    from sessions_app.lanes import run_queue
+    from sessions_app.lanes.signals import StopSignal
 
     owner = uuid4()
     send(session, "say hello")
-    claim = lanes.claim(session.pk, owner)  # type: ignore[attr-defined]
+    claim = run_queue.claim(session.pk, owner)  # type: ignore[attr-defined]
     while claim:
-        claim = run(claim, owner, StopSign())
+        claim = run(claim, owner, StopSignal())
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""DBOS doing what `workflows.py` measures: empty steps, and starts over its queue.
+"""Measures in DBOS what `workflows.py` measures: empty steps, and starts through its queue.
 
-Run as `python -m bench.dbos_peer`; it prints a line per figure. It makes a database of its own.
+Run it with `python -m bench.dbos_peer`. It prints one line per figure and creates its own database.
 """
 
 from __future__ import annotations

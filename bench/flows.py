@@ -1,4 +1,4 @@
-"""The workflows that are measured: many empty steps, and one that only says when it began."""
+"""The measured workflows: one with many empty steps, and one that only reports when it began."""
 
 from __future__ import annotations
 

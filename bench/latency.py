@@ -1,7 +1,7 @@
-"""How soon does a run start, and how soon is it answered, however long the history?
+"""Measures how soon a run starts and is answered, with histories of several lengths.
 
-Times are of the database's own clock: accepted (the run's row), started (claimed), finished (the
-answer's commit). The model takes no time.
+Times are taken from the database's clock: accepted (the run's row), started (claimed) and finished
+(the answer's commit). The model is instant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.yard import make_sessions, send, spread, wait_until_done, workers, yard
 
 RUNS = 300
-#: Before anything is measured: statements are planned, and a long past is compacted.
+#: Turns before the measurement, in which statements are planned and long histories compacted.
 FIRST = 4
 
 

@@ -1,9 +1,9 @@
-"""How well and how fast memory recalls: on a benchmark file, and in a crowd of a thousand agents.
+"""Measures how well and how fast memory recalls: on a benchmark file, and among a thousand agents.
 
 `python bench/memory.py FILE.json` takes conversations in the form of LoCoMo: a list of
 `{"conversation": {"session_1": [{"speaker", "dia_id", "text"}], "session_1_date_time": …},
-"qa": [{"question", "evidence": ["D1:3"], "category"}]}`. A question is answered as far as its
-evidence turns are in the first hits; a turn is a chunk, as memory splits transcripts. Without a
+"qa": [{"question", "evidence": ["D1:3"], "category"}]}`. A question scores the share of its
+evidence turns in the first hits; a turn is a chunk, as memory splits transcripts. Without a
 file it measures speed.
 """
 
@@ -30,7 +30,7 @@ CUTS = (1, 5, 10)
 ENTRIES, AGENTS, ASKED = 100_000, 1_000, 200
 
 Ranking = Callable[[str], list[Any]]
-#: By chunk: the turns that it holds, and its text.
+#: By chunk: its turns and its text.
 Turns = dict[Any, tuple[set[str], str]]
 
 
@@ -71,13 +71,12 @@ def measure_quality(samples: list[dict[str, Any]]) -> None:
 
 
 def load(sample: dict[str, Any]) -> tuple[Any, Turns]:
-    """One conversation as the memory of one agent: its reader, and the turns in each chunk."""
+    """Store one conversation as an agent's memory. Return its reader and the turns in each chunk."""
     from agents.definitions import create_agent
+    from memory.documents import write_entry
     from memory.models import MemoryVersion
-    from memory.owner import Author, owner_within
-    from memory.reader import Reader
-    from memory.writing import write_entry
-    from tenants.workspaces import create_workspace
+    from memory.ownership import Author, Reader, owner_within
+    from orchestrator.workspaces import create_workspace
 
     workspace = create_workspace(name="Bench", owner=None)
     fields = {"name": "Bench", "provider": "demo", "model": "demo"}
@@ -102,7 +101,7 @@ def load(sample: dict[str, Any]) -> tuple[Any, Turns]:
 
 
 def _line(turn: dict[str, Any]) -> str:
-    """A turn on one line, with what its picture shows, short enough not to be cut."""
+    """Return a turn on one line, with its picture's caption, short enough not to be cut."""
     text = f"{turn['text']} {turn.get('blip_caption', '')}"
     return " ".join(text.split())[:1_100]
 
@@ -115,7 +114,7 @@ def ranked(reader: Any, weights: Any, *, thin: bool = False) -> Ranking:
 
 
 def plain_vectors(reader: Any) -> Ranking:
-    """The whole question embedded as it is, as people usually do it."""
+    """Rank by the embedding of the whole, unchanged question."""
     from pgvector.django import CosineDistance
 
     from memory.embedders import WordLlamaEmbedder
@@ -133,7 +132,7 @@ def plain_vectors(reader: Any) -> Ranking:
 def score(
     question: dict[str, Any], rank: Ranking, turns: Turns
 ) -> tuple[list[float], float, float]:
-    """Recall at each cut, reciprocal rank, milliseconds."""
+    """Return recall at each cut, reciprocal rank and milliseconds."""
     wanted = {part for one in question["evidence"] for part in one.replace(";", " ").split()}
     began = time.perf_counter()
     found = [turns[one][0] for one in rank(question["question"])]
@@ -148,16 +147,16 @@ def measure_speed() -> None:
 
     from agents.definitions import create_agent
     from memory.embedders import WordLlamaEmbedder
-    from memory.reader import Reader
-    from memory.vector_index import ensure_index, index_name
-    from tenants.workspaces import create_workspace
+    from memory.embeddings import ensure_index, index_name
+    from memory.ownership import Reader
+    from orchestrator.workspaces import create_workspace
 
     workspace = create_workspace(name="Crowd", owner=None)
     fields = {"name": "Bench", "provider": "demo", "model": "demo"}
     agents = [create_agent(workspace_id=workspace.pk, fields=fields).pk for _ in range(AGENTS)]
     writer = Writer()
     with connection.cursor() as cursor:
-        # Quicker to build at the end than row by row.
+        # Building the index at the end is faster than row by row.
         cursor.execute(f"DROP INDEX {index_name(WordLlamaEmbedder.name)}")
     began = time.perf_counter()
     texts = fill(workspace.pk, agents, ENTRIES, writer=writer)

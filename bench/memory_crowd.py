@@ -1,4 +1,4 @@
-"""A workspace with many agents and many memories, made of real words in their usual proportions."""
+"""Fills a workspace with many agents and documents, with a natural distribution of words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Writer:
         return " ".join(self._chance.choices(self._words, self._weights, k=count))
 
     def question(self, text: str) -> str:
-        """Some words of a text, as somebody who half remembers it would ask."""
+        """Return some words of a text, as a person who half remembers it would ask."""
         words = text.split()
         return "what about " + " ".join(self._chance.sample(words, min(4, len(words))))
 
@@ -36,12 +36,12 @@ class Writer:
 def fill(
     workspace_id: UUID, agent_ids: list[UUID], count: int, *, writer: Writer
 ) -> dict[UUID, str]:
-    """Store so many one-chunk documents, dealt to the agents in turn. Answers their texts."""
+    """Store this many one-chunk documents, spread over the agents. Return their texts."""
     from django.db import connection
 
+    from core.ids import uuid7
     from memory.embedders import WordLlamaEmbedder
     from memory.models import MemoryChunk, MemoryEntry, MemoryVector
-    from tenants.ids import uuid7
 
     embedder = WordLlamaEmbedder()
     numbers = iter(range(count))

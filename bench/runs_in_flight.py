@@ -1,8 +1,8 @@
-"""What share of the ideal throughput is left with a thousand runs in flight at once?
+"""Measures the throughput of a thousand runs in flight, as a share of the ideal.
 
-Every session has several messages queued, so that each answer starts the next run. Ideal: the number
-of sessions divided by the time that the model takes. A session's own time counts, from its first
-start to its last answer; how long it takes until all are in flight is told apart.
+Every session has several messages queued, so that each answer starts the next run. The ideal is the
+number of sessions divided by the model's time. Each session is timed from its first start to its last
+answer; the time until all runs are in flight is reported separately.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A real cluster of workers whose model answers after a given time, without a network.
+"""Runs a real cluster of workers with a model that answers after a given time, without a network.
 
-Run as `python -m bench.worker`; `MODEL_SECONDS` says how long the model takes.
+Run it with `python -m bench.worker`; `MODEL_SECONDS` sets the model's time.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from django_q.cluster import Cluster
 
 from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
 from bench.flows import define
-from sessions_app import answer, cluster_guards
+from orchestrator import cluster
+from sessions_app.harness import answer
 
 SECONDS = float(os.environ["MODEL_SECONDS"])
 
 
 class TimedModel:
-    """Says three words, the last after its time is up."""
+    """Streams three words, the last one after the given time."""
 
     def stream(self, request: ModelRequest) -> Iterator[Delta]:
         if SECONDS:
@@ -36,5 +37,5 @@ class TimedModel:
 if __name__ == "__main__":
     define()
     answer.provider_for = lambda *_: TimedModel()  # type: ignore[attr-defined]
-    cluster_guards.install()
+    cluster.install()
     Cluster().start()

@@ -1,8 +1,8 @@
-"""What does a durable step cost, and how soon does a workflow start, beside DBOS and a raw insert?
+"""Measures durable steps and starts of workflows, compared with DBOS and a raw insert.
 
-One run measures all of them on one durable PostgreSQL, in rounds that take turns. A step does nothing
-but return a number. Start is from the call to the first line of the workflow's own code, in another
-process; DBOS polls its queue as fast as it lets itself be set.
+One run measures all of them on one durable PostgreSQL, in alternating rounds. A step only returns a
+number. A start lasts from the call to the first line of the workflow's code, in another process; DBOS
+polls its queue at its shortest interval.
 
 DBOS is not a dependency: without it (`pip install dbos==3.3.0`) its columns stay empty. It may be
 installed elsewhere: `DBOS_PATH` names a folder to import it from.
@@ -23,14 +23,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.flows import define
 from bench.yard import FOLDER, ROOT, spread, workers, yard
-from config.embedded import socket_dir
+from core.postgres import socket_dir
 
 STEPS, ROUNDS, STARTS = 300, 5, 100
 
 
 def raw_steps(count: int) -> float:
-    """One row and one commit a step, over one prepared statement."""
-    from sessions_app.statements import connect
+    """Insert one row with one commit per step, with a prepared statement."""
+    from core.db import connect
 
     with connect() as database:
         database.execute(
@@ -51,18 +51,18 @@ def our_steps(count: int, workspace_id: Any) -> float:
     from orchestrator import run_workflow
     from orchestrator.engine import store
     from orchestrator.engine.runner import Runner
-    from sessions_app.stopping import StopSign
+    from sessions_app.lanes.signals import StopSignal
 
     run_workflow("bench-steps", {"count": count}, workspace_id=workspace_id)
-    held = store.claim(uuid4(), ["bench-steps@1"])
+    held = store.claim_next(uuid4(), ["bench-steps@1"])
     assert held
     began = time.perf_counter()
-    Runner(held, StopSign(), lambda _: None).run()
+    Runner(held, StopSignal(), lambda _: None).run()
     return (time.perf_counter() - began) / count * 1000
 
 
 def dbos_figures() -> list[tuple[str, float]]:
-    """DBOS in a process of its own: it wants a database and threads to itself."""
+    """Return the figures of DBOS, measured in a separate process with its own database."""
     env = {**os.environ, "BENCH_HOST": str(socket_dir(FOLDER)), "BENCH_STEPS": str(STEPS)}
     env |= {"BENCH_ROUNDS": str(ROUNDS), "BENCH_STARTS": str(STARTS)}
     peer = [sys.executable, "-m", "bench.dbos_peer"]
@@ -78,7 +78,7 @@ def dbos_figures() -> list[tuple[str, float]]:
 
 
 def our_starts(workspace_id: Any) -> list[float]:
-    """From the call to the first line of the workflow's code, by the clock of this machine."""
+    """Return the times from the call to the first line of the workflow's code, by this machine's clock."""
     from orchestrator import run_workflow
     from orchestrator.models import Workflow
 
@@ -86,7 +86,7 @@ def our_starts(workspace_id: Any) -> list[float]:
     for nth in range(STARTS + 10):
         before = time.time()
         made = run_workflow("bench-start", {}, workspace_id=workspace_id)
-        if nth >= 10:  # the first of a process and a connection plan their statements
+        if nth >= 10:  # the first ones plan their statements
             called[made.pk] = before
         time.sleep(0.03)
     while Workflow.objects.filter(name="bench-start").exclude(status="complete").exists():
@@ -97,11 +97,11 @@ def our_starts(workspace_id: Any) -> list[float]:
 
 def main() -> None:
     with yard():
-        from orchestrator.engine.statements import use_hot_connections
-        from tenants.workspaces import create_workspace
+        from orchestrator.engine.store import use_pool
+        from orchestrator.workspaces import create_workspace
 
         define()
-        hot = use_hot_connections()
+        hot = use_pool()
         yard_id = create_workspace(name="Bench", owner=None).pk
         raw, ours = [], []
         for _ in range(ROUNDS):

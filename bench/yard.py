@@ -1,4 +1,4 @@
-"""A throw-away installation to measure: durable PostgreSQL, workers, a supervisor, sessions."""
+"""A temporary installation to measure: durable PostgreSQL, workers, a supervisor and sessions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ os.environ.pop("DATABASE_URL", None)
 
 import django
 
-from config.embedded import Embedded
+from core.postgres import Embedded
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @contextmanager
 def yard() -> Iterator[None]:
-    """PostgreSQL with its tables, gone afterwards."""
+    """Run PostgreSQL with all tables during the block, and delete it afterwards."""
     server = Embedded(FOLDER)
     server.start()
     django.setup()
@@ -53,23 +53,23 @@ def yard() -> Iterator[None]:
 
 @contextmanager
 def workers(*, model_seconds: float, processes: int = 2) -> Iterator[None]:
-    """A cluster, and a supervisor that looks every second."""
-    from sessions_app.recovery import look, ping_workers
-    from tenants.pulse import freshest
+    """Run a cluster, and a supervisor with an interval of one second, during the block."""
+    from sessions_app.lanes.recovery import ping_workers, recover_lanes
+    from tenants.pulse import pulse_age
 
     env = {**os.environ, "MODEL_SECONDS": str(model_seconds), "WORKERS": str(processes)}
     cluster = subprocess.Popen(
         [sys.executable, "-m", "bench.worker"], cwd=ROOT, env=env, start_new_session=True
     )
     began = time.monotonic()
-    while (freshest("worker") or 99) > time.monotonic() - began:
+    while (pulse_age("worker") or 99) > time.monotonic() - began:
         ping_workers()
         time.sleep(0.1)
     stop = threading.Event()
 
     def supervise() -> None:
         while not stop.wait(1):
-            look()
+            recover_lanes()
 
     thread = threading.Thread(target=supervise)
     thread.start()
@@ -83,11 +83,11 @@ def workers(*, model_seconds: float, processes: int = 2) -> Iterator[None]:
 
 
 def make_sessions(count: int, *, events: int = 0) -> list[Any]:
-    """Sessions of one agent, with this much history."""
+    """Create sessions of one agent with this much history."""
     from agents.definitions import create_agent
-    from sessions_app.log import import_events
+    from orchestrator.workspaces import create_workspace
+    from sessions_app.log.writer import import_events
     from sessions_app.sessions import get_or_create_session
-    from tenants.workspaces import create_workspace
 
     workspace = create_workspace(name="Bench", owner=None)
     fields = {"name": "Bench", "provider": "demo", "model": "demo"}
@@ -107,16 +107,16 @@ def make_sessions(count: int, *, events: int = 0) -> list[Any]:
 
 
 def send(session: Any, text: str = "hello") -> Any:
-    from sessions_app import lanes
-    from sessions_app.log import NewEvent
+    from sessions_app.lanes import run_queue
+    from sessions_app.log.writer import NewEvent
     from sessions_app.models import SessionEvent
 
     event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
-    return lanes.accept(session.pk, event).run_id
+    return run_queue.accept(session.pk, event).run_id
 
 
 def wait_until_done(count: int, seconds: float = 600) -> None:
-    """Until this many runs are over."""
+    """Wait until this many runs have ended."""
     from sessions_app.models import Run
 
     end = time.monotonic() + seconds
@@ -127,6 +127,6 @@ def wait_until_done(count: int, seconds: float = 600) -> None:
 
 
 def spread(millis: list[float]) -> str:
-    """Median and 95th percentile."""
+    """Return the median and the 95th percentile."""
     ordered = sorted(millis)
     return f"p50 {statistics.median(ordered):6.1f} ms   p95 {ordered[int(len(ordered) * 0.95)]:6.1f} ms"

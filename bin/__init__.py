@@ -1,1 +1,1 @@
-"""Small programs for those who work on the product."""
+"""Scripts for developers."""

@@ -1,1 +1,1 @@
-"""Wiring: settings, addresses, errors. No behaviour of the product lives here."""
+"""Wiring of the apps: settings, URLs and the ASGI application."""

@@ -1,4 +1,4 @@
-"""Where the web server enters: HTTP and WebSocket."""
+"""The ASGI application: HTTP and WebSocket."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from channels.routing import ProtocolTypeRouter
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 django.setup(set_prefix=False)
 
-# Only now are the apps loaded that these name.
-from config.backpressure import Backpressure
-from config.one_thread import OneThreadHandler
-from config.sockets import socket_router
-from tenants.socket_identity import SocketIdentity
+# These import models, so Django must be set up first.
+from config.routing import socket_router
+from core.server import Backpressure, OneThreadHandler, disable_form_parsing
+from tenants.sockets import SocketIdentity
 
+disable_form_parsing()
 application = Backpressure(
     ProtocolTypeRouter({"http": OneThreadHandler(), "websocket": SocketIdentity(socket_router())})
 )

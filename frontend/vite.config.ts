@@ -1,11 +1,10 @@
 /** Builds the islands, the styles and the icons into `static/dist`. */
-import tailwindcss from "@tailwindcss/vite";
 import { defineConfig } from "vitest/config";
 import { icons } from "./icons.ts";
 
 export default defineConfig({
   base: "/static/dist/",
-  plugins: [tailwindcss(), icons("icons.json")],
+  plugins: [icons("icons.json")],
   build: {
     outDir: "../static/dist",
     emptyOutDir: true,

@@ -1,1 +1,1 @@
-"""What agents keep."""
+"""The memory of agents: documents, their index, search and recall."""

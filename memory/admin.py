@@ -1,4 +1,4 @@
-"""Staff pages of memory: to look, and to redact."""
+"""Admin pages of memory: read-only, except for redaction."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from core.admin import ReadOnlyAdmin
 from memory.documents import redact
 from memory.models import (
     EmbeddingChoice,
@@ -14,7 +15,6 @@ from memory.models import (
     MemoryVector,
     MemoryVersion,
 )
-from tenants.admin_base import ReadOnlyAdmin
 
 
 @admin.register(MemoryEntry)

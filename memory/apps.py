@@ -1,4 +1,4 @@
-"""Declares the app to Django."""
+"""Registers the memory app with Django."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The models that turn text into vectors, behind one Protocol.
+"""The embedding models, which turn text into vectors, behind one Protocol.
 
-`wordllama` comes in a wheel and needs no network. Any other name is `PROVIDER:MODEL@DIMENSIONS`,
-reached with the workspace's own key.
+`wordllama` is installed with the product and needs no network. Any other name has the form
+`PROVIDER:MODEL@DIMENSIONS`, and is called with the workspace's key.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from config.faults import Invalid
-from memory.words import COMMON, split_words
+from core.exceptions import Invalid
+from memory.ranking import COMMON, split_words
 
 if TYPE_CHECKING:
     from wordllama.inference import WordLlamaInference
@@ -23,19 +23,19 @@ Vector = list[float]
 
 
 class Embedder(Protocol):
-    #: What its vectors are stored under; says model and size.
+    #: The name under which vectors are stored. It identifies the model and the size.
     name: str
     dimensions: int
 
     def embed(self, texts: Sequence[str]) -> list[Vector]: ...
 
     def embed_query(self, query: str, rarity: Mapping[str, float]) -> Vector | None:
-        """The query's vector, rare words counting more; None when no word means anything."""
+        """Return the query's vector, weighing rare words more, or None if no word has meaning."""
         ...
 
 
 class WordLlamaEmbedder:
-    """The mean of static word vectors: small, quick and offline."""
+    """Averages static word vectors: small, fast and offline."""
 
     name = DEFAULT
     dimensions = 256
@@ -66,7 +66,7 @@ class WordLlamaEmbedder:
 
 
 class RemoteEmbedder:
-    """A provider's model, through the workspace's key."""
+    """Calls a provider's model with the workspace's key."""
 
     def __init__(self, *, workspace_id: UUID, provider: str, model: str, dimensions: int) -> None:
         self.name = f"{provider}:{model}@{dimensions}"
@@ -77,13 +77,13 @@ class RemoteEmbedder:
         return self._ask(texts, query=False)
 
     def embed_query(self, query: str, rarity: Mapping[str, float]) -> Vector | None:
-        # A sentence model cannot weigh words, but it finds more when the common ones are gone.
+        # A sentence model cannot weigh words, but finds more without the common ones.
         words = split_words(query)
         rare = [word for word in words if rarity.get(word.lower(), 1.0) > COMMON] or words
         return self._ask([" ".join(rare)], query=True)[0] if rare else None
 
     def _ask(self, texts: Sequence[str], *, query: bool) -> list[Vector]:
-        from agents.embeddings import embed_texts
+        from agents.providers.embeddings import embed_texts
 
         return embed_texts(
             workspace_id=self._workspace_id,
@@ -96,10 +96,10 @@ class RemoteEmbedder:
 
 
 def embedder_named(name: str, *, workspace_id: UUID) -> Embedder:
-    """The embedder that a name such as `wordllama` or `gemini` or `openai:NAME@768` means."""
+    """Return the embedder for a name such as `wordllama`, `gemini` or `openai:NAME@768`."""
     if name == DEFAULT:
         return WordLlamaEmbedder()
-    from agents.embeddings import model_named
+    from agents.providers.embeddings import model_named
 
     provider, _, rest = name.partition(":")
     found = model_named(provider, rest)
@@ -119,7 +119,7 @@ def wordllama_model() -> WordLlamaInference:
 
     import wordllama
 
-    # Its loader looks for the weights in another folder than the one they are in.
+    # The loader's default folder is not the one that has the weights.
     return wordllama.WordLlama.load(
         cache_dir=Path(wordllama.__file__).parent, disable_download=True
     )

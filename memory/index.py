@@ -1,4 +1,4 @@
-"""Keeps the chunks of a document in step with its newest text."""
+"""Keeps the chunks of a document in sync with its newest text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from uuid import UUID
 import structlog
 from django.db import connection, transaction
 
-from config.faults import Fault
+from core.exceptions import Fault
 from memory.chunking import Piece, chunk
-from memory.embedding import add_vectors, is_local, writers_embedders
+from memory.embeddings import add_vectors, is_local, writers_embedders
 from memory.models import MemoryChunk, MemoryEntry
 
 log = structlog.get_logger(__name__)
 
-#: What may change of a chunk whose text stays.
+#: Updates what may change of a chunk whose text stays.
 MOVE = """
 UPDATE memory_memorychunk c
 SET label = n.label, speakers = n.speakers, beside = n.beside, position = n.position
@@ -29,11 +29,11 @@ WHERE c.id = n.id
 
 
 def index_entry(entry: MemoryEntry, content: str) -> None:
-    """Bring the document's chunks in step with its text. Part of the transaction that changed it.
+    """Update the document's chunks, in the transaction that changed its text.
 
     A chunk whose text stays keeps its row and its vectors: a line added to a long list costs one
-    embedding. A model out of this process is asked after the commit; until then, and if it fails,
-    the document is found by its words, and `manage.py reembed` adds what is missing.
+    embedding. A remote model is called after the commit; until then, or if it fails, the document is
+    found by its words, and `manage.py reembed` adds the missing vectors.
     """
     hidden = entry.never_recall or entry.deleted_at is not None
     pieces = [] if hidden else chunk(entry.path, content)
@@ -46,7 +46,7 @@ def index_entry(entry: MemoryEntry, content: str) -> None:
 
 
 def _store(entry: MemoryEntry, pieces: Sequence[Piece]) -> list[MemoryChunk]:
-    """Write what differs from the chunks that are there. Answers those that are new."""
+    """Write the differences to the stored chunks, and return the new ones."""
     by_text: dict[str, list[MemoryChunk]] = defaultdict(list)
     for row in MemoryChunk.objects.filter(entry=entry).order_by("-position").defer("tsv"):
         by_text[row.text].append(row)
@@ -74,7 +74,7 @@ def _move(chunks: Sequence[MemoryChunk]) -> None:
 
 
 def _embed_later(entry_id: UUID, model: str) -> None:
-    """Embed the chunks that are there now; the document may have changed again meanwhile."""
+    """Embed the chunks as they are now; the document may have changed again since the commit."""
     chunks = list(MemoryChunk.objects.filter(entry_id=entry_id).exclude(vectors__model=model))
     if not chunks:
         return

@@ -1,60 +1,138 @@
-"""The statement that ranks what a reader may see, by words and by meaning.
+"""Ranks the chunks that a reader may see, by words and by meaning, in one statement.
 
-A small store is scored whole. From a large one, the best by words (over the index of words) and
-the best by meaning (over the vectors' HNSW index, scanned on until enough rows are the reader's)
-are taken first, and those are scored in the same way.
+All chunks of a small store are scored. In a large store, the best by words (from the word index) and
+the best by meaning (from the HNSW index, scanned until enough rows are the reader's) are scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+import string
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
 
-from memory.reader import Reader
-from memory.visibility import visible
-from memory.words import Words
+from memory.models.chunk import LANGUAGE
+from memory.ownership import Reader, visible_sql
 
-#: Up to so many visible chunks all are scored; above, indexes choose which.
+#: Rarity is measured on at most this many of the reader's chunks: enough to find common words.
+SAMPLE = 2_000
+MOST_WORDS = 64
+#: The rarity of a word in 15 % of the chunks. Commoner words say little.
+COMMON = math.log(1 / 0.15)
+#: Characters around a word that are not part of it.
+EDGES = string.punctuation + "\u00ab\u00bb\u00b4\u2018\u2019\u201c\u201d\u2026"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryTerms:
+    """The words of a query, weighed by rarity."""
+
+    #: By the word as written, in lower case; zero for stop words.
+    by_word: Mapping[str, float]
+    #: By the stem under which the words are indexed.
+    by_lexeme: Mapping[str, float]
+    #: How many chunks the reader can see, up to a limit.
+    chunks: int
+
+    @property
+    def lexemes(self) -> list[str]:
+        return list(self.by_lexeme)
+
+    @property
+    def rare(self) -> list[str]:
+        """Return the lexemes to look up in a large store: the uncommon ones, or else the rarest."""
+        rare = [one for one, rarity in self.by_lexeme.items() if rarity > COMMON]
+        return rare or sorted(self.by_lexeme, key=lambda one: -self.by_lexeme[one])[:1]
+
+
+def split_words(query: str) -> list[str]:
+    """Split a query into words without the punctuation around them."""
+    words = (word.strip(EDGES) for word in query.split())
+    return [word for word in words if word]
+
+
+def weigh(query: str, reader: Reader, *, count_to: int) -> QueryTerms:
+    """Measure how rare each word of the query is among the reader's chunks, in one statement."""
+    words = list(dict.fromkeys(word.lower() for word in split_words(query)))[:MOST_WORDS]
+    where, params = visible_sql(reader, "c")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"""
+            WITH seen AS MATERIALIZED (
+              SELECT c.tsv || ''::tsvector AS tsv FROM memory_memorychunk c WHERE {where} LIMIT %s
+            ), size AS (
+              SELECT count(*) AS n FROM
+                (SELECT 1 FROM memory_memorychunk c WHERE {where} LIMIT %s) AS counted
+            ), asked AS (
+              SELECT w.word, l.lexeme FROM unnest(%s::text[]) AS w(word)
+              LEFT JOIN LATERAL unnest(tsvector_to_array(to_tsvector('{LANGUAGE}', w.word)))
+                AS l(lexeme) ON true
+            )
+            SELECT asked.word, asked.lexeme, (SELECT n FROM size), (SELECT count(*) FROM seen),
+                   (SELECT count(*) FROM seen
+                    WHERE tsv @@ (quote_literal(asked.lexeme) || ':AB')::tsquery)
+            FROM asked
+            """,  # noqa: S608 - `where` is made of constants only
+            [*params, SAMPLE, *params, count_to, words],
+        )
+        return _words(cursor.fetchall())
+
+
+def _words(rows: Sequence[tuple[str, str | None, int, int, int]]) -> QueryTerms:
+    by_word: dict[str, float] = {}
+    by_lexeme: dict[str, float] = {}
+    chunks = 0
+    for word, lexeme, count, sampled, found in rows:
+        chunks = count
+        rarity = math.log((sampled + 1) / (found + 0.5)) if lexeme is not None else 0.0
+        rarity = max(rarity, 0.05) if lexeme is not None else 0.0
+        by_word[word] = max(rarity, by_word.get(word, 0.0))
+        if lexeme is not None:
+            by_lexeme[lexeme] = rarity
+    return QueryTerms(by_word=by_word, by_lexeme=by_lexeme, chunks=chunks)
+
+
+#: With at most so many visible chunks all are scored; with more, indexes choose which.
 EXACT_CHUNKS = 5_000
-#: How many each index brings from a large store.
+#: How many chunks each index contributes in a large store.
 CANDIDATES = 500
-#: How wide and how far the vectors' index is scanned for rows that are the reader's.
+#: How wide and how far the vector index is scanned for rows of the reader's.
 EF_SEARCH = 400
 SCAN_TUPLES = 60_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """How much each part of a score counts."""
+    """The weight of each part of a score."""
 
     text: float = 0.5
     meaning: float = 0.3
-    #: Of the mean score of the chunks before and after.
+    #: Applies to the mean score of the chunks before and after.
     neighbours: float = 0.2
-    #: When the query names who speaks in the chunk.
+    #: Added when the query names the speaker of the chunk.
     named: float = 0.1
     recency: float = 0.05
     half_life_days: float = 30.0
     pin: float = 0.05
-    #: Of a word in the text beside a chunk, against one in the chunk; `ts_rank`'s weight D.
+    #: A word in a neighbouring chunk, relative to one in the chunk; `ts_rank`'s weight D.
     beside: float = 0.2
     label: float = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
-    """One chunk with the parts of its score. `coverage` and `cosine` are not relative to others."""
+    """A chunk with the parts of its score. `coverage` and `cosine` are not relative to others."""
 
     chunk_id: Any
     entry_id: Any
     path: str
     text: str
     label: str
-    #: The texts of the chunks beside it.
+    #: The texts of the chunks before and after.
     before: str
     after: str
     scope: str
@@ -74,7 +152,7 @@ class Ranked:
 
 def rank(
     reader: Reader,
-    words: Words,
+    words: QueryTerms,
     *,
     vector: Sequence[float] | None,
     model: str,
@@ -82,7 +160,7 @@ def rank(
     limit: int,
     exact_up_to: int = EXACT_CHUNKS,
 ) -> list[Ranked]:
-    """The best chunks, best first."""
+    """Return the best chunks, best first."""
     meant = f"[{','.join(map(str, vector))}]" if vector is not None else None
     small = words.chunks <= exact_up_to
     from_where, params = _all_of(reader) if small else _best_of(reader, words, meant, model, vector)
@@ -109,7 +187,7 @@ def rank(
 
 @contextmanager
 def _scan_far() -> Iterator[None]:
-    """Let the vectors' index look on until enough rows are the reader's, for this transaction."""
+    """Let this transaction scan the vector index until enough rows are the reader's."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(
@@ -122,21 +200,21 @@ def _scan_far() -> Iterator[None]:
 
 
 def _named(where: str, params: Sequence[Any], prefix: str) -> tuple[str, dict[str, Any]]:
-    """The condition with named parameters, to stand in one statement with others."""
+    """Give the condition named parameters, so that it can be combined with others."""
     for number in range(len(params)):
         where = where.replace("%s", f"%({prefix}{number})s", 1)
     return where, {f"{prefix}{number}": value for number, value in enumerate(params)}
 
 
 def _all_of(reader: Reader) -> tuple[str, dict[str, Any]]:
-    where, params = _named(*visible(reader, "c"), prefix="own")
+    where, params = _named(*visible_sql(reader, "c"), prefix="own")
     return f"memory_memorychunk c {VECTORS} WHERE {where}", params
 
 
 def _best_of(
-    reader: Reader, words: Words, meant: str | None, model: str, vector: Sequence[float] | None
+    reader: Reader, words: QueryTerms, meant: str | None, model: str, vector: Sequence[float] | None
 ) -> tuple[str, dict[str, Any]]:
-    where, params = _named(*visible(reader, "c"), prefix="own")
+    where, params = _named(*visible_sql(reader, "c"), prefix="own")
     anything = " | ".join(
         "'" + one.replace("'", "''").replace("\\", "\\\\") + "'" for one in words.rare
     )
@@ -151,9 +229,9 @@ def _best_of(
     ]
     if vector is not None:
         size = len(vector)
-        own, more = _named(*visible(reader, "v"), prefix="near")
+        own, more = _named(*visible_sql(reader, "v"), prefix="near")
         params |= more
-        # The cast and the model are what the partial index is made on.
+        # The partial index is defined on this cast and model.
         legs.append(
             f"(SELECT v.chunk_id FROM memory_memoryvector v WHERE v.model = %(model)s AND {own}"  # noqa: S608
             f" ORDER BY v.vector::vector({size}) <=> %(meant)s::vector({size})"
@@ -167,7 +245,7 @@ COLUMNS = tuple(Ranked.__dataclass_fields__)
 
 VECTORS = "LEFT JOIN memory_memoryvector v ON v.chunk_id = c.id AND v.model = %(model)s"
 
-#: Weights are cast, as PostgreSQL reads `0.05` as an exact number, whose powers cost most of a search.
+#: Weights are cast: PostgreSQL reads `0.05` as numeric, whose powers would dominate the cost.
 STATEMENT = """
 WITH asked AS MATERIALIZED (
   SELECT quote_literal(lexeme)::tsquery AS word,

@@ -1,42 +1,96 @@
-"""Finds what a reader's memory says about something, and explains why it was found."""
+"""Searches a reader's memory, and explains the score of each hit."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 import structlog
 
-from config.faults import Fault, Invalid
-from memory.chunking import headings_in
-from memory.embedding import chosen_embedder
-from memory.excerpts import excerpt_of
-from memory.ranking import EXACT_CHUNKS, Ranked, Weights, rank
-from memory.reader import Reader
-from memory.words import Words, weigh
+from core.exceptions import Fault, Invalid
+from memory.chunking import BETWEEN, headings_in
+from memory.embeddings import chosen_embedder
+from memory.ownership import Reader
+from memory.ranking import (
+    EDGES,
+    EXACT_CHUNKS,
+    QueryTerms,
+    Ranked,
+    Weights,
+    rank,
+    split_words,
+    weigh,
+)
+
+EXCERPT_CHARACTERS = 600
+
+
+def make_excerpt(
+    text: str, query: str, *, headings: Sequence[str] = (), before: str = "", after: str = ""
+) -> str:
+    """Return the text that shows the match, below its headings."""
+    above = [one for one in headings if one not in text]
+    shown = (
+        _cut_out(text, query) if len(text) > EXCERPT_CHARACTERS else _in_place(text, before, after)
+    )
+    return f"# {BETWEEN.join(above)}\n{shown}" if above else shown
+
+
+def _cut_out(text: str, query: str) -> str:
+    """Return an excerpt that begins a little before the first word of the query."""
+    low = text.lower()
+    stems = [word.lower().strip(EDGES)[:5] for word in split_words(query) if len(word) > 3]
+    places = [place for stem in stems if (place := low.find(stem)) >= 0]
+    start = max(0, min(places, default=0) - EXCERPT_CHARACTERS // 4)
+    start = min(start, len(text) - EXCERPT_CHARACTERS)
+    piece = text[start : start + EXCERPT_CHARACTERS].strip()
+    cut_before, cut_after = start > 0, start + EXCERPT_CHARACTERS < len(text)
+    return f"{'… ' if cut_before else ''}{piece}{' …' if cut_after else ''}"
+
+
+def _in_place(text: str, before: str, after: str) -> str:
+    """Return the text with as many whole lines before and after as fit."""
+    room = (EXCERPT_CHARACTERS - len(text)) // 2
+    own = text.splitlines()
+    # Chunks overlap: a line that both have is shown once.
+    earlier = [line for line in before.splitlines() if line not in own]
+    later = [line for line in after.splitlines() if line not in own]
+    shown = [*reversed(_fitting(reversed(earlier), room)), *own, *_fitting(later, room)]
+    return "\n".join(shown).strip()
+
+
+def _fitting(lines: Iterable[str], room: int) -> list[str]:
+    kept: list[str] = []
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept
+
 
 log = structlog.get_logger(__name__)
 
 LONGEST_QUERY = 2_000
 MOST_HITS = 50
-#: A chunk that shares no word with the query must mean at least so much of it.
+#: The least similarity of a chunk that shares no word with the query.
 LEAST_COSINE = 0.2
-#: Two texts with this share of their words in common say the same.
+#: Two texts that share this part of their words count as the same.
 SAME_WORDS = 0.85
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
-    """One thing that was recalled. The parts add up to the score."""
+    """One search result. The parts add up to the score."""
 
     entry_id: UUID
     chunk_id: UUID
     path: str
-    #: The whole chunk; the excerpt shows the match, or a short chunk with what is beside it.
+    #: The whole chunk. The excerpt shows the match, or a short chunk with the lines around it.
     text: str
     excerpt: str
     scope: str
@@ -45,13 +99,13 @@ class Hit:
     updated_at: datetime
     score: float
     parts: dict[str, float]
-    #: From 0 to 1, how well it fits by itself: what to look at before showing it unasked.
+    #: From 0 to 1, how well the chunk fits regardless of others: the score for unasked recall.
     strength: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """How to search. The defaults were measured; `bench/memory.py` measures others."""
+    """The options of a search. The defaults were measured with `bench/memory.py`."""
 
     limit: int = 10
     weights: Weights = field(default_factory=Weights)
@@ -60,11 +114,11 @@ class Search:
 
 
 def recall(reader: Reader, query: str, search: Search | None = None) -> list[Hit]:
-    """The best that the reader's memory holds on this, best first. Two or three statements."""
+    """Return the best hits in the reader's memory, best first. Two or three statements."""
     search = search or Search()
     query = query.replace("\x00", " ").strip()
     if not query or len(query) > LONGEST_QUERY:
-        raise Invalid(f"A search has 1 to {LONGEST_QUERY:,} characters.")
+        raise Invalid(f"A search must have 1 to {LONGEST_QUERY:,} characters.")
     limit = max(1, min(search.limit, MOST_HITS))
     words = weigh(query, reader, count_to=search.exact_up_to + 1)
     if not words.chunks:
@@ -80,12 +134,12 @@ def recall(reader: Reader, query: str, search: Search | None = None) -> list[Hit
         exact_up_to=search.exact_up_to,
     )
     fitting = [one for one in ranked if one.coverage > 0 or one.cosine >= LEAST_COSINE]
-    kept = thinned(fitting, limit) if search.thin else fitting
+    kept = diversify(fitting, limit) if search.thin else fitting
     return [_hit(one, query) for one in kept]
 
 
-def _meaning(reader: Reader, query: str, words: Words) -> tuple[Sequence[float] | None, str]:
-    """The query's vector. A model out of reach leaves the search to the words."""
+def _meaning(reader: Reader, query: str, words: QueryTerms) -> tuple[Sequence[float] | None, str]:
+    """Return the query's vector, or None if the model fails: words alone then decide."""
     embedder = chosen_embedder(reader.workspace_id)
     try:
         return embedder.embed_query(query, words.by_word), embedder.name
@@ -94,10 +148,10 @@ def _meaning(reader: Reader, query: str, words: Words) -> tuple[Sequence[float] 
         return None, embedder.name
 
 
-def thinned(ranked: Sequence[Ranked], limit: int) -> list[Ranked]:
-    """Without what says the same as something better, and at most half from one document.
+def diversify(ranked: Sequence[Ranked], limit: int) -> list[Ranked]:
+    """Drop near-duplicates of better hits, and take at most half from one document.
 
-    When others have too little to say, the rest of such a document fills the list.
+    If other documents have too few hits, more of such a document fill the list.
     """
     per_entry = (limit + 1) // 2
     first: list[Ranked] = []
@@ -131,7 +185,7 @@ def _hit(one: Ranked, query: str) -> Hit:
         chunk_id=one.chunk_id,
         path=one.path,
         text=one.text,
-        excerpt=excerpt_of(
+        excerpt=make_excerpt(
             one.text,
             query,
             headings=headings_in(one.label),

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from config.faults import NonRetryableError, StepFailed, WorkflowRejected
     from orchestrator.engine.definition import Event, Workflow, WorkflowAgent, workflow
-    from orchestrator.engine.starting import run_workflow
+    from orchestrator.engine.lifecycle import run_workflow
     from orchestrator.engine.steps import Steps
+    from orchestrator.exceptions import NonRetryableError, StepFailed, WorkflowRejected
 
 __all__ = [
     "Event",
@@ -23,17 +23,17 @@ __all__ = [
     "workflow",
 ]
 
-_HOMES = {
-    "NonRetryableError": "config.faults",
-    "StepFailed": "config.faults",
-    "WorkflowRejected": "config.faults",
+_MODULES = {
+    "NonRetryableError": "orchestrator.exceptions",
+    "StepFailed": "orchestrator.exceptions",
+    "WorkflowRejected": "orchestrator.exceptions",
     "Steps": "orchestrator.engine.steps",
-    "run_workflow": "orchestrator.engine.starting",
+    "run_workflow": "orchestrator.engine.lifecycle",
 }
 
 
 def __getattr__(name: str) -> object:
-    """The public names, imported when asked for: Django loads this package before any model."""
+    """Import a public name when it is first used: Django loads this package before any model."""
     if name in __all__:
-        return getattr(import_module(_HOMES.get(name, "orchestrator.engine.definition")), name)
+        return getattr(import_module(_MODULES.get(name, "orchestrator.engine.definition")), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Staff's view of workflows, with their steps and logs, and of terminals."""
+"""Staff's read-only view of workflows with their steps and logs, triggers and terminals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.text import Truncator
 
-from config.faults import Conflict
-from orchestrator.lifecycle import restart, terminate
+from core.admin import ReadOnlyAdmin
+from core.exceptions import Conflict
+from orchestrator.engine.lifecycle import restart, terminate
 from orchestrator.models import (
     Step,
     StepAttempt,
@@ -19,7 +20,6 @@ from orchestrator.models import (
     WorkflowSignal,
     WorkflowTrigger,
 )
-from tenants.admin_base import ReadOnlyAdmin
 
 
 @admin.register(Workflow)
@@ -38,28 +38,28 @@ class WorkflowAdmin(ReadOnlyAdmin):
     list_filter = ["status", "is_dead", "name", "created_at"]
     list_select_related = ["workspace"]
     search_fields = ["=id", "key", "name", "workspace__name"]
-    actions = ["end", "begin_anew"]
+    actions = ["terminate_selected", "restart_failed"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
         related = ["workspace", "agent__current", "parent", "created_by"]
         return super().get_queryset(request).select_related(*related)
 
     @admin.action(description="Terminate", permissions=["act"])
-    def end(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
+    def terminate_selected(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
         ended = 0
-        for one in workflows:
+        for workflow in workflows:
             try:
-                terminate(one, author_id=request.user.pk)
+                terminate(workflow, author_id=request.user.pk)
             except Conflict:
                 continue
             ended += 1
         self.message_user(request, f"{ended} terminated.")
 
     @admin.action(description="Restart those that failed", permissions=["act"])
-    def begin_anew(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
+    def restart_failed(self, request: HttpRequest, workflows: QuerySet[Workflow]) -> None:
         failed = list(workflows.filter(status=Workflow.Status.ERRORED))
-        for one in failed:
-            restart(one, author_id=request.user.pk)
+        for workflow in failed:
+            restart(workflow, author_id=request.user.pk)
         self.message_user(request, f"{len(failed)} queued again.")
 
 
@@ -98,7 +98,7 @@ class WorkflowSignalAdmin(ReadOnlyAdmin):
 
 @admin.register(WorkflowEvent)
 class WorkflowEventAdmin(ReadOnlyAdmin):
-    list_display = ["seq", "type", "words", "workflow", "created_at"]
+    list_display = ["seq", "type", "summary", "workflow", "created_at"]
     list_filter = ["type", "created_at"]
     list_select_related = ["workflow"]
     search_fields = ["=workflow__id", "payload__step"]
@@ -108,7 +108,7 @@ class WorkflowEventAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).select_related("workflow")
 
     @admin.display
-    def words(self, event: WorkflowEvent) -> str:
+    def summary(self, event: WorkflowEvent) -> str:
         return Truncator(str(event.payload)).chars(80)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
+
+from core.sql_functions import install_after_migrate
 
 
 class OrchestratorConfig(AppConfig):
@@ -10,14 +13,9 @@ class OrchestratorConfig(AppConfig):
     verbose_name = "Orchestrator"
 
     def ready(self) -> None:
-        from orchestrator import gates  # noqa: F401 - answers approvals of workflows
         from orchestrator.engine.definition import discover
-        from orchestrator.engine.store import EXPIRE
-        from orchestrator.tasks import KINDS as OURS
-        from sessions_app.cluster_guards import EXPIRING
-        from sessions_app.tasks import KINDS
 
+        # Imports the engine too, and with it the resolver of the approvals that workflows wait for.
         discover()
-        KINDS.update(OURS)
-        if EXPIRE not in EXPIRING:
-            EXPIRING.append(EXPIRE)
+        # The rightmost app: every table exists when its signal comes.
+        post_migrate.connect(install_after_migrate, sender=self)

@@ -1,4 +1,4 @@
-"""Says whether the whole stack works, by trying it: database, workers, supervisor, terminals, stream."""
+"""Checks whether the whole stack works: database, workers, supervisor, terminals and stream."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import connection
 
-from tenants.pulse import freshest
+from tenants.pulse import pulse_age
 
 log = structlog.get_logger(__name__)
 
 OK: Final = "ok"
 DATABASE_SECONDS = 2.5
 STREAM_SECONDS = 2.0
-#: An answer is given again for so long, so that asking cannot load the database.
+#: How long a report is reused, so that health checks cannot load the database.
 FRESH_SECONDS = 1.0
 
 
@@ -47,11 +47,11 @@ class Report:
         return OK if all(result == OK for result in self.checks.values()) else "degraded"
 
 
-class Doctor:
-    """Examines the stack at most once at a time, and remembers the last report for a moment."""
+class HealthChecker:
+    """Checks the stack, at most once at a time, and reuses the last report for a moment."""
 
     def __init__(self) -> None:
-        # Threads of its own: a database that hangs must not use up those of others.
+        # Own threads: a database that hangs must not use up those of others.
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="health")
         self._report: Report | None = None
         self._running: asyncio.Task[Report] | None = None
@@ -65,16 +65,16 @@ class Doctor:
             or running.done()
             or running.get_loop() is not asyncio.get_running_loop()
         ):
-            running = self._running = asyncio.create_task(self.examine())
-        # Whoever asked may leave; the others still wait for the answer.
+            running = self._running = asyncio.create_task(self.check())
+        # A caller may give up; the others still wait for the answer.
         return await asyncio.shield(running)
 
-    async def examine(self) -> Report:
-        rows, stream = await asyncio.gather(self._examine_database(), examine_stream())
+    async def check(self) -> Report:
+        rows, stream = await asyncio.gather(self._check_database(), check_stream())
         self._report = Report(checks=Checks(**rows, stream=stream), at=time.monotonic())
         return self._report
 
-    async def _examine_database(self) -> RowChecks:
+    async def _check_database(self) -> RowChecks:
         loop = asyncio.get_running_loop()
         reading = loop.run_in_executor(self._threads, read_database)
         try:
@@ -88,11 +88,11 @@ class Doctor:
             )
 
     def forget(self) -> None:
-        """Look afresh next time."""
+        """Drop the last report."""
         self._report = None
 
 
-doctor = Doctor()
+checker = HealthChecker()
 
 
 def read_database() -> RowChecks:
@@ -104,31 +104,31 @@ def read_database() -> RowChecks:
             database=OK,
             workers=sign_of_life("worker"),
             supervisor=sign_of_life("supervisor"),
-            # An installation may do without terminals; one that has them must have them well.
-            terminals=OK if freshest("terminals") is None else sign_of_life("terminals"),
+            # Terminals are optional; an installation that has run them must keep them running.
+            terminals=OK if pulse_age("terminals") is None else sign_of_life("terminals"),
         )
     finally:
         connection.close()
 
 
 def sign_of_life(kind: str) -> str:
-    age = freshest(kind)
+    age = pulse_age(kind)
     if age is None:
         return "no sign of life yet"
     return OK if age < settings.PULSE_SECONDS else f"no sign of life for {age:.0f} s"
 
 
-async def examine_stream() -> str:
-    """Send a frame through the channel layer and see it arrive."""
+async def check_stream() -> str:
+    """Send a message through the channel layer and wait for it."""
     try:
         async with asyncio.timeout(STREAM_SECONDS):
-            return await ring_self()
+            return await echo()
     except Exception as error:  # noqa: BLE001 (whatever is wrong, the answer is the same)
         log.warning("health_check_failed", check="stream", error=repr(error))
         return "no answer in time" if isinstance(error, TimeoutError) else "out of reach"
 
 
-async def ring_self() -> str:
+async def echo() -> str:
     layer = get_channel_layer()
     if layer is None:
         return "not configured"
@@ -138,10 +138,10 @@ async def ring_self() -> str:
     try:
         await layer.group_send(group, {"type": "health.ring", "word": word})
         while (await layer.receive(channel)).get("word") != word:
-            pass  # the layer's own remarks
+            pass  # the layer's own messages
     finally:
         await layer.group_discard(group, channel)
-        # A layer forgets a channel when the one who waits for it is cancelled.
+        # A layer forgets a channel when its last receiver is cancelled.
         with suppress(TimeoutError):
             await asyncio.wait_for(layer.receive(channel), 0.001)
     return OK

@@ -1,4 +1,4 @@
-"""Watches over everything that must not depend on a queue: a plain loop in a process of its own."""
+"""The supervisor: a plain loop in its own process that does what must not depend on a queue."""
 
 from __future__ import annotations
 
@@ -7,34 +7,116 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import connection
 
-from orchestrator import recovery as workflows
-from orchestrator.aside import Biller, Sweeper, Teller
-from orchestrator.canvas.ledger import close_left_open
-from orchestrator.firing import fire_due as fire_triggers
-from orchestrator.firing import forget_old_firings
-from orchestrator.taskagent import sweep as tasks
-from orchestrator.terminals.records import close_lost
-from orchestrator.timers import timers
-from sessions_app import recovery
-from sessions_app.handover import deliver_left_over
-from sessions_app.purse import charge_lost_calls
-from sessions_app.schedules import fire_due
-from tenants.deliveries import forget_old_deliveries
+from core.db import for_each
+from orchestrator.canvas.tool_node import close_lost_calls
+from orchestrator.engine import recovery as workflows
+from orchestrator.engine.recovery import timers
+from orchestrator.tasks import sandbox as tasks
+from orchestrator.tasks.billing import payers_of_sandboxes
+from orchestrator.tasks.sandbox import TaskSandbox
+from orchestrator.terminals.records import close_lost, close_session_terminals
+from orchestrator.triggers import delete_old_firings, fire_due_triggers
+from sessions_app.harness.model_call import charge_lost_calls
+from sessions_app.lanes import recovery
+from sessions_app.sandbox_billing import OutOfMoney, charge_running, stop_unpaid
+from sessions_app.schedules.schedules import fire_due_schedules
+from sessions_app.subagents.spawns import deliver_pending
+from tenants.billing.spending import delete_old_minutes
 from tenants.idempotency import forget_old_answers
-from tenants.inbox import forget_old_items
-from tenants.mail import forget_old_mails
-from tenants.pulse import beat, forget_old
-from tenants.sandbox_minutes import forget_old_minutes
-from tenants.sender import Sender
+from tenants.notifications.deliveries import forget_old_deliveries
+from tenants.notifications.inbox import forget_old_items
+from tenants.notifications.mail import forget_old_mails
+from tenants.notifications.notices import tell_low_credits
+from tenants.notifications.sender import Sender
+from tenants.pulse import beat, delete_old_pulses
 from tools_app.mcp.discovery import refresh_due
-from tools_app.sandbox.container.sweep import leave
+from tools_app.sandbox.container.claims import sessions_with_claims
+from tools_app.sandbox.container.lifecycle import remove_unused_containers, sweep
 
 log = structlog.get_logger(__name__)
+
+
+class BackgroundJob:
+    """A duty that runs on a background thread, once at a time. After a failure it runs when next due."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self, act: Callable[[], object]) -> None:
+        """Start it and return at once; do nothing while the last run is not over."""
+        if not self.is_busy:
+            name = type(self).__name__.lower()
+            self._thread = threading.Thread(target=_do, args=[act], name=name, daemon=True)
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the current run is over."""
+        if self._thread:
+            self._thread.join()
+
+
+def _do(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except Exception:
+        log.exception("duty_failed")
+    finally:
+        connection.close()
+
+
+class SandboxSweeper(BackgroundJob):
+    """Removes containers and task sandboxes that are no longer needed."""
+
+    def work(self) -> None:
+        if self.is_busy:
+            return
+        sessions, unneeded = sessions_with_claims(), tasks.unneeded()
+        if sessions or unneeded:
+            living = recovery.living_sessions(sessions) | tasks.needed(sessions)
+            self.begin(partial(_sweep, sessions, living, unneeded))
+
+
+def _sweep(sessions: list[UUID], living: set[UUID], unneeded: list[TaskSandbox]) -> None:
+    if sessions:
+        sweep(sessions, living)
+    tasks.close_all(unneeded)
+
+
+class SandboxBiller(BackgroundJob):
+    """Charges running sandboxes, and stops those that are no longer paid for."""
+
+    def work(self) -> None:
+        if settings.SANDBOX_MINUTE_PRICE > 0:
+            self.begin(_charge)
+
+
+def _charge() -> None:
+    for_each(charge_running(payers_of_sandboxes).unpaid.items(), _end_unpaid)
+
+
+def _end_unpaid(found: tuple[UUID, OutOfMoney]) -> None:
+    session_id, fault = found
+    close_session_terminals(session_id, fault.detail)
+    stop_unpaid(session_id, fault)
+
+
+class LowCreditsNotifier(BackgroundJob):
+    """Notifies workspaces that few credits are left, also by mail."""
+
+    def work(self) -> None:
+        self.begin(tell_low_credits)
+
 
 SWEEP_SECONDS = 10.0
 LEAVE_SECONDS = 4.0
@@ -42,7 +124,7 @@ LEAVE_SECONDS = 4.0
 
 @dataclass(kw_only=True)
 class Duty:
-    """Something to do every so often."""
+    """Something to do at an interval."""
 
     every: float
     work: Callable[[], object]
@@ -51,30 +133,30 @@ class Duty:
 
 def duties() -> list[Duty]:
     return [
-        Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_lanes),
-        Duty(every=settings.SUPERVISOR_SECONDS, work=_look_at_workflows),
+        Duty(every=settings.SUPERVISOR_SECONDS, work=_recover_lanes),
+        Duty(every=settings.SUPERVISOR_SECONDS, work=_recover_workflows),
         Duty(every=10.0, work=workflows.settle_lost),
-        Duty(every=10.0, work=workflows.stop_left_over),
-        Duty(every=30.0, work=close_left_open),
+        Duty(every=10.0, work=workflows.stop_abandoned),
+        Duty(every=30.0, work=close_lost_calls),
         Duty(every=10.0, work=workflows.fail_orphans),
-        Duty(every=600.0, work=workflows.forget_old),
+        Duty(every=600.0, work=workflows.delete_expired),
         Duty(every=5.0, work=close_lost),
         Duty(every=600.0, work=tasks.forget_erased),
         Duty(every=2.0, work=lambda: beat("supervisor")),
         Duty(every=1.0, work=recovery.ping_workers),
-        Duty(every=1.0, work=deliver_left_over),
-        Duty(every=1.0, work=fire_due),
-        Duty(every=1.0, work=fire_triggers),
-        Duty(every=600.0, work=forget_old_firings),
+        Duty(every=1.0, work=deliver_pending),
+        Duty(every=1.0, work=fire_due_schedules),
+        Duty(every=1.0, work=fire_due_triggers),
+        Duty(every=600.0, work=delete_old_firings),
         Duty(every=5.0, work=charge_lost_calls),
-        Duty(every=10.0, work=Teller().work),
+        Duty(every=10.0, work=LowCreditsNotifier().work),
         Duty(every=20.0, work=refresh_due),
         Duty(every=600.0, work=forget_old_answers),
-        Duty(every=600.0, work=forget_old),
-        Duty(every=SWEEP_SECONDS, work=Sweeper().work),
-        # Twice a minute, so that none is missed; each is charged once.
-        Duty(every=30.0, work=Biller().work),
-        Duty(every=3600.0, work=forget_old_minutes),
+        Duty(every=600.0, work=delete_old_pulses),
+        Duty(every=SWEEP_SECONDS, work=SandboxSweeper().work),
+        # Twice a minute, so that no minute is missed; each is charged once.
+        Duty(every=30.0, work=SandboxBiller().work),
+        Duty(every=3600.0, work=delete_old_minutes),
         Duty(every=60.0, work=forget_old_deliveries),
         Duty(every=600.0, work=forget_old_items),
         Duty(every=3600.0, work=forget_old_mails),
@@ -82,28 +164,30 @@ def duties() -> list[Duty]:
 
 
 def _briefly(work: Callable[[], object]) -> None:
-    """Whoever stops Switchyard waits no longer than this for the engine."""
+    """Run this for at most a few seconds, so that a stop is not delayed."""
     thread = threading.Thread(target=work, daemon=True, name="leaving")
     thread.start()
     thread.join(LEAVE_SECONDS)
 
 
-def _look_at_lanes() -> None:
-    seen = recovery.look()
-    if seen.reaped or seen.overdue:
-        log.warning("lanes_recovered", reaped=len(seen.reaped), overdue=len(seen.overdue))
+def _recover_lanes() -> None:
+    recovered = recovery.recover_lanes()
+    if recovered.reaped or recovered.overdue:
+        log.warning("lanes_recovered", reaped=len(recovered.reaped), overdue=len(recovered.overdue))
 
 
-def _look_at_workflows() -> None:
-    seen = workflows.look()
-    if seen.reaped or seen.overdue:
-        log.warning("workflows_recovered", reaped=len(seen.reaped), overdue=len(seen.overdue))
+def _recover_workflows() -> None:
+    recovered = workflows.recover()
+    if recovered.reaped or recovered.overdue:
+        log.warning(
+            "workflows_recovered", reaped=len(recovered.reaped), overdue=len(recovered.overdue)
+        )
 
 
 def supervise(stop: threading.Event) -> None:
-    """Do every duty when it is due, and fire timers beside them, until told to stop.
+    """Do every duty when it is due, and fire timers on a second thread, until `stop` is set.
 
-    Webhooks go out on threads of their own: an endpoint that hangs delays no duty.
+    Webhooks go out on their own threads: an endpoint that hangs delays no duty.
     """
     Sender(stop).start()
     with timers(stop):
@@ -111,10 +195,10 @@ def supervise(stop: threading.Event) -> None:
 
 
 def _do_duties(stop: threading.Event) -> None:
-    """One that fails, for whatever reason, is tried again and keeps no other from being done."""
-    todo = duties()
+    """Do the duties. One that fails is retried when it is due, and delays no other."""
+    pending = duties()
     while not stop.is_set():
-        for duty in todo:
+        for duty in pending:
             if time.monotonic() < duty.due:
                 continue
             duty.due = time.monotonic() + duty.every
@@ -124,7 +208,7 @@ def _do_duties(stop: threading.Event) -> None:
                 log.exception("duty_failed")
                 connection.close()
         stop.wait(min(settings.SUPERVISOR_SECONDS, 1.0))
-    _briefly(leave)
+    _briefly(remove_unused_containers)
 
 
 def stop_on_signals() -> threading.Event:

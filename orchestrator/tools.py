@@ -1,4 +1,4 @@
-"""The tool by which an agent starts a workflow."""
+"""The tool with which an agent starts a workflow."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Any
 from django.db import transaction
 from pydantic import Field
 
-from config.faults import Fault, ToolFailed
-from orchestrator.canvas.running import CANVAS
-from orchestrator.engine.starting import start_workflow
+from core.exceptions import Fault
+from orchestrator.canvas.run import CANVAS
+from orchestrator.engine.lifecycle import start_workflow
 from sessions_app.models import Session
-from sessions_app.spawns import origin_of
-from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
+from sessions_app.subagents.spawns import turn_origin
+from tools_app.context import ToolContext
+from tools_app.exceptions import ToolFailed
+from tools_app.registry import Arguments, Category, Effect, tool
 
-#: How far up the sessions above are looked at; spawning is bounded far below it.
-HIGHEST = 20
+#: How many parent sessions are checked; spawning is limited far below it.
+MAX_DEPTH = 20
 
 
 class RunWorkflow(Arguments):
     workflow: str = Field(
-        default="", max_length=100, description="A registered workflow. Else your own canvas."
+        default="", max_length=100, description="The name of a workflow. Default: your own canvas."
     )
     params: dict[str, Any] = Field(
-        default={}, description="What the workflow wants to know, or the input of your canvas."
+        default={}, description="The workflow's params, or the input of your canvas."
     )
 
 
@@ -37,38 +39,38 @@ class RunWorkflow(Arguments):
     title="Start a workflow",
 )
 def run_workflow(arguments: RunWorkflow, context: ToolContext) -> dict[str, Any]:
-    """Start a registered workflow, or what people published of your own canvas. Answers with its id."""
+    """Start a workflow, or the published version of your own canvas. Returns its id."""
     name, params = arguments.workflow or CANVAS, arguments.params
     if name == CANVAS:
         params = {"agent": str(context.agent_id), "input": params}
     digest = sha256(f"{context.session_id}:{context.call_id}".encode()).hexdigest()[:40]
     with transaction.atomic():
         context.fence()
-        _check_no_circle(context)
+        _check_no_cycle(context)
         try:
             with transaction.atomic():
-                made, _ = start_workflow(
+                started, _ = start_workflow(
                     context.workspace_id,
                     name,
                     params,
                     key=f"call:{digest}",
                     created_by_id=context.user_id,
                     agent_id=context.agent_id,
-                    # Whoever pays for the turn pays for what it starts.
-                    key_id=origin_of(context.run_id)[1],
+                    # What pays for the turn also pays for what the turn starts.
+                    key_id=turn_origin(context.run_id)[1],
                 )
         except Fault as fault:
             raise ToolFailed(fault.detail) from fault
-    return {"workflow_id": str(made.pk), "workflow": name, "status": made.status}
+    return {"workflow_id": str(started.pk), "workflow": name, "status": started.status}
 
 
-def _check_no_circle(context: ToolContext) -> None:
-    """What a workflow lets an agent do must not start workflows without end."""
+def _check_no_cycle(context: ToolContext) -> None:
+    """Raise if a workflow runs this session or one above it: workflows could start without end."""
     session = Session.objects.filter(pk=context.session_id).first()
-    for _ in range(HIGHEST):
+    for _ in range(MAX_DEPTH):
         if session is None:
             return
         if session.metadata.get("workflow_id"):
-            raise ToolFailed("A workflow runs this session, and such a session starts no other.")
+            raise ToolFailed("A workflow runs this session, so it cannot start another one.")
         session = session.parent
     raise ToolFailed("This session is nested too deeply to start a workflow.")

@@ -1,37 +1,63 @@
-"""What starts workflows by itself: schedules and incoming webhooks, as people set them up."""
+"""Triggers: times and incoming webhooks that start workflows.
+
+Each due time and each message starts one workflow, and its outcome is recorded.
+"""
 
 from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from hashlib import sha256
 from secrets import token_bytes, token_urlsafe
 from typing import Any
 from uuid import UUID
 
 import orjson
+import structlog
 from django.db import transaction
 from django.utils import timezone
 
-from agents.canvas_paths import is_input
-from agents.canvas_templates import paths_in
-from agents.inputs import inside
-from config.faults import Conflict, Invalid
-from orchestrator.canvas.running import CANVAS
-from orchestrator.engine.definition import checked_params, current
-from orchestrator.models import WorkflowTrigger
-from sessions_app.models import Schedule
-from sessions_app.timing import LONGEST, SHORTEST, check_cron, next_time, zone_of
+from agents.canvas.expressions import Facts, fill, is_input, paths_in
+from core.db import lock_row
+from core.exceptions import Conflict, Fault, Invalid
+from core.validation import errors_under
+from orchestrator.canvas.run import CANVAS
+from orchestrator.engine.definition import latest_version, validate_params
+from orchestrator.engine.lifecycle import start_workflow
+from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
+from sessions_app.schedules.timing import advance, check_times, fire_due, next_time, pause, resume
 from tenants.models import Workspace
-from tenants.rows import hold
 
-MOST_PER_WORKSPACE = 200
-MOST_PARAMS = 16 * 1024
-Kind = WorkflowTrigger.Kind
-#: What a trigger is and how it is called stays; make another one instead.
-FIXED = ("kind", "verify")
-#: What says when it is due.
-WHEN = ("interval_seconds", "cron", "timezone")
+__all__ = [
+    "MAX_PARAMS",
+    "SecretTrigger",
+    "change_trigger",
+    "create_trigger",
+    "delete_old_firings",
+    "fire_due_triggers",
+    "pause",
+    "plan",
+    "receive",
+    "resume",
+    "rotate_secret",
+]
+
+log = structlog.get_logger(__name__)
+
+Kind, Outcome = WorkflowTrigger.Kind, TriggerFiring.Outcome
+
+MAX_PER_WORKSPACE = 200
+MAX_PARAMS = 16 * 1024
+#: A trigger keeps its kind and the way its callers are verified.
+FIXED_FIELDS = ("kind", "verify")
+TIME_FIELDS = ("interval_seconds", "cron", "timezone")
+#: How long firings are kept, and with them which messages have been received.
+RETENTION = timedelta(days=30)
+DELETE_BATCH = 1_000
+BROKEN = "The workflow could not be started. See the server's log for the reason."
+
+# ── Setting up ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,49 +69,30 @@ class SecretTrigger:
 
 
 def plan(trigger: WorkflowTrigger, now: datetime | None = None) -> WorkflowTrigger:
-    """Check what was asked for, and set when it is due first."""
-    current(trigger.workflow)
+    """Validate the trigger, and set when it is due first."""
+    latest_version(trigger.workflow)
     if trigger.workflow == CANVAS and trigger.agent_id is None:
         raise Invalid("Name the agent whose canvas is to run.")
-    if len(orjson.dumps(trigger.params)) > MOST_PARAMS:
-        raise Invalid(f"The params of a trigger have at most {MOST_PARAMS:,} bytes.")
+    if len(orjson.dumps(trigger.params)) > MAX_PARAMS:
+        raise Invalid(f"The params of a trigger may have at most {MAX_PARAMS:,} bytes.")
     _check_params(trigger)
     if trigger.kind == Kind.SCHEDULE:
-        _check_times(trigger)
-        trigger.next_at = next_time(timetable(trigger), now or timezone.now())
+        if bool(trigger.cron) == bool(trigger.interval_seconds):
+            raise Invalid("Give either an interval or a cron expression.")
+        check_times(trigger)
+        trigger.next_at = next_time(trigger, now or timezone.now())
     return trigger
 
 
 def _check_params(trigger: WorkflowTrigger) -> None:
-    """What is wrong already is told now, and not by the first time that it is due."""
+    """Raise now what would otherwise fail at the first firing."""
     paths = list(paths_in(trigger.params))
     for path in paths:
         if not is_input(path):
-            raise Invalid(f"{path[:80]!r} is nothing that is known: write input or input.NAME.")
+            raise Invalid(f"{path[:80]!r} is unknown. Use input or input.NAME.")
     if not paths and trigger.workflow != CANVAS:
-        with inside("params"):
-            checked_params(current(trigger.workflow), trigger.params, trigger.workspace_id)
-
-
-def _check_times(trigger: WorkflowTrigger) -> None:
-    zone_of(trigger.timezone)
-    if bool(trigger.cron) == bool(trigger.interval_seconds):
-        raise Invalid("Say either an interval or a cron expression.")
-    if trigger.cron:
-        check_cron(trigger.cron, trigger.timezone)
-    elif not SHORTEST.total_seconds() <= (trigger.interval_seconds or 0) <= LONGEST.total_seconds():
-        raise Invalid("An interval is from 60 seconds to a year.")
-
-
-def timetable(trigger: WorkflowTrigger) -> Schedule:
-    """The same times as a schedule of messages has, which is never stored."""
-    return Schedule(
-        kind=Schedule.Kind.CRON if trigger.cron else Schedule.Kind.INTERVAL,
-        cron=trigger.cron,
-        interval_seconds=trigger.interval_seconds,
-        timezone=trigger.timezone,
-        next_at=trigger.next_at,
-    )
+        with errors_under("params"):
+            validate_params(latest_version(trigger.workflow), trigger.params, trigger.workspace_id)
 
 
 def new_secret(verify: str) -> str:
@@ -96,12 +103,12 @@ def new_secret(verify: str) -> str:
 
 @transaction.atomic
 def create_trigger(*, workspace_id: UUID, **fields: Any) -> SecretTrigger:
-    """A new trigger, within what one workspace may have."""
+    """Create a trigger, within the limit of its workspace."""
     trigger = plan(WorkflowTrigger(workspace_id=workspace_id, **fields))
-    # Two requests at once must not both be the last one allowed.
+    # The lock keeps two requests at once from exceeding the limit.
     Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
-    if WorkflowTrigger.objects.for_workspace(workspace_id).count() >= MOST_PER_WORKSPACE:
-        raise Conflict(f"A workspace has at most {MOST_PER_WORKSPACE} triggers. Remove one first.")
+    if WorkflowTrigger.objects.for_workspace(workspace_id).count() >= MAX_PER_WORKSPACE:
+        raise Conflict(f"A workspace has at most {MAX_PER_WORKSPACE} triggers. Remove one first.")
     secret = ""
     if trigger.kind == Kind.WEBHOOK:
         secret = trigger.secret = new_secret(trigger.verify)
@@ -112,12 +119,12 @@ def create_trigger(*, workspace_id: UUID, **fields: Any) -> SecretTrigger:
 
 @transaction.atomic
 def change_trigger(trigger: WorkflowTrigger, **fields: Any) -> WorkflowTrigger:
-    """Say anew what is started, with what, or when. Only another time moves the next one."""
-    locked = hold(trigger)
+    """Change what is started, with what, or when. Only another time moves the next firing."""
+    locked = lock_row(trigger)
     due = locked.next_at
-    is_moved = any(getattr(locked, name) != fields[name] for name in WHEN if name in fields)
+    is_moved = any(getattr(locked, name) != fields[name] for name in TIME_FIELDS if name in fields)
     for name, value in fields.items():
-        if name not in FIXED:
+        if name not in FIXED_FIELDS:
             setattr(locked, name, value)
     plan(locked)
     if not is_moved:
@@ -128,8 +135,8 @@ def change_trigger(trigger: WorkflowTrigger, **fields: Any) -> WorkflowTrigger:
 
 @transaction.atomic
 def rotate_secret(trigger: WorkflowTrigger) -> SecretTrigger:
-    """A new secret; the old one is worth nothing from now on."""
-    hold(trigger)
+    """Replace the secret of a webhook; the old one is no longer accepted."""
+    lock_row(trigger)
     if trigger.kind != Kind.WEBHOOK:
         raise Conflict("Only a webhook has a secret.")
     trigger.secret = new_secret(trigger.verify)
@@ -137,18 +144,90 @@ def rotate_secret(trigger: WorkflowTrigger) -> SecretTrigger:
     return SecretTrigger(trigger=trigger, secret=trigger.secret)
 
 
-@transaction.atomic
-def pause(trigger: WorkflowTrigger) -> None:
-    hold(trigger)
-    trigger.paused_at = timezone.now()
-    trigger.save(update_fields=["paused_at"])
+# ── Firing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def fire_due_triggers() -> int:
+    """Fire the triggers that are due. The supervisor calls this, on any number of nodes."""
+    return fire_due(WorkflowTrigger.objects.filter(kind=Kind.SCHEDULE), fire)
+
+
+def fire(due: WorkflowTrigger) -> None:
+    """Start the workflow of a trigger that is due, and record the outcome. The row is locked."""
+    now = timezone.now()
+    moment = (due.next_at or now).isoformat()
+    firing = TriggerFiring(workspace_id=due.workspace_id, trigger=due, key=moment)
+    next_at = None
+    try:
+        next_at, firing.missed = advance(due, now)
+        with transaction.atomic():
+            started = start(due, {"due_at": moment, "trigger": due.name}, moment)
+            firing.workflow_id, firing.outcome = started.pk, Outcome.STARTED
+    except Fault as fault:
+        firing.outcome, firing.note = Outcome.FAILED, fault.detail[:300]
+    except Exception:
+        # Recorded, and not tried again every second.
+        log.exception("trigger_broken", trigger_id=str(due.pk))
+        firing.outcome, firing.note = Outcome.FAILED, BROKEN
+    # A trigger whose times are no longer valid, because its time zone is gone, ends here.
+    due.next_at, due.last_at = next_at, now
+    due.save(update_fields=["next_at", "last_at"])
+    firing.save()
+
+
+def start(trigger: WorkflowTrigger, given: Any, key: str) -> Workflow:
+    """Start the trigger's workflow with what was given. The same key starts it once."""
+    params = fill(trigger.params, Facts(input=given))
+    if trigger.workflow == CANVAS:
+        params = {"agent": str(trigger.agent_id), "input": params or given}
+    digest = sha256(key.encode()).hexdigest()[:40]
+    started, _ = start_workflow(
+        trigger.workspace_id,
+        trigger.workflow,
+        params,
+        key=f"trigger:{trigger.pk}:{digest}",
+        created_by_id=trigger.created_by_id,
+        agent_id=trigger.agent_id,
+    )
+    return started
+
+
+def receive(trigger: WorkflowTrigger, given: Any, key: str) -> tuple[TriggerFiring, bool]:
+    """Start the workflow for a message, and return whether it was new. One that fails may be sent again."""
+    try:
+        return _receive(trigger, given, key)
+    except Fault as fault:
+        TriggerFiring.objects.create(
+            workspace_id=trigger.workspace_id,
+            trigger=trigger,
+            outcome=Outcome.FAILED,
+            note=fault.detail[:300],
+        )
+        raise
 
 
 @transaction.atomic
-def resume(trigger: WorkflowTrigger) -> None:
-    """Go on from now; what would have been due meanwhile is not made up for. What goes on stays."""
-    locked = hold(trigger)
-    trigger.paused_at, trigger.next_at = None, locked.next_at
-    if locked.paused_at and locked.kind == Kind.SCHEDULE:
-        trigger.next_at = next_time(timetable(trigger), timezone.now())
-    trigger.save(update_fields=["paused_at", "next_at"])
+def _receive(trigger: WorkflowTrigger, given: Any, key: str) -> tuple[TriggerFiring, bool]:
+    # Two deliveries of one message wait for each other here.
+    locked = WorkflowTrigger.objects.select_for_update(no_key=True).get(pk=trigger.pk)
+    if known := TriggerFiring.objects.filter(trigger=locked, key=key).first():
+        return known, False
+    if locked.paused_at:
+        raise Conflict("This trigger is paused.")
+    started = start(locked, given, key)
+    locked.last_at = timezone.now()
+    locked.save(update_fields=["last_at"])
+    firing = TriggerFiring.objects.create(
+        workspace_id=locked.workspace_id,
+        trigger=locked,
+        key=key,
+        outcome=Outcome.STARTED,
+        workflow_id=started.pk,
+    )
+    return firing, True
+
+
+def delete_old_firings() -> int:
+    old = TriggerFiring.objects.filter(created_at__lt=timezone.now() - RETENTION)
+    ids = list(old.order_by("created_at").values_list("pk", flat=True)[:DELETE_BATCH])
+    return TriggerFiring.objects.filter(pk__in=ids).delete()[0]

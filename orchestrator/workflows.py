@@ -1,4 +1,4 @@
-"""Workflows that every workspace can try at once; they work with the demo provider too."""
+"""Workflows that every workspace can try at once; they also work with the demo provider."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from agents.inputs import STORABLE, Input
+from core.validation import STORABLE, Input
+from memory.documents import write_entry
 from memory.models import MemoryEntry
-from memory.owner import Owner, person
-from memory.writing import write_entry
-from orchestrator.canvas import running as canvas  # noqa: F401 - registers the workflow of canvases
+from memory.ownership import Owner, person
+from orchestrator.canvas import run as canvas  # noqa: F401 - registers the workflow of canvases
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import Steps
-from orchestrator.taskagent.execute import ExecuteTask
-from orchestrator.taskagent.sessions import CreateSession
+from orchestrator.tasks.execute import ExecuteTask
+from orchestrator.tasks.sessions import CreateSession
 
 __all__ = ["Ask", "CreateSession", "Digest", "ExecuteTask", "Panel"]
 
@@ -30,31 +30,31 @@ class DigestParams(Input):
 
 @workflow(name="digest")
 class Digest(Workflow):
-    """An agent drafts a digest, you approve it, and it is kept in memory."""
+    """An agent drafts a digest, you approve it, and it is saved to memory."""
 
     params = DigestParams
     about = ("topic",)
 
     def run(self, event: Event, step: Steps) -> Any:
-        asked = DigestParams.model_validate(event.payload)
-        self.report_progress(f"{asked.agent} is drafting", percent=10, step="draft")
+        params = DigestParams.model_validate(event.payload)
+        self.report_progress(f"{params.agent} is drafting", percent=10, step="draft")
         draft = step.run_session(
             "draft",
-            agent=asked.agent,
-            message=f"Write a short digest, a few lines at most. Topic: {asked.topic}",
+            agent=params.agent,
+            message=f"Write a short digest, a few lines at most. Topic: {params.topic}",
         )
-        self.report_progress("The draft waits for you", percent=50, step="approve")
+        self.report_progress("The draft is waiting for your approval", percent=50, step="approve")
         answer = step.wait_for_approval(
-            "approve", title=f"Keep this digest on “{asked.topic}”?", message=draft["text"]
+            "approve", title=f"Save this digest on “{params.topic}”?", message=draft["text"]
         )
-        self.report_progress("Keeping it", percent=90, step="keep")
-        path = step.do("keep", lambda: keep(event, draft["text"]))
-        self.report_progress("Kept", percent=100, step="keep", status="complete")
+        self.report_progress("Saving the digest", percent=90, step="keep")
+        path = step.do("keep", lambda: save_digest(event, draft["text"]))
+        self.report_progress("Saved", percent=100, step="keep", status="complete")
         return {"path": path, "text": draft["text"], "approved_by": answer["by"]}
 
 
-def keep(event: Event, text: str) -> str:
-    """The same workflow writes the same document, however often the step is tried."""
+def save_digest(event: Event, text: str) -> str:
+    """Write the digest to memory. Every attempt of the workflow writes the same document."""
     path = f"digests/{event.created_at:%Y-%m-%d}-{str(event.id)[-6:]}.md"
     entry = write_entry(
         owner=_workspace(event.workspace_id),
@@ -83,9 +83,9 @@ class Ask(Workflow):
     about = ("message",)
 
     def run(self, event: Event, step: Steps) -> Any:
-        asked = AskParams.model_validate(event.payload)
-        answer = step.run_session("answer", agent=asked.agent, message=asked.message)
-        return {"agent": asked.agent, "text": answer["text"], "session_id": answer["session_id"]}
+        params = AskParams.model_validate(event.payload)
+        answer = step.run_session("answer", agent=params.agent, message=params.message)
+        return {"agent": params.agent, "text": answer["text"], "session_id": answer["session_id"]}
 
 
 class PanelParams(Input):
@@ -93,26 +93,26 @@ class PanelParams(Input):
     agents: list[Name] = Field(
         default=["Concierge", "Researcher"], min_length=1, max_length=8, title="Agents"
     )
-    pause_seconds: float = Field(default=1, ge=0, le=3600, title="Pause between two, in seconds")
+    pause_seconds: float = Field(default=1, ge=0, le=3600, title="Pause between agents, in seconds")
 
 
 @workflow(name="panel")
 class Panel(Workflow):
-    """Several agents answer the same question, each in a workflow of its own."""
+    """Several agents answer the same question, each in its own workflow."""
 
     params = PanelParams
     about = ("question",)
 
     def run(self, event: Event, step: Steps) -> Any:
-        asked = PanelParams.model_validate(event.payload)
+        params = PanelParams.model_validate(event.payload)
         answers = []
-        for nth, agent in enumerate(asked.agents):
-            share = 100 * nth / len(asked.agents)
-            self.report_progress(f"Asking {agent}", percent=share, step=f"ask {agent}")
-            params = {"agent": agent, "message": asked.question}
-            answers.append(step.spawn(f"ask {agent}", "ask", params))
+        for nth, agent in enumerate(params.agents):
+            percent = 100 * nth / len(params.agents)
+            self.report_progress(f"Asking {agent}", percent=percent, step=f"ask {agent}")
+            message = {"agent": agent, "message": params.question}
+            answers.append(step.spawn(f"ask {agent}", "ask", message))
             self.broadcast_to_clients({"agent": agent, "text": answers[-1]["text"]})
-            if nth + 1 < len(asked.agents):
-                step.sleep("pause", asked.pause_seconds)
-        self.report_progress("Everybody has answered", percent=100, status="complete")
-        return {"question": asked.question, "answers": answers}
+            if nth + 1 < len(params.agents):
+                step.sleep("pause", params.pause_seconds)
+        self.report_progress("All agents have answered", percent=100, status="complete")
+        return {"question": params.question, "answers": answers}

@@ -1,4 +1,4 @@
-"""Staff's view of sessions: their logs, runs, calls of tools and what they were given."""
+"""The Django admin for sessions: their logs, runs, tool calls and resources."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from config.faults import Conflict
-from sessions_app import lanes
+from core.admin import ReadOnlyAdmin
+from core.exceptions import Conflict
+from sessions_app.lanes import run_queue
 from sessions_app.models import (
     Approval,
     ContextSnapshot,
@@ -27,7 +28,6 @@ from sessions_app.models import (
     ToolOutput,
 )
 from sessions_app.sessions import retry_run
-from tenants.admin_base import ReadOnlyAdmin
 
 
 @admin.register(Session)
@@ -40,7 +40,7 @@ class SessionAdmin(ReadOnlyAdmin):
         "last_seq",
         "active_at",
         "archived_at",
-        "elsewhere",
+        "links",
     ]
     list_filter = ["status", ("archived_at", admin.EmptyFieldListFilter), "active_at"]
     list_select_related = ["workspace", "agent__current"]
@@ -48,13 +48,13 @@ class SessionAdmin(ReadOnlyAdmin):
     actions = ["stop"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        # The form names these too.
+        # The detail form shows these too.
         related = ["workspace", "agent__current", "agent_version", "environment", "parent"]
         return super().get_queryset(request).select_related(*related, "created_by")
 
-    @admin.display(description="Look")
-    def elsewhere(self, session: Session) -> str:
-        """Its rows here, and its page for those who are members of its workspace."""
+    @admin.display(description="Links")
+    def links(self, session: Session) -> str:
+        """Return links to the rows of a session here, and to its page for members of its workspace."""
         about = f"?q={session.pk}"
         return format_html(
             '<a href="{}">Events</a> · <a href="{}">Runs</a> · <a href="{}">Calls</a> · <a href="{}">Page</a>',
@@ -64,18 +64,18 @@ class SessionAdmin(ReadOnlyAdmin):
             reverse("session_page", args=[session.pk]),
         )
 
-    @admin.action(description="Stop what runs or waits for an answer", permissions=["act"])
+    @admin.action(description="Stop running and waiting runs", permissions=["act"])
     def stop(self, request: HttpRequest, sessions: QuerySet[Session]) -> None:
-        ended = [
-            lanes.stop(session.pk, note="Stopped by staff.", author_id=request.user.pk).run_id
+        stopped = [
+            run_queue.stop(session.pk, note="Stopped by staff.", author_id=request.user.pk).run_id
             for session in sessions
         ]
-        self.message_user(request, f"{len([run for run in ended if run])} runs stopped.")
+        self.message_user(request, f"Runs stopped: {len([run for run in stopped if run])}.")
 
 
 @admin.register(SessionEvent)
 class SessionEventAdmin(ReadOnlyAdmin):
-    list_display = ["seq", "type", "words", "session", "workspace", "created_at", "processed_at"]
+    list_display = ["seq", "type", "text", "session", "workspace", "created_at", "processed_at"]
     list_filter = ["type", "created_at", ("processed_at", admin.EmptyFieldListFilter)]
     list_select_related = ["session", "workspace"]
     search_fields = ["=id", "=session__id", "session__title", "payload__text"]
@@ -86,7 +86,7 @@ class SessionEventAdmin(ReadOnlyAdmin):
         return super().get_queryset(request).select_related(*related)
 
     @admin.display
-    def words(self, event: SessionEvent) -> str:
+    def text(self, event: SessionEvent) -> str:
         return Truncator(str(event.payload.get("text") or event.payload)).chars(80)
 
 
@@ -110,7 +110,7 @@ class RunAdmin(ReadOnlyAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
         return super().get_queryset(request).select_related("session", "workspace", "created_by")
 
-    @admin.action(description="Try dead and failed runs again", permissions=["act"])
+    @admin.action(description="Retry failed and dead runs", permissions=["act"])
     def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
         queued = 0
         for run in runs.filter(status__in=[Run.Status.DEAD, Run.Status.FAILED]):
@@ -119,7 +119,7 @@ class RunAdmin(ReadOnlyAdmin):
             except Conflict:
                 continue
             queued += 1
-        self.message_user(request, f"{queued} queued again.")
+        self.message_user(request, f"Runs queued again: {queued}.")
 
 
 @admin.register(ToolExecution)
@@ -180,13 +180,13 @@ class ResourceAttachmentAdmin(ReadOnlyAdmin):
 
 @admin.register(Draft)
 class DraftAdmin(ReadOnlyAdmin):
-    list_display = ["session", "run_id", "epoch", "beginning"]
+    list_display = ["session", "run_id", "epoch", "start"]
     list_filter = ["session__status"]
     list_select_related = ["session"]
     search_fields = ["=session__id", "=run_id", "=event_id"]
 
     @admin.display
-    def beginning(self, draft: Draft) -> str:
+    def start(self, draft: Draft) -> str:
         return Truncator(draft.text).chars(80)
 
 

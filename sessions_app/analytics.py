@@ -1,4 +1,4 @@
-"""How tools fare in a workspace: how often they are called, fail, are refused, and how long they take."""
+"""Statistics of tool calls in a workspace: counts by result, and how long they take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from sessions_app.statements import rows
+from sessions_app.log.sql import rows
 
 BY_TOOL = """
 SELECT name, count(*), count(*) FILTER (WHERE state = 'completed'),
@@ -24,7 +24,7 @@ SELECT name, count(*), count(*) FILTER (WHERE state = 'completed'),
 
 @dataclass(frozen=True, kw_only=True)
 class ToolUse:
-    """One tool over some days. Durations are milliseconds; None when it never ran."""
+    """The calls of one tool in a period. Durations are milliseconds, or None if it never ran."""
 
     name: str
     calls: int
@@ -39,12 +39,13 @@ class ToolUse:
 
 
 def tool_use(workspace_id: UUID, days: int) -> list[ToolUse]:
-    """Every tool that was called in the last days, the busiest first."""
+    """Return every tool that was called in the last days, the busiest first."""
     now = timezone.now()
     return tool_use_between(workspace_id, now - timedelta(days=days), now)
 
 
 def tool_use_between(workspace_id: UUID, begin: datetime, end: datetime) -> list[ToolUse]:
+    """Return every tool that was called between two times, the busiest first."""
     return [
         ToolUse(
             name=name,

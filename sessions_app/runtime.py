@@ -1,7 +1,7 @@
 """The runtime for Python callers: sessions, messages and runs without HTTP.
 
 Every function takes the acting identity as `principal`. Without one, the caller is code of this
-process and acts in the workspace of what it names.
+process and acts in the workspace of the agent or session that it names.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from django.utils import timezone
 from agents.definitions import find_agent
 from agents.environments import find_environment
 from agents.models import Agent
-from config.faults import NotFound
-from sessions_app import lanes, local_lane
+from core.exceptions import NotFound
 from sessions_app import sessions as services
-from sessions_app.compaction.by_hand import read_wishes, request_compaction
-from sessions_app.doors import Admitted, accept_event, find_session
-from sessions_app.following import OnEvent, follow_run_in_thread
-from sessions_app.history import Said, newest_history
-from sessions_app.insider import insider
+from sessions_app.context.compaction.cycle import parse_compaction_options, request_compaction
+from sessions_app.lanes import local, run_queue
+from sessions_app.lanes.signals import FINISHED, wait_for_run
+from sessions_app.lanes.signals import wake as wake_workers
+from sessions_app.live.follow import OnEvent, follow_run_in_thread
+from sessions_app.log.transcript import TranscriptMessage, newest_history
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.waiting import OVER, wait_for_run
-from sessions_app.wake import wake as ring_worker
-from tenants.access import Principal, Verb, authorise
+from sessions_app.services import AcceptedEvent, accept_event, find_session
+from tenants.access import ROLE_VERBS, Principal, Verb, authorise
+from tenants.models import Membership
+from tenants.workspaces import first_owner
 
 __all__ = [
     "Enqueued",
@@ -43,8 +44,34 @@ __all__ = [
     "wake",
 ]
 
-#: How long a follower may take for the last frames once the run is over.
+#: How long a follower may take for the last frames once the run is finished.
 LAST_FRAMES_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemPrincipal(Principal):
+    """The identity of code in this process and of commands on this machine.
+
+    It may do everything in one workspace, in the name of its first owner.
+    """
+
+    @property
+    def is_authenticated(self) -> bool:
+        return True
+
+    @property
+    def name(self) -> str:
+        return "the command line"
+
+
+def system_principal(workspace_id: UUID) -> Principal:
+    """Return the system's own identity in a workspace."""
+    return SystemPrincipal(
+        workspace_id=workspace_id,
+        user=first_owner(workspace_id),
+        verbs=ROLE_VERBS[Membership.Role.OWNER],
+        role=Membership.Role.OWNER,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +93,7 @@ def get_or_create_session(
     metadata: dict[str, Any] | None = None,
     outcome: dict[str, Any] | None = None,
 ) -> tuple[Session, bool]:
-    """The session of this agent and key, and whether it was made now. Without a key always a new one."""
+    """Return the session of this agent and key, and whether it is new. Without a key it always is."""
     found, acting = _agent(agent, principal)
     place = find_environment(found.workspace_id, environment) if environment else None
     return services.get_or_create_session(
@@ -89,8 +116,8 @@ def append_message(
     on_busy: str = Run.OnBusy.FOLLOWUP,
     priority: int = 0,
     dedupe_key: str | None = None,
-) -> Admitted:
-    """Put a person's message into the log and queue the run that answers it."""
+) -> AcceptedEvent:
+    """Append a person's message to the log and queue the run that answers it."""
     known, acting = _session(session, principal)
     return accept_event(
         acting,
@@ -105,8 +132,8 @@ def append_message(
 
 def get_history(
     session: Session | UUID, *, limit: int = 50, principal: Principal | None = None
-) -> list[Said]:
-    """The last messages, in order and in their newest wording."""
+) -> list[TranscriptMessage]:
+    """Return the newest messages, in order and in their newest wording."""
     return newest_history(_session(session, principal, "read")[0], limit=limit)
 
 
@@ -117,22 +144,24 @@ def enqueue_agent_run(
     *,
     on_event: OnEvent | None = None,
     principal: Principal | None = None,
-    **manner: Any,
+    **options: Any,
 ) -> Enqueued:
-    """Queue a run and return. A worker takes it; `on_event` is called, on another thread, with the
-    frames of the session from this message to the end of its run.
+    """Queue a run and return at once. A worker takes it.
+
+    `on_event` is called on another thread with the frames of the session, from this message to the
+    end of its run.
     """
     session, _ = get_or_create_session(agent, session_key, principal=principal)
-    admitted = append_message(session, message, principal=principal, **manner)
-    if on_event and admitted.run_id:
-        follow_run_in_thread(admitted.run_id, session.pk, admitted.seq - 1, on_event)
-    return Enqueued(run_id=admitted.run_id, session_id=session.pk, accepted_at=timezone.now())
+    accepted = append_message(session, message, principal=principal, **options)
+    if on_event and accepted.run_id:
+        follow_run_in_thread(accepted.run_id, session.pk, accepted.seq - 1, on_event)
+    return Enqueued(run_id=accepted.run_id, session_id=session.pk, accepted_at=timezone.now())
 
 
 def wait_for_agent_run(
     run_id: UUID, seconds: float = 30, *, principal: Principal | None = None
 ) -> Run:
-    """The run when it is over, or as it is when the time is up."""
+    """Return the run once it is finished, or in its current state when the time is up."""
     if principal:
         workspace_id = authorise(principal, "read")
         if not Run.objects.for_workspace(workspace_id).filter(pk=run_id).exists():
@@ -148,26 +177,26 @@ def run_agent_loop(
     on_event: OnEvent | None = None,
     principal: Principal | None = None,
     seconds: float = 3600,
-    **manner: Any,
+    **options: Any,
 ) -> Run:
-    """Send a message and run the agent here, on this thread, until it has answered.
+    """Send a message and run the agent on this thread until it has answered.
 
-    Runs that wait before it in the lane are served first. When another process holds the lane, that
-    one answers, and this waits for it. `on_event` is called on another thread.
+    Runs that wait before it in the lane are served first. If another process holds the lane, that
+    process answers and this function waits. `on_event` is called on another thread.
     """
     session, _ = get_or_create_session(agent, session_key, principal=principal)
     with transaction.atomic():
-        # One commit, so that no worker takes the lane in between.
-        admitted = append_message(session, message, principal=principal, **manner)
-        claim = lanes.claim(session.pk, local_lane.owner())
-    if admitted.run_id is None:
+        # In one commit, so that no worker takes the lane in between.
+        accepted = append_message(session, message, principal=principal, **options)
+        claim = run_queue.claim(session.pk, local.owner())
+    if accepted.run_id is None:
         raise NotFound("This message was sent before, and its run is gone.")
     follower = None
     if on_event:
-        follower = follow_run_in_thread(admitted.run_id, session.pk, admitted.seq - 1, on_event)
-    local_lane.serve(claim, until=admitted.run_id)
-    run = wait_for_run(admitted.run_id, seconds)
-    if follower and run.status in OVER:
+        follower = follow_run_in_thread(accepted.run_id, session.pk, accepted.seq - 1, on_event)
+    local.serve(claim, until=accepted.run_id)
+    run = wait_for_run(accepted.run_id, seconds)
+    if follower and run.status in FINISHED:
         follower.join(LAST_FRAMES_SECONDS)
     return run
 
@@ -179,22 +208,22 @@ def compact(
     target_token_count: int | None = None,
     principal: Principal | None = None,
 ) -> Run:
-    """Queue a compaction of the context. It takes the lane like any run; wait for it as for one."""
+    """Queue a compaction of the context. It takes the lane like any run, and can be waited for."""
     known, acting = _session(session, principal)
-    wishes = read_wishes(
+    options = parse_compaction_options(
         keep_recent_messages=keep_recent_messages, target_token_count=target_token_count
     )
-    return request_compaction(known, wishes, acting.user_id)
+    return request_compaction(known, options, acting.user_id)
 
 
 def wake(session: Session | UUID, *, principal: Principal | None = None) -> UUID | None:
-    """Ask the workers to reconsider a session. Answers with its active or next run, if any."""
+    """Ask the workers to look at a session. Return its running or next run, if any."""
     known, _ = _session(session, principal)
     runs = Run.objects.filter(session=known, status__in=[Run.Status.RUNNING, Run.Status.QUEUED])
-    # By the alphabet, what runs goes before what is queued; the rest is the order of the lane.
+    # "running" sorts after "queued", so it comes first here; the rest is the order of the lane.
     order = ["-status", "-resumes", "-priority", "rank", "id"]
     found = runs.order_by(*order).values_list("pk", flat=True).first()
-    ring_worker(known.pk)
+    wake_workers(known.pk)
     return found
 
 
@@ -203,16 +232,16 @@ def _agent(ref: Agent | UUID | str, principal: Principal | None) -> tuple[Agent,
         named = ref.pk if isinstance(ref, Agent) else ref
         return find_agent(authorise(principal, "run"), named), principal
     if not isinstance(ref, Agent):
-        ref = find_agent(_workspace_of(ref), ref)
-    return ref, insider(ref.workspace_id)
+        ref = find_agent(_workspace_id_of(ref), ref)
+    return ref, system_principal(ref.workspace_id)
 
 
-def _workspace_of(agent_id: UUID | str) -> UUID:
-    """Names are known only within a workspace, so this takes an id."""
+def _workspace_id_of(agent_id: UUID | str) -> UUID:
+    """Return the workspace of an agent. Names are unique only within one, so this takes an id."""
     try:
         rows = Agent.objects.filter(pk=UUID(str(agent_id)))
     except ValueError:
-        raise NotFound("Without a principal an agent is named by its id.") from None
+        raise NotFound("Without a principal, name the agent by its id.") from None
     workspace_id = rows.values_list("workspace_id", flat=True).first()
     if workspace_id is None:
         raise NotFound
@@ -230,4 +259,4 @@ def _session(
         if known is None:
             raise NotFound
         ref = known
-    return ref, insider(ref.workspace_id)
+    return ref, system_principal(ref.workspace_id)

@@ -1,4 +1,4 @@
-"""Sessions: found or made, moved to a newer version, forked, archived."""
+"""Creates, changes, forks and archives sessions, and cancels or retries their runs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from django.db.models.functions import Now
 
 from agents.models import Agent, AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
-from config.faults import Conflict, Invalid, NotFound, SessionEnded
-from sessions_app import lanes
-from sessions_app.compaction.snapshots import copy_to_fork
-from sessions_app.log import copy_events
+from core.exceptions import Conflict, Invalid, NotFound
+from sessions_app.context.compaction.snapshots import copy_to_fork
+from sessions_app.context.taint import is_tainted
+from sessions_app.exceptions import SessionEnded
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.queue import remove_run
+from sessions_app.lanes.signals import wake
+from sessions_app.log.sql import lock_lane
+from sessions_app.log.writer import copy_events
 from sessions_app.models import Run, Session
-from sessions_app.outcomes.stated import read_outcome
-from sessions_app.outside import saw_outside
-from sessions_app.queue import remove_run
-from sessions_app.resources import attach_defaults
-from sessions_app.statements import hold_lane
-from sessions_app.wake import wake
-from tools_app.places import Place
-from tools_app.policies import copy_policy
+from sessions_app.outcomes.criteria import read_outcome
+from sessions_app.resources.attachments import attach_defaults
+from tools_app.policy.storage import PolicyTarget, copy_policy
 
-LONGEST_TITLE = 200
-FORK = re.compile(r" \(fork(?: (?P<nth>[0-9]{1,4}))?\)\Z")
+MAX_TITLE_LENGTH = 200
+FORK_SUFFIX = re.compile(r" \(fork(?: (?P<nth>[0-9]{1,4}))?\)\Z")
 
 
 def get_or_create_session(
@@ -43,9 +43,10 @@ def get_or_create_session(
     about: Agent | None = None,
     version: AgentVersion | None = None,
 ) -> tuple[Session, bool]:
-    """The session of this agent and key, made when there is none. Without a key always a new one.
+    """Return the session of this agent and key, and whether it is new. Without a key it always is.
 
-    Without a `version` it runs the current one. `about` is the agent that a builder builds.
+    Without a `version` the session runs the current one. `about` is the agent that a builder
+    session builds.
     """
     if session_key and (found := _by_key(agent, session_key)):
         return found, False
@@ -66,11 +67,12 @@ def get_or_create_session(
                 outcome=stated,
                 created_by_id=created_by_id,
                 parent=parent,
+                ancestors=[*parent.ancestors, parent.pk] if parent else [],
                 about=about,
             )
             attach_defaults(session, _default_mounts(session))
     except IntegrityError:
-        # Two asked at once: the other one was quicker.
+        # Another request has just created the session of this key.
         if session_key and (found := _by_key(agent, session_key)):
             return found, False
         raise
@@ -79,7 +81,7 @@ def get_or_create_session(
 
 
 def _default_mounts(session: Session) -> list[dict[str, Any]]:
-    """What each session of its environment starts with."""
+    """Return what each session of this environment starts with."""
     if session.environment:
         return session.environment.mounts
     rows = Environment.objects.for_workspace(session.workspace_id)
@@ -94,7 +96,7 @@ def _by_key(agent: Agent, session_key: str) -> Session | None:
 def change_session(
     session: Session, *, agent_version: int | UUID | None = None, **changes: Any
 ) -> None:
-    """Another title, metadata or outcome, or another version of the same agent."""
+    """Change the title, metadata or outcome, or the version of the agent."""
     if agent_version is not None:
         use_version(session, agent_version)
     if "outcome" in changes:
@@ -104,7 +106,7 @@ def change_session(
 
 
 def use_version(session: Session, ref: int | UUID) -> None:
-    """Pin another version of the same agent. A run that is under way keeps the one it has."""
+    """Pin another version of the same agent. A run in progress keeps the version it has."""
     named = {"pk": ref} if isinstance(ref, UUID) else {"number": ref}
     version = session.agent.versions.published().filter(**named).first()
     if version is None:
@@ -115,9 +117,9 @@ def use_version(session: Session, ref: int | UUID) -> None:
 
 @transaction.atomic
 def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
-    """A new session that shares the past up to an event, and has its own future."""
+    """Create a session that shares the history up to an event and goes its own way from there."""
     if not 0 <= at_seq <= session.last_seq:
-        raise Invalid(f"at_seq is a number from 0 to {session.last_seq}.")
+        raise Invalid(f"at_seq must be a number from 0 to {session.last_seq}.")
     forked = Session.objects.create(
         workspace_id=session.workspace_id,
         agent_id=session.agent_id,
@@ -127,33 +129,33 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
         outcome=session.outcome,
         metadata={**session.metadata, "forked_from": str(session.pk), "forked_at_seq": at_seq},
         created_by_id=created_by_id,
-        saw_outside=saw_outside(session.pk),
+        saw_outside=is_tainted(session.pk),
     )
     copy_events(session.pk, forked.pk, at_seq)
     copy_to_fork(session, forked, at_seq)
-    # Otherwise a fork would be the way around what narrows its session.
+    # Otherwise a fork would bypass the policy of its session.
     copy_policy(
-        Place(workspace_id=session.workspace_id, layer="session", subject_id=session.pk),
-        Place(workspace_id=session.workspace_id, layer="session", subject_id=forked.pk),
+        PolicyTarget(workspace_id=session.workspace_id, layer="session", subject_id=session.pk),
+        PolicyTarget(workspace_id=session.workspace_id, layer="session", subject_id=forked.pk),
     )
     forked.refresh_from_db()
     return forked
 
 
 def fork_title(title: str) -> str:
-    """Whose fork it is, and the fork of a fork by its number: endings would pile up."""
-    found = FORK.search(title)
+    """Return the title of a fork. A fork of a fork is numbered, so that suffixes do not pile up."""
+    found = FORK_SUFFIX.search(title)
     begun = title[: found.start()] if found else title or "Session"
     ending = f" (fork {int(found['nth'] or 1) + 1})" if found else " (fork)"
-    return begun[: LONGEST_TITLE - len(ending)] + ending
+    return begun[: MAX_TITLE_LENGTH - len(ending)] + ending
 
 
 @transaction.atomic
 def archive(session: Session, author_id: UUID | None) -> None:
-    """Put a session away: what runs is stopped, what waits is cancelled, the log stays."""
-    if hold_lane(session.pk).status == Session.Status.TERMINATED:
+    """Archive a session: stop what runs, cancel what waits, and keep the log."""
+    if lock_lane(session.pk).status == Session.Status.TERMINATED:
         return
-    lanes.stop(session.pk, note="archived", author_id=author_id)
+    run_queue.stop(session.pk, note="archived", author_id=author_id)
     Run.objects.filter(session=session, status=Run.Status.QUEUED).update(
         status=Run.Status.CANCELLED, stop_reason="archived", finished_at=Now()
     )
@@ -164,14 +166,14 @@ def archive(session: Session, author_id: UUID | None) -> None:
 
 @transaction.atomic
 def cancel_run(run: Run, author_id: UUID | None) -> None:
-    """Stop this run, or take it back while it waits. Nothing else in its lane is touched."""
-    hold_lane(run.session_id)
+    """Stop this run, or withdraw it while it waits. Other runs of its lane are not touched."""
+    lock_lane(run.session_id)
     run.refresh_from_db()
     match run.status:
         case Run.Status.RUNNING:
-            lanes.stop(run.session_id, note="cancelled", author_id=author_id)
+            run_queue.stop(run.session_id, note="cancelled", author_id=author_id)
         case Run.Status.QUEUED if run.resumes or run.claimed_seq is not None:
-            lanes.stop(run.session_id, note="cancelled", author_id=author_id)
+            run_queue.stop(run.session_id, note="cancelled", author_id=author_id)
         case Run.Status.QUEUED if run.message_seqs and not run.attempts:
             remove_run(run.session, run.pk, author_id)
         case Run.Status.QUEUED:
@@ -184,8 +186,8 @@ def cancel_run(run: Run, author_id: UUID | None) -> None:
 
 @transaction.atomic
 def retry_run(run: Run) -> None:
-    """Queue a run again that failed or died. It goes on from the log, not from the beginning."""
-    if hold_lane(run.session_id).status == Session.Status.TERMINATED:
+    """Queue a failed or dead run again. It continues from the log, not from the beginning."""
+    if lock_lane(run.session_id).status == Session.Status.TERMINATED:
         raise SessionEnded
     run.refresh_from_db()
     if run.status not in {Run.Status.FAILED, Run.Status.DEAD}:
@@ -203,6 +205,6 @@ def retry_run(run: Run) -> None:
 
 
 def name_sessions(workspace_id: UUID, ids: Iterable[UUID]) -> dict[UUID, str]:
-    """What these sessions are called."""
+    """Return the titles of these sessions."""
     found = Session.objects.for_workspace(workspace_id).filter(pk__in=list(ids))
     return {pk: title or "Untitled" for pk, title in found.values_list("pk", "title")}

@@ -1,1 +1,1 @@
-"""Who is who, what belongs to whom, and who may do what."""
+"""Accounts, workspaces, permissions, billing, the vault and notifications."""

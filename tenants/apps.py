@@ -8,9 +8,3 @@ from django.apps import AppConfig
 class TenantsConfig(AppConfig):
     name = "tenants"
     verbose_name = "Workspaces and people"
-
-    def ready(self) -> None:
-        from tenants.credits import furnish
-        from tenants.workspaces import furnishings
-
-        furnishings.append(furnish)

@@ -1,34 +1,57 @@
-"""Who sends this request: a key in a header first, then a person's browser session."""
+"""Identifies the sender of a request, and applies permissions and rate limits to REST views.
+
+An API key in a header comes first, then the browser session of a user.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest
-from django.utils.functional import LazyObject
+from django.contrib.sessions.backends.base import SessionBase
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.functional import LazyObject, SimpleLazyObject
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
+from rest_framework.throttling import BaseThrottle
 
-from config.faults import CsrfFailed, Unauthenticated
-from config.problem_kinds import CHALLENGE
-from tenants.access import NOBODY, Principal, principal_of_key
-from tenants.buckets import spend_guess
-from tenants.clients import client_address
+from core.exceptions import CHALLENGE, CsrfFailed, Unauthenticated
+from core.throttling import Allowance, buckets, client_address, spend_anonymous, spend_guess
+from tenants.access import (
+    ANONYMOUS,
+    Principal,
+    Verb,
+    authorise,
+    principal_of_key,
+    principal_of_user,
+)
 from tenants.keys import find_key, touch
-from tenants.models import ApiKey
+from tenants.models import ApiKey, User
+
+if TYPE_CHECKING:
+    # The REST framework imports this module while it defines that class.
+    from rest_framework.views import APIView
 
 BAD_KEY = "This API key is wrong, expired or revoked."
+#: The session entry that holds the user's chosen workspace.
+CHOSEN = "workspace"
 
 
-def key_in(headers: Mapping[str, str]) -> str | None:
-    """The secret of a key, when one was sent by either header. An empty `x-api-key` says nothing
-    beside a bearer, and is a wrong key alone."""
+def key_in_headers(headers: Mapping[str, str]) -> str | None:
+    """Return the secret of the API key in either header, or None when there is no such header.
+
+    An empty `x-api-key` is ignored beside a bearer token, and is a wrong key without one.
+    """
     plain = headers.get("x-api-key")
     if plain and plain.strip():
         return plain.strip()
@@ -39,7 +62,7 @@ def key_in(headers: Mapping[str, str]) -> str | None:
 
 
 def principal_of_secret(secret: str, *, client: str) -> Principal:
-    """The key's identity. A wrong key costs the client, so that guessing cannot load the database."""
+    """Return the principal of a key. A wrong key counts against the client's rate limit."""
     key = find_key(secret)
     if key is None:
         spend_guess(client)
@@ -48,42 +71,77 @@ def principal_of_secret(secret: str, *, client: str) -> Principal:
     return principal_of_key(key)
 
 
-def principal_by_key(request: HttpRequest) -> Principal | None:
-    """The identity of the key that this request carries; None when it carries none.
+def principal_from_key(request: HttpRequest) -> Principal | None:
+    """Return the principal of the key in this request, or None when it carries no key.
 
-    Looked up once per request, however many ask.
+    The key is looked up once per request.
     """
     if hasattr(request, "_key_principal"):
-        found: Principal | None = request._key_principal
-        return found
-    secret = key_in(request.headers)
-    found = None
+        cached: Principal | None = request._key_principal
+        return cached
+    secret = key_in_headers(request.headers)
+    principal = None
     if secret is not None:
-        found = principal_of_secret(secret, client=client_address(request))
-        request.principal = found  # type: ignore[attr-defined]
-        structlog.contextvars.bind_contextvars(key=found.key.prefix if found.key else None)
-    request._key_principal = found  # type: ignore[attr-defined]
-    return found
+        principal = principal_of_secret(secret, client=client_address(request))
+        request.principal = principal  # type: ignore[attr-defined]
+        structlog.contextvars.bind_contextvars(key=principal.key.prefix if principal.key else None)
+    request._key_principal = principal  # type: ignore[attr-defined]
+    return principal
+
+
+def principal_from_session(user: object, session: SessionBase) -> Principal:
+    """Return the principal of a signed-in user in the workspace that they chose."""
+    if not isinstance(user, User) or not user.is_active:
+        return ANONYMOUS
+    chosen = session.get(CHOSEN)
+    try:
+        workspace_id = UUID(str(chosen)) if chosen else None
+    except ValueError:
+        workspace_id = None
+    return replace(principal_of_user(user, workspace_id), session_key=session.session_key or "")
+
+
+def choose_workspace(request: HttpRequest, workspace_id: UUID) -> None:
+    """Make the user act in this workspace from the next request on."""
+    request.session[CHOSEN] = str(workspace_id)
+
+
+class PrincipalMiddleware:
+    """Sets `request.principal` lazily: the database is only read when a view asks for it."""
+
+    sync_capable = True
+    async_capable = False
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        principal = SimpleLazyObject(lambda: principal_from_session(request.user, request.session))
+        request.principal = principal  # type: ignore[attr-defined]
+        return self.get_response(request)
 
 
 def principal_of(request: HttpRequest | Request) -> Principal:
-    """Who acts in this request. The one question that every HTTP door asks."""
+    """Return who acts in this request. Every view and REST endpoint asks here."""
     plain = request._request if isinstance(request, Request) else request
-    found: Any = getattr(plain, "principal", NOBODY)
-    if isinstance(found, LazyObject):
-        # The thing itself, as it may be kept, copied and used where nothing can be looked up.
-        found = copy(found) if bool(found) else NOBODY  # bool() looks it up
-        plain.principal = found  # type: ignore[attr-defined]
-    return cast(Principal, found)
+    principal: Any = getattr(plain, "principal", ANONYMOUS)
+    if isinstance(principal, LazyObject):
+        # Unwrapped, because callers may keep it and use it where no query is possible.
+        principal = copy(principal) if bool(principal) else ANONYMOUS  # bool() evaluates it
+        plain.principal = principal  # type: ignore[attr-defined]
+    return cast(Principal, principal)
 
 
 class KeyAuthentication(BaseAuthentication):
-    """`x-api-key: KEY` or `Authorization: Bearer KEY`. A bad key fails even beside a good cookie."""
+    """Accepts `x-api-key: KEY` and `Authorization: Bearer KEY`.
+
+    A wrong key fails the request even when its session cookie is valid.
+    """
 
     def authenticate(
         self, request: Request
     ) -> tuple[AbstractBaseUser | AnonymousUser, ApiKey | None] | None:
-        principal = principal_by_key(request._request)
+        principal = principal_from_key(request._request)
         if principal is None:
             return None
         return principal.user or AnonymousUser(), principal.key
@@ -93,10 +151,69 @@ class KeyAuthentication(BaseAuthentication):
 
 
 class BrowserAuthentication(SessionAuthentication):
-    """Django's session, with its CSRF check. `PrincipalMiddleware` has set the principal."""
+    """Accepts Django's session with its CSRF check. `PrincipalMiddleware` sets the principal."""
 
     def enforce_csrf(self, request: Request) -> None:
         try:
             super().enforce_csrf(request)
         except PermissionDenied as refusal:
             raise CsrfFailed(str(refusal.detail)) from None
+
+
+def required_verb(request: Request, view: APIView) -> Verb:
+    """Return the right that this request needs.
+
+    A view may declare `verbs = {"create": "build"}`, by viewset action or by HTTP method. By default
+    reading needs `read` and everything else needs `run`.
+    """
+    verbs: dict[str, Verb] = getattr(view, "verbs", {})
+    method = request.method or "GET"
+    for name in (getattr(view, "action", None), method, method.lower()):
+        if name and name in verbs:
+            return verbs[name]
+    return "read" if method in SAFE_METHODS else "run"
+
+
+class HasWorkspace(BasePermission):
+    """Requires a workspace, the right that the view needs, and an object of that workspace."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        authorise(principal_of(request), required_verb(request, view))
+        return True
+
+    def has_object_permission(self, request: Request, view: APIView, obj: Any) -> bool:
+        authorise(principal_of(request), required_verb(request, view), obj)
+        return True
+
+
+class PrincipalThrottle(BaseThrottle):
+    """Limits requests per key, user or anonymous address, and reports what is left in headers."""
+
+    def __init__(self) -> None:
+        self._wait = 0.0
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        principal = principal_of(request)
+        if principal.is_authenticated:
+            allowance = spend_as(principal)
+        else:
+            allowance = spend_anonymous(client_address(request._request))
+        self._wait = allowance.wait
+        # The REST framework copies the headers of the view to the response.
+        view.headers |= {
+            "X-RateLimit-Limit": str(allowance.limit),
+            "X-RateLimit-Remaining": str(allowance.remaining),
+            "X-RateLimit-Reset": str(math.ceil(allowance.reset)),
+        }
+        return not allowance.wait
+
+    def wait(self) -> float:
+        return self._wait
+
+
+def spend_as(principal: Principal) -> Allowance:
+    """Count one request of an authenticated principal."""
+    known = principal.key or principal.user
+    return buckets.spend(
+        f"{type(known).__name__} {known and known.pk}", per_minute=settings.REQUESTS_PER_MINUTE
+    )

@@ -1,7 +1,6 @@
-"""The WebSocket of an inbox: how much is unread, said at once and whenever it changes.
+"""The WebSocket of an inbox: sends the number of unread items at once and after every change.
 
-It closes with 4000 + the status that HTTP would answer: 4401 no identity or one that was revoked, 4404
-another workspace.
+It closes with 4000 + the HTTP status: 4401 without a valid identity, 4404 for another workspace.
 """
 
 from __future__ import annotations
@@ -10,22 +9,23 @@ from uuid import UUID
 
 import orjson
 from django.db import Error
+from django.urls import URLPattern, path
 
-from config.faults import NotFound, StreamUnavailable, Unauthenticated
-from tenants.access import Principal, authorise
-from tenants.group_ear import listening
-from tenants.inbox import group_name, unread_count
+from core.channel_layer import subscription
+from core.db import read
+from core.exceptions import NotFound, Unauthenticated
+from sessions_app.exceptions import StreamUnavailable
+from tenants.access import Principal, authorise, refresh_principal
 from tenants.models import Membership
-from tenants.off_loop import read
-from tenants.pumped import PumpedConsumer
-from tenants.rights import renewed
+from tenants.notifications.inbox import inbox_group, unread_count
+from tenants.sockets import PumpedConsumer
 
-#: How often lost rings and lost rights are looked for.
-LOOK_SECONDS = 10.0
+#: How often the count and the rights are checked even if no notification arrived.
+POLL_SECONDS = 10.0
 
 
 class InboxConsumer(PumpedConsumer):
-    """Joins the group first and counts then: what comes in between rings."""
+    """Joins the group before it counts, so that a change in between is not missed."""
 
     @property
     def workspace_id(self) -> UUID:
@@ -34,27 +34,32 @@ class InboxConsumer(PumpedConsumer):
     async def send_frames(self) -> None:
         if authorise(self.principal, "read") != self.workspace_id:
             raise NotFound
-        async with listening(group_name(self.workspace_id)) as hear:
-            said, rung = -1, False
+        async with subscription(inbox_group(self.workspace_id)) as next_message:
+            sent, notified = -1, False
             while True:
                 unread = await self._count()
-                if rung or unread != said:
-                    said = unread
+                if notified or unread != sent:
+                    sent = unread
                     body = {"type": "inbox", "unread": unread}
                     await self.send_in_time(orjson.dumps(body).decode())
-                rung = await hear(LOOK_SECONDS) is not None
+                notified = await next_message(POLL_SECONDS) is not None
 
     async def _count(self) -> int:
         try:
-            return await read(unread_now, self.principal, self.workspace_id)
+            return await read(count_unread, self.principal, self.workspace_id)
         except Error as error:
             raise StreamUnavailable from error
 
 
-def unread_now(principal: Principal, workspace_id: UUID) -> int:
-    """The count, for an identity that still holds."""
-    person = renewed(principal).user
+def count_unread(principal: Principal, workspace_id: UUID) -> int:
+    """Count the unread items, or raise Unauthenticated if the user is no longer a member."""
+    user = refresh_principal(principal).user
     members = Membership.objects.for_workspace(workspace_id).filter(user__is_active=True)
-    if person is None or not members.filter(user=person).exists():
+    if user is None or not members.filter(user=user).exists():
         raise Unauthenticated
-    return unread_count(workspace_id, person.pk)
+    return unread_count(workspace_id, user.pk)
+
+
+websocket_urlpatterns: list[URLPattern] = [
+    path("ws/inbox/<uuid:workspace_id>/", InboxConsumer.as_asgi()),
+]

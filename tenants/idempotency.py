@@ -1,7 +1,8 @@
-"""Gives the first answer again to a POST that is repeated with the same Idempotency-Key.
+"""Replays the first response to a POST that is repeated with the same Idempotency-Key.
 
-The unique row is the lock: of two requests at once one runs and the other waits for its answer.
-Answers may hold secrets that are shown once, so they are stored under a key made from the client's word.
+The unique row is the lock: of two simultaneous requests one runs and the other waits for its
+response. Responses may contain secrets that are shown once, so they are encrypted with a key
+derived from the Idempotency-Key, which is not stored.
 """
 
 from __future__ import annotations
@@ -21,27 +22,21 @@ from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.crypto import salted_hmac
 
-from config.faults import (
-    IdempotencyInFlight,
-    IdempotencyMismatch,
-    Invalid,
-    TooManyRequests,
-    Unauthenticated,
-)
-from config.problems import is_program, problem_response
+from core.db import release_connection
+from core.exceptions import Invalid, TooManyRequests, Unauthenticated
+from core.problems import is_program, problem_response
 from tenants.access import Principal
-from tenants.authentication import principal_by_key, principal_of
+from tenants.authentication import principal_from_key, principal_of, spend_as
+from tenants.exceptions import IdempotencyInFlight, IdempotencyMismatch
 from tenants.models import IdempotentAnswer
-from tenants.off_loop import let_go
-from tenants.throttle import spend_as
 
 LIFE = timedelta(days=1)
-#: A first request that has not answered for so long has died.
+#: A first request without a response for this long is considered dead.
 STALE = timedelta(minutes=1)
-LONGEST_WORD = 255
-#: How long a twin waits for the first request, and how often it looks.
+LONGEST_KEY = 255
+#: How long a repeated request waits for the first one, and how often it checks.
 PATIENCE_SECONDS, LOOK_SECONDS = 10.0, 0.05
-#: Answers about who asks or when, not about what was asked: a repetition deserves a new look.
+#: Statuses that depend on the caller or the time, not on the request: it is run again.
 NOT_KEPT = frozenset({401, 403, 408, 413, 425, 429})
 
 CLAIM = """
@@ -59,7 +54,7 @@ RETURNING created_at
 
 @dataclass(frozen=True, kw_only=True)
 class Ticket:
-    """What identifies a repeated request."""
+    """The identity of a request, with the cipher of its stored response."""
 
     workspace_id: UUID
     key_digest: str
@@ -68,7 +63,7 @@ class Ticket:
 
 
 class IdempotencyMiddleware:
-    """Watches POSTs of programs that carry the header and an identity."""
+    """Handles POSTs to the API that carry the header and valid credentials."""
 
     sync_capable = True
     async_capable = False
@@ -77,21 +72,21 @@ class IdempotencyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        word = request.headers.get("Idempotency-Key")
-        if word is None or request.method != "POST" or not is_program(request):
+        client_key = request.headers.get("Idempotency-Key")
+        if client_key is None or request.method != "POST" or not is_program(request):
             return self.get_response(request)
         try:
-            principal = principal_by_key(request) or principal_of(request)
-            ticket = ticket_for(request, principal, word)
+            principal = principal_from_key(request) or principal_of(request)
+            ticket = ticket_for(request, principal, client_key)
             if ticket is None:
                 return self.get_response(request)
             began = claim(ticket)
             if began is None:
                 charge(principal)
-                found = replay_or_claim(ticket)
-                if isinstance(found, HttpResponse):
-                    return found
-                began = found
+                replayed = replay_or_claim(ticket)
+                if isinstance(replayed, HttpResponse):
+                    return replayed
+                began = replayed
         except Unauthenticated:
             return self.get_response(request)
         except (Invalid, IdempotencyMismatch, IdempotencyInFlight, TooManyRequests) as fault:
@@ -113,27 +108,27 @@ class IdempotencyMiddleware:
                 give_up(ticket, began)
 
 
-def ticket_for(request: HttpRequest, principal: Principal, word: str) -> Ticket | None:
-    """None when nobody known asks: then there is nothing to repeat."""
+def ticket_for(request: HttpRequest, principal: Principal, client_key: str) -> Ticket | None:
+    """Return the request's ticket, or None if the caller acts in no workspace."""
     if principal.workspace_id is None:
         return None
-    if not 0 < len(word) <= LONGEST_WORD:
-        raise Invalid(f"An Idempotency-Key has 1 to {LONGEST_WORD} characters.")
-    who = principal.key or principal.user
-    # Within one identity only: an answer may hold what another of the workspace must not see.
-    own_word = f"{type(who).__name__} {who and who.pk} {word}"
-    asked = f"{request.method} {request.get_full_path()}\n".encode() + request.body
-    secret = salted_hmac("tenants.idempotency", own_word, algorithm="sha256").digest()
+    if not 0 < len(client_key) <= LONGEST_KEY:
+        raise Invalid(f"An Idempotency-Key has 1 to {LONGEST_KEY} characters.")
+    caller = principal.key or principal.user
+    # Keys are separate for each caller: other members must not see this response.
+    scoped_key = f"{type(caller).__name__} {caller and caller.pk} {client_key}"
+    content = f"{request.method} {request.get_full_path()}\n".encode() + request.body
+    secret = salted_hmac("tenants.idempotency", scoped_key, algorithm="sha256").digest()
     return Ticket(
         workspace_id=principal.workspace_id,
-        key_digest=sha256(own_word.encode()).hexdigest(),
-        body_digest=sha256(asked).hexdigest(),
+        key_digest=sha256(scoped_key.encode()).hexdigest(),
+        body_digest=sha256(content).hexdigest(),
         cipher=Fernet(urlsafe_b64encode(secret)),
     )
 
 
 def claim(ticket: Ticket) -> datetime | None:
-    """Become the first request of this key, or take over from one that died. None: neither."""
+    """Become the first request of this key, or take over from a dead one. Return None otherwise."""
     with connection.cursor() as cursor:
         cursor.execute(
             CLAIM,
@@ -150,29 +145,29 @@ def claim(ticket: Ticket) -> datetime | None:
 
 
 def charge(principal: Principal) -> None:
-    """A repetition counts like any request, though no view sees it."""
+    """Count a repeated request against the rate limit, as no view does. Raise TooManyRequests."""
     allowance = spend_as(principal)
     if allowance.wait:
         raise TooManyRequests(retry_after=allowance.wait)
 
 
 def replay_or_claim(ticket: Ticket) -> HttpResponse | datetime:
-    """The first answer, which may still be in the making; or the first place, if it was given up."""
-    patient_until = time.monotonic() + PATIENCE_SECONDS
+    """Wait for the first response and return it, or claim the key if the first request gave it up."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return replay(ticket)
         except IdempotencyInFlight:
-            if time.monotonic() >= patient_until:
+            if time.monotonic() >= deadline:
                 raise
-        let_go()
+        release_connection()
         time.sleep(LOOK_SECONDS)
         if began := claim(ticket):
             return began
 
 
 def replay(ticket: Ticket) -> HttpResponse:
-    """The first answer again."""
+    """Return the stored response. Raise IdempotencyInFlight if there is none yet."""
     first = IdempotentAnswer.objects.filter(
         workspace_id=ticket.workspace_id, key_digest=ticket.key_digest
     ).first()
@@ -195,7 +190,7 @@ def is_worth_keeping(response: HttpResponse) -> bool:
 
 
 def keep(ticket: Ticket, began: datetime, response: HttpResponse) -> None:
-    _mine(ticket, began).update(
+    _claimed(ticket, began).update(
         status=response.status_code,
         content_type=response.headers.get("Content-Type", "")[:80],
         body=ticket.cipher.encrypt(response.content),
@@ -203,16 +198,16 @@ def keep(ticket: Ticket, began: datetime, response: HttpResponse) -> None:
 
 
 def give_up(ticket: Ticket, began: datetime) -> None:
-    """Let the next request with this key be the first."""
-    _mine(ticket, began).filter(status=None).delete()
+    """Release the key, so that the next request with it runs."""
+    _claimed(ticket, began).filter(status=None).delete()
 
 
-def _mine(ticket: Ticket, began: datetime) -> QuerySet[IdempotentAnswer]:
+def _claimed(ticket: Ticket, began: datetime) -> QuerySet[IdempotentAnswer]:
     return IdempotentAnswer.objects.filter(
         workspace_id=ticket.workspace_id, key_digest=ticket.key_digest, created_at=began
     )
 
 
 def forget_old_answers() -> int:
-    """Drop answers that nobody may ask for again. For the supervisor."""
+    """Delete expired responses and return how many. The supervisor calls this."""
     return IdempotentAnswer.objects.filter(created_at__lt=Now() - LIFE).delete()[0]

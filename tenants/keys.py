@@ -1,4 +1,4 @@
-"""API keys: issued, found, revoked."""
+"""Issues, finds and revokes API keys."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from config.faults import Invalid, NotFound
+from core.exceptions import Invalid, NotFound
+from core.ids import digest, new_token
 from tenants.models import ApiKey, User
-from tenants.tokens import digest, new_token
 
 PREFIX = "sy_"
 TOUCH_EVERY = timedelta(minutes=1)
@@ -33,6 +33,7 @@ def issue_key(
     expires_at: datetime | None = None,
     created_by: User | None = None,
 ) -> IssuedKey:
+    """Create a key and return it with its secret, which is not stored."""
     if scope not in ApiKey.Scope.values:
         raise Invalid(f"A key's scope is one of {', '.join(ApiKey.Scope.values)}.")
     if expires_at and expires_at <= timezone.now():
@@ -52,7 +53,7 @@ def issue_key(
 
 
 def find_key(secret: str) -> ApiKey | None:
-    """The valid key with this secret, with its workspace and maker."""
+    """Return the valid key with this secret, with its workspace and the user who made it."""
     if not secret.startswith(PREFIX):
         return None
     keys = ApiKey.objects.valid().select_related("workspace", "created_by")
@@ -60,14 +61,14 @@ def find_key(secret: str) -> ApiKey | None:
 
 
 def touch(key: ApiKey) -> None:
-    """Remember the use, at most once a minute: reading must not write every time."""
+    """Record the time of use, at most once a minute, so that reading does not write every time."""
     now = timezone.now()
     if key.last_used_at is None or now - key.last_used_at > TOUCH_EVERY:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
 
 
 def revoke_key(*, workspace_id: UUID, key_id: UUID) -> None:
-    """Close the door at once. Revoking twice is harmless."""
+    """Revoke a key at once. Revoking it twice is harmless."""
     keys = ApiKey.objects.for_workspace(workspace_id).filter(pk=key_id)
     if not keys.exists():
         raise NotFound
@@ -75,6 +76,6 @@ def revoke_key(*, workspace_id: UUID, key_id: UUID) -> None:
 
 
 def revoke_keys_of(user_id: UUID, *, workspace_id: UUID | None = None) -> None:
-    """Close every door that this person made: of this workspace, or of all."""
+    """Revoke every key that the user made, in this workspace or in all."""
     keys = ApiKey.objects.for_workspace(workspace_id) if workspace_id else ApiKey.objects.all()
     keys.filter(created_by=user_id, revoked_at=None).update(revoked_at=Now())

@@ -1,4 +1,4 @@
-"""Who belongs to a workspace: invitations, roles, leaving."""
+"""Members of a workspace: invitations, roles, removing and leaving."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from config.faults import Conflict, Forbidden, Invalid, LastOwner, LinkExpired, NotFound
+from core.exceptions import Conflict, Forbidden, Invalid, NotFound
+from core.ids import digest, new_token
 from tenants.access import Principal, authorise
+from tenants.exceptions import LastOwner, LinkExpired
 from tenants.keys import revoke_keys_of
 from tenants.models import Invitation, Membership, User, Workspace
-from tenants.tokens import digest, new_token
 
 INVITATION_LIFE = timedelta(days=7)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SentInvitation:
-    """An invitation with the only copy of its secret word."""
+    """An invitation with the only copy of its token."""
 
     invitation: Invitation
     token: str
 
 
 def _check_may_grant(principal: Principal, role: str) -> None:
-    """Only an owner makes owners."""
+    """Raise unless the role exists and the principal may grant it: only owners make owners."""
     if role not in Membership.Role.values:
         raise Invalid(f"A role is one of {', '.join(Membership.Role.values)}.")
     if role == Membership.Role.OWNER and not principal.may("own"):
-        raise Forbidden("Only an owner can make somebody an owner.")
+        raise Forbidden("Only an owner can make someone an owner.")
 
 
 @transaction.atomic
 def invite(principal: Principal, *, email: str, role: str) -> SentInvitation:
-    """Offer a place. A second invitation to the same address replaces the first."""
+    """Create an invitation. A second one to the same address replaces the first."""
     workspace_id = authorise(principal, "admin")
     _check_may_grant(principal, role)
     email = email.strip().lower()
     if Membership.objects.filter(workspace_id=workspace_id, user__email=email).exists():
-        raise Conflict("This person is a member already.")
+        raise Conflict("This person is already a member.")
     token = new_token()
     Invitation.objects.for_workspace(workspace_id).filter(email=email, accepted_at=None).delete()
     invitation = Invitation.objects.create(
@@ -58,12 +59,12 @@ def invite(principal: Principal, *, email: str, role: str) -> SentInvitation:
 
 
 def mail_invitation(invitation: Invitation, address: str) -> None:
-    """Send the link by mail. A failing mail server does not undo the invitation."""
+    """Mail the link. The invitation stays valid if the mail server fails."""
     workspace = Workspace.objects.get(pk=invitation.workspace_id)
     send_mail(
         f"Join {workspace.name} on Switchyard",
-        f"You were invited to the workspace {workspace.name} as {invitation.role}.\n\n{address}\n\n"
-        "The link works for seven days.",
+        f"You have been invited to the workspace {workspace.name} as {invitation.role}.\n\n"
+        f"{address}\n\nThe link works for seven days.",
         None,
         [invitation.email],
         fail_silently=True,
@@ -71,16 +72,17 @@ def mail_invitation(invitation: Invitation, address: str) -> None:
 
 
 def find_invitation(token: str) -> Invitation:
-    open_ones = Invitation.objects.filter(accepted_at=None, expires_at__gt=Now())
-    found = open_ones.filter(digest=digest(token)).select_related("workspace").first()
-    if found is None:
-        raise LinkExpired("This invitation was used already, withdrawn, or is too old.")
-    return found
+    """Return the open invitation with this token, or raise LinkExpired."""
+    pending = Invitation.objects.filter(accepted_at=None, expires_at__gt=Now())
+    invitation = pending.filter(digest=digest(token)).select_related("workspace").first()
+    if invitation is None:
+        raise LinkExpired("This invitation has been used, withdrawn or has expired.")
+    return invitation
 
 
 @transaction.atomic
 def accept_invitation(token: str, user: User) -> Membership:
-    """Take the place. The bearer of the link may use another address than the invited one."""
+    """Make the user a member. They may use another address than the invited one."""
     find_invitation(token)
     taken = Invitation.objects.filter(digest=digest(token), accepted_at=None)
     invitation = taken.select_for_update().first()
@@ -103,7 +105,7 @@ def withdraw_invitation(principal: Principal, invitation_id: UUID) -> None:
 
 @transaction.atomic
 def change_role(principal: Principal, membership_id: UUID, role: str) -> Membership:
-    membership = _locked(principal, membership_id)
+    membership = _lock_membership(principal, membership_id)
     authorise(principal, "admin", membership)
     _check_may_grant(principal, role)
     if membership.role == Membership.Role.OWNER and role != Membership.Role.OWNER:
@@ -116,8 +118,8 @@ def change_role(principal: Principal, membership_id: UUID, role: str) -> Members
 
 @transaction.atomic
 def remove_member(principal: Principal, membership_id: UUID) -> None:
-    """Take somebody out, or leave. The keys they made end too: they know them by heart."""
-    membership = _locked(principal, membership_id)
+    """Remove a member, or leave. The keys that they made are revoked, as they know the secrets."""
+    membership = _lock_membership(principal, membership_id)
     leaving = principal.user is not None and membership.user_id == principal.user.pk
     authorise(principal, "read" if leaving and not principal.key else "admin", membership)
     if membership.role == Membership.Role.OWNER:
@@ -128,8 +130,8 @@ def remove_member(principal: Principal, membership_id: UUID) -> None:
     membership.delete()
 
 
-def _locked(principal: Principal, membership_id: UUID) -> Membership:
-    """The membership, with its workspace locked so that two owners cannot leave at once."""
+def _lock_membership(principal: Principal, membership_id: UUID) -> Membership:
+    """Return the membership and lock its workspace, so that two owners cannot leave at once."""
     workspace_id = authorise(principal, "read")
     Workspace.objects.select_for_update().get(pk=workspace_id)
     membership = Membership.objects.for_workspace(workspace_id).filter(pk=membership_id).first()

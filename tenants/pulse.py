@@ -1,4 +1,4 @@
-"""Writes and reads the signs of life of workers and supervisors."""
+"""Writes and reads the heartbeats of workers, supervisors and terminal hosts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.models import Pulse
 
 
 def beat(kind: str) -> None:
-    """This process lives."""
+    """Record that this process is alive."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO process_pulses (kind, host, pid, at) VALUES (%s, %s, %s, clock_timestamp())"
@@ -23,12 +23,12 @@ def beat(kind: str) -> None:
         )
 
 
-def freshest(kind: str) -> float | None:
-    """Seconds since the youngest sign of life of this kind, or None when there never was one."""
+def pulse_age(kind: str) -> float | None:
+    """Return the seconds since the newest heartbeat of this kind, or None if there is none."""
     at = Pulse.objects.filter(kind=kind).aggregate(at=Max("at"))["at"]
     return (timezone.now() - at).total_seconds() if at else None
 
 
-def forget_old(*, seconds: float = 3600) -> None:
-    """Drop the signs of processes that ended long ago."""
+def delete_old_pulses(*, seconds: float = 3600) -> None:
+    """Delete the heartbeats of processes that ended long ago."""
     Pulse.objects.filter(at__lt=timezone.now() - timedelta(seconds=seconds)).delete()

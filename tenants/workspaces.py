@@ -1,29 +1,20 @@
-"""Workspaces: made, named, found, erased."""
+"""Inserts, finds and deletes the rows of workspaces; `orchestrator.workspaces` adds the contents."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from secrets import token_hex
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.utils.text import slugify
 
-from config.faults import Invalid
+from core.exceptions import Invalid
 from tenants.models import Membership, User, Workspace
-
-#: What other apps put into every new workspace (example agents, a default environment).
-furnishings: list[Callable[[Workspace, User | None], None]] = []
-#: Where other apps keep files of a workspace.
-rooms: list[Callable[[UUID], Path]] = []
 
 
 @transaction.atomic
-def create_workspace(*, name: str, owner: User | None) -> Workspace:
-    """A furnished workspace. Without an owner it is for programs only."""
+def insert_workspace(*, name: str, owner: User | None) -> Workspace:
+    """Insert an empty workspace and the membership of its owner."""
     name = name.strip()
     if not name:
         raise Invalid("A workspace needs a name.")
@@ -35,35 +26,26 @@ def create_workspace(*, name: str, owner: User | None) -> Workspace:
         Membership.objects.create(
             workspace=workspace, user=owner, role=Membership.Role.OWNER, created_by=owner
         )
-    for furnish in furnishings:
-        furnish(workspace, owner)
     return workspace
 
 
+def find_workspace(name: str) -> Workspace | None:
+    """Find a workspace by its slug, or else the oldest one with exactly this name."""
+    by_slug = Workspace.objects.filter(slug=name).first()
+    return by_slug or Workspace.objects.filter(name=name).order_by("created_at").first()
+
+
 def first_owner(workspace_id: UUID) -> User | None:
-    """In whose name commands on this machine act here."""
+    """Return the oldest owner, in whose name commands on this machine act."""
     owners = Membership.objects.for_workspace(workspace_id).filter(role=Membership.Role.OWNER)
     eldest = owners.select_related("user").order_by("created_at", "pk").first()
     return eldest.user if eldest else None
 
 
-def find_workspace(name: str) -> Workspace | None:
-    """By slug, else by exact name, the oldest first."""
-    by_slug = Workspace.objects.filter(slug=name).first()
-    return by_slug or Workspace.objects.filter(name=name).order_by("created_at").first()
-
-
 @transaction.atomic
-def erase_workspace(workspace: Workspace) -> None:
-    """Remove a workspace with all that is in it, logs and files included. There is no way back."""
+def delete_workspace(workspace: Workspace) -> None:
+    """Delete a workspace with all its rows."""
     with connection.cursor() as cursor:
-        # The log refuses DELETE but for the workspace that this transaction says it erases.
+        # The log refuses DELETE except for the workspace that this transaction names here.
         cursor.execute("SELECT set_config('switchyard.erasing', %s, true)", [str(workspace.pk)])
-    files = [room(workspace.pk) for room in rooms]
     workspace.delete()
-    transaction.on_commit(partial(_remove, files))
-
-
-def _remove(folders: list[Path]) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)

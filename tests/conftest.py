@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -14,10 +15,11 @@ from django.db import connections
 from django.test import Client
 from hypothesis import settings as hypothesis_settings
 from rest_framework.test import APIClient
+from xdist.scheduler import LoadScopeScheduling
 
+from orchestrator.workspaces import create_workspace
 from tenants.keys import issue_key
 from tenants.models import Membership, User, Workspace
-from tenants.workspaces import create_workspace
 from tests.described import DescribedClient
 
 # No test asserts an absolute time: a busy machine may take long over an example.
@@ -28,30 +30,49 @@ hypothesis_settings.load_profile("patient")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: They start processes and containers, measure load, or drive a browser: they run two by two,
-#: and those of one group stay together; without a group, those of one file do.
+#: Folders and files whose tests start processes or containers, measure load, or drive a browser,
+#: each with its group. They run on two workers; tests of one group stay on one of them. Without a
+#: group, the tests of one file stay together.
 ALONE = {
     "stack": "",
     "faults": "faults",
     "browser": "browser",
     "acceptance": "acceptance",
     "tools_app/sandbox": "sandboxes",
-    "orchestrator/engine": "sandboxes",
-    "orchestrator/taskagent/test_adoption": "sandboxes",
-    "orchestrator/taskagent/test_minutes": "sandboxes",
-    "orchestrator/taskagent/test_unpaid": "sandboxes",
+    "orchestrator/tasks/test_adoption": "sandboxes",
+    "orchestrator/tasks/test_billing": "sandboxes",
+    "orchestrator/tasks/test_unpaid": "sandboxes",
 }
+#: Groups whose files are dealt out to both workers; each starts a stack and a browser.
+SPLIT = {"browser"}
 
 
-@pytest.hookimpl(tryfirst=True)  # before those who deal the groups out
+def group_of(path: str) -> str | None:
+    """Return the group of a test file that runs alone, else None."""
+    for place, group in ALONE.items():
+        if path.startswith(place):
+            half = f"-{sum(path.encode()) % 2}" if group in SPLIT else ""
+            return f"{group}{half}" or path
+    return None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     for item in items:
-        path = str(item.path.relative_to(root))
-        for place, group in ALONE.items():
-            if path.startswith(place):
-                item.add_marker(pytest.mark.alone)
-                item.add_marker(pytest.mark.xdist_group(group or path))
+        if group_of(str(item.path.relative_to(root))):
+            item.add_marker(pytest.mark.alone)
+
+
+class GroupScheduling(LoadScopeScheduling):
+    """Sends the tests of one group to one worker; `--dist loadgroup` ignores groups under pytest 9."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return group_of(path.removeprefix("tests/")) or path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +81,7 @@ def django_db_modify_db_settings() -> Iterator[None]:
     if not settings.EMBEDDED:
         yield
         return
-    from config.embedded import Embedded
+    from core.postgres import Embedded
 
     server = Embedded(settings.DATA_DIR, durable=False)
     server.start()

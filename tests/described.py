@@ -11,7 +11,7 @@ import jsonschema_rs
 from django.http import HttpResponse
 from rest_framework.test import APIClient
 
-from config.openapi import rendered_schema
+from core.openapi import rendered_schema
 
 JSON = dict[str, Any]
 

@@ -10,14 +10,15 @@ import pytest
 from django.db import connection, transaction
 from rest_framework.test import APIClient
 
-from config.faults import NotFound
+from core.db import delete_row, lock_row
+from core.exceptions import NotFound
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, WorkflowTrigger
-from sessions_app import schedules
 from sessions_app.models import Firing, Schedule
-from tenants import vault, webhooks
+from sessions_app.schedules import schedules
+from tenants import vault
 from tenants.models import Secret, Webhook, WebhookDelivery
-from tenants.rows import hold, remove
+from tenants.notifications import webhooks
 from tests.factories import make
 
 #: Seconds that a delete which waits for nobody needs at most. Longer only makes the test weaker.
@@ -70,7 +71,7 @@ def test_a_trigger_that_is_being_fired_can_be_deleted(api, workspace):
     made = WorkflowTrigger.objects.get(pk=make(WorkflowTrigger, workspace).pk)
 
     with deleting(api, f"/api/v1/triggers/{made.pk}/"):
-        hold(made)
+        lock_row(made)
         TriggerFiring.objects.create(workspace=workspace, trigger=made, outcome="started")
 
     assert not WorkflowTrigger.objects.exists()
@@ -89,7 +90,7 @@ CHANGES: dict[str, tuple[type[Schedule | WorkflowTrigger | Webhook | Secret], Ca
     "a webhook has a new secret": (Webhook, webhooks.rotate_secret),
     "a webhook is tried": (Webhook, webhooks.ping),
     "a secret has a new value": (Secret, lambda row: vault.replace(row, "another")),
-    "a schedule is deleted": (Schedule, remove),
+    "a schedule is deleted": (Schedule, delete_row),
 }
 
 

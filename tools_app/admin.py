@@ -1,4 +1,4 @@
-"""Staff's view of tool policies, custom tools, MCP servers and skills."""
+"""The admin site of tool policies, custom tools, MCP servers and skills."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from tenants.admin_base import ReadOnlyAdmin
+from core.admin import ReadOnlyAdmin
 from tools_app.models import CustomTool, McpServer, PolicyRevision, Skill, ToolPolicy
 
 
 @admin.register(ToolPolicy)
 class ToolPolicyAdmin(ReadOnlyAdmin):
-    """To look at: a change here would leave no revision."""
+    """Read-only, because a change here would leave no revision."""
 
     list_display = ["layer", "subject_id", "workspace", "profile", "revision", "created_at"]
     list_filter = ["layer", "profile"]
@@ -37,7 +37,7 @@ class CustomToolAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "name", "workspace__name"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A tool that misleads agents can be taken away."""
+        """Allow deleting a tool that misleads agents."""
         return bool(request.user.has_perm("tools_app.delete_customtool"))
 
 
@@ -49,13 +49,13 @@ class McpServerAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "name", "url", "workspace__name"]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A server that does harm can be taken away."""
+        """Allow deleting a server that does harm."""
         return bool(request.user.has_perm("tools_app.delete_mcpserver"))
 
 
 @admin.register(Skill)
 class SkillAdmin(ReadOnlyAdmin):
-    """Staff see which skills there are; what they say is the workspace's own."""
+    """Staff see which skills exist, but not their text, which belongs to the workspace."""
 
     list_display = ["name", "workspace", "description", "enabled", "updated_at"]
     exclude = ("body",)

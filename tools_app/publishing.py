@@ -1,42 +1,134 @@
-"""Publishes a draft: a new version, the policy and the canvas, all of it or nothing."""
+"""Proposes policies in drafts of agents, and publishes drafts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from django.db import transaction
 
-from agents import canvas, drafts
+from agents import drafts
+from agents.canvas import revisions
+from agents.canvas.revisions import Author
 from agents.definitions import change_agent, columns_for, write_version
-from agents.drafts import Drafted
+from agents.drafts import DraftState
 from agents.models import Agent, AgentVersion
-from agents.undoing import settle
-from config.faults import Conflict
+from core.exceptions import Conflict
+from core.validation import read_input
 from tenants.access import Principal, authorise
-from tools_app.policies import change_policy
-from tools_app.proposals import place_of
+from tools_app.policy.layers import Verdict
+from tools_app.policy.rules import GROUP, parse_rule
+from tools_app.policy.storage import (
+    LISTS,
+    PolicyInput,
+    PolicyTarget,
+    change_policy,
+    check_rules,
+    policy_columns,
+    policy_fields,
+    stored_policy,
+    to_layer,
+)
+from tools_app.workspace_tools import tools_of_workspace
+
+
+def draft_policy_target(agent: Agent) -> PolicyTarget:
+    return PolicyTarget(workspace_id=agent.workspace_id, layer="agent", subject_id=agent.pk)
+
+
+def draft_policy(drafted: DraftState) -> dict[str, Any]:
+    """Return the policy that the draft proposes, or else the stored one."""
+    if drafted.row.policy is not None:
+        return dict(drafted.row.policy)
+    return policy_fields(stored_policy(draft_policy_target(drafted.agent)))
+
+
+@transaction.atomic
+def propose(
+    agent: Agent,
+    fields: Mapping[str, Any] | None,
+    *,
+    author: Author,
+    revision: int | None = None,
+) -> DraftState:
+    """Put a whole policy into the draft; None withdraws the proposal.
+
+    It is validated as if it were saved now.
+    """
+    held = drafts.lock(agent, revision)
+    stored = stored_policy(draft_policy_target(agent))
+    columns = None
+    if fields is not None:
+        columns = policy_columns(read_input(PolicyInput, fields), "agent")
+        check_rules(to_layer("agent", columns), tools_of_workspace(agent.workspace_id))
+        if columns == policy_fields(stored):
+            columns = None
+    return drafts.propose_policy(
+        agent, columns, base=stored.revision, author=author, revision=held.row.revision
+    )
+
+
+@transaction.atomic
+def propose_rules(
+    agent: Agent,
+    rules: Mapping[Verdict, Sequence[str]],
+    *,
+    profile: str | None = None,
+    author: Author,
+) -> DraftState:
+    """Propose rules for these tools and leave the rest of the policy as it is.
+
+    An earlier rule with the same name is replaced. Allowing a tool is written `name(*)`, which
+    unlike the bare name does not narrow the policy to that tool.
+    """
+    fields = draft_policy(drafts.lock(agent))
+    if profile:
+        fields["profile"] = profile
+    named = {parse_rule(rule).name for found in rules.values() for rule in found}
+    for field in LISTS.values():
+        fields[field] = [rule for rule in fields[field] if not _gives_way(rule, rules, named)]
+    for verdict, found in rules.items():
+        fields[LISTS[verdict]] += [_written(verdict, rule) for rule in found]
+    return propose(agent, fields, author=author)
+
+
+def _gives_way(rule: str, rules: Mapping[Verdict, Sequence[str]], named: set[str]) -> bool:
+    """Return whether a rule is replaced. A rule with a pattern stays unless it is repeated."""
+    parsed = parse_rule(rule)
+    said = {one for found in rules.values() for one in found}
+    return rule in said or (parsed.name in named and parsed.pattern in (None, "*"))
+
+
+def _written(verdict: Verdict, rule: str) -> str:
+    parsed = parse_rule(rule)
+    plain = parsed.pattern is None and not parsed.name.startswith(GROUP)
+    return f"{parsed.name}(*)" if verdict == "allow" and plain else rule
 
 
 @transaction.atomic
 def publish(principal: Principal, agent: Agent, *, revision: int | None = None) -> AgentVersion:
-    """Let the draft be the agent, in the name of somebody who has the right to all of it.
+    """Publish the draft for a principal that may change all that it changes.
 
-    To let a risky tool act without asking takes the right that the policy page asks for.
+    Letting a guarded tool act without asking requires the same right as on the policy page.
     """
     authorise(principal, "build", agent)
-    drafted = drafts.hold(agent, revision)
+    drafted = drafts.lock(agent, revision)
     if drafted.row.is_empty and not agent.is_draft:
-        raise Conflict("Nothing differs from the published version.")
+        raise Conflict("The draft does not differ from the published version.")
     version = _write(drafted, principal)
     row = drafted.row
     if row.policy is not None:
-        change_policy(principal, place_of(agent), row.policy, expected_revision=row.policy_base)
-    drawn = canvas.read(agent)
+        change_policy(
+            principal, draft_policy_target(agent), row.policy, expected_revision=row.policy_base
+        )
+    drawn = revisions.read(agent)
     if row.canvas_base is not None and not drawn.graph.is_empty:
-        canvas.publish(agent)
-    settle(drafted, version.number)
+        revisions.publish(agent, tools=tools_of_workspace(agent.workspace_id))
+    drafts.close(drafted, version.number)
     return version
 
 
-def _write(drafted: Drafted, principal: Principal) -> AgentVersion:
+def _write(drafted: DraftState, principal: Principal) -> AgentVersion:
     agent = drafted.agent
     if not agent.is_draft:
         return change_agent(agent, drafted.row.fields, by=principal.user)

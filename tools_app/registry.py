@@ -1,14 +1,14 @@
 """The tool registry: a function with a typed argument model and a docstring becomes a tool.
 
-Every installed app's `tools.py`, or each module of its `tools/` package, is imported at start and
-registers what it defines, so that an app to the right adds tools without being imported from here.
+At start, the `tools` and `builtin` modules and packages of every installed app are imported and
+register what they define, so a later app adds tools without being imported from here.
 """
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from inspect import getdoc
@@ -19,22 +19,9 @@ from django.utils.module_loading import autodiscover_modules
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.providers.base import JSON, RAW, ToolSpec
-from config.faults import ToolFailed
 from tools_app.context import ToolContext
-from tools_app.schema import schema_of
-
-__all__ = [
-    "Arguments",
-    "Category",
-    "Effect",
-    "Tool",
-    "ToolContext",
-    "discover",
-    "registry",
-    "tool",
-]
-
-SHOWN_ERRORS = 5
+from tools_app.exceptions import ToolFailed
+from tools_app.schemas import SHOWN_ERRORS, check_arguments, portable_schema, schema_of
 
 Handler: TypeAlias = Callable[[Any, ToolContext], Any]
 Permission: TypeAlias = Literal["always_allow", "always_ask"]
@@ -42,7 +29,7 @@ Ownership: TypeAlias = Literal["managed", "mcp", "custom"]
 
 
 class Category(StrEnum):
-    """What kind of thing a tool does; `group:web` in a policy names all tools of a category."""
+    """The kind of a tool. `group:web` in a policy stands for all tools of a category."""
 
     FILESYSTEM = "filesystem"
     WEB = "web"
@@ -59,7 +46,7 @@ class Category(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a call may touch outside the conversation."""
+    """What a call may affect outside the conversation."""
 
     FILES = "files"
     COMMANDS = "commands"
@@ -72,7 +59,7 @@ class Effect(StrEnum):
 
 
 class Arguments(BaseModel):
-    """Base of argument models. A name that the tool does not know is told, not ignored."""
+    """Base class of argument models. Unknown arguments are refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -91,12 +78,12 @@ class Tool:
     idempotent: bool = False
     #: The time limit of one call.
     seconds: float
-    #: The argument that patterns such as `exec(git *)` look at.
+    #: The argument that patterns such as `exec(git *)` are matched against.
     subject: str = ""
     handler: Handler
 
     def spec(self) -> ToolSpec:
-        """The tool as a model is told of it."""
+        """Return the tool as it is described to a model."""
         return ToolSpec(
             name=self.name,
             description=self.description,
@@ -104,25 +91,47 @@ class Tool:
         )
 
     def parse(self, raw: JSON) -> BaseModel:
-        """The checked arguments, or a complaint that the model can act on."""
+        """Validate the arguments. Raise ToolFailed with a message that the model can act on."""
         if set(raw) == {RAW}:
             raise ToolFailed(
                 f"The arguments of {self.name} were not a JSON object: {str(raw[RAW])[:200]!r}. "
-                "Call it again with valid JSON, and with less at once if it broke off."
+                "Call it again with valid JSON, and with less content if it was cut off."
             )
-        return self._fitting(raw)
+        return self._validate(raw)
 
-    def _fitting(self, raw: JSON) -> BaseModel:
+    def _validate(self, raw: JSON) -> BaseModel:
         try:
             return self.arguments.model_validate(raw)
         except ValidationError as error:
-            raise ToolFailed(_complaint(self.name, error)) from error
+            raise ToolFailed(_describe_errors(self.name, error)) from error
 
     def call(self, raw: JSON, context: ToolContext) -> Any:
-        """Check the arguments and run the tool. Its answer can be written as JSON."""
+        """Validate the arguments and run the tool. The result can be serialised as JSON."""
         arguments = self.parse(raw)
         context.check_stopped()
         return self.handler(arguments, context)
+
+
+class AnyArguments(BaseModel):
+    """Arguments that a JSON Schema has validated."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaTool(Tool):
+    """A tool whose arguments are described by a JSON Schema and not by a model."""
+
+    schema: JSON = field(hash=False)
+
+    def spec(self) -> ToolSpec:
+        return ToolSpec(
+            name=self.name, description=self.description, json_schema=portable_schema(self.schema)
+        )
+
+    def _validate(self, raw: JSON) -> BaseModel:
+        check_arguments(self.name, self.schema, raw)
+        return AnyArguments.model_validate(raw)
 
 
 registry: dict[str, Tool] = {}
@@ -140,23 +149,23 @@ def tool(
     name: str = "",
     subject: str = "",
 ) -> Callable[[Handler], Handler]:
-    """Register a function as a tool: its name, docstring and argument model are the schema."""
+    """Register a function as a tool. Its name, docstring and argument model make the schema."""
 
     def register(handler: Handler) -> Handler:
-        known = name or handler.__name__
-        if known in registry and registry[known].handler.__module__ != handler.__module__:
-            raise ValueError(f"Two tools are named {known!r}.")
+        tool_name = name or handler.__name__
+        if tool_name in registry and registry[tool_name].handler.__module__ != handler.__module__:
+            raise ValueError(f"Two tools are named {tool_name!r}.")
         arguments = get_type_hints(handler)["arguments"]
-        registry[known] = Tool(
-            name=known,
-            title=title or known.replace("_", " ").capitalize(),
+        registry[tool_name] = Tool(
+            name=tool_name,
+            title=title or tool_name.replace("_", " ").capitalize(),
             description=getdoc(handler) or "",
             arguments=arguments,
             category=category,
             permission=permission,
             effects=frozenset(effects),
             read_only=read_only,
-            # To read twice is to read.
+            # Reading twice is harmless.
             idempotent=idempotent or read_only,
             seconds=seconds,
             subject=subject or next(iter(arguments.model_fields), ""),
@@ -169,14 +178,15 @@ def tool(
 
 def discover() -> None:
     """Import the tools of every installed app."""
-    autodiscover_modules("tools")
-    for app in apps.get_app_configs():
-        package = getattr(app.module, "tools", None)
-        for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
-            import_module(f"{app.name}.tools.{module.name}")
+    for place in ("tools", "builtin"):
+        autodiscover_modules(place)
+        for app in apps.get_app_configs():
+            package = getattr(app.module, place, None)
+            for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
+                import_module(f"{app.name}.{place}.{module.name}")
 
 
-def _complaint(name: str, error: ValidationError) -> str:
+def _describe_errors(name: str, error: ValidationError) -> str:
     faults = [
         f"{'.'.join(str(part) for part in fault['loc']) or 'arguments'}: {fault['msg']}"
         for fault in error.errors(include_url=False, include_input=False)

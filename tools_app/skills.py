@@ -10,26 +10,26 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from pydantic import Field, StringConstraints, field_validator
 
-from agents.inputs import STORABLE, Input, read_input, wrong_field
 from agents.models import Agent
-from agents.named_rows import hold, read_change, write
-from config.faults import NotFound
-from tenants.models import User
+from agents.named_rows import lock_row, read_change, save_row
+from core.exceptions import NotFound
+from core.validation import STORABLE, Input, read_input, wrong_field
+from tenants.models import User, Workspace
 from tools_app.models import Skill
 
-NAME_PATTERN = r"^[a-z][a-z0-9-]{1,59}$"
+SKILL_NAME_PATTERN = r"^[a-z][a-z0-9-]{1,59}$"
 LONGEST_BODY = 100_000
 #: How many skills a prompt lists.
 MOST_LISTED = 50
 MOST_AGENTS = 200
 HEADING = (
-    "Skills\nDocuments that tell how something is done here. Before you do what one of them is "
+    "Skills\nDocuments that describe how something is done here. Before you do what one of them is "
     "about, load it with skill_load and follow it."
 )
 
 
 class SkillInput(Input):
-    name: Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+    name: Annotated[str, StringConstraints(pattern=SKILL_NAME_PATTERN)]
     description: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300), STORABLE
     ]
@@ -41,7 +41,7 @@ class SkillInput(Input):
     @classmethod
     def one_line(cls, description: str) -> str:
         if not description.isprintable():
-            raise ValueError("The description is one line of plain text.")
+            raise ValueError("The description must be one line of plain text.")
         return description
 
 
@@ -54,34 +54,64 @@ def create_skill(
 
 @transaction.atomic
 def change_skill(skill: Skill, changes: Mapping[str, Any], *, replace: bool = False) -> Skill:
-    """Change what is named, or everything. It counts from the next answer of each agent on."""
-    held = hold(skill)
+    """Change the named fields, or with `replace` all of them, from each agent's next answer on."""
+    held = lock_row(skill)
     return _write(held, read_change(SkillInput, held, changes, replace=replace))
 
 
 def _write(skill: Skill, given: SkillInput) -> Skill:
     known = Agent.objects.for_workspace(skill.workspace_id).filter(pk__in=given.agents)
     if missing := set(given.agents) - set(known.values_list("pk", flat=True)):
-        raise wrong_field("agents", f"There is no agent {min(missing)} here.")
-    return write(skill, given, what="A skill")
+        raise wrong_field("agents", f"There is no agent {min(missing)} in this workspace.")
+    return save_row(skill, given, what="A skill")
 
 
 def skills_of(workspace_id: UUID, agent_id: UUID) -> QuerySet[Skill]:
-    """The skills that an agent has."""
+    """Return the skills of an agent."""
     bound = Q(agents=[]) | Q(agents__contains=[agent_id])
     return Skill.objects.for_workspace(workspace_id).filter(bound, enabled=True)
 
 
 def prompt_lines(workspace_id: UUID, agent_id: UUID) -> str:
-    """What to add to an agent's instructions: its skills by name, or nothing. One query."""
+    """Return the list of skills to add to an agent's instructions, or nothing. One query."""
     rows = skills_of(workspace_id, agent_id).values_list("name", "description")[:MOST_LISTED]
     lines = [f"- {name}: {description}" for name, description in rows]
     return "\n".join(["", "", HEADING, *lines]) if lines else ""
 
 
 def load_skill(workspace_id: UUID, agent_id: UUID, name: str) -> Skill:
-    """A skill that the agent has, by its name."""
+    """Return a skill of the agent by name. Raise NotFound if it has none."""
     found = skills_of(workspace_id, agent_id).filter(name=name).first()
     if found is None:
         raise NotFound(f"There is no skill named {name!r}.")
     return found
+
+
+MEETING_NOTES = {
+    "name": "meeting-notes",
+    "description": "How to turn a meeting into notes that people act on.",
+    "body": """\
+# Meeting notes
+
+1. Begin with the decision, or state that none was made.
+2. List the actions, one line each: **who** does **what** by **when**. Ask for what is missing; do \
+not guess a name or a date.
+3. List open questions, each with the person who can answer it.
+4. Leave out who said what, unless it matters for a decision.
+5. Write at most one page. If the notes go to a file, name it `notes/YYYY-MM-DD-subject.md`.
+
+## Shape
+
+    # Subject, date
+    Decided: …
+    ## Actions
+    - Name: what, by when
+    ## Open
+    - Question (who knows)
+""",
+}
+
+
+def add_example_skill(workspace: Workspace, owner: User | None) -> None:
+    """Add the example skill to a new workspace."""
+    Skill.objects.create(workspace=workspace, created_by=owner, **MEETING_NOTES)

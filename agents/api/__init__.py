@@ -1,1 +1,1 @@
-"""The REST doors of agents."""
+"""REST views of agents, environments and model providers."""

@@ -1,7 +1,8 @@
-"""REST: agents and their versions."""
+"""REST views of agents, their versions and environments."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import Http404
@@ -10,20 +11,21 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.body import fields_in, take_number
-from agents.api.serializers import AgentSerializer, VersionSerializer
+from agents.api.base import NamedRowViewSet, documented, pop_number, writable_fields
+from agents.api.serializers import AgentSerializer, EnvironmentSerializer, VersionSerializer
 from agents.definitions import archive_agent, change_agent, create_agent
-from agents.inputs import is_storable
-from agents.models import Agent, AgentVersion
+from agents.environments import change_environment, create_environment, delete_environment
+from agents.models import Agent, AgentVersion, Environment
+from core.rest import StrictJSONParser
+from core.validation import is_storable
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.parsing import StrictJSONParser
 
 ARCHIVED = OpenApiParameter(
-    "archived", bool, description="See the archived agents instead of the active ones."
+    "archived", bool, description="Return archived agents instead of active ones."
 )
 STALE = OpenApiResponse(description="`expected_version` is not the newest version.")
-NAMED = OpenApiParameter("q", str, description="See those whose name has this in it.")
+NAME_CONTAINS = OpenApiParameter("q", str, description="Return agents whose name contains this.")
 
 
 class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
@@ -40,28 +42,28 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     }
 
     def get_queryset(self) -> Any:
-        asked = self.request.query_params
-        archived = asked.get("archived", "").lower() in {"1", "true"}
+        params = self.request.query_params
+        archived = params.get("archived", "").lower() in {"1", "true"}
         rows = super().get_queryset().known().filter(archived_at__isnull=not archived)
-        if not (words := asked.get("q")):
+        if not (text := params.get("q")):
             return rows
-        return rows.filter(current__name__icontains=words) if is_storable(words) else rows.none()
+        return rows.filter(current__name__icontains=text) if is_storable(text) else rows.none()
 
-    @extend_schema(parameters=[ARCHIVED, NAMED])
+    @extend_schema(parameters=[ARCHIVED, NAME_CONTAINS])
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Agents of the workspace, the newest first."""
+        """List the agents of the workspace, newest first."""
         return super().list(request, *args, **kwargs)
 
     @extend_schema(parameters=[ARCHIVED])
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One agent as its current version defines it."""
+        """Return one agent as its current version defines it."""
         return super().retrieve(request, *args, **kwargs)
 
     @extend_schema(responses={201: AgentSerializer})
     def create(self, request: Request) -> Response:
-        """Make an agent. Only the name is needed."""
+        """Create an agent. Only the name is required."""
         workspace_id = authorise(self.principal, "build")
-        fields = fields_in(request, AgentSerializer)
+        fields = writable_fields(request, AgentSerializer)
         fields.pop("expected_version", None)
         agent = create_agent(
             workspace_id=workspace_id, fields=fields, created_by=self.principal.user
@@ -70,12 +72,12 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(responses={200: AgentSerializer, 409: STALE})
     def update(self, request: Request, pk: str) -> Response:
-        """Define the agent anew as its next version; what is not named gets its default."""
+        """Replace the agent's definition with a new version; unnamed fields get their default."""
         return self._change(request, replace=True)
 
     @extend_schema(responses={200: AgentSerializer, 409: STALE})
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Make the agent's next version with these changes. No difference makes no version."""
+        """Create the agent's next version with these changes. No change makes no version."""
         return self._change(request, replace=False)
 
     def destroy(self, request: Request, pk: str) -> Response:
@@ -85,8 +87,8 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     def _change(self, request: Request, *, replace: bool) -> Response:
         agent: Agent = self.get_object()
-        changes = fields_in(request, AgentSerializer)
-        expected = take_number(changes, "expected_version")
+        changes = writable_fields(request, AgentSerializer)
+        expected = pop_number(changes, "expected_version")
         change_agent(
             agent, changes, by=self.principal.user, replace=replace, expected_version=expected
         )
@@ -103,7 +105,7 @@ class VersionViewSet(ListModelMixin, WorkspaceViewSet):
         return super().get_queryset().published().filter(agent_id=self.kwargs["agent_id"])
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All versions, the newest first."""
+        """List all versions, newest first."""
         agents = Agent.objects.for_workspace(self.principal.workspace_id)
         if not agents.filter(pk=self.kwargs["agent_id"]).exists():
             raise Http404
@@ -111,8 +113,32 @@ class VersionViewSet(ListModelMixin, WorkspaceViewSet):
 
     @extend_schema(operation_id="agents_versions_retrieve")
     def retrieve(self, request: Request, agent_id: str, number: int) -> Response:
-        """One version by its number."""
+        """Return one version by its number."""
         version = self.get_queryset().filter(number=number).first()
         if version is None:
             raise Http404
         return Response(VersionSerializer(version).data)
+
+
+@documented(
+    create="Create an environment. Only the name is required; the network is `none` by default.",
+    update="Replace the environment; unnamed fields get their default.",
+    destroy="Delete the environment, unless a version or a session refers to it.",
+    taken="The name is taken, or the default environment would be renamed.",
+    needed="It is the default environment, or still in use.",
+)
+class EnvironmentViewSet(NamedRowViewSet):
+    """Environments, in which agents' commands run."""
+
+    queryset = Environment.objects.all()
+    serializer_class = EnvironmentSerializer
+    filterset_fields = ["name", "kind", "network"]
+
+    def make(self, **given: Any) -> Environment:
+        return create_environment(**given)
+
+    def change(self, row: Environment, fields: Mapping[str, Any], *, replace: bool) -> Environment:
+        return change_environment(row, fields, replace=replace)
+
+    def remove(self, row: Environment) -> None:
+        delete_environment(row)

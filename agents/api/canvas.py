@@ -1,4 +1,4 @@
-"""REST: the canvas of an agent, its revisions, and publishing."""
+"""REST views of an agent's canvas, its revisions and publishing."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.body import number_in, object_in
-from agents.canvas import Author, Drawn, author_of, publish, read, save, validate
-from agents.inputs import wrong_field
+from agents.api.base import json_object, version_number
+from agents.canvas.revisions import Author, CanvasState, author_of, publish, read, save
+from agents.canvas.validation import validate
 from agents.models import Agent, CanvasRevision
-from config.faults import NotFound
+from core.exceptions import NotFound
+from core.rest import StrictJSONParser
+from core.validation import wrong_field
 from tenants.access import Verb, authorise
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.parsing import StrictJSONParser
-from tenants.authentication import principal_of
-from tenants.permissions import verb_of
+from tenants.authentication import principal_of, required_verb
+from tools_app.workspace_tools import tools_of_workspace
 
 
 class NodeSerializer(serializers.Serializer):
@@ -65,7 +66,7 @@ class CanvasAuthorSerializer(serializers.Serializer):
 class CanvasSerializer(serializers.Serializer):
     nodes = NodeSerializer(many=True)
     edges = EdgeSerializer(many=True)
-    revision = serializers.IntegerField(help_text="The draft's; 0 before the first one.")
+    revision = serializers.IntegerField(help_text="The newest revision; 0 before the first.")
     published_revision = serializers.IntegerField(allow_null=True)
     published_at = serializers.DateTimeField(allow_null=True)
     author = CanvasAuthorSerializer(allow_null=True)
@@ -77,9 +78,9 @@ class CanvasSerializer(serializers.Serializer):
 class CanvasInputSerializer(serializers.Serializer):
     nodes = NodeSerializer(many=True)
     edges = EdgeSerializer(many=True)
-    revision = serializers.IntegerField(help_text="The one that this change builds on.")
+    revision = serializers.IntegerField(help_text="The revision that this change is based on.")
     confirm_empty = serializers.BooleanField(
-        required=False, help_text="Needed to empty a canvas that is not."
+        required=False, help_text="Required to empty a canvas."
     )
 
 
@@ -103,30 +104,30 @@ class RevisionSerializer(serializers.ModelSerializer):
 STALE = OpenApiResponse(description="`revision` is not the newest; `current` is the newer canvas.")
 
 
-class CanvasDoor(APIView):
-    """Finds the agent before it reads the body: a stranger learns nothing by sending one."""
+class CanvasBaseView(APIView):
+    """Finds the agent before it reads the body, so that strangers learn nothing by sending one."""
 
     parser_classes = [StrictJSONParser]
     verbs: dict[str, Verb] = {"PUT": "build", "POST": "build"}
 
     def find(self, agent_id: UUID) -> Agent:
-        workspace_id = authorise(principal_of(self.request), verb_of(self.request, self))
+        workspace_id = authorise(principal_of(self.request), required_verb(self.request, self))
         agent = Agent.objects.for_workspace(workspace_id).filter(pk=agent_id).first()
         if agent is None:
             raise NotFound
         return agent
 
-    def shown(self, agent: Agent, drawn: Drawn) -> Response:
-        problems = [one.as_json() for one in validate(agent, drawn.graph)]
-        return Response({**drawn.as_json(), "problems": problems})
+    def canvas_response(self, agent: Agent, canvas: CanvasState) -> Response:
+        issues = validate(canvas.graph, tools=tools_of_workspace(agent.workspace_id))
+        return Response({**canvas.as_json(), "problems": [issue.as_json() for issue in issues]})
 
 
-class CanvasView(CanvasDoor):
+class CanvasView(CanvasBaseView):
     @extend_schema(operation_id="agents_canvas_retrieve", responses=CanvasSerializer)
     def get(self, request: Request, agent_id: UUID) -> Response:
-        """The draft, and what would keep it from running."""
+        """Return the newest revision, and the issues that would keep it from running."""
         agent = self.find(agent_id)
-        return self.shown(agent, read(agent))
+        return self.canvas_response(agent, read(agent))
 
     @extend_schema(
         operation_id="agents_canvas_update",
@@ -134,12 +135,12 @@ class CanvasView(CanvasDoor):
         responses={200: CanvasSerializer, 409: STALE},
     )
     def put(self, request: Request, agent_id: UUID) -> Response:
-        """Save the draft as the next revision. A graph with problems can be saved, not published."""
+        """Save the next revision. A graph with errors can be saved, but not published."""
         agent = self.find(agent_id)
-        body = object_in(request)
-        seen = number_in(body, "revision")
+        body = json_object(request)
+        seen = version_number(body, "revision")
         if seen is None:
-            raise wrong_field("revision", "Say which revision this change builds on.")
+            raise wrong_field("revision", "Give the revision that this change is based on.")
         drawn = save(
             agent,
             nodes=body.get("nodes"),
@@ -148,28 +149,32 @@ class CanvasView(CanvasDoor):
             confirm_empty=body.get("confirm_empty") is True,
             author=Author(user_id=principal_of(request).user_id),
         )
-        return self.shown(agent, drawn)
+        return self.canvas_response(agent, drawn)
 
 
-class PublishView(CanvasDoor):
+class PublishView(CanvasBaseView):
     @extend_schema(
         operation_id="agents_canvas_publish",
         request=PublishSerializer,
         responses={
             200: CanvasSerializer,
             409: STALE,
-            422: OpenApiResponse(description="`errors` says, by node, what keeps it from running."),
+            422: OpenApiResponse(
+                description="`errors` lists, by node, what keeps it from running."
+            ),
         },
     )
     def post(self, request: Request, agent_id: UUID) -> Response:
-        """Let the draft be what runs."""
+        """Publish the newest revision, so that runs follow it."""
         agent = self.find(agent_id)
-        seen = number_in(object_in(request), "revision")
-        return self.shown(agent, publish(agent, revision=seen))
+        seen = version_number(json_object(request), "revision")
+        tools = tools_of_workspace(agent.workspace_id)
+        canvas = publish(agent, tools=tools, revision=seen)
+        return self.canvas_response(agent, canvas)
 
 
 class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
-    """What the canvas of one agent has been."""
+    """The revisions of one agent's canvas."""
 
     queryset = CanvasRevision.objects.all()
     serializer_class = RevisionSerializer
@@ -179,7 +184,7 @@ class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
 
     @extend_schema(operation_id="agents_canvas_revisions_list")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """All revisions, the newest first."""
+        """List all revisions, newest first."""
         agents = Agent.objects.for_workspace(self.principal.workspace_id)
         if not agents.filter(pk=self.kwargs["agent_id"]).exists():
             raise NotFound
@@ -187,7 +192,7 @@ class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
 
     @extend_schema(operation_id="agents_canvas_revisions_retrieve")
     def retrieve(self, request: Request, agent_id: str, number: int) -> Response:
-        """One revision by its number."""
+        """Return one revision by its number."""
         found = self.get_queryset().filter(number=number).first()
         if found is None:
             raise NotFound

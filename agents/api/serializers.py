@@ -1,4 +1,4 @@
-"""The shapes of agents' REST doors. They describe; `agent_input` and its like judge."""
+"""The serializers of agents and environments. They describe and render; pydantic validates."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rest_framework import serializers
 
 from agents.definitions import current_version
 from agents.examples import suggestions
-from agents.inputs import Input
 from agents.limits import Limits, SandboxLimits
 from agents.models import Agent, AgentVersion, Environment
-from agents.mount_input import Mount
+from agents.mounts import Mount
 from agents.providers.registry import PROVIDERS
+from core.validation import Input
 
 PROVIDER_CHOICES = [(name, factory.label) for name, factory in PROVIDERS.items()]
 
 
-def _limits_shape(model: type[Input]) -> type[serializers.Serializer]:
-    """The same names, bounds and defaults as the model that judges them."""
+def _limits_serializer(model: type[Input]) -> type[serializers.Serializer]:
+    """Derive a serializer with the fields, bounds and defaults of a pydantic model."""
     fields: dict[str, Any] = {}
     for name, field in model.model_fields.items():
         if field.annotation is bool:
@@ -37,19 +37,19 @@ def _limits_shape(model: type[Input]) -> type[serializers.Serializer]:
     return type(f"{model.__name__}Serializer", (serializers.Serializer,), fields)
 
 
-LimitsSerializer = _limits_shape(Limits)
-SandboxLimitsSerializer = _limits_shape(SandboxLimits)
+LimitsSerializer = _limits_serializer(Limits)
+SandboxLimitsSerializer = _limits_serializer(SandboxLimits)
 
 
 class FallbackSerializer(serializers.Serializer):
-    """In a word, too: `demo/demo`, or the name of a model that is known."""
+    """May also be a string: `demo/demo`, or the name of a known model."""
 
     provider = serializers.ChoiceField(choices=PROVIDER_CHOICES)
     model = serializers.CharField(max_length=120)
 
 
 class DefinitionSerializer(serializers.Serializer):
-    """What every version of an agent says."""
+    """The definition in every version of an agent."""
 
     name = serializers.CharField(max_length=80)
     description = serializers.CharField(
@@ -64,34 +64,34 @@ class DefinitionSerializer(serializers.Serializer):
     provider = serializers.ChoiceField(
         choices=PROVIDER_CHOICES,
         required=False,
-        help_text="By default the first of these that has a key, else the demo.",
+        help_text="By default the first of these that has a key, or else the demo.",
     )
     model = serializers.CharField(
-        max_length=120, required=False, help_text="By default a current one of the provider."
+        max_length=120, required=False, help_text="By default the provider's default model."
     )
     runner = serializers.ChoiceField(choices=AgentVersion.Runner.choices, required=False)
     fallbacks = FallbackSerializer(
-        many=True, required=False, help_text="What to try next, in order; at most five."
+        many=True, required=False, help_text="Models to try next, in order; at most five."
     )
     temperature = serializers.FloatField(
         min_value=0,
         max_value=2,
         required=False,
         allow_null=True,
-        help_text="Null: the model's own.",
+        help_text="Null uses the model's default.",
     )
     max_tokens = serializers.IntegerField(
         min_value=1,
         max_value=10_000_000,
         required=False,
         allow_null=True,
-        help_text="The longest answer. Null: the model's own.",
+        help_text="The longest answer, in tokens. Null uses the model's default.",
     )
     environment = serializers.CharField(
         source="environment_id",
         required=False,
         allow_null=True,
-        help_text="The id or the name of one; answered as an id. Null: the workspace's default.",
+        help_text="An id or a name; returned as an id. Null uses the workspace's default.",
     )
     limits = LimitsSerializer(
         required=False, help_text="In a PATCH, what is not named stays and null is the default."
@@ -99,7 +99,7 @@ class DefinitionSerializer(serializers.Serializer):
 
 
 class VersionSerializer(DefinitionSerializer):
-    """One immutable version."""
+    """One immutable version of an agent."""
 
     id = serializers.UUIDField(read_only=True)
     agent = serializers.UUIDField(source="agent_id", read_only=True)
@@ -113,23 +113,25 @@ class AgentSerializer(DefinitionSerializer):
 
     id = serializers.UUIDField(read_only=True)
     version = serializers.IntegerField(
-        source="current.number", read_only=True, help_text="The current one's number."
+        source="current.number", read_only=True, help_text="The number of the current version."
     )
     version_id = serializers.UUIDField(source="current_id", read_only=True)
     is_draft = serializers.BooleanField(
-        read_only=True, help_text="Not published yet: its version is 0 and it is given no work."
+        read_only=True, help_text="Not published yet: the version is 0 and it is given no work."
     )
-    suggestions = serializers.SerializerMethodField(help_text="First messages to send.")
+    suggestions = serializers.SerializerMethodField(help_text="Suggested first messages.")
     created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
     created_at = serializers.DateTimeField(read_only=True)
     updated_at = serializers.DateTimeField(
-        source="current.created_at", read_only=True, help_text="When this version was made."
+        source="current.created_at",
+        read_only=True,
+        help_text="When the current version was created.",
     )
     archived_at = serializers.DateTimeField(read_only=True, allow_null=True)
     expected_version = serializers.IntegerField(
         write_only=True,
         required=False,
-        help_text="In a change: refuse it with 409 when this is not the newest version.",
+        help_text="In a change: refuse it with 409 if this is not the newest version.",
     )
 
     def get_fields(self) -> dict[str, serializers.Field]:
@@ -152,7 +154,7 @@ class MountSerializer(serializers.Serializer):
 
 
 class EnvironmentSerializer(serializers.Serializer):
-    """Where commands run: which sandbox, which network, which limits."""
+    """Where commands run: the kind of sandbox, its network, mounts and limits."""
 
     id = serializers.UUIDField(read_only=True)
     name = serializers.CharField(max_length=80)
@@ -161,11 +163,11 @@ class EnvironmentSerializer(serializers.Serializer):
     allowed_hosts = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="For the network `allowlist`: `api.example.com`, or `*.example.com`.",
+        help_text="For the network `allowlist`, such as `api.example.com` or `*.example.com`.",
     )
     image = serializers.CharField(max_length=200, required=False, allow_blank=True)
     mounts = MountSerializer(
-        many=True, required=False, help_text="What each session here starts with."
+        many=True, required=False, help_text="Mounts that every session here starts with."
     )
     limits = SandboxLimitsSerializer(
         required=False, help_text="In a PATCH, what is not named stays and null is the default."

@@ -1,47 +1,62 @@
-"""Paths of agents' REST doors, under /api/v1/."""
+"""The REST paths of agents, environments and model providers, under /api/v1/."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from agents.api.agents import AgentViewSet, VersionViewSet
+from agents.api.agents import AgentViewSet, EnvironmentViewSet, VersionViewSet
 from agents.api.canvas import CanvasView, PublishView, RevisionViewSet
-from agents.api.environments import EnvironmentViewSet
-from agents.api.prices import PriceViewSet
-from agents.api.providers import ModelListView, ProviderListView, ProviderTestView, ProviderView
+from agents.api.drafts import (
+    BuilderView,
+    DraftChangesView,
+    DraftPreviewView,
+    DraftPublishView,
+    DraftUndoView,
+    DraftView,
+)
+from agents.api.providers import (
+    ModelListView,
+    PriceViewSet,
+    ProviderListView,
+    ProviderTestView,
+    ProviderView,
+)
 
 router = SimpleRouter()
 router.register("agents", AgentViewSet, basename="agent")
 router.register("environments", EnvironmentViewSet, basename="environment")
 router.register("prices", PriceViewSet, basename="price")
 
-urlpatterns = [
-    path("", include(router.urls)),
+#: Below `agents/{id}/`.
+agent_urls = [
+    path("versions/", VersionViewSet.as_view({"get": "list"}), name="agent-versions"),
     path(
-        "agents/<uuid:agent_id>/versions/",
-        VersionViewSet.as_view({"get": "list"}),
-        name="agent-versions",
+        "versions/<int:number>/", VersionViewSet.as_view({"get": "retrieve"}), name="agent-version"
     ),
+    path("canvas/", CanvasView.as_view(), name="agent-canvas"),
+    path("canvas/publish/", PublishView.as_view(), name="agent-canvas-publish"),
     path(
-        "agents/<uuid:agent_id>/versions/<int:number>/",
-        VersionViewSet.as_view({"get": "retrieve"}),
-        name="agent-version",
-    ),
-    path("agents/<uuid:agent_id>/canvas/", CanvasView.as_view(), name="agent-canvas"),
-    path(
-        "agents/<uuid:agent_id>/canvas/publish/", PublishView.as_view(), name="agent-canvas-publish"
-    ),
-    path(
-        "agents/<uuid:agent_id>/canvas/revisions/",
+        "canvas/revisions/",
         RevisionViewSet.as_view({"get": "list"}),
         name="agent-canvas-revisions",
     ),
     path(
-        "agents/<uuid:agent_id>/canvas/revisions/<int:number>/",
+        "canvas/revisions/<int:number>/",
         RevisionViewSet.as_view({"get": "retrieve"}),
         name="agent-canvas-revision",
     ),
+    path("draft/", DraftView.as_view(), name="agent-draft"),
+    path("draft/publish/", DraftPublishView.as_view(), name="agent-draft-publish"),
+    path("draft/preview/", DraftPreviewView.as_view(), name="agent-draft-preview"),
+    path("draft/changes/", DraftChangesView.as_view(), name="agent-draft-changes"),
+    path("draft/changes/<uuid:change_id>/undo/", DraftUndoView.as_view(), name="agent-draft-undo"),
+]
+
+urlpatterns = [
+    path("", include(router.urls)),
+    path("agents/<uuid:agent_id>/", include(agent_urls)),
+    path("builder/", BuilderView.as_view(), name="builder"),
     path("models/", ModelListView.as_view(), name="model-list"),
     path("providers/", ProviderListView.as_view(), name="provider-list"),
     path("providers/<str:name>/", ProviderView.as_view(), name="provider"),

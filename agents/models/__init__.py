@@ -1,10 +1,14 @@
-"""The tables of agents, one noun per module."""
+"""The tables of the agents app."""
 
-from agents.models.agent import Agent, AgentVersion
-from agents.models.canvas import Canvas, CanvasRevision
-from agents.models.draft import AgentDraft, DraftChange
-from agents.models.environment import Environment
-from agents.models.provider_key import ProviderKey
+from agents.models.agent import (
+    Agent,
+    AgentDraft,
+    AgentVersion,
+    Canvas,
+    CanvasRevision,
+    DraftChange,
+)
+from agents.models.environment import Environment, ProviderKey
 
 __all__ = [
     "Agent",

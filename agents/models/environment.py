@@ -1,16 +1,19 @@
-"""Where an agent's commands run: which kind of sandbox, which network, which limits."""
+"""Environments, in which agents' commands run, and the keys of model providers."""
 
 from __future__ import annotations
 
 from django.db import models
+from encrypted_fields.fields import EncryptedTextField
 
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tenants.models import OwnedModel
 
 DEFAULT_NAME = "local-default"
 
 
 class Environment(OwnedModel):
+    """Where commands run: the kind of sandbox, its network, mounts and limits."""
+
     class Kind(models.TextChoices):
         LOCAL = "local"
         CONTAINER = "container"
@@ -39,3 +42,28 @@ class Environment(OwnedModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ProviderKey(OwnedModel):
+    """A workspace's key for a model provider, encrypted at rest."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    provider = models.CharField(max_length=20)
+    base_url = models.URLField(blank=True)
+    #: Null for a server that needs no key.
+    secret = EncryptedTextField(null=True, blank=True)
+    #: The last characters of the key, so that people can tell keys apart.
+    hint = models.CharField(max_length=8, blank=True, editable=False)
+    checked_at = models.DateTimeField(null=True, editable=False)
+    check_error = models.TextField(blank=True, editable=False)
+
+    class Meta:
+        ordering = ["provider"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "provider"], name="provider_key_is_one_per_workspace"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider} …{self.hint}"

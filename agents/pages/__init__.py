@@ -1,1 +1,1 @@
-"""Pages for people: the keys to model providers."""
+"""Pages of agents, the builder, environments and model providers."""

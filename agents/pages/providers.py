@@ -1,4 +1,4 @@
-"""Model providers: what this workspace reaches them with, and whether it works."""
+"""Pages of model providers: their keys, and whether they work."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from agents.agent_input import DEFAULT_MODELS
-from agents.credentials import Source
-from agents.models_catalog import known_models
-from agents.pages.carrying_out import carry_out
-from agents.provider_keys import Status, check, delete_key, save_key, statuses
+from agents.definitions import DEFAULT_MODELS
+from agents.exceptions import ProviderNotConfigured
+from agents.model_catalog import known_models
+from agents.providers.keys import Source, Status, check, delete_key, save_key, statuses
 from agents.providers.registry import PROVIDERS
-from config.faults import NotFound, ProviderNotConfigured
+from core.exceptions import NotFound
+from core.validation import submit_form
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
-#: Providers of which people may have a server of their own.
+#: Providers that may be servers of the workspace's own.
 OWN_SERVERS = {"openai"}
-WORDS = {
-    "gemini": "Google's models. A key comes from Google AI Studio.",
-    "openai": "OpenAI, or any server that speaks its language: Ollama, vLLM, llama.cpp, OpenRouter.",
-    "demo": "Knows a few phrases and calls the real tools. It needs no key and no network.",
+DESCRIPTIONS = {
+    "gemini": "Google's models. Get a key in Google AI Studio.",
+    "openai": "OpenAI, or any compatible server: Ollama, vLLM, llama.cpp, OpenRouter.",
+    "demo": "Understands a few phrases and calls real tools. Needs no key and no network.",
 }
 SHOWN_MODELS = 4
 
 
 class KeyForm(forms.Form):
-    """A key is only ever written: the page never shows one, not even its own."""
+    """The form of a key, which is only ever written: the page never shows one."""
 
     api_key = forms.CharField(
         label="Key",
@@ -48,13 +48,13 @@ class KeyForm(forms.Form):
         required=False,
         max_length=200,
         widget=forms.URLInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        help_text="Empty for OpenAI itself. Key and address are replaced together.",
+        help_text="Leave empty for OpenAI. Key and address are replaced together.",
     )
 
     def __init__(
         self, name: str, data: QueryDict | None = None, initial: dict[str, str] | None = None
     ) -> None:
-        # Several of these stand on one page.
+        # The page has several of these forms.
         super().__init__(data, initial=initial, auto_id=f"{name}_%s")
         if name not in OWN_SERVERS:
             del self.fields["base_url"]
@@ -63,7 +63,7 @@ class KeyForm(forms.Form):
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One provider, as the page shows it."""
+    """One provider as the page shows it."""
 
     status: Status
     words: str
@@ -80,7 +80,7 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 
 def page(request: HttpRequest, *, wrong: KeyForm | None = None, about: str = "") -> HttpResponse:
-    """Everybody may see what works; a form that was refused comes back with what is wrong."""
+    """Render all providers; an invalid form comes back with its errors."""
     principal = principal_of(request)
     workspace_id = authorise(principal, "read")
     panels = [
@@ -97,7 +97,7 @@ def panel(status: Status, wrong: KeyForm | None) -> Panel:
     address = status.key.base_url if status.key else ""
     return Panel(
         status=status,
-        words=WORDS.get(status.provider, ""),
+        words=DESCRIPTIONS.get(status.provider, ""),
         models=named[:SHOWN_MODELS],
         more_models=max(0, len(named) - SHOWN_MODELS),
         form=wrong or KeyForm(status.provider, initial={"base_url": address}),
@@ -107,10 +107,10 @@ def panel(status: Status, wrong: KeyForm | None) -> Panel:
 
 
 def models_of(provider: str) -> list[str]:
-    """The known models: first what a new agent gets, then by their numbers, the highest first."""
+    """Return the known models: the default first, then by version, highest first."""
     names = [model.name for model in known_models() if model.provider == provider]
-    usual = DEFAULT_MODELS.get(provider)
-    return sorted(names, key=lambda name: (name == usual, _number(name)), reverse=True)
+    default = DEFAULT_MODELS.get(provider)
+    return sorted(names, key=lambda name: (name == default, _number(name)), reverse=True)
 
 
 def _number(name: str) -> float:
@@ -119,7 +119,7 @@ def _number(name: str) -> float:
 
 
 def state_of(status: Status) -> tuple[str, str]:
-    """Where the key comes from, and the lamp for it."""
+    """Return a label for the source of the key, and the class of its lamp."""
     if status.key and status.key.check_error:
         return "Does not work", "is-failed"
     match status.source:
@@ -133,8 +133,8 @@ def state_of(status: Status) -> tuple[str, str]:
             return "Not set", ""
 
 
-def known(principal: Principal, name: str) -> str:
-    """The provider's name, for whoever may change its key."""
+def check_provider(principal: Principal, name: str) -> str:
+    """Return the provider's name. Raise if it is unknown or the principal is not an admin."""
     authorise(principal, "admin")
     if name not in PROVIDERS:
         raise NotFound
@@ -144,11 +144,11 @@ def known(principal: Principal, name: str) -> str:
 @sensitive_post_parameters("api_key")
 @require_POST
 def provider_save(request: HttpRequest, name: str) -> HttpResponse:
-    """Set or replace the key, then see whether it works."""
+    """Set or replace the key, and test it."""
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin")
-    form = KeyForm(known(principal, name), request.POST)
-    saved = carry_out(
+    form = KeyForm(check_provider(principal, name), request.POST)
+    saved = submit_form(
         form,
         lambda: save_key(
             workspace_id=workspace_id, provider=name, by=principal.user, **form.cleaned_data
@@ -156,38 +156,38 @@ def provider_save(request: HttpRequest, name: str) -> HttpResponse:
     )
     if saved is None:
         return page(request, wrong=form, about=name)
-    say_result(request, principal, name, saved=True)
+    report_test(request, principal, name, saved=True)
     return redirect("providers")
 
 
 @require_POST
 def provider_test(request: HttpRequest, name: str) -> HttpResponse:
     principal = principal_of(request)
-    say_result(request, principal, known(principal, name))
+    report_test(request, principal, check_provider(principal, name))
     return redirect("providers")
 
 
-def say_result(
+def report_test(
     request: HttpRequest, principal: Principal, name: str, *, saved: bool = False
 ) -> None:
-    """Make one cheap call and say in words how it went."""
+    """Make one cheap call and show the result."""
     label = PROVIDERS[name].label
-    before = f"The key for {label} is saved, and it" if saved else label
+    subject = f"The key for {label} was saved and" if saved else label
     try:
-        found = check(workspace_id=authorise(principal, "admin"), provider=name)
+        result = check(workspace_id=authorise(principal, "admin"), provider=name)
     except ProviderNotConfigured as fault:
         messages.error(request, fault.detail)
         return
-    if found.ok:
-        messages.success(request, f"{before} works.")
+    if result.ok:
+        messages.success(request, f"{subject} works.")
     else:
-        messages.error(request, f"{before} does not work: {found.error}")
+        messages.error(request, f"{subject} does not work: {result.error}")
 
 
 @require_POST
 def provider_remove(request: HttpRequest, name: str) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin")
-    delete_key(workspace_id=workspace_id, provider=known(principal, name))
-    messages.success(request, f"The key for {PROVIDERS[name].label} is gone.")
+    delete_key(workspace_id=workspace_id, provider=check_provider(principal, name))
+    messages.success(request, f"The key for {PROVIDERS[name].label} was deleted.")
     return redirect("providers")

@@ -1,1 +1,1 @@
-"""Model providers behind one Protocol."""
+"""Model providers: their adapters, keys and HTTP clients."""

@@ -1,29 +1,32 @@
-"""The vendors' embedding calls. The SDKs are imported at the first call."""
+"""Calls the vendors' embedding models. The SDKs are imported at the first call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
+from uuid import UUID
 
-from agents.providers.pool import CONNECT_SECONDS, shared_client
+from agents.exceptions import ProviderRejected
+from agents.providers.http import CONNECT_SECONDS, shared_client
+from agents.providers.keys import credentials
 from agents.providers.registry import Connection
-from config.faults import ProviderRejected
+from core.db import release_connection
 
-#: The most texts that one request holds; the vendors' own bounds are no lower.
+#: The most texts in one request; the vendors' own limits are not lower.
 BATCH = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingModel:
-    """A vendor's model, and how long its vectors are."""
+    """An embedding model of a vendor, and the size of its vectors."""
 
     provider: str
     model: str
     dimensions: int
 
 
-#: What a provider's name alone means.
+#: The model that a provider's name alone stands for.
 DEFAULTS = {
     "gemini": EmbeddingModel(provider="gemini", model="gemini-embedding-001", dimensions=768),
     "openai": EmbeddingModel(provider="openai", model="text-embedding-3-small", dimensions=1536),
@@ -36,16 +39,16 @@ Call: TypeAlias = Callable[[Connection, EmbeddingModel, list[str], bool], Vector
 def embed(
     connection: Connection, model: EmbeddingModel, texts: Sequence[str], *, query: bool
 ) -> Vectors:
-    """The vectors of these texts, in their order."""
+    """Return the vectors of these texts, in the same order."""
     vectors: Vectors = []
     for start in range(0, len(texts), BATCH):
         batch = list(texts[start : start + BATCH])
         got = CALLS[model.provider](connection, model, batch, query)
-        if len(got) != len(batch) or any(len(one) != model.dimensions for one in got):
-            sizes = sorted({len(one) for one in got})
+        if len(got) != len(batch) or any(len(vector) != model.dimensions for vector in got):
+            sizes = sorted({len(vector) for vector in got})
             raise ProviderRejected(
-                f"{model.model} answered {len(got)} vectors of {sizes} numbers for {len(batch)} "
-                f"texts; {model.dimensions} were expected. Name the size after an @."
+                f"{model.model} returned {len(got)} vectors of {sizes} numbers for {len(batch)} texts; "
+                f"expected {model.dimensions} numbers. Set the size after an @ in the model's name."
             )
         vectors += got
     return vectors
@@ -57,7 +60,7 @@ def _gemini(
     from google import genai
     from google.genai import types
 
-    from agents.providers.gemini_failures import faults
+    from agents.providers.gemini import translate_errors
 
     key = connection.api_key or ""
     options = types.HttpOptions(
@@ -65,7 +68,7 @@ def _gemini(
         timeout=int(connection.timeout * 1000),
         httpx_client=connection.http_client or shared_client(),
     )
-    with faults(key):
+    with translate_errors(key):
         client = genai.Client(api_key=key, vertexai=False, http_options=options)
         answer = client.models.embed_content(
             model=model.model,
@@ -84,11 +87,10 @@ def _openai(
     import httpx2
     import openai
 
-    from agents.providers.openai import NO_KEY, OPENAI_URL
-    from agents.providers.openai_failures import faults
+    from agents.providers.openai import NO_KEY, OPENAI_URL, translate_errors
 
     key = connection.api_key or NO_KEY
-    with faults(key):
+    with translate_errors(key):
         client = openai.OpenAI(
             api_key=key,
             base_url=connection.base_url or OPENAI_URL,
@@ -96,7 +98,7 @@ def _openai(
             max_retries=0,
             http_client=connection.http_client or shared_client(),
         )
-        # Only the vendor's newer models can be asked for a size; other servers refuse the word.
+        # Only OpenAI's newer models accept a size; other servers refuse the field.
         sized = model.model.startswith("text-embedding-3")
         answer = client.embeddings.create(
             model=model.model,
@@ -108,3 +110,41 @@ def _openai(
 
 
 CALLS: dict[str, Call] = {"gemini": _gemini, "openai": _openai}
+
+TIMEOUT_SECONDS = 30.0
+
+
+def model_named(provider: str, rest: str) -> EmbeddingModel | None:
+    """Return the model for `NAME@DIMENSIONS` of a provider; each part may be left out."""
+    known = DEFAULTS.get(provider)
+    if known is None:
+        return None
+    name, _, size = rest.partition("@")
+    if size and not (size.isascii() and size.isdecimal() and 0 < int(size[:6]) <= 16_000):
+        return None
+    return replace(
+        known, model=name or known.model, dimensions=int(size) if size else known.dimensions
+    )
+
+
+def embed_texts(
+    *,
+    workspace_id: UUID,
+    provider: str,
+    model: str,
+    dimensions: int,
+    texts: Sequence[str],
+    query: bool,
+) -> list[list[float]]:
+    """Return the vectors of these texts. Raise a ProviderFault if the key or the server fails."""
+    found = credentials(workspace_id, provider)
+    # The server may be slow, and other threads need the database connection meanwhile.
+    release_connection()
+    connection = Connection(
+        api_key=found.api_key,
+        base_url=found.base_url,
+        timeout=TIMEOUT_SECONDS,
+        http_client=found.http_client,
+    )
+    chosen = EmbeddingModel(provider=provider, model=model, dimensions=dimensions)
+    return embed(connection, chosen, texts, query=query)

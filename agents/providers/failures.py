@@ -1,6 +1,6 @@
-"""Turns what a vendor answered into the fault that says who can act: retry, fix the key, compact.
+"""Turns vendors' errors into faults that tell the caller what to do: retry, fix the key, compact.
 
-Nothing here ever repeats a key: vendors quote it in their own messages.
+Messages never contain the key, although vendors quote it in theirs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from config.faults import (
+from agents.exceptions import (
     ContextOverflow,
     ProviderFault,
     ProviderRejected,
@@ -21,7 +21,7 @@ from config.faults import (
 )
 
 MESSAGE_LENGTH = 500
-#: Shorter secrets are placeholders (`none`, `ollama`): cutting them out would only garble the text.
+#: Shorter secrets are placeholders (`none`, `ollama`), and removing them would garble the text.
 SECRET_LENGTH = 8
 OVERLOADED = frozenset({408, 429})
 
@@ -37,27 +37,27 @@ _OVERFLOW = re.compile(
     r"|tokens in request more than|tokens \+ .max_new_tokens",
     re.IGNORECASE,
 )
-#: One request that is larger than all that may be asked in a minute: waiting does not help.
+#: One request is larger than the limit per minute: waiting does not help.
 _LARGER_THAN_A_MINUTE = re.compile(r"request too large for", re.IGNORECASE)
-#: Some servers break down instead of refusing.
+#: Some servers answer 500 instead of refusing.
 _MAY_MEAN_OVERFLOW = frozenset({400, 422, 500})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A vendor's answer that is not an answer."""
+    """An error response of a vendor."""
 
     vendor: str
     status: int
     message: str
-    #: The vendor's own word for it: `context_length_exceeded`, `API_KEY_INVALID`.
+    #: The vendor's own code: `context_length_exceeded`, `API_KEY_INVALID`.
     reason: str = ""
     retry_after: float | None = None
     secret: str = ""
 
 
 def scrub(text: str, secret: str = "") -> str:
-    """The text without the key, whole or half masked, on one line and short enough to show."""
+    """Remove the key, whole or half masked, and return one line short enough to show."""
     if len(secret) >= SECRET_LENGTH:
         text = text.replace(secret, "[key]")
     text = " ".join(_KEY_SHAPES.sub("[key]", text).split())
@@ -65,41 +65,41 @@ def scrub(text: str, secret: str = "") -> str:
 
 
 def fault_of(refusal: Refusal) -> ProviderFault:
-    """The fault for a refusal. Asking again helps only with `ProviderUnavailable`."""
+    """Return the fault for an error response. Only `ProviderUnavailable` is worth a retry."""
     message = scrub(refusal.message, refusal.secret) or "no reason given"
-    told = f"{refusal.vendor} answered {refusal.status}: {message}"
+    detail = f"{refusal.vendor} answered {refusal.status}: {message}"
     if refusal.reason == "insufficient_quota":
-        return ProviderRejected(told)
-    if refusal.status == 413 or _speaks_of_overflow(refusal):
-        return ContextOverflow(told)
+        return ProviderRejected(detail)
+    if refusal.status == 413 or _is_overflow(refusal):
+        return ContextOverflow(detail)
     if refusal.status in OVERLOADED or refusal.status >= 500:
-        return ProviderUnavailable(told, retry_after=refusal.retry_after)
+        return ProviderUnavailable(detail, retry_after=refusal.retry_after)
     if refusal.status in {401, 403} or refusal.reason == "API_KEY_INVALID":
-        return ProviderUnauthorized(f"{told} Check the key in the settings.")
-    return ProviderRejected(told)
+        return ProviderUnauthorized(f"{detail} Check the key in the settings.")
+    return ProviderRejected(detail)
 
 
 def unreachable(vendor: str, error: Exception, secret: str = "") -> ProviderUnavailable:
-    """The fault for a connection that failed, broke or fell silent."""
+    """Return the fault for a connection that failed, broke or timed out."""
     reason = scrub(str(error), secret) or type(error).__name__
-    return ProviderUnavailable(f"{vendor} could not be reached or the answer broke off: {reason}")
+    return ProviderUnavailable(f"{vendor} could not be reached or the answer was cut off: {reason}")
 
 
 def cut_short(vendor: str) -> ProviderUnavailable:
-    """The fault for a stream that ended before the vendor said that it was finished."""
+    """Return the fault for a stream that ended before the vendor marked it as finished."""
     return ProviderUnavailable(f"{vendor} ended the answer before it was finished.")
 
 
-def nothing_said(vendor: str) -> ProviderRejected:
-    """The fault for an answer whose limit was used up, by thoughts, before its first word."""
+def empty_answer(vendor: str) -> ProviderRejected:
+    """Return the fault for an answer whose token limit was used up before its first word."""
     return ProviderRejected(
-        f"{vendor} answered nothing: it reached its limit of tokens before the first word. "
+        f"{vendor} returned an empty answer: it reached its token limit before the first word. "
         "Allow longer answers."
     )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from `retry-after-ms` or `retry-after` (a number or a date)."""
+    """Return the seconds to wait, from `retry-after-ms` or `retry-after` (a number or a date)."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -113,11 +113,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _speaks_of_overflow(refusal: Refusal) -> bool:
-    told = f"{refusal.reason} {refusal.message}"
+def _is_overflow(refusal: Refusal) -> bool:
+    text = f"{refusal.reason} {refusal.message}"
     if refusal.status == 429:
-        return bool(_LARGER_THAN_A_MINUTE.search(told))
-    return refusal.status in _MAY_MEAN_OVERFLOW and bool(_OVERFLOW.search(told))
+        return bool(_LARGER_THAN_A_MINUTE.search(text))
+    return refusal.status in _MAY_MEAN_OVERFLOW and bool(_OVERFLOW.search(text))
 
 
 def _number(raw: str | None) -> float | None:

@@ -1,39 +1,196 @@
-"""Gemini, through google-genai."""
+"""Streams answers of Google's Gemini models through the google-genai SDK."""
 
 from __future__ import annotations
 
+import binascii
 import math
-from base64 import b64encode
+import re
+from base64 import b64decode, b64encode
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from typing import Any
 from uuid import uuid4
 
 import httpx2
 from google import genai
-from google.genai import types
+from google.genai import errors, types
 
-from agents.providers.base import Delta, ModelRequest, TextDelta, TextState, ToolCall, Usage
-from agents.providers.failures import cut_short, nothing_said
-from agents.providers.gemini_contents import config_of, contents_of
-from agents.providers.gemini_failures import VENDOR, faults
-from agents.providers.names import names_by_wire_name
-from config.faults import ProviderRejected, ProviderUnavailable
+from agents.exceptions import ProviderFault, ProviderRejected, ProviderUnavailable
+from agents.providers.base import (
+    Delta,
+    Message,
+    ModelRequest,
+    TextDelta,
+    TextState,
+    ToolCall,
+    ToolResult,
+    Usage,
+    names_by_wire_name,
+    wire_name,
+)
+from agents.providers.failures import (
+    Refusal,
+    cut_short,
+    empty_answer,
+    fault_of,
+    retry_after,
+    unreachable,
+)
 
-#: The longest whole answer, told to the server. The timeout below is for silence only, and Google
-#: refuses deadlines under ten seconds.
+#: Google's value for a call without a signature because no Gemini model made it.
+UNSIGNED = b"skip_thought_signature_validator"
+#: Gemini requires a user message first; a shortened history may begin with the model's.
+OPENING = "[Earlier messages are not shown.]"
+# Gemini 1 and 2 never ask for a signature; later ones refuse a step without one.
+_UNSIGNED_IS_FINE = re.compile(r"(?:models/)?gemini-(?:[12]\b|pro|flash)")
+
+
+def contents_of(request: ModelRequest) -> list[types.Content]:
+    """Convert messages to alternating `user` and `model` contents, merging neighbours of one role."""
+    contents: list[types.Content] = []
+    for message in request.messages:
+        role = "model" if message.role == "assistant" else "user"
+        parts = list(_parts(message, request.model))
+        if not parts:
+            continue
+        if role == "model" and not contents:
+            contents.append(types.Content(role="user", parts=[types.Part(text=OPENING)]))
+        if contents and contents[-1].role == role and contents[-1].parts is not None:
+            contents[-1].parts.extend(parts)
+        else:
+            contents.append(types.Content(role=role, parts=parts))
+    return contents
+
+
+def config_of(request: ModelRequest) -> types.GenerateContentConfig:
+    """Convert instructions, tools and limits. The harness runs the tools; the SDK never does."""
+    declarations = [
+        types.FunctionDeclaration(
+            name=wire_name(tool.name),
+            description=tool.description,
+            parameters_json_schema=tool.json_schema,
+        )
+        for tool in request.tools
+    ]
+    return types.GenerateContentConfig(
+        system_instruction=request.instructions or None,
+        tools=[types.Tool(function_declarations=declarations)] if declarations else None,
+        temperature=request.temperature,
+        max_output_tokens=request.max_tokens,
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
+
+
+def _parts(message: Message, model: str) -> Iterator[types.Part]:
+    match message.role:
+        case "user":
+            if message.text:
+                yield types.Part(text=message.text)
+        case "tool":
+            yield from (_response_part(result) for result in message.results)
+        case "assistant":
+            if message.text:
+                signature = _signature(message.provider_state)
+                yield types.Part(text=message.text, thought_signature=signature)
+            yield from _call_parts(message.calls, model)
+
+
+def _call_parts(calls: tuple[ToolCall, ...], model: str) -> Iterator[types.Part]:
+    # Of parallel calls only the first is signed, so one signature serves the step.
+    unsigned = not any(_signature(call.provider_state) for call in calls)
+    stand_in = UNSIGNED if unsigned and not _UNSIGNED_IS_FINE.match(model) else None
+    for call in calls:
+        yield types.Part(
+            function_call=types.FunctionCall(
+                id=call.call_id, name=wire_name(call.name), args=call.arguments
+            ),
+            thought_signature=_signature(call.provider_state) or stand_in,
+        )
+        stand_in = None
+
+
+def _response_part(result: ToolResult) -> types.Part:
+    return types.Part(
+        function_response=types.FunctionResponse(
+            id=result.call_id,
+            name=wire_name(result.name),
+            response={"error" if result.is_error else "output": result.output},
+        )
+    )
+
+
+def _signature(state: str | None) -> bytes | None:
+    """Return the signature in a stored state, or None if another provider wrote that state."""
+    try:
+        return b64decode(state, validate=True) if state else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+VENDOR = "Gemini"
+
+
+@contextmanager
+def translate_errors(key: str) -> Iterator[None]:
+    """Turn the SDK's errors into faults, without the SDK's message, which may quote the key."""
+    try:
+        yield
+    except errors.APIError as error:
+        raise _fault(error, key) from None
+    except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
+        raise unreachable(VENDOR, error, key) from None
+    except errors.UnknownApiResponseError:
+        raise cut_short(VENDOR) from None
+    except httpx2.InvalidURL as error:
+        raise ProviderRejected(f"The address of {VENDOR} is not valid: {error}") from None
+
+
+def _fault(error: errors.APIError, key: str) -> ProviderFault:
+    details = _details(error.details)
+    headers = getattr(error.response, "headers", None) or {}
+    return fault_of(
+        Refusal(
+            vendor=VENDOR,
+            status=error.code or 500,
+            message=str(error.message or error.status or ""),
+            reason=next((str(detail["reason"]) for detail in details if "reason" in detail), ""),
+            retry_after=_retry_delay(details) or retry_after(headers),
+            secret=key,
+        )
+    )
+
+
+def _details(body: Any) -> list[dict[str, Any]]:
+    error = body.get("error", body) if isinstance(body, dict) else {}
+    details = error.get("details") if isinstance(error, dict) else None
+    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+
+
+def _retry_delay(details: list[dict[str, Any]]) -> float | None:
+    """Return the delay of a `google.rpc.RetryInfo`, such as `27s` or `0.5s`."""
+    for detail in details:
+        try:
+            return float(str(detail["retryDelay"]).removesuffix("s"))
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+#: The time limit for a whole answer, sent to the server. The client's timeout covers silence only,
+#: and Google refuses deadlines under ten seconds.
 ANSWER_SECONDS = 600
 
 REFUSED = {
     types.FinishReason.SAFETY: "its safety filter stopped the answer",
     types.FinishReason.RECITATION: "the answer would have recited protected text",
     types.FinishReason.LANGUAGE: "it does not support the language",
-    types.FinishReason.BLOCKLIST: "the answer held a forbidden term",
-    types.FinishReason.PROHIBITED_CONTENT: "the answer held prohibited content",
-    types.FinishReason.SPII: "the answer held sensitive personal data",
+    types.FinishReason.BLOCKLIST: "the answer contained a forbidden term",
+    types.FinishReason.PROHIBITED_CONTENT: "the answer contained prohibited content",
+    types.FinishReason.SPII: "the answer contained sensitive personal data",
     types.FinishReason.TOO_MANY_TOOL_CALLS: "the model called too many tools in a row",
 }
-#: Slips of the pen, which the same model mostly does not make again.
-SLIPS = {
+#: Mistakes that the same model rarely makes twice in a row.
+MISTAKES = {
     types.FinishReason.MALFORMED_FUNCTION_CALL: "the model made a malformed tool call",
     types.FinishReason.UNEXPECTED_TOOL_CALL: "the model called a tool that was not offered",
     types.FinishReason.MALFORMED_RESPONSE: "the model's answer was malformed",
@@ -41,7 +198,7 @@ SLIPS = {
 
 
 class GeminiProvider:
-    """Streams answers of Gemini models. Safe to share between threads."""
+    """Streams answers of Gemini models. Can be shared between threads."""
 
     def __init__(
         self,
@@ -58,7 +215,7 @@ class GeminiProvider:
             headers={"X-Server-Timeout": str(max(ANSWER_SECONDS, math.ceil(timeout)))},
             httpx_client=http_client,
         )
-        # Vertex is ruled out here, or a variable of the environment could switch it on.
+        # Vertex is disabled here; otherwise an environment variable could switch it on.
         self._client = genai.Client(api_key=api_key, vertexai=False, http_options=options)
 
     def stream(self, request: ModelRequest) -> Iterator[Delta]:
@@ -66,7 +223,7 @@ class GeminiProvider:
         names = names_by_wire_name(request.tools)
         finish: types.FinishReason | None = None
         answered, usage = False, Usage()
-        with faults(self._key), closing(self._chunks(request)) as chunks:
+        with translate_errors(self._key), closing(self._chunks(request)) as chunks:
             for chunk in chunks:
                 _refuse_blocked_prompt(chunk)
                 for delta in _deltas(chunk, names):
@@ -86,8 +243,8 @@ class GeminiProvider:
         )
 
     def check(self, model: str) -> None:
-        """Ask Google whether this key may use this model; costs nothing."""
-        with faults(self._key):
+        """Check that this key may use this model. The request is free."""
+        with translate_errors(self._key):
             if model:
                 self._client.models.get(model=model)
             else:
@@ -97,7 +254,7 @@ class GeminiProvider:
 def _refuse_blocked_prompt(chunk: types.GenerateContentResponse) -> None:
     if (feedback := chunk.prompt_feedback) and feedback.block_reason:
         reason = feedback.block_reason_message or feedback.block_reason.value
-        raise ProviderRejected(f"{VENDOR} refused to read the request: {reason}.")
+        raise ProviderRejected(f"{VENDOR} refused the request: {reason}.")
 
 
 def _deltas(chunk: types.GenerateContentResponse, names: dict[str, str]) -> Iterator[Delta]:
@@ -133,15 +290,16 @@ def _usage(chunk: types.GenerateContentResponse) -> Usage | None:
 
 
 def _check_end(finish: types.FinishReason | None, *, answered: bool) -> None:
-    """A stream must say why it ended, and an end without an answer must be a good one."""
+    """Raise unless the stream says why it ended and, without an answer, ended well."""
     if finish is None:
         raise cut_short(VENDOR)
     if answered:
         return
     if finish == types.FinishReason.MAX_TOKENS:
-        raise nothing_said(VENDOR)
-    if finish in SLIPS:
-        raise ProviderUnavailable(f"{VENDOR} answered nothing: {SLIPS[finish]} ({finish.value}).")
+        raise empty_answer(VENDOR)
+    if finish in MISTAKES:
+        reason = f"{MISTAKES[finish]} ({finish.value})"
+        raise ProviderUnavailable(f"{VENDOR} returned an empty answer: {reason}.")
     if finish != types.FinishReason.STOP:
         why = REFUSED.get(finish, "it gave no usable answer")
-        raise ProviderRejected(f"{VENDOR} answered nothing: {why} ({finish.value}).")
+        raise ProviderRejected(f"{VENDOR} returned an empty answer: {why} ({finish.value}).")

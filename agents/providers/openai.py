@@ -1,10 +1,14 @@
-"""OpenAI and every server that speaks its chat completions: Ollama, vLLM, llama.cpp, OpenRouter."""
+"""Streams answers of OpenAI and compatible servers: Ollama, vLLM, llama.cpp, OpenRouter."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any, cast
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 import httpx2
 import openai
@@ -13,22 +17,274 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
-from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
-from agents.providers.estimate import estimate_request, estimate_tokens
-from agents.providers.failures import cut_short, nothing_said
-from agents.providers.names import names_by_wire_name
-from agents.providers.openai_calls import CallAssembly
-from agents.providers.openai_failures import VENDOR, faults, refused_option
-from agents.providers.openai_messages import body_of
-from agents.providers.openai_stream import chunks_of
-from agents.providers.pool import CONNECT_SECONDS
-from config.faults import ProviderRejected
+from agents.exceptions import ProviderFault, ProviderRejected
+from agents.providers.base import (
+    JSON,
+    RAW,
+    Delta,
+    Message,
+    ModelRequest,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Usage,
+    estimate_request,
+    estimate_tokens,
+    names_by_wire_name,
+    wire_id,
+    wire_name,
+)
+from agents.providers.failures import (
+    Refusal,
+    cut_short,
+    empty_answer,
+    fault_of,
+    retry_after,
+    unreachable,
+)
+from agents.providers.http import CONNECT_SECONDS
+
+if TYPE_CHECKING:
+    from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+
+
+@dataclass(kw_only=True)
+class _Pieces:
+    call_id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+class CallAssembly:
+    """Assembles the tool calls of one answer from deltas, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Pieces] = []
+        self._by_index: dict[int, _Pieces] = {}
+
+    def add(self, deltas: Iterable[ChoiceDeltaToolCall]) -> None:
+        for delta in deltas:
+            pieces = self._pieces_of(delta)
+            pieces.call_id = pieces.call_id or delta.id or ""
+            if function := delta.function:
+                pieces.name = pieces.name or function.name or ""
+                pieces.arguments.append(_piece_text(function.arguments))
+
+    def finish(self, names: dict[str, str]) -> Iterator[ToolCall]:
+        """Yield the complete calls, under the tools' own names."""
+        for pieces in self._calls:
+            yield ToolCall(
+                call_id=pieces.call_id or f"call_{uuid4().hex}",
+                name=names.get(pieces.name, pieces.name),
+                arguments=parse_arguments("".join(pieces.arguments)),
+            )
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def text(self) -> str:
+        """Return all that was streamed, to estimate tokens when the server does not count."""
+        return "".join(piece.name + "".join(piece.arguments) for piece in self._calls)
+
+    def _pieces_of(self, delta: ChoiceDeltaToolCall) -> _Pieces:
+        # Some servers leave the index out, or send every call as number 0.
+        index: int | None = delta.index
+        last = self._calls[-1] if self._calls else None
+        known = last if index is None else self._by_index.get(index)
+        if known and not _begins_another(delta, known):
+            return known
+        fresh = _Pieces()
+        self._calls.append(fresh)
+        if index is not None:
+            self._by_index[index] = fresh
+        return fresh
+
+
+def _begins_another(delta: ChoiceDeltaToolCall, known: _Pieces) -> bool:
+    """Return whether a delta starts a new call: by a new id, or by a name after a complete call."""
+    if delta.id and known.call_id:
+        return delta.id != known.call_id
+    named = bool(delta.function and delta.function.name)
+    return named and RAW not in parse_arguments("".join(known.arguments) or "?")
+
+
+def _piece_text(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
+
+
+def parse_arguments(text: str) -> JSON:
+    """Parse arguments as an object; anything else is kept whole under `_raw`."""
+    if not text.strip():
+        return {}
+    try:
+        arguments = json.loads(text)
+    except ValueError:
+        return {RAW: text}
+    return arguments if isinstance(arguments, dict) else {RAW: text}
+
+
+VENDOR = "The OpenAI-compatible server"
+#: Phrases by which a server says that it does not know a field, rather than dislikes its value.
+_UNKNOWN_FIELD = ("unsupported", "not support", "unknown", "unrecognized", "extra", "not permitted")
+#: Parts of an error code inside a stream that mean the request is at fault.
+_REQUEST_AT_FAULT = ("invalid", "context", "content", "quota")
+
+
+@contextmanager
+def translate_errors(key: str) -> Iterator[None]:
+    """Turn the SDK's errors into faults, without the SDK's message, which may quote the key."""
+    try:
+        yield
+    except openai.APIStatusError as error:
+        raise _fault(error, error.status_code, key, retry_after(error.response.headers)) from None
+    except openai.APIConnectionError as error:
+        cause = error.__cause__
+        raise unreachable(VENDOR, cause if isinstance(cause, Exception) else error, key) from None
+    except openai.APIError as error:
+        raise _fault(error, _status_in_stream(error.code or ""), key) from None
+    except json.JSONDecodeError:
+        raise cut_short(VENDOR) from None
+    except httpx2.InvalidURL as error:
+        raise ProviderRejected(f"The address of the server is not valid: {error}") from None
+    except (httpx2.HTTPError, httpx2.StreamError, openai.OpenAIError, OSError) as error:
+        raise unreachable(VENDOR, error, key) from None
+
+
+def refused_option(error: openai.APIStatusError, sent: Iterable[str]) -> str | None:
+    """Return which of the sent fields this error calls unknown, if any."""
+    complaint = str(error.message).lower()
+    if not any(word in complaint for word in _UNKNOWN_FIELD):
+        return None
+    return next((one for one in sent if one == error.param or one in complaint), None)
+
+
+def _status_in_stream(code: str) -> int:
+    """Return the status for an error inside a stream, whose code is a number or a word."""
+    if code.isdecimal():
+        return int(code)
+    if code == "rate_limit_exceeded":
+        return 429
+    return 400 if any(word in code for word in _REQUEST_AT_FAULT) else 500
+
+
+def _fault(
+    error: openai.APIError, status: int, key: str, wait: float | None = None
+) -> ProviderFault:
+    body = error.body if isinstance(error.body, dict) else {}
+    return fault_of(
+        Refusal(
+            vendor=VENDOR,
+            status=status,
+            message=str(body.get("message") or error.message),
+            reason=str(error.code or error.type or ""),
+            retry_after=wait,
+            secret=key,
+        )
+    )
+
+
+def body_of(request: ModelRequest) -> dict[str, Any]:
+    """Return the request's body, with requested fields only: servers differ in what they know."""
+    body: dict[str, Any] = {
+        "model": request.model,
+        "messages": list(_messages(request)),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    return body
+
+
+def _messages(request: ModelRequest) -> Iterator[JSON]:
+    if request.instructions:
+        yield {"role": "system", "content": request.instructions}
+    for message in request.messages:
+        match message.role:
+            case "user":
+                yield {"role": "user", "content": message.text}
+            case "assistant":
+                if message.text or message.calls:
+                    yield _assistant(message)
+            case "tool":
+                yield from (_result(result) for result in message.results)
+
+
+def _assistant(message: Message) -> JSON:
+    spoken: JSON = {"role": "assistant", "content": message.text or None}
+    if message.calls:
+        spoken["tool_calls"] = [_call(call) for call in message.calls]
+    return spoken
+
+
+def _call(call: ToolCall) -> JSON:
+    return {
+        "id": wire_id(call.call_id),
+        "type": "function",
+        "function": {"name": wire_name(call.name), "arguments": json.dumps(call.arguments)},
+    }
+
+
+def _result(result: ToolResult) -> JSON:
+    # The format has no field for failure, so the text must say it.
+    content = f"Error: {result.output}" if result.is_error else result.output
+    return {"role": "tool", "tool_call_id": wire_id(result.call_id), "content": content}
+
+
+def _tool(tool: ToolSpec) -> JSON:
+    return {
+        "type": "function",
+        "function": {
+            "name": wire_name(tool.name),
+            "description": tool.description,
+            "parameters": tool.json_schema,
+        },
+    }
+
+
+DONE = b"[DONE]"
+
+
+def chunks_of(pieces: Iterable[bytes], request: httpx2.Request) -> Iterator[ChatCompletionChunk]:
+    """Yield the chunks of one answer. An error inside the stream is raised as the SDK would."""
+    lines = _lines(pieces)
+    for line in lines:
+        name, _, data = line.partition(b":")
+        if name != b"data":
+            continue
+        if (data := data.strip()) == DONE:
+            # The answer is complete; a connection that breaks now just cannot be reused.
+            with suppress(httpx2.HTTPError):
+                deque(lines, maxlen=0)
+            return
+        body = json.loads(data or b"null")
+        if not isinstance(body, dict):
+            continue  # A keep-alive.
+        if error := body.get("error"):
+            message = error.get("message") if isinstance(error, dict) else error
+            raise openai.APIError(str(message or "no reason given"), request, body=error)
+        yield ChatCompletionChunk.construct(**body)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Split at line feeds only: answers may contain other characters that Python splits at."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
+    yield rest
+
 
 OPENAI_URL = "https://api.openai.com/v1"
-#: Sent where a local server asks for no key; the SDK insists on some text.
+#: Sent when a local server needs no key, because the SDK requires some text.
 NO_KEY = "none"
-NO_API = f"{VENDOR} did not answer like one. Check its address."
-#: What a server may refuse to know, and what to send in its place, if anything.
+NO_API = f"{VENDOR} did not answer like an OpenAI-compatible API. Check its address."
+#: Fields that a server may not know, and what to send instead, if anything.
 OPTIONAL = {
     "stream_options": None,
     "temperature": None,
@@ -37,7 +293,7 @@ OPTIONAL = {
 
 
 class OpenAIProvider:
-    """Streams chat completions. Safe to share between threads."""
+    """Streams chat completions. Can be shared between threads."""
 
     def __init__(
         self,
@@ -55,7 +311,7 @@ class OpenAIProvider:
             max_retries=0,
             http_client=http_client,
         )
-        # Pairs of model and option that this server has refused; asked once, then remembered.
+        # Pairs of model and field that this server has refused.
         self._refused: set[tuple[str, str]] = set()
 
     def stream(self, request: ModelRequest) -> Iterator[Delta]:
@@ -64,51 +320,51 @@ class OpenAIProvider:
         text: list[str] = []
         usage: Usage | None = None
         finish: str | None = None
-        with faults(self._key), self._open(body_of(request)) as chunks:
+        with translate_errors(self._key), self._open(body_of(request)) as chunks:
             for chunk in chunks:
                 usage = _usage(chunk.usage) or usage
-                # Only the first choice was asked for; the chunk with the usage has none.
+                # Only one choice was requested; the chunk with the usage has none.
                 for choice in (chunk.choices or ())[:1]:
                     finish = choice.finish_reason or finish
-                    # Some servers end with a choice that has no more to say.
+                    # Some servers end with an empty choice.
                     if (delta := cast("ChoiceDelta | None", choice.delta)) is None:
                         continue
                     calls.add(delta.tool_calls or ())
-                    if said := _text_of(delta.content) or delta.refusal:
-                        text.append(said)
-                        yield TextDelta(text=said)
+                    if piece := _text_of(delta.content) or delta.refusal:
+                        text.append(piece)
+                        yield TextDelta(text=piece)
         if usage and not (text or calls):
-            yield usage  # What was thought is paid for.
+            yield usage  # Thinking is paid for even without an answer.
         _check_end(finish, answered=bool(text or calls))
         yield from calls.finish(names)
         yield usage or _guess(request, "".join(text) + calls.text())
 
     def check(self, model: str) -> None:
-        """See that the server answers with this key, and knows the model."""
-        with faults(self._key):
+        """Check that the server accepts this key and knows the model."""
+        with translate_errors(self._key):
             try:
                 listed = {one.id for one in self._client.models.list().data or ()}
             except openai.NotFoundError:
                 listed = set()
             except AttributeError:
-                # The SDK trips over a page that is not JSON, such as a web site's own.
+                # The SDK fails on a page that is not JSON, such as a web site's.
                 raise ProviderRejected(NO_API) from None
-        # Some servers list nothing, or serve names they do not list: ask for one token then.
+        # Some servers list no models, or serve unlisted ones: request one token then.
         if model and model not in listed:
             body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], "stream": True}
-            with faults(self._key), self._open({**body, "max_tokens": 1}) as chunks:
+            with translate_errors(self._key), self._open({**body, "max_tokens": 1}) as chunks:
                 for _ in chunks:
                     break
 
     @contextmanager
     def _open(self, body: dict[str, Any]) -> Iterator[Iterator[ChatCompletionChunk]]:
-        """The chunks of an answer; leaving the block early hangs up."""
+        """Yield the chunks of an answer. Leaving the block early closes the connection."""
         with ExitStack() as opened:
             response = self._send(body, opened)
             yield chunks_of(response.iter_bytes(), response.http_request)
 
     def _send(self, body: dict[str, Any], opened: ExitStack) -> APIResponse[Any]:
-        """Send the request, leaving out what the server refuses to know."""
+        """Send the request without the fields that the server has refused."""
         for option in [one for one in OPTIONAL if (body["model"], one) in self._refused]:
             _leave_out(body, option)
         completions = self._client.chat.completions.with_streaming_response
@@ -131,7 +387,7 @@ def _leave_out(body: dict[str, Any], option: str) -> None:
 
 
 def _text_of(content: Any) -> str:
-    """The words of a piece. Some servers send it in parts, their thoughts among them."""
+    """Return the text of a delta. Some servers send a list of parts, including thoughts."""
     if not isinstance(content, list):
         return content or ""
     parts = (part for part in content if isinstance(part, dict))
@@ -139,7 +395,7 @@ def _text_of(content: Any) -> str:
 
 
 def _usage(counts: CompletionUsage | None) -> Usage | None:
-    """What the server counted, if it did: nothing costs nothing."""
+    """Return the server's token counts, if it sent any."""
     if counts is None or not (counts.prompt_tokens or counts.completion_tokens):
         return None
     details = counts.prompt_tokens_details
@@ -158,6 +414,6 @@ def _check_end(finish: str | None, *, answered: bool) -> None:
     if finish is None:
         raise cut_short(VENDOR)
     if finish == "length" and not answered:
-        raise nothing_said(VENDOR)
+        raise empty_answer(VENDOR)
     if finish == "content_filter" and not answered:
-        raise ProviderRejected(f"{VENDOR} answered nothing: its content filter stopped the answer.")
+        raise ProviderRejected(f"{VENDOR} returned an empty answer: its content filter stopped it.")

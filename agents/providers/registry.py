@@ -1,64 +1,66 @@
-"""The model providers by name, and how to get one.
+"""The model providers by name, and how to build a client for one.
 
 The vendors' SDKs take a second to import, so each is imported when its provider is first built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from agents.providers.base import Provider
-from agents.providers.pool import shared_client
-from agents.providers.reading import ReadApart
-from config import env
-from config.faults import Invalid, ProviderNotConfigured
+from agents.exceptions import ProviderNotConfigured
+from agents.providers.base import Delta, ModelRequest, Provider, Tick
+from core import env
+from core.exceptions import Invalid
 
 if TYPE_CHECKING:
     from httpx2 import Client
 
-#: Seconds of silence after which an answer counts as broken off.
+#: Seconds of silence after which an answer counts as cut off.
 TIMEOUT_SECONDS = 120.0
 CHECK_SECONDS = 15.0
-#: Distinct keys and addresses for which a process keeps a client ready.
-CLIENTS_KEPT = 256
+#: For how many distinct keys and addresses a process caches a client.
+CLIENTS_CACHED = 256
 
 
 class CheckedProvider(Provider, Protocol):
-    """A provider that can also say whether it would work."""
+    """A provider that can also check whether it would work."""
 
     def check(self, model: str) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """Where and with which key to reach a provider."""
+    """The address and the key of a provider."""
 
     api_key: str | None = None
     base_url: str | None = None
     timeout: float = TIMEOUT_SECONDS
-    #: Connects only where the caller allows it. None means the process's own shared pool.
+    #: The client to connect with. None means the process's shared client.
     http_client: Client | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderFactory:
-    """What is known of a provider before it is built."""
+    """A provider's facts, and how to build it."""
 
     name: str
     label: str
     needs_key: bool
     build: Callable[[Connection], CheckedProvider]
-    #: Variables of the environment that may hold the key; the first one set counts.
+    #: Environment variables that may hold the key; the first one set counts.
     key_variables: tuple[str, ...] = ()
     base_url_variable: str = ""
 
 
 def _build_gemini(connection: Connection) -> CheckedProvider:
     from agents.providers.gemini import GeminiProvider
+    from agents.providers.http import shared_client
 
     return GeminiProvider(
         api_key=connection.api_key or "",
@@ -69,6 +71,7 @@ def _build_gemini(connection: Connection) -> CheckedProvider:
 
 
 def _build_openai(connection: Connection) -> CheckedProvider:
+    from agents.providers.http import shared_client
     from agents.providers.openai import OpenAIProvider
 
     return OpenAIProvider(
@@ -119,7 +122,7 @@ def build_provider(
     timeout: float = TIMEOUT_SECONDS,
     http_client: Client | None = None,
 ) -> Provider:
-    """The provider of this name. The same key and address give the same client again."""
+    """Return the provider of this name. The same key and address return the same client again."""
     connection = Connection(
         api_key=api_key or None,
         base_url=base_url or None,
@@ -129,9 +132,11 @@ def build_provider(
     factory = _require(name, connection)
     if not factory.needs_key:
         return factory.build(connection)
-    # The pool is named in the key: a forked child has a new one, so it never gets its parent's.
-    kept = _kept(name, replace(connection, http_client=http_client or shared_client()))
-    return ReadApart(kept)
+    from agents.providers.http import shared_client
+
+    # The client is part of the cache key: a forked child has a new one and gets a new provider.
+    cached = _cached_provider(name, replace(connection, http_client=http_client or shared_client()))
+    return InterruptibleProvider(cached)
 
 
 def check_connection(
@@ -142,7 +147,7 @@ def check_connection(
     *,
     http_client: Client | None = None,
 ) -> None:
-    """Make one cheap call with these very settings; a fault says what is wrong with them."""
+    """Make one cheap call with these settings. Raise a ProviderFault if it fails."""
     connection = Connection(
         api_key=api_key or None,
         base_url=base_url or None,
@@ -153,9 +158,9 @@ def check_connection(
 
 
 def credentials_from_environment(name: str) -> tuple[str | None, str | None]:
-    """The key and the address that the operator has set for a provider, each None when not set."""
+    """Return the operator's key and address for a provider, each None when not set."""
     factory = find_provider(name)
-    key = next((value for one in factory.key_variables if (value := env.text(one))), None)
+    key = next((value for name in factory.key_variables if (value := env.text(name))), None)
     return key, (env.text(factory.base_url_variable) if factory.base_url_variable else "") or None
 
 
@@ -166,7 +171,7 @@ def find_provider(name: str) -> ProviderFactory:
 
 
 def is_enough(name: str, api_key: str | None, base_url: str | None) -> bool:
-    """A server of one's own often asks for no key; the vendors' own addresses always do."""
+    """Return whether a key is not needed: a self-hosted server often asks for none."""
     return bool(api_key or (name == "openai" and base_url))
 
 
@@ -189,6 +194,64 @@ def _is_web_address(url: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-@lru_cache(maxsize=CLIENTS_KEPT)
-def _kept(name: str, connection: Connection) -> Provider:
+@lru_cache(maxsize=CLIENTS_CACHED)
+def _cached_provider(name: str, connection: Connection) -> Provider:
     return PROVIDERS[name].build(connection)
+
+
+TICK_SECONDS = 0.5
+
+
+class InterruptibleProvider:
+    """A provider whose streams can be abandoned at any moment.
+
+    A model may be silent for a long time, and a blocked read cannot be interrupted. So a thread
+    reads, and the caller gets a `Tick` whenever nothing arrives for a moment. The stream is closed
+    as soon as its thread wakes.
+    """
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    def stream(self, request: ModelRequest) -> Iterator[Delta]:
+        arrived: SimpleQueue[Delta | BaseException | None] = SimpleQueue()
+        abandoned = threading.Event()
+        source = self._provider.stream(request)
+        reader = threading.Thread(
+            target=_read, args=(source, arrived, abandoned), name="provider", daemon=True
+        )
+        reader.start()
+        try:
+            while True:
+                try:
+                    item = arrived.get(timeout=TICK_SECONDS)
+                except Empty:
+                    yield Tick()
+                    continue
+                if item is None:
+                    return
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            abandoned.set()
+
+
+def _read(
+    source: Iterator[Delta],
+    arrived: SimpleQueue[Delta | BaseException | None],
+    abandoned: threading.Event,
+) -> None:
+    """Pass on every delta and error until the stream ends or is abandoned."""
+    try:
+        for delta in source:
+            if abandoned.is_set():
+                break
+            arrived.put(delta)
+        arrived.put(None)
+    except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
+        arrived.put(error)
+    finally:
+        close = getattr(source, "close", None)
+        if close:
+            close()

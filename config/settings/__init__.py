@@ -1,1 +1,1 @@
-"""One module per way of running: local, production, test."""
+"""Settings: `base` is shared by `local`, `dev`, `production` and `test`."""

@@ -1,4 +1,4 @@
-"""What is the same however Switchyard runs."""
+"""Settings shared by all environments."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Any
 
 from csp.constants import NONCE, NONE, SELF
 
-from config import env
-from config.embedded import socket_dir
-from config.logging import logging_config
-from config.settings.outgoing import *
-from config.settings.rest import *
+from core import env
+from core.logging import logging_config
+from core.postgres import socket_dir
 
 ROOT = env.ROOT
 DATA_DIR: Path = env.data_dir()
 HOST = env.text("HOST", "127.0.0.1")
 PORT = env.number("PORT", 8000)
 PUBLIC_URL = env.text("PUBLIC_URL", f"http://{HOST}:{PORT}")
+#: Whether `up` restarts its programs when their code changes; see `dev.py`.
+AUTORELOAD = False
+VITE_PORT = env.number("VITE_PORT", 5173)
 
+#: The apps of the product. A service imports only services of the same app and of those before it.
+APPS = ["core", "tenants", "agents", "tools_app", "memory", "sessions_app", "orchestrator"]
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -39,12 +42,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "rest_framework",
-    "tenants",
-    "agents",
-    "tools_app",
-    "memory",
-    "sessions_app",
-    "orchestrator",
+    *APPS,
 ]
 
 MIDDLEWARE = [
@@ -52,17 +50,17 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "config.request_ids.RequestIdMiddleware",
+    "core.middleware.RequestIdMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
-    "config.slashes.SlashMiddleware",
+    "core.middleware.SlashMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "tenants.middleware.PrincipalMiddleware",
+    "tenants.authentication.PrincipalMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "config.problems.ProblemMiddleware",
+    "core.problems.ProblemMiddleware",
     "django_prometheus.middleware.PrometheusAfterMiddleware",
-    # The innermost is synchronous, so the whole chain runs in one thread without hopping.
+    # The innermost one is synchronous, so the whole chain runs in one thread without switching.
     "tenants.idempotency.IdempotencyMiddleware",
 ]
 
@@ -81,7 +79,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "tenants.pages.context.frame",
+                "tenants.pages.navigation.frame",
             ],
         },
     }
@@ -90,14 +88,14 @@ TEMPLATES: list[dict[str, Any]] = [
 # ── Database ─────────────────────────────────────────────────────────────────
 DATABASE_URL = env.text("DATABASE_URL")
 EMBEDDED = not DATABASE_URL
-#: Connections one process may hold. Runs wait for models without one, so few are enough.
+#: Connections that one process may hold. Runs hold none while they wait for a model.
 DATABASE_POOL = env.number("DATABASE_POOL", 8)
 
 
 def _database() -> dict[str, Any]:
     if DATABASE_URL:
         address = env.database_address(DATABASE_URL)
-        where = {
+        location = {
             "NAME": address.name,
             "USER": address.user,
             "PASSWORD": address.password,
@@ -106,7 +104,7 @@ def _database() -> dict[str, Any]:
         }
         options: dict[str, Any] = dict(address.options)
     else:
-        where = {"NAME": "switchyard", "USER": "postgres", "HOST": str(socket_dir(DATA_DIR))}
+        location = {"NAME": "switchyard", "USER": "postgres", "HOST": str(socket_dir(DATA_DIR))}
         options = {}
     options |= {
         "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 20},
@@ -114,9 +112,9 @@ def _database() -> dict[str, Any]:
     }
     return {
         "ENGINE": "django.db.backends.postgresql",
-        **where,
+        **location,
         "OPTIONS": options,
-        # One more round trip per borrowed connection, and a restart of PostgreSQL goes unnoticed.
+        # Costs one round trip per borrowed connection; a restart of PostgreSQL breaks no request.
         "CONN_HEALTH_CHECKS": True,
     }
 
@@ -132,35 +130,35 @@ CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
             "CONFIG": {"hosts": [REDIS_URL]},
         }
         if REDIS_URL
-        else {"BACKEND": "config.pg_layer.PostgresChannelLayer"}
+        else {"BACKEND": "core.channel_layer.PostgresChannelLayer"}
     )
 }
 
 # ── Workers ──────────────────────────────────────────────────────────────────
 WORKERS = env.number("WORKERS", 2)
-#: Runs that one worker process hosts at once; they mostly wait for a model.
+#: Runs that one worker process hosts at once. They mostly wait for a model.
 LANES_PER_WORKER = env.number("LANES_PER_WORKER", 600)
 LEASE_SECONDS = env.seconds("LEASE_SECONDS", 30)
 HEARTBEAT_SECONDS = env.seconds("HEARTBEAT_SECONDS", 5)
-#: A run that takes longer is stopped, even while its worker is well.
+#: A run that takes longer is stopped, even if its worker is healthy.
 RUN_DEADLINE_SECONDS = env.seconds("RUN_DEADLINE_SECONDS", 3600)
-#: A run that was lost this often without progress is dead.
+#: A run that was lost this often without progress fails.
 RUN_MAX_ATTEMPTS = env.number("RUN_MAX_ATTEMPTS", 5)
-#: Workflows that run at once; those that wait do not count.
+#: Workflows that run at once. Waiting workflows do not count.
 WORKFLOWS_PER_WORKER = env.number("WORKFLOWS_PER_WORKER", 64)
 WORKFLOWS_PER_WORKSPACE = env.number("WORKFLOWS_PER_WORKSPACE", 100)
 WORKFLOW_MAX_RECOVERIES = env.number("WORKFLOW_MAX_RECOVERIES", 20)
 WORKFLOW_RETENTION_DAYS = env.number("WORKFLOW_RETENTION_DAYS", 90)
 SUPERVISOR_SECONDS = env.seconds("SUPERVISOR_SECONDS", 1)
 
-# US dollars that a new workspace starts with, and below which its owners are told.
+# US dollars that a new workspace starts with, and below which its admins are warned.
 STARTING_CREDITS = env.amount("STARTING_CREDITS", "10")
 LOW_CREDITS = env.amount("LOW_CREDITS", "1")
-#: A question to people that nobody has answered by then is taken as a no.
+#: An approval that is not answered in this time is denied.
 APPROVAL_SECONDS = env.seconds("APPROVAL_SECONDS", 7 * 24 * 3600)
 Q_CLUSTER: dict[str, Any] = {
     "name": "lanes",
-    "broker_class": "sessions_app.broker.NotifyBroker",
+    "broker_class": "orchestrator.cluster.NotifyBroker",
     "orm": "default",
     "workers": WORKERS,
     "timeout": 80_000,
@@ -178,12 +176,12 @@ Q_CLUSTER: dict[str, Any] = {
 }
 
 # ── Sandboxes ────────────────────────────────────────────────────────────────
-#: Where a Docker-compatible engine listens; empty means the usual places, or a Podman of our own.
+#: Where a Docker-compatible engine listens. Empty means the usual places, or our own Podman.
 CONTAINER_SOCKET = env.text("CONTAINER_SOCKET")
 CONTAINER_IMAGE = env.text("CONTAINER_IMAGE", "switchyard/base")
-#: A container in which nothing ran for this long is taken away; its files stay.
+#: A container in which nothing ran for this long is removed. Its files stay.
 SANDBOX_IDLE_SECONDS = env.seconds("SANDBOX_IDLE_SECONDS", 900)
-#: US dollars for each minute that a container or a terminal runs, or that a command takes.
+#: US dollars per minute of a running container, terminal or command.
 SANDBOX_MINUTE_PRICE = env.amount("SANDBOX_MINUTE_PRICE", "0")
 
 # ── Identity ─────────────────────────────────────────────────────────────────
@@ -208,21 +206,21 @@ CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 
 # ── HTTP ─────────────────────────────────────────────────────────────────────
-CSRF_FAILURE_VIEW = "config.error_views.csrf_failure"
-#: Proxies in front of this server whose X-Forwarded-For is believed.
+CSRF_FAILURE_VIEW = "core.problems.csrf_failure"
+#: The number of proxies in front of this server whose X-Forwarded-For is trusted.
 PROXY_COUNT = env.number("PROXY_COUNT", 0)
-#: With it Prometheus may read /metrics from another machine.
+#: Lets Prometheus read /metrics from another machine.
 METRICS_TOKEN = env.text("METRICS_TOKEN")
-#: A worker or supervisor that was silent for longer counts as gone.
+#: A worker or supervisor without a heartbeat for longer counts as gone.
 PULSE_SECONDS = env.seconds("PULSE_SECONDS", 15)
-#: Terminals that a workspace may have open, and how long one lives that nobody watches or uses.
+#: Terminals that a workspace may have open, and how long an unused one stays open.
 TERMINALS_PER_WORKSPACE = env.number("TERMINALS_PER_WORKSPACE", 20)
 TERMINAL_IDLE_SECONDS = env.seconds("TERMINAL_IDLE_SECONDS", 3600)
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-CONTENT_SECURITY_POLICY = {
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
     "EXCLUDE_URL_PREFIXES": (),
     "DIRECTIVES": {
         "default-src": [SELF],
@@ -238,15 +236,15 @@ CONTENT_SECURITY_POLICY = {
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
 #: `host:port` pairs that outgoing requests may reach although they are not public.
-EGRESS_ALLOWED_PRIVATE = env.words("EGRESS_ALLOWED_PRIVATE")
+EGRESS_ALLOWED_PRIVATE = env.strings("EGRESS_ALLOWED_PRIVATE")
 #: Folders of this machine that repositories may be mounted from.
-REPO_ROOTS = env.words("REPO_ROOTS")
+REPO_ROOTS = env.strings("REPO_ROOTS")
 
 # ── Static files ─────────────────────────────────────────────────────────────
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [ROOT / "static"]
-DJANGO_VITE = {
+DJANGO_VITE: dict[str, dict[str, Any]] = {
     "default": {
         "dev_mode": False,
         "manifest_path": ROOT / "static" / "dist" / "manifest.json",
@@ -254,13 +252,95 @@ DJANGO_VITE = {
     }
 }
 
-# ── Words and times ──────────────────────────────────────────────────────────
+# ── Language, time and logging ───────────────────────────────────────────────
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 
 LOGGING_CONFIG = None
-DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # config.request_ids has looked at it
+DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # core.middleware validates it
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
 DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = logging.INFO
 logging_config(level=env.text("LOG_LEVEL", "INFO"))
+
+# ── REST and its OpenAPI document ────────────────────────────────────────────
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "tenants.authentication.KeyAuthentication",
+        "tenants.authentication.BrowserAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["tenants.authentication.HasWorkspace"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": [
+        "core.rest.StrictJSONParser",
+        "rest_framework.parsers.MultiPartParser",
+    ],
+    "DEFAULT_PAGINATION_CLASS": "core.pagination.NewestFirst",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_THROTTLE_CLASSES": ["tenants.authentication.PrincipalThrottle"],
+    "EXCEPTION_HANDLER": "core.problems.answer_exception",
+    "PAGE_SIZE": 50,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+#: Requests a minute per key or user. The API promises at least fifty a second.
+REQUESTS_PER_MINUTE = env.number("REQUESTS_PER_MINUTE", 6000)
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Switchyard",
+    "DESCRIPTION": "Build, run and watch AI agents.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    # Several models have a scope or a status.
+    "ENUM_NAME_OVERRIDES": {
+        "KeyScopeEnum": "tenants.models.ApiKey.Scope",
+        "MemoryScopeEnum": "memory.models.MemoryEntry.Scope",
+        "ApprovalScopeEnum": "sessions_app.models.Approval.Scope",
+        "AnswerEnum": "sessions_app.models.Approval.Decision",
+        "DecisionEnum": "tools_app.api.policies.DECISIONS",
+        "WorkflowStatusEnum": "orchestrator.models.Workflow.Status",
+        "StepStatusEnum": "orchestrator.models.Step.Status",
+        "StepKindEnum": "orchestrator.models.Step.Kind",
+        "TriggerKindEnum": "orchestrator.models.WorkflowTrigger.Kind",
+        "ScheduleKindEnum": "sessions_app.models.Schedule.Kind",
+        "OnBusyEnum": "sessions_app.models.Run.OnBusy",
+    },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "core.openapi.describe_problems",
+    ],
+}
+
+# ── Mail ─────────────────────────────────────────────────────────────────────
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend"
+    if env.text("EMAIL_HOST")
+    else "django.core.mail.backends.filebased.EmailBackend"
+)
+EMAIL_FILE_PATH = env.data_dir() / "mail"
+EMAIL_HOST = env.text("EMAIL_HOST")
+EMAIL_PORT = env.number("EMAIL_PORT", 587)
+EMAIL_HOST_USER = env.text("EMAIL_USER")
+EMAIL_HOST_PASSWORD = env.text("EMAIL_PASSWORD")
+#: A mail server that does not answer must not block the sender.
+EMAIL_TIMEOUT = env.number("EMAIL_TIMEOUT", 20)
+EMAIL_USE_TLS = env.flag("EMAIL_TLS", default=True)
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "Switchyard <switchyard@localhost>")
+#: E-mails that the agents of one workspace may send in an hour.
+EMAILS_PER_HOUR = env.number("EMAILS_PER_HOUR", 60)
+
+# ── Webhooks and inbox ───────────────────────────────────────────────────────
+#: A webhook that has only failed for this long is disabled.
+WEBHOOK_GIVE_UP_DAYS = env.number("WEBHOOK_GIVE_UP_DAYS", 3)
+WEBHOOK_KEEP_DAYS = env.number("WEBHOOK_KEEP_DAYS", 7)
+INBOX_KEEP_DAYS = env.number("INBOX_KEEP_DAYS", 180)
+
+# ── Searching the web ────────────────────────────────────────────────────────
+#: brave, serper or searxng. The last one needs a URL instead of a key.
+WEB_SEARCH_PROVIDER = env.text("WEB_SEARCH_PROVIDER").lower()
+WEB_SEARCH_KEY = env.text("WEB_SEARCH_KEY")
+WEB_SEARCH_URL = env.text("WEB_SEARCH_URL")

@@ -1,22 +1,22 @@
-"""A real deployment: refuses to start with a default secret or an open host list."""
+"""Settings for a deployment. It refuses to start with a weak secret or an open host list."""
 
 from __future__ import annotations
 
-from config import env
-from config.faults import CannotStart
 from config.settings.base import *
+from core import env
+from core.exceptions import CannotStart
 
 SECRET_KEY = env.text("SECRET_KEY")
-SALT_KEY = env.words("SALT_KEYS")
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+SALT_KEY = env.strings("SALT_KEYS")
+ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS")
+CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS")
 
 if len(SECRET_KEY) < 50:
     raise CannotStart("Set SECRET_KEY to at least 50 random characters.")
 if not SALT_KEY:
-    raise CannotStart("Set SALT_KEYS to one or more random words, newest first.")
+    raise CannotStart("Set SALT_KEYS to one or more random strings, newest first.")
 if not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS:
-    raise CannotStart("Set ALLOWED_HOSTS to the names this server answers to, not '*'.")
+    raise CannotStart("Set ALLOWED_HOSTS to the host names of this server, not '*'.")
 
 DEBUG = False
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=True)

@@ -1,10 +1,10 @@
-"""The test suite: a cluster of its own, short leases, quick hashes."""
+"""Settings of the test suite: a separate cluster, short leases, fast password hashes."""
 
 from __future__ import annotations
 
 import os
 
-from config import env
+from core import env
 
 os.environ.setdefault("DATA_DIR", str(env.ROOT / "var" / "test"))
 
@@ -17,11 +17,11 @@ ALLOWED_HOSTS = ["*"]
 DEBUG = False
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
-# Several test runs may share the cluster: each has a database of its own.
+# Several test runs may share the cluster, so each creates its own database.
 DATABASES["default"]["TEST"] = {
     "NAME": f"test_{env.text('PYTEST_XDIST_WORKER', 'main')}_{os.getpid()}"
 }
-# Test cases roll back on one connection; a pool would only hide who holds it.
+# Test cases roll back on one connection, and a pool would hide which test still holds it.
 DATABASES["default"]["OPTIONS"].pop("pool")
 DATABASES["default"]["CONN_MAX_AGE"] = 0
 STORAGES = {
@@ -31,5 +31,5 @@ STORAGES = {
 Q_CLUSTER["name"] = "test"
 LEASE_SECONDS = 3
 HEARTBEAT_SECONDS = 1
-# No files are collected for tests; without this the middleware warns about the missing folder.
+# Tests collect no static files. Without this the middleware warns about the missing folder.
 WHITENOISE_AUTOREFRESH = True

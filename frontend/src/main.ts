@@ -1,53 +1,52 @@
-/** The one entry: the styles, and every island by the name that templates use. */
+/** Loads the styles and mounts every island by the name that templates use in `data-island`. */
+import { autoSubmit } from "./islands/auto-submit.ts";
 import { copy } from "./islands/copy.ts";
 import { dialog } from "./islands/dialog.ts";
-import { elsewhere } from "./islands/elsewhere.ts";
-import { enter } from "./islands/enter.ts";
-import { liveCount } from "./islands/live-count.ts";
+import { enterSubmit } from "./islands/enter-submit.ts";
+import { filter } from "./islands/filter.ts";
 import { inspector } from "./islands/inspector.ts";
+import { listKeys } from "./islands/list-keys.ts";
+import { liveCount } from "./islands/live-count.ts";
 import { menu } from "./islands/menu.ts";
-import { narrow } from "./islands/narrow.ts";
 import { palette } from "./islands/palette.ts";
 import { preview } from "./islands/preview.ts";
-import { reveal } from "./islands/reveal.ts";
+import { revealPassword } from "./islands/reveal-password.ts";
 import { shortcuts } from "./islands/shortcuts.ts";
-import { submit } from "./islands/submit.ts";
 import { tabs } from "./islands/tabs.ts";
 import { themeChoice, themeFlip } from "./islands/theme.ts";
 import { times } from "./islands/times.ts";
-import { walk } from "./islands/walk.ts";
-import { mountIslands } from "./lib/islands.ts";
-import { lazy } from "./lib/lazy.ts";
+import { workspaceGuard } from "./islands/workspace-guard.ts";
+import { lazy, mountIslands } from "./lib/islands.ts";
 import "./styles/main.css";
 
 mountIslands(document, {
   approvals: lazy(() => import("./approvals/inbox.ts")),
+  "auto-submit": autoSubmit,
   browse: lazy(() => import("./browse/browse.ts")),
   builder: lazy(() => import("./builder/builder.ts")),
   chat: lazy(() => import("./chat/chat.ts")),
   copy,
   dialog,
-  elsewhere,
-  enter,
-  "live-count": liveCount,
+  "enter-submit": enterSubmit,
+  filter,
   inspector,
+  "list-keys": listKeys,
+  "live-count": liveCount,
+  markdown: lazy(() => import("./browse/transcript.ts")),
   memory: lazy(() => import("./memory/memory.ts")),
   menu,
-  narrow,
   palette,
   policies: lazy(() => import("./policies/policies.ts")),
   preview,
-  reading: lazy(() => import("./browse/reading.ts")),
   replay: lazy(() => import("./browse/replay.ts")),
-  reveal,
+  "reveal-password": revealPassword,
   shortcuts,
-  submit,
   tabs,
   terminal: lazy(() => import("./terminal/terminal.ts")),
   "theme-choice": themeChoice,
   "theme-flip": themeFlip,
+  times,
   workflow: lazy(() => import("./workflows/workflow.ts")),
   workflows: lazy(() => import("./workflows/list.ts")),
-  times,
-  walk,
+  "workspace-guard": workspaceGuard,
 });

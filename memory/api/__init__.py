@@ -1,1 +1,1 @@
-"""REST doors of memory."""
+"""REST views of memory."""

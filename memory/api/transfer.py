@@ -1,4 +1,4 @@
-"""REST: an agent's memory as a zip of Markdown files, out and back in."""
+"""REST views: export and import of an agent's memory as a zip of Markdown files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.definitions import find_agent
-from config.faults import Invalid
-from memory.api.entries import STALE
-from memory.archive import import_archive, write_archive
+from core.exceptions import Invalid
+from memory.api.documents import STALE
+from memory.archive import import_archive, read_archive, write_archive
 from memory.models import MemoryEntry
-from memory.owner import Owner
-from memory.unpacking import read_archive
+from memory.ownership import Owner
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
@@ -35,7 +34,7 @@ AGENT = OpenApiParameter("agent", str, required=True, description="Whose memory:
 
 
 class ZipRenderer(BaseRenderer):
-    """Lets a client ask for a zip; the view writes it itself."""
+    """Lets a client accept a zip, which the view writes itself."""
 
     media_type = ZIP
     format = "zip"
@@ -46,7 +45,7 @@ class ZipRenderer(BaseRenderer):
 
 
 class ZipParser(BaseParser):
-    """Hands the body on as it is, up to a bound."""
+    """Passes the body on as it is, up to a limit."""
 
     media_type = ZIP
 
@@ -63,7 +62,7 @@ class ZipParser(BaseParser):
 
 
 class MemoryImportForm(serializers.Serializer):
-    file = serializers.FileField(help_text="A zip as the export makes it.")
+    file = serializers.FileField(help_text="A zip as the export creates it.")
 
 
 class MemoryImportedSerializer(serializers.Serializer):
@@ -81,9 +80,9 @@ class ExportView(APIView):
         responses={(200, ZIP): OpenApiResponse(OpenApiTypes.BINARY, "A zip of Markdown files.")},
     )
     def get(self, request: Request) -> FileResponse:
-        """The agent's documents, one Markdown file each, to be edited with any tool."""
+        """Export the agent's documents, one Markdown file each, to edit with any tool."""
         owner = _owner(principal_of(request), request, "read")
-        file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - the answer closes it
+        file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by the response
         write_archive(owner, file)
         file.seek(0)
         return FileResponse(
@@ -98,13 +97,15 @@ class ImportView(APIView):
         operation_id="memory_import",
         parameters=[
             AGENT,
-            OpenApiParameter("overwrite", bool, description="Replace what changed since, too."),
+            OpenApiParameter(
+                "overwrite", bool, description="Also replace documents changed since."
+            ),
         ],
         request={ZIP: OpenApiTypes.BINARY, "multipart/form-data": MemoryImportForm},
         responses={200: MemoryImportedSerializer, 409: STALE},
     )
     def post(self, request: Request) -> Response:
-        """Write every document of an archive, or none. Documents that are not in it stay."""
+        """Import every document of an archive, or none. Other documents stay."""
         principal = principal_of(request)
         owner = _owner(principal, request, "run")
         if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES:
@@ -123,13 +124,13 @@ def _owner(principal: Principal, request: Request, verb: Any) -> Owner:
     workspace_id = authorise(principal, verb)
     ref = request.query_params.get("agent")
     if not ref:
-        raise Invalid("Say in `agent` whose memory it is.")
+        raise Invalid("Name the agent whose memory it is in `agent`.")
     agent = find_agent(workspace_id, ref)
     return Owner(workspace_id=workspace_id, scope=MemoryEntry.Scope.AGENT, owner_id=agent.pk)
 
 
 def _file(request: Request) -> IO[bytes]:
-    """The file of a form, or the body itself."""
+    """Return the file of a form, or the body itself."""
     body: Any = request.FILES.get("file") if request.FILES else request.data
     if not hasattr(body, "read"):
         raise Invalid("Send the zip as the body, or as `file` in a form.")

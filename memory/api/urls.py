@@ -1,14 +1,19 @@
-"""Paths of memory's REST doors, under /api/v1/."""
+"""The REST paths of memory, under /api/v1/."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from memory.api.entries import EntryViewSet
-from memory.api.search import SearchView
+from memory.api.documents import (
+    EntryViewSet,
+    RedactView,
+    RestoreVersionView,
+    RestoreView,
+    SearchView,
+    VersionViewSet,
+)
 from memory.api.transfer import ExportView, ImportView
-from memory.api.versions import RedactView, RestoreVersionView, RestoreView, VersionViewSet
 
 router = SimpleRouter()
 router.register("memory", EntryViewSet, basename="memory")

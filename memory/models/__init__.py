@@ -1,8 +1,6 @@
-"""The tables of memory, one noun per module."""
+"""The tables of the memory app."""
 
-from memory.models.chunk import MemoryChunk, MemoryVector
-from memory.models.embedding import EmbeddingChoice
-from memory.models.entry import MemoryEntry
-from memory.models.version import MemoryVersion
+from memory.models.chunk import EmbeddingChoice, MemoryChunk, MemoryVector
+from memory.models.document import MemoryEntry, MemoryVersion
 
 __all__ = ["EmbeddingChoice", "MemoryChunk", "MemoryEntry", "MemoryVector", "MemoryVersion"]

@@ -1,22 +1,23 @@
-"""What recall searches: pieces of the newest version of each document, and their vectors."""
+"""The search index: chunks of the newest version of each document, and their vectors."""
 
 from __future__ import annotations
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
+from django.db.models import Q
 from django.db.models.expressions import CombinedExpression
 from pgvector.django import VectorField
 
-from memory.models.entry import MemoryEntry
-from tenants.ids import uuid7
+from core.ids import uuid7
+from memory.models.document import MemoryEntry
 from tenants.models import OwnedModel
 
 LANGUAGE = "english"
 
 
 def _weighed() -> CombinedExpression:
-    """A piece's own words count most, then what it is about, then what stands beside it."""
+    """Weigh a chunk's own words most, then its label, its speakers and its neighbours."""
     return (
         SearchVector("text", config=LANGUAGE, weight="A")
         + SearchVector("label", config=LANGUAGE, weight="B")
@@ -26,20 +27,20 @@ def _weighed() -> CombinedExpression:
 
 
 class MemoryChunk(OwnedModel):
-    """A document that must never be recalled has none."""
+    """One chunk of a document. Documents that must never be recalled have none."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="chunks")
-    #: As in the entry, so that the rows of an owner are found before anything is ranked.
+    #: Copied from the document, so that an owner's rows are found before anything is ranked.
     owner_id = models.UUIDField()
     scope = models.CharField(max_length=9, choices=MemoryEntry.Scope)
     position = models.PositiveIntegerField()
     text = models.TextField()
-    #: The path's words and the headings above it.
+    #: The words of the path and the headings above the chunk.
     label = models.TextField(blank=True)
-    #: Who speaks in it, in a transcript.
+    #: Who speaks in the chunk, in a transcript.
     speakers = models.TextField(blank=True)
-    #: The text of the chunks before and after it.
+    #: The text of the chunks before and after.
     beside = models.TextField(blank=True)
     tsv = models.GeneratedField(
         expression=_weighed(), output_field=SearchVectorField(), db_persist=True
@@ -52,7 +53,7 @@ class MemoryChunk(OwnedModel):
             GinIndex(fields=["tsv"], name="memory_chunk_by_word"),
         ]
         constraints = [
-            # Looked at when a document is written whole: chunks change places.
+            # Deferred to the commit: chunks may swap positions.
             models.UniqueConstraint(
                 fields=["entry", "position"],
                 name="memory_chunk_has_a_place_in_its_entry",
@@ -65,9 +66,9 @@ class MemoryChunk(OwnedModel):
 
 
 class MemoryVector(OwnedModel):
-    """One chunk as one model sees it. Models of several sizes live side by side.
+    """The vector of one chunk for one model. Vectors of several sizes coexist.
 
-    Each model has an index of its own over its own rows; see `memory.vector_index`.
+    Each model has an index over its own rows; see `memory.embeddings`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -88,3 +89,26 @@ class MemoryVector(OwnedModel):
 
     def __str__(self) -> str:
         return f"{self.model} ({self.dimensions})"
+
+
+class EmbeddingChoice(OwnedModel):
+    """The embedding model of a workspace. While another one is being filled, writers fill both."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    model = models.CharField(max_length=120)
+    #: The model that `manage.py reembed` is moving to; empty when it is done.
+    coming = models.CharField(max_length=120, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace"], name="embedding_choice_is_one_per_workspace"
+            ),
+            models.CheckConstraint(
+                condition=~Q(coming=models.F("model")), name="embedding_moves_to_another_model"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.model

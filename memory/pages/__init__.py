@@ -1,1 +1,1 @@
-"""Pages for people: the memory editor."""
+"""Pages of memory: the tree, documents, search, import and export."""

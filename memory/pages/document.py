@@ -1,36 +1,36 @@
-"""One document: read, edited, compared with its past, merged with somebody else's change."""
+"""Pages of one document: read, edit, compare versions, and merge conflicting changes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
 
-from config.faults import (
-    Fault,
-    Forbidden,
-    MemoryConflict,
-    NotFound,
-    Unauthenticated,
-)
-from memory.api.versions import find_entry
-from memory.diffing import counted, diff_lines
+from core.exceptions import Conflict, Fault, Forbidden, Invalid, NotFound, Unauthenticated
+from memory.api.documents import find_entry
+from memory.diffs import counted, diff_lines, merge
 from memory.documents import (
+    MOST_BYTES,
+    Marks,
     change_entry,
     content_of,
+    delete_entry,
+    redact,
+    restore_version,
     version_of,
 )
-from memory.merging import merge
+from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry
-from memory.owner import person
-from memory.pages.forms import DocumentForm
-from memory.pages.memory import frame
-from memory.pages.shown import owner_name, past, past_of
-from memory.writing import MOST_BYTES
+from memory.ownership import person
+from memory.pages.browse import frame
+from memory.pages.display import DocumentForm, owner_name, version_row, version_rows
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
@@ -39,7 +39,7 @@ TEMPLATE = "pages/memory/document.html"
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def memory_document(request: HttpRequest, entry_id: UUID) -> HttpResponse:
-    """Show it, or save a change of it."""
+    """Show a document, or save a change."""
     principal = principal_of(request)
     entry = find_entry(principal, entry_id)
     if request.method == "POST":
@@ -52,7 +52,7 @@ def page(
     request: HttpRequest, principal: Principal, entry: MemoryEntry, **more: Any
 ) -> HttpResponse:
     context = frame(principal, current=entry)
-    versions = past_of(entry)
+    versions = version_rows(entry)
     context |= {
         "entry": entry,
         "content": content_of(entry),
@@ -70,21 +70,21 @@ def page(
 
 
 def _compared(request: HttpRequest, entry: MemoryEntry) -> dict[str, Any]:
-    """The version that the address names, beside the newest."""
+    """Compare the version in the query with the newest."""
     asked = request.GET.get("version", "")
     if not (asked.isascii() and asked.isdigit() and len(asked) < 9):
         return {}
     version = version_of(entry, int(asked))
     lines = diff_lines(version.content, content_of(entry))
     added, removed = counted(lines)
-    seen = {"compared": past(version, entry), "diff": lines}
+    seen = {"compared": version_row(version, entry), "diff": lines}
     return {**seen, "added": added, "removed": removed, "old_text": version.content}
 
 
 def _save(request: HttpRequest, principal: Principal, entry: MemoryEntry) -> HttpResponse:
     form = DocumentForm(request.POST)
     if not form.is_valid():
-        return page(request, principal, entry, problem="A document needs a path.", status=400)
+        return page(request, principal, entry, problem="Enter a path.", status=400)
     mine, path = form.cleaned_data["content"], form.cleaned_data["path"]
     seen = form.cleaned_data["expected_hash"]
     try:
@@ -103,7 +103,7 @@ def _save(request: HttpRequest, principal: Principal, entry: MemoryEntry) -> Htt
 def _clash(
     request: HttpRequest, principal: Principal, entry: MemoryEntry, mine: str, seen: str
 ) -> HttpResponse:
-    """Both texts side by side, and what comes of putting them together."""
+    """Show both texts side by side, and the merged text."""
     theirs = content_of(entry)
     base = entry.versions.filter(hash=seen, redacted_at=None).first()
     merged = merge(base.content if base else "", mine, theirs)
@@ -113,7 +113,7 @@ def _clash(
         "mine": mine,
         "theirs": theirs,
         "merged": merged,
-        "newest": past(entry.current, entry) if entry.current else None,
+        "newest": version_row(entry.current, entry) if entry.current else None,
         "their_changes": diff_lines(base.content, theirs) if base else [],
         "my_changes": diff_lines(base.content, mine) if base else [],
     }
@@ -122,3 +122,91 @@ def _clash(
 
 def _author(principal: Principal) -> Any:
     return person(principal.user_id)
+
+
+#: The flags that buttons set, and the message that each shows.
+MARKS = {
+    "pin": (Marks(pinned=True), "Pinned. Agents see it at every turn."),
+    "unpin": (Marks(pinned=False), "Unpinned."),
+    "hide": (Marks(never_recall=True), "Hidden from searches."),
+    "unhide": (Marks(never_recall=False), "Searches find it again."),
+    "trust": (Marks(trust=MemoryEntry.Trust.TRUSTED), "Marked as trusted."),
+    "distrust": (Marks(trust=MemoryEntry.Trust.UNTRUSTED), "Marked as untrusted."),
+}
+
+
+@require_POST
+def memory_mark(request: HttpRequest, entry_id: UUID) -> HttpResponse:
+    """Pin a document, hide it from searches or trust it, or undo that."""
+    principal, entry = _open(request, entry_id)
+    marks, done = MARKS.get(request.POST.get("mark", ""), (None, ""))
+    if marks is None:
+        raise Invalid("This flag does not exist.")
+    author = person(principal.user_id)
+    with _report(request, done):
+        change_entry(entry, author=author, marks=marks, expected_hash=_seen(request))
+    return redirect("memory_document", entry.pk)
+
+
+@require_POST
+def memory_delete(request: HttpRequest, entry_id: UUID) -> HttpResponse:
+    """Delete a document. The next page offers to undo that."""
+    _, entry = _open(request, entry_id)
+    onward = redirect("memory_document", entry.pk)
+    with _report(request):
+        delete_entry(entry, expected_hash=_seen(request))
+        onward = redirect(f"{reverse('memory')}?gone={entry.pk}&in={entry.owner_id}")
+    return onward
+
+
+@require_POST
+def memory_restore(request: HttpRequest, entry_id: UUID) -> HttpResponse:
+    """Restore an earlier version, or a deleted document."""
+    principal, entry = _open(request, entry_id)
+    number = _number(request)
+    if number is None:
+        raise Invalid("version must be the number of a version.")
+    with _report(request, f"Version {number} was restored as the newest version."):
+        restore_version(entry, number, author=person(principal.user_id))
+    return redirect("memory_document", entry.pk)
+
+
+@require_POST
+def memory_redact(request: HttpRequest, entry_id: UUID) -> HttpResponse:
+    """Remove the text of one version, or of all, permanently."""
+    principal, entry = _open(request, entry_id, "admin")
+    with _report(request, "The text was removed. Authors and dates stay on record."):
+        redact(entry, by=principal.user_id, number=_number(request), expected_hash=_seen(request))
+    return redirect("memory_document", entry.pk)
+
+
+def _open(request: HttpRequest, entry_id: UUID, verb: Any = "run") -> tuple[Principal, MemoryEntry]:
+    principal = principal_of(request)
+    entry = find_entry(principal, entry_id)
+    authorise(principal, verb, entry)
+    return principal, entry
+
+
+@contextmanager
+def _report(request: HttpRequest, done: str = "") -> Iterator[None]:
+    """Show on the next page what was done, or why it was not."""
+    try:
+        yield
+    except MemoryConflict:
+        messages.error(request, "The document has changed. Nothing was done; review it first.")
+    except Conflict as fault:
+        messages.error(request, fault.detail)
+    else:
+        if done:
+            messages.success(request, done)
+
+
+def _seen(request: HttpRequest) -> str | None:
+    """Return the hash of the text that the page showed."""
+    name = "expected_hash"
+    return request.POST.get(name) or request.GET.get(name) or None
+
+
+def _number(request: HttpRequest) -> int | None:
+    number = request.POST.get("version", "")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None

@@ -1,1 +1,1 @@
-"""The REST doors of workflows."""
+"""The REST API of workflows, tasks, triggers, terminals and health."""

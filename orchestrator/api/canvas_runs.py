@@ -13,18 +13,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Agent
-from config.faults import NotFound
-from orchestrator.api.serializers import JSON, ErrorSerializer
-from orchestrator.canvas.nodes import states_of
-from orchestrator.canvas.running import CANVAS
-from orchestrator.engine.starting import start_as
+from core.exceptions import NotFound
+from core.rest import StrictJSONParser, TextField
+from core.validation import can_be_stored
+from orchestrator.api.workflows import JSON, ErrorSerializer
+from orchestrator.canvas.run import CANVAS, states_of
+from orchestrator.engine.lifecycle import start_as
 from orchestrator.models import Step, Workflow
-from sessions_app.api.body import body_of, can_be_stored
+from sessions_app.api.base import validate_body
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.fields import TextField
-from tenants.api.parsing import StrictJSONParser
-from tenants.permissions import verb_of
+from tenants.authentication import required_verb
 
 NODE_STATES = ["running", "waiting", "waiting_approval", "complete", "errored", "skipped"]
 
@@ -47,7 +46,7 @@ class CanvasRunInput(serializers.Serializer):
         required=False,
         allow_null=True,
         default=None,
-        help_text="Your own name for the run. The same id and input start it once.",
+        help_text="Your own id for the run. The same id and input start it once.",
     )
 
 
@@ -89,13 +88,13 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
     parser_classes = [StrictJSONParser]
 
     def get_queryset(self) -> Any:
-        # What a step returned may weigh a lot, and is not shown here.
+        # Results may be large, and are not shown here.
         steps = Step.objects.order_by("position").defer("result")
         rows = super().get_queryset().filter(agent=self._agent()).defer("result")
         return rows.prefetch_related(Prefetch("steps", steps)).order_by("-created_at")
 
     def _agent(self) -> Agent:
-        workspace_id = authorise(self.principal, verb_of(self.request, self))
+        workspace_id = authorise(self.principal, required_verb(self.request, self))
         agents = Agent.objects.for_workspace(workspace_id)
         found = agents.filter(pk=self.kwargs["agent_id"]).first()
         if found is None:
@@ -104,7 +103,7 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
 
     @extend_schema(operation_id="agents_canvas_runs_list")
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Runs of the canvas, the newest first, and where each node of them stands."""
+        """List runs of the canvas, newest first, with the state of each node."""
         self._agent()
         return super().list(request, *args, **kwargs)
 
@@ -114,17 +113,17 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
         responses={202: CanvasStartedSerializer},
     )
     def run(self, request: Request, agent_id: UUID) -> Response:
-        """Start what is published of the canvas. Follow it as a workflow; frames name the node."""
+        """Run the published canvas. Follow it as a workflow; frames name the node."""
         agent = self._agent()
-        asked = body_of(request, CanvasRunInput)
-        made, _ = start_as(
+        body = validate_body(request, CanvasRunInput)
+        started, _ = start_as(
             self.principal,
             CANVAS,
-            {"agent": str(agent.pk), "input": asked["input"]},
-            key=asked["id"],
+            {"agent": str(agent.pk), "input": body["input"]},
+            key=body["id"],
             agent_id=agent.pk,
         )
         return Response(
-            {"workflow_id": made.pk, "revision": made.params["revision"]},
+            {"workflow_id": started.pk, "revision": started.params["revision"]},
             status=202,
         )

@@ -1,4 +1,4 @@
-"""REST: terminals, opened in the sandbox of a session or workflow, shared and closed."""
+"""REST: terminals in the sandbox of a session or workflow."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from core.rest import StrictJSONParser, TextField
 from orchestrator.models import Terminal
-from orchestrator.terminals import desk
-from sessions_app.api.body import body_of
+from orchestrator.terminals import terminals
+from sessions_app.api.base import validate_body
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.fields import TextField
-from tenants.api.parsing import StrictJSONParser
 
 
 class TerminalSerializer(serializers.ModelSerializer):
-    ws_url = serializers.SerializerMethodField(help_text="Where its WebSocket is.")
+    ws_url = serializers.SerializerMethodField(help_text="The URL of its WebSocket.")
 
     class Meta:
         model = Terminal
@@ -50,11 +49,13 @@ class TerminalSerializer(serializers.ModelSerializer):
 
 
 class OpenInput(serializers.Serializer):
-    session = serializers.UUIDField(required=False, help_text="Whose sandbox to open it in.")
+    session = serializers.UUIDField(
+        required=False, help_text="The session whose sandbox to open it in."
+    )
     workflow = TextField(
         required=False,
         max_length=200,
-        help_text="Or the workflow whose sandbox it is: its agent's, or its task's.",
+        help_text="Or the workflow: opens the sandbox of its session or task.",
     )
     columns = serializers.IntegerField(default=80, min_value=2, max_value=500)
     rows = serializers.IntegerField(default=24, min_value=1, max_value=300)
@@ -62,13 +63,15 @@ class OpenInput(serializers.Serializer):
 
 class ShareInput(serializers.Serializer):
     minutes = serializers.IntegerField(
-        default=desk.SHARED_MINUTES, min_value=1, max_value=desk.MOST_MINUTES
+        default=terminals.SHARED_MINUTES, min_value=1, max_value=terminals.MAX_MINUTES
     )
 
 
 class ShareSerializer(serializers.Serializer):
-    url = serializers.URLField(help_text="For members of the workspace; they watch, not type.")
-    token = serializers.CharField(help_text="Shown once; `?token=` of the WebSocket.")
+    url = serializers.URLField(
+        help_text="For members of the workspace. They can watch, but not type."
+    )
+    token = serializers.CharField(help_text="Shown once. Pass it as `?token=` to the WebSocket.")
     expires_at = serializers.DateTimeField()
 
 
@@ -84,31 +87,31 @@ class TerminalViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     parser_classes = [StrictJSONParser]
 
     def get_queryset(self) -> Any:
-        """Admins see all of the workspace, everybody else what they opened."""
-        return super().get_queryset() & desk.visible_to(self.principal)
+        """Admins see all terminals of the workspace, others their own."""
+        return super().get_queryset() & terminals.visible_to(self.principal)
 
     @extend_schema(request=OpenInput, responses={201: TerminalSerializer})
     def create(self, request: Request) -> Response:
-        """Open a shell in the sandbox of a session, of a workflow's newest session, or of its task."""
-        made = desk.open_for(self.principal, **body_of(request, OpenInput))
+        """Open a shell in the sandbox of a session, or of a workflow's latest session or task."""
+        made = terminals.open_for(self.principal, **validate_body(request, OpenInput))
         return Response(self.get_serializer(made).data, status=201)
 
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
-        """Close it, with everything that runs in it."""
-        desk.close_terminal(self.get_object(), self.principal)
+        """Close the terminal, with everything that runs in it."""
+        terminals.close_terminal(self.get_object(), self.principal)
         return Response(status=204)
 
     @extend_schema(methods=["POST"], request=ShareInput, responses={201: ShareSerializer})
     @extend_schema(methods=["DELETE"], responses={204: None})
     @action(detail=True, methods=["post", "delete"])
     def share(self, request: Request, pk: str) -> Response:
-        """POST: a link with which members of the workspace may watch. DELETE: take it back."""
+        """POST: create a link with which members may watch. DELETE: revoke it."""
         terminal = self.get_object()
         if request.method == "DELETE":
-            desk.unshare_terminal(terminal)
+            terminals.unshare_terminal(terminal)
             return Response(status=204)
-        token, shared = desk.share_terminal(terminal, **body_of(request, ShareInput))
+        token, shared = terminals.share_terminal(terminal, **validate_body(request, ShareInput))
         page = request.build_absolute_uri(reverse("terminal", args=[terminal.pk]))
         answer = {"url": f"{page}?token={token}", "token": token}
         return Response({**answer, "expires_at": shared.share_expires}, status=201)

@@ -1,25 +1,37 @@
-"""REST: what starts workflows by itself, and what came of it."""
+"""REST: triggers, their firings, and the public endpoint that incoming webhooks call."""
 
 from __future__ import annotations
 
+from hashlib import sha256
+from hmac import compare_digest
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema
+import orjson
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
+from standardwebhooks import Webhook as Signer
+from standardwebhooks.webhooks import WebhookVerificationError
 
 from agents.models import Agent
+from core.exceptions import Invalid, NotFound, TooManyRequests
+from core.ids import uuid7
+from core.rest import OwnSerializer, PatternField, StrictJSONParser
+from core.throttling import buckets, client_address, spend_guess
+from core.validation import can_be_stored
 from orchestrator import triggers
+from orchestrator.exceptions import HookRefused, HookTooLarge
 from orchestrator.models import TriggerFiring, WorkflowTrigger
-from orchestrator.triggers import SecretTrigger
-from sessions_app.api.body import ObjectField
+from orchestrator.triggers import SecretTrigger, receive
+from sessions_app.api.base import ObjectField
 from tenants.access import Verb, authorise
 from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
-from tenants.api.fields import OwnSerializer, PatternField
-from tenants.api.parsing import StrictJSONParser
 
 
 class TriggerSerializer(OwnSerializer):
@@ -27,14 +39,19 @@ class TriggerSerializer(OwnSerializer):
         queryset=Agent.objects.filter(archived_at=None), required=False, allow_null=True
     )
     workflow = PatternField(
-        r"^[^\x00]+$", max_length=100, default="canvas", help_text="`canvas`, or a registered one."
+        r"^[^\x00]+$",
+        max_length=100,
+        default="canvas",
+        help_text="`canvas`, or the name of a workflow.",
     )
     params = ObjectField(
-        most=triggers.MOST_PARAMS,
+        max_bytes=triggers.MAX_PARAMS,
         required=False,
-        help_text="A template: `{{input}}` and `{{input.NAME}}` are what came in.",
+        help_text="A template: `{{input}}` and `{{input.NAME}}` stand for the message.",
     )
-    path = serializers.CharField(read_only=True, help_text="Where a webhook's messages go.")
+    path = serializers.CharField(
+        read_only=True, help_text="The path that a webhook's messages are sent to."
+    )
 
     class Meta:
         model = WorkflowTrigger
@@ -48,7 +65,7 @@ class TriggerSerializer(OwnSerializer):
 
 class NewTriggerSerializer(TriggerSerializer):
     secret = serializers.CharField(
-        read_only=True, allow_blank=True, help_text="Of a webhook. Shown once."
+        read_only=True, allow_blank=True, help_text="The secret of a webhook. Shown once."
     )
 
     class Meta(TriggerSerializer.Meta):
@@ -61,8 +78,8 @@ class TriggerFiringSerializer(serializers.ModelSerializer):
         fields = ["id", "outcome", "missed", "workflow_id", "note", "created_at"]
 
 
-def shown(made: SecretTrigger) -> dict[str, Any]:
-    return {**TriggerSerializer(made.trigger).data, "secret": made.secret}
+def with_secret(created: SecretTrigger) -> dict[str, Any]:
+    return {**TriggerSerializer(created.trigger).data, "secret": created.secret}
 
 
 class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceViewSet):
@@ -78,31 +95,31 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceV
 
     @extend_schema(responses={201: NewTriggerSerializer})
     def create(self, request: Request) -> Response:
-        """Set up a schedule or a webhook. This answer is the only one that shows the secret."""
-        asked = TriggerSerializer(data=request.data, context=self.get_serializer_context())
-        asked.is_valid(raise_exception=True)
-        made = triggers.create_trigger(
+        """Create a schedule or a webhook. Only this answer shows the secret."""
+        serializer = TriggerSerializer(data=request.data, context=self.get_serializer_context())
+        serializer.is_valid(raise_exception=True)
+        created = triggers.create_trigger(
             workspace_id=authorise(self.principal, "build"),
             created_by=self.principal.user,
-            **asked.validated_data,
+            **serializer.validated_data,
         )
-        return Response(shown(made), status=201)
+        return Response(with_secret(created), status=201)
 
     @extend_schema(responses=TriggerSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change what is started, with what, or when."""
         trigger = self.get_object()
-        asked = TriggerSerializer(
+        serializer = TriggerSerializer(
             trigger, data=request.data, partial=True, context=self.get_serializer_context()
         )
-        asked.is_valid(raise_exception=True)
-        changed = triggers.change_trigger(trigger, **asked.validated_data)
+        serializer.is_valid(raise_exception=True)
+        changed = triggers.change_trigger(trigger, **serializer.validated_data)
         return Response(TriggerSerializer(changed).data)
 
     @extend_schema(request=None, responses=TriggerSerializer)
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str) -> Response:
-        """Start nothing until it is resumed."""
+        """Fire nothing until the trigger is resumed."""
         trigger = self.get_object()
         triggers.pause(trigger)
         return Response(TriggerSerializer(trigger).data)
@@ -110,7 +127,7 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceV
     @extend_schema(request=None, responses=TriggerSerializer)
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
-        """Go on from now; what was missed is not made up for."""
+        """Continue from now; missed times are not made up for."""
         trigger = self.get_object()
         triggers.resume(trigger)
         return Response(TriggerSerializer(trigger).data)
@@ -118,12 +135,108 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceV
     @extend_schema(request=None, responses=NewTriggerSerializer)
     @action(detail=True, methods=["post"])
     def rotate(self, request: Request, pk: str) -> Response:
-        """A new secret for a webhook, shown once. The old one is worth nothing from now on."""
-        return Response(shown(triggers.rotate_secret(self.get_object())))
+        """Replace the secret of a webhook. The new one is shown once; the old one stops working."""
+        return Response(with_secret(triggers.rotate_secret(self.get_object())))
 
     @extend_schema(responses=TriggerFiringSerializer(many=True))
     @action(detail=True, methods=["get"])
     def firings(self, request: Request, pk: str) -> Response:
-        """Every time it was due or called, the newest first, and what came of it."""
+        """List every time it was due or called, newest first, with the outcome."""
         page: Any = self.paginate_queryset(TriggerFiring.objects.filter(trigger=self.get_object()))
         return self.get_paginated_response(TriggerFiringSerializer(page, many=True).data)
+
+
+MAX_BYTES = 256 * 1024
+PER_MINUTE = 120
+MAX_ID = 255
+HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
+
+
+class ReceivedSerializer(serializers.Serializer):
+    workflow_id = serializers.UUIDField()
+    duplicate = serializers.BooleanField(help_text="This message was received before.")
+
+
+class RawParser(BaseParser):
+    """Leaves the body as it is: the signature is over its bytes."""
+
+    media_type = "*/*"
+
+
+class HookView(APIView):
+    """Needs no sign-in. Unknown addresses and wrong secrets count against the caller's rate limit."""
+
+    authentication_classes: list[Any] = []
+    permission_classes: list[Any] = []
+    throttle_classes: list[Any] = []
+    parser_classes = [RawParser]
+
+    @extend_schema(
+        operation_id="hooks_receive",
+        auth=[],
+        request=OpenApiTypes.OBJECT,
+        parameters=[
+            OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.HEADER) for name in HEADERS
+        ],
+        responses={
+            202: ReceivedSerializer,
+            401: OpenApiResponse(description="The signature or token is not valid."),
+        },
+    )
+    def post(self, request: Request, token: str) -> Response:
+        """Start the trigger's workflow. The same `webhook-id` starts it once."""
+        if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BYTES:
+            raise HookTooLarge
+        trigger = WorkflowTrigger.objects.filter(kind="webhook", token=token).first()
+        if trigger is None:
+            spend_guess(client_address(request._request))
+            raise NotFound
+        body = request.body
+        if len(body) > MAX_BYTES:
+            raise HookTooLarge
+        if not is_genuine(trigger, request, body):
+            spend_guess(client_address(request._request))
+            raise HookRefused
+        allowance = buckets.spend(f"hook {trigger.pk}", per_minute=PER_MINUTE)
+        if allowance.wait:
+            raise TooManyRequests(retry_after=allowance.wait)
+        firing, is_new = receive(trigger, read_body(body), message_id(request))
+        return Response({"workflow_id": firing.workflow_id, "duplicate": not is_new}, status=202)
+
+
+def is_genuine(trigger: WorkflowTrigger, request: Request, body: bytes) -> bool:
+    """Return whether the message is signed with the trigger's secret, or carries it."""
+    secret = trigger.secret or ""
+    if trigger.verify == WorkflowTrigger.Verify.TOKEN:
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and compare_digest(
+            given.strip().encode(), secret.encode()
+        )
+    signed = {name: request.headers.get(name, "") for name in HEADERS}
+    try:
+        Signer(secret).verify(body, signed, json_parse=False)
+    except (WebhookVerificationError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def message_id(request: Request) -> str:
+    """Return the key by which a repeated message is recognised; without an id each is new."""
+    named = request.headers.get("webhook-id") or request.headers.get("Idempotency-Key")
+    if named and len(named) > MAX_ID:
+        raise Invalid(f"The id of a message may have at most {MAX_ID} characters.")
+    return sha256(named.encode()).hexdigest() if named else str(uuid7())
+
+
+def read_body(body: bytes) -> Any:
+    if not body.strip():
+        return {}
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise Invalid("The body is not JSON.") from None
+    if not can_be_stored(given):
+        raise Invalid(
+            "The body contains NUL, is nested too deeply, or has a number that is too large."
+        )
+    return given

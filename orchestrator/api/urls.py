@@ -1,16 +1,16 @@
-"""Paths of the REST doors of workflows and terminals, under /api/v1/."""
+"""URLs of the REST API of workflows and terminals, under /api/v1/."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from orchestrator.api.artifacts import ArtifactsView, ArtifactView
 from orchestrator.api.canvas_runs import CanvasRunViewSet
+from orchestrator.api.tasks import ArtifactsView, ArtifactView
 from orchestrator.api.terminals import TerminalViewSet
 from orchestrator.api.triggers import TriggerViewSet
 from orchestrator.api.workflows import WorkflowViewSet
-from orchestrator.streams import WorkflowStream
+from orchestrator.consumers import WorkflowStream
 
 router = SimpleRouter()
 router.register("workflows", WorkflowViewSet, basename="workflow")

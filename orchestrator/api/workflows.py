@@ -1,4 +1,4 @@
-"""REST: workflows, started, looked at, told, and led through their life."""
+"""REST: workflows, their steps and events, and what can be done with them."""
 
 from __future__ import annotations
 
@@ -7,48 +7,230 @@ from uuid import UUID
 
 from django.db.models import Prefetch
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.definitions import find_agent
-from agents.inputs import inside
-from orchestrator import gates, lifecycle
-from orchestrator.api.serializers import (
-    AnswerInput,
-    DefinitionSerializer,
-    RestartInput,
-    SendInput,
-    SentSerializer,
-    StartInput,
-    TerminateInput,
-    WorkflowDetailSerializer,
-    WorkflowEventSerializer,
-    WorkflowSerializer,
-)
+from core.pagination import whole_page, whole_page_of
+from core.rest import PatternField, StrictJSONParser, TextField
+from core.validation import errors_under
+from orchestrator.consumers import node_field
+from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.definition import definitions, description_of
-from orchestrator.engine.starting import find_workflow, start_as
-from orchestrator.models import Step, Workflow
-from sessions_app.api.body import body_of
-from sessions_app.api.pages import PLACE, Place, log_page, log_page_of
+from orchestrator.engine.lifecycle import find_workflow, start_as
+from orchestrator.models import Step, Workflow, WorkflowEvent
+from orchestrator.models.step import attempts_of
+from sessions_app.api.base import (
+    LOG_PARAMETERS,
+    LogRange,
+    ObjectField,
+    log_page,
+    log_page_schema,
+    validate_body,
+)
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.parsing import StrictJSONParser
-from tenants.api.whole import whole_page, whole_page_of
-from tenants.permissions import verb_of
+from tenants.authentication import required_verb
+
+JSON = {"description": "Any JSON value.", "nullable": True}
+
+
+class StartInput(serializers.Serializer):
+    name = TextField(max_length=100, help_text="The name of a workflow.")
+    params = ObjectField(required=False, default=dict)
+    id = TextField(
+        max_length=200,
+        required=False,
+        allow_null=True,
+        help_text="Your own id for it. The same id, name and params start it once.",
+    )
+    agent = TextField(
+        max_length=80,
+        required=False,
+        allow_null=True,
+        help_text="The agent on whose behalf it runs, by id or exact name.",
+    )
+    priority = serializers.IntegerField(min_value=-100, max_value=100, default=0)
+    concurrency_key = PatternField(
+        r"^[^\x00]*$",
+        max_length=150,
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="Workflows with the same key run one at a time.",
+    )
+
+
+class SendInput(serializers.Serializer):
+    type = PatternField(r"^[^\x00]+$", max_length=100)
+    payload = serializers.JSONField(required=False, default=None)
+
+
+class AnswerInput(serializers.Serializer):
+    note = TextField(max_length=2000, required=False, allow_blank=True, default="")
+    step = TextField(
+        max_length=200,
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text="The name of the step that waits. Only needed if several wait.",
+    )
+
+
+class TerminateInput(serializers.Serializer):
+    rollback = serializers.BooleanField(default=False, help_text="Undo what the workflow did.")
+
+
+class RestartInput(serializers.Serializer):
+    from_step = TextField(
+        max_length=200,
+        required=False,
+        allow_blank=True,
+        allow_null=True,
+        default="",
+        help_text="Keep the results of the steps before this one.",
+    )
+    nth = serializers.IntegerField(min_value=1, max_value=10_000, default=1)
+
+
+class ErrorSerializer(serializers.Serializer):
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class AttemptSerializer(serializers.Serializer):
+    number = serializers.IntegerField()
+    status = serializers.CharField()
+    error = ErrorSerializer(allow_null=True)
+    started_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class StepSerializer(serializers.ModelSerializer):
+    result = serializers.SerializerMethodField()
+    error = ErrorSerializer(allow_null=True)
+    attempts = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Step
+        fields = [
+            "position",
+            "name",
+            "nth",
+            "kind",
+            "status",
+            "result",
+            "error",
+            "detail",
+            "attempts",
+            "retry_at",
+            "wake_at",
+            "started_at",
+            "finished_at",
+        ]
+
+    @extend_schema_field(JSON)
+    def get_result(self, step: Step) -> Any:
+        return step.output
+
+    @extend_schema_field(AttemptSerializer(many=True))
+    def get_attempts(self, step: Step) -> Any:
+        return AttemptSerializer(attempts_of(step), many=True).data
+
+
+class ProgressSerializer(serializers.Serializer):
+    step = serializers.CharField()
+    status = serializers.CharField()
+    message = serializers.CharField()
+    percent = serializers.FloatField(allow_null=True)
+    eta_seconds = serializers.FloatField(allow_null=True)
+
+
+class WorkflowSerializer(serializers.ModelSerializer):
+    """`id` is the client's own, if it gave one; `workflow_id` is always the server's."""
+
+    id = serializers.CharField(source="key", help_text="The client's id, or the server's.")
+    workflow_id = serializers.UUIDField(
+        source="pk", help_text="The server's id, as in frames and approvals."
+    )
+    error = ErrorSerializer(allow_null=True)
+    progress = ProgressSerializer(allow_null=True)
+
+    class Meta:
+        model = Workflow
+        fields = [
+            "id",
+            "workflow_id",
+            "key",
+            "name",
+            "version",
+            "status",
+            "params",
+            "progress",
+            "error",
+            "agent",
+            "parent",
+            "priority",
+            "generation",
+            "recoveries",
+            "is_dead",
+            "wake_at",
+            "last_seq",
+            "created_by",
+            "created_at",
+            "started_at",
+            "finished_at",
+        ]
+
+
+class WorkflowDetailSerializer(WorkflowSerializer):
+    result = serializers.SerializerMethodField()
+    steps = StepSerializer(many=True)
+
+    class Meta(WorkflowSerializer.Meta):
+        fields = [*WorkflowSerializer.Meta.fields, "result", "steps"]
+
+    @extend_schema_field(JSON)
+    def get_result(self, workflow: Workflow) -> Any:
+        return workflow.output
+
+
+class WorkflowEventSerializer(serializers.Serializer):
+    seq = serializers.IntegerField()
+    type = serializers.CharField()
+    node = serializers.SerializerMethodField()
+    payload = serializers.DictField()
+    created_at = serializers.DateTimeField()
+
+    def get_node(self, event: WorkflowEvent) -> str | None:
+        """Return the node that an event of a canvas run is about."""
+        return node_field(event).get("node")
+
+
+class SentSerializer(serializers.Serializer):
+    seq = serializers.IntegerField(help_text="Its seq in the workflow's log.")
+
+
+class DefinitionSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    description = serializers.CharField()
+    params = serializers.DictField(allow_null=True, help_text="A JSON Schema.")
 
 
 class WorkflowFilter(filters.FilterSet):
     name = filters.CharFilter(label="The name of a registered workflow.")
     status = filters.ChoiceFilter(choices=Workflow.Status.choices)
     parent = filters.UUIDFilter(field_name="parent_id", label="Children of this workflow.")
-    dead = filters.BooleanFilter(field_name="is_dead", label="Those that were given up.")
+    dead = filters.BooleanFilter(field_name="is_dead", label="Workflows that were given up.")
 
 
 def show(workflow_id: UUID) -> dict[str, Any]:
-    """One workflow with its steps and attempts, in a constant number of queries."""
+    """Return one workflow with its steps and attempts, in a constant number of queries."""
     steps = Step.objects.order_by("position").prefetch_related("failures")
     found = Workflow.objects.prefetch_related(Prefetch("steps", steps)).get(pk=workflow_id)
     return dict(WorkflowDetailSerializer(found).data)
@@ -59,42 +241,42 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     serializer_class = WorkflowSerializer
     filterset_class = WorkflowFilter
     parser_classes = [StrictJSONParser]
-    #: The server's id, or the one that the client gave.
+    #: The server's id, or the client's.
     lookup_value_regex = "[^/]+"
 
     def find(self, pk: str) -> Workflow:
-        return find_workflow(self.principal, pk, verb_of(self.request, self))
+        return find_workflow(self.principal, pk, required_verb(self.request, self))
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Workflows of the workspace, the newest first."""
+        """List the workflows of the workspace, newest first."""
         return super().list(request, *args, **kwargs)
 
     @extend_schema(
         request=StartInput, responses={201: WorkflowDetailSerializer, 200: WorkflowDetailSerializer}
     )
     def create(self, request: Request) -> Response:
-        """Start a workflow, or get the one that this id has already."""
+        """Start a workflow, or return the one that already has this id."""
         workspace_id = authorise(self.principal, "run")
-        asked = body_of(request, StartInput)
-        agent = asked.pop("agent", None)
+        body = validate_body(request, StartInput)
+        agent = body.pop("agent", None)
         agent_id = find_agent(workspace_id, agent).pk if agent else None
-        name, params, key = asked.pop("name"), asked.pop("params"), asked.pop("id", None)
-        with inside("params"):
-            made, is_new = start_as(
-                self.principal, name, params, key=key, agent_id=agent_id, **asked
+        name, params, key = body.pop("name"), body.pop("params"), body.pop("id", None)
+        with errors_under("params"):
+            started, is_new = start_as(
+                self.principal, name, params, key=key, agent_id=agent_id, **body
             )
-        return Response(show(made.pk), status=201 if is_new else 200)
+        return Response(show(started.pk), status=201 if is_new else 200)
 
     @extend_schema(responses=WorkflowDetailSerializer)
     def retrieve(self, request: Request, pk: str) -> Response:
-        """One workflow, with its steps and their attempts."""
+        """Return one workflow with its steps and their attempts."""
         return Response(show(self.find(pk).pk))
 
     @extend_schema(
         methods=["GET"],
         operation_id="workflows_events_list",
-        parameters=PLACE,
-        responses=log_page_of(WorkflowEventSerializer),
+        parameters=LOG_PARAMETERS,
+        responses=log_page_schema(WorkflowEventSerializer),
     )
     @extend_schema(
         methods=["POST"],
@@ -104,31 +286,33 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     )
     @action(detail=True, methods=["get", "post"])
     def events(self, request: Request, pk: str) -> Response:
-        """GET: what happened to it, in order. POST: send it an event; one that comes early waits."""
+        """GET: list its log, in order. POST: send it an event; one that comes early waits."""
         workflow = self.find(pk)
         if request.method == "POST":
-            asked = body_of(request, SendInput)
-            seq = lifecycle.send_event(workflow, **asked, author_id=self.principal.user_id)
+            body = validate_body(request, SendInput)
+            seq = lifecycle.send_event(workflow, **body, author_id=self.principal.user_id)
             return Response({"seq": seq}, status=202)
-        place = Place.in_request(request)
-        rows = workflow.events.after(place.after)[: place.limit + 1]
-        return log_page(request, place, list(WorkflowEventSerializer(rows, many=True).data))
+        log_range = LogRange.from_request(request)
+        rows = workflow.events.after(log_range.after)[: log_range.limit + 1]
+        return log_page(request, log_range, list(WorkflowEventSerializer(rows, many=True).data))
 
     @extend_schema(request=AnswerInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def approve(self, request: Request, pk: str) -> Response:
-        """Say yes to the step that waits for a person."""
+        """Approve the step that waits for a person."""
         return self._answer(request, pk, allow=True)
 
     @extend_schema(request=AnswerInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def reject(self, request: Request, pk: str) -> Response:
-        """Say no to the step that waits for a person."""
+        """Reject the step that waits for a person."""
         return self._answer(request, pk, allow=False)
 
     def _answer(self, request: Request, pk: str, *, allow: bool) -> Response:
         workflow = self.find(pk)
-        gates.answer_gate(workflow, self.principal, allow=allow, **body_of(request, AnswerInput))
+        approvals.answer_approval(
+            workflow, self.principal, allow=allow, **validate_body(request, AnswerInput)
+        )
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(request=None, responses={202: WorkflowDetailSerializer})
@@ -142,7 +326,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     @extend_schema(request=None, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
-        """Go on; what was left of every timer is what is left of it now."""
+        """Continue; every timer continues with the time it had left."""
         workflow = self.find(pk)
         lifecycle.resume(workflow)
         return Response(show(workflow.pk), status=202)
@@ -150,20 +334,20 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     @extend_schema(request=TerminateInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def terminate(self, request: Request, pk: str) -> Response:
-        """End it now, with its children; with `rollback`, undo what it did."""
+        """End the workflow now, with its children; with `rollback`, undo what it did."""
         workflow = self.find(pk)
-        asked = body_of(request, TerminateInput)
-        lifecycle.terminate(workflow, **asked, author_id=self.principal.user_id)
+        body = validate_body(request, TerminateInput)
+        lifecycle.terminate(workflow, **body, author_id=self.principal.user_id)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(request=RestartInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def restart(self, request: Request, pk: str) -> Response:
-        """Begin anew, or from a step with the results of those before it."""
+        """Restart it, or continue from a step with the results of those before it."""
         workflow = self.find(pk)
-        asked = body_of(request, RestartInput)
-        asked["from_step"] = asked["from_step"] or ""
-        lifecycle.restart(workflow, **asked, author_id=self.principal.user_id)
+        body = validate_body(request, RestartInput)
+        body["from_step"] = body["from_step"] or ""
+        lifecycle.restart(workflow, **body, author_id=self.principal.user_id)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(
@@ -171,7 +355,7 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     )
     @action(detail=False, methods=["get"])
     def definitions(self, request: Request) -> Response:
-        """The workflows that can be started, with what each wants to know."""
+        """List the workflows that can be started, with the schema of their params."""
         return whole_page(
             [
                 {

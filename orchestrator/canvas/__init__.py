@@ -1,1 +1,1 @@
-"""Runs of canvases: what is published of a graph, walked node by node as a durable workflow."""
+"""Runs of canvases: the published graph of an agent, walked node by node as a durable workflow."""

@@ -1,34 +1,38 @@
-"""A published graph as it is walked: each node after all that lead to it."""
+"""The order in which a published graph is walked, and the checks before it runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from uuid import UUID
 
-from agents.canvas import revision_of, validate
-from agents.canvas_check import Complaint, errors_in
-from agents.graph import Edge, Graph, Node
+from agents.canvas.graph import Edge, Graph, Node
+from agents.canvas.revisions import get_revision
+from agents.canvas.validation import CONVERSATIONS, Issue, errors_in, validate
+from agents.exceptions import CanvasInvalid
 from agents.models import Agent
-from config.faults import CanvasInvalid, NotFound
-from orchestrator.canvas.conversations import nodes_apart
+from core.exceptions import NotFound
 from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
+
+OWN, _ = CONVERSATIONS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Branches wait at the same time; a node where several meet waits for all of them."""
+    """The order of the nodes. Branches wait at the same time; a node waits for all that lead to it."""
 
     order: tuple[Node, ...]
     into: dict[str, tuple[Edge, ...]]
     handles: dict[str, frozenset[str]]
-    #: Nodes that talk in a conversation of their own.
+    #: Nodes that have a conversation of their own.
     apart: frozenset[str]
 
 
 def plan_of(graph: Graph) -> Plan:
-    """The nodes in an order in which each comes after all that lead to it, the same every time."""
+    """Return the nodes in an order in which each follows all that lead to it, always the same."""
     into: dict[str, list[Edge]] = defaultdict(list)
     handles: dict[str, set[str]] = defaultdict(set)
     for edge in graph.edges:
@@ -38,7 +42,7 @@ def plan_of(graph: Graph) -> Plan:
     while left:
         free = [node for node in left if all(edge.source in done for edge in into[node.id])]
         if not free:
-            raise CanvasInvalid("The graph has a circle.", errors=[])
+            raise CanvasInvalid("The graph has a cycle.", errors=[])
         # One at a time, so that a branch is followed in the order in which it was drawn.
         order.append(free[0])
         done.add(free[0].id)
@@ -51,6 +55,72 @@ def plan_of(graph: Graph) -> Plan:
     )
 
 
+def nodes_apart(graph: Graph) -> frozenset[str]:
+    """Return the nodes with a conversation of their own: by configuration, or by position."""
+    apart = {node.id for node in graph.nodes if node.config.get("conversation") == OWN}
+    free = [
+        node
+        for node in graph.nodes
+        if node.type in ("agent", "sub_agent") and node.config.get("conversation") is None
+    ]
+    by_agent: dict[str, list[Node]] = defaultdict(list)
+    for node in free:
+        agent = str(node.config.get("agent")) if node.type == "sub_agent" else ""
+        by_agent[agent].append(node)
+    if any(len(nodes) > 1 for nodes in by_agent.values()):
+        reachability = Reachability(graph)
+        for nodes in by_agent.values():
+            for one, other in combinations(nodes, 2):
+                if reachability.are_side_by_side(one.id, other.id):
+                    apart |= {one.id, other.id}
+    return frozenset(apart)
+
+
+class Reachability:
+    """Which nodes can be reached from where, and which pairs one run can reach both of."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._edges: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        choices = {node.id for node in graph.nodes if node.type in ("condition", "approval")}
+        for edge in graph.edges:
+            outcome = _outcome(edge.handle) if edge.source in choices else ""
+            self._edges[edge.source].append((edge.target, outcome))
+        self._after = {node.id: self._reached([node.id]) for node in graph.nodes}
+        starts = [node.id for node in graph.nodes if node.type == "trigger"]
+        #: For each choice, what the run can reach by each of its outcomes.
+        self._choices = [
+            [
+                self._reached(starts, choice, outcome)
+                for outcome in sorted({word for _, word in self._edges[choice]})
+            ]
+            for choice in sorted(choices)
+            if self._edges[choice]
+        ]
+
+    def are_side_by_side(self, one: str, other: str) -> bool:
+        is_ordered = other in self._after[one] or one in self._after[other]
+        return not is_ordered and all(
+            any(one in reached and other in reached for reached in outcomes)
+            for outcomes in self._choices
+        )
+
+    def _reached(self, starts: list[str], choice: str = "", chosen: str = "") -> set[str]:
+        seen, waiting = set(starts), list(starts)
+        while waiting:
+            here = waiting.pop()
+            for target, outcome in self._edges[here]:
+                is_open = here != choice or outcome == chosen
+                if is_open and target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+        return seen
+
+
+def _outcome(handle: str) -> str:
+    """Return the outcome that an edge stands for. An approval's handles but one mean approved."""
+    return handle if handle in ("true", "false", "rejected") else "approved"
+
+
 def find_canvas_agent(workspace_id: UUID, agent_id: UUID | str) -> Agent:
     rows = Agent.objects.for_workspace(workspace_id).select_related("current")
     found = rows.filter(pk=agent_id).first()
@@ -60,14 +130,15 @@ def find_canvas_agent(workspace_id: UUID, agent_id: UUID | str) -> Agent:
 
 
 def graph_of(agent: Agent, revision: int) -> Graph:
-    """A revision never changes, so every replay sees the same."""
-    written = revision_of(agent, revision)
+    """Return the graph of a revision. A revision never changes, so every replay sees the same."""
+    written = get_revision(agent, revision)
     return Graph.model_validate({"nodes": written.nodes, "edges": written.edges})
 
 
 def check_runnable(agent: Agent, graph: Graph) -> None:
-    """Raise, with the node of each error, unless the graph can run as things are now."""
-    found = [*errors_in(validate(agent, graph)), *_missing(agent, graph)]
+    """Raise, with the node of each error, unless the graph can run now."""
+    tools = tools_of_workspace(agent.workspace_id)
+    found = [*errors_in(validate(graph, tools=tools)), *_missing(agent, graph, tools)]
     if found:
         errors = [
             {
@@ -81,8 +152,8 @@ def check_runnable(agent: Agent, graph: Graph) -> None:
         raise CanvasInvalid(f"This canvas cannot run: {found[0].message}", errors=errors)
 
 
-def _missing(agent: Agent, graph: Graph) -> list[Complaint]:
-    """Agents that are not there, and tools that cannot be called by a canvas."""
+def _missing(agent: Agent, graph: Graph, tools: Mapping[str, Tool]) -> list[Issue]:
+    """Return complaints about agents that do not exist and tools that a canvas cannot call."""
     wanted = {str(node.config.get("agent")) for node in graph.nodes if node.type == "sub_agent"}
     rows = Agent.objects.for_workspace(agent.workspace_id).filter(archived_at=None)
     known = {
@@ -91,22 +162,21 @@ def _missing(agent: Agent, graph: Graph) -> list[Complaint]:
         for word in (str(pk), name)
         if word in wanted
     }
-    tools = tools_of_workspace(agent.workspace_id)
     found = []
     for node in graph.nodes:
         if node.type == "sub_agent" and str(node.config.get("agent")) not in known:
-            said = f"There is no agent {str(node.config.get('agent'))[:80]!r}."
-            found.append(Complaint(code="unknown_agent", message=said, node=node.id))
+            message = f"There is no agent {str(node.config.get('agent'))[:80]!r}."
+            found.append(Issue(code="unknown_agent", message=message, node=node.id))
         tool = tools.get(str(node.config.get("tool"))) if node.type == "tool" else None
         if tool and (why := why_unfit(tool)):
-            found.append(Complaint(code="unfit_tool", message=why, node=node.id))
+            found.append(Issue(code="unfit_tool", message=why, node=node.id))
     return found
 
 
 def why_unfit(tool: Tool) -> str:
-    """Why a canvas cannot call this tool, if so."""
+    """Return why a canvas cannot call this tool, or an empty string."""
     if tool.ownership == "custom":
-        return f"{tool.name} is answered by a client, which a canvas does not have."
+        return f"{tool.name} is answered by a client, and a canvas has none."
     if tool.category is Category.SESSION and not tool.read_only:
-        return f"{tool.name} belongs to a conversation. Use a sub-agent or an agent instead."
+        return f"{tool.name} needs a conversation. Use an agent or a sub-agent node instead."
     return ""

@@ -1,33 +1,91 @@
-"""What a workflow is to those who write one: a class with `run`, registered by name and version."""
+"""How a workflow is defined: a class with `run`, registered by name and version."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from django.utils.module_loading import autodiscover_modules
 from pydantic import BaseModel
 
-from agents.inputs import read_input
-from config.faults import Invalid, NotFound
+from core.exceptions import Invalid, NotFound
+from core.validation import read_input
 
 if TYPE_CHECKING:
     from agents.models import Agent
     from orchestrator.engine.runner import Runner
     from orchestrator.engine.steps import Steps
 
+Backoff: TypeAlias = Literal["constant", "linear", "exponential"]
+Seconds: TypeAlias = float | int | timedelta
 
-#: Characters of what an event is called.
-LONGEST_TYPE = 100
+MAX_SECONDS = 365 * 86_400.0
+RETRIES, DELAY, TIMEOUT = 5, 10.0, 600.0
+#: Two to this power exceeds the longest pause.
+MAX_DOUBLINGS = 32
+
+
+def to_seconds(given: Seconds) -> float:
+    """Return a duration of at most a year in seconds."""
+    span = given.total_seconds() if isinstance(given, timedelta) else float(given)
+    if not 0 <= span <= MAX_SECONDS:
+        raise Invalid("A duration is from 0 seconds to 365 days.")
+    return span
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """How often a step is tried. `retries` follow the first attempt; one lost with its worker counts."""
+
+    retries: int = RETRIES
+    delay: float = DELAY
+    backoff: Backoff = "exponential"
+    timeout: float | None = TIMEOUT
+
+    def allows_more(self, attempts: int) -> bool:
+        return attempts <= self.retries
+
+    def pause(self, attempts: int) -> float:
+        """Return the seconds to wait after this many attempts."""
+        match self.backoff:
+            case "constant":
+                factor = 1
+            case "linear":
+                factor = attempts
+            case "exponential":
+                factor = 2 ** min(attempts - 1, MAX_DOUBLINGS)
+        return min(self.delay * factor, MAX_SECONDS)
+
+
+class Suspended(BaseException):
+    """The workflow waits, was paused or has another holder: its thread leaves it.
+
+    It derives from BaseException, so that the code of an author does not catch it.
+    """
+
+
+class BranchWaiting(BaseException):
+    """This branch waits, at this position; other branches may continue."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class RollingBack(BaseException):
+    """The replay has reached the point from which the workflow is rolled back."""
+
+
+MAX_TYPE = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """What started a workflow."""
+    """The request that started a workflow."""
 
     id: UUID
     key: str
@@ -46,32 +104,32 @@ class WorkflowAgent:
     record: Agent | None = None
 
     def broadcast(self, message: object) -> None:
-        """Send something to everybody who watches the workflow."""
+        """Send a message to all viewers of the workflow."""
         self.workflow.broadcast_to_clients(message)
 
     def on_workflow_progress(self, name: str, workflow_id: UUID, progress: dict[str, Any]) -> None:
-        """Hear of the progress of a workflow. What it raises is logged and harms nobody."""
+        """Override to react to the progress of a workflow. Exceptions are logged and ignored."""
 
 
 class Workflow:
-    """Extend it, write `run`, and register the class with `@workflow(name=…)`.
+    """Base class: write `run`, and register the subclass with `@workflow(name=…)`.
 
-    `run` is replayed from its beginning after every wait and every crash, so everything with an
-    effect or an outcome that may differ belongs into a step.
+    `run` is replayed from its beginning after every wait and every crash, so everything that has an
+    effect or may have another result the next time belongs in a step.
     """
 
     name: ClassVar[str] = ""
     version: ClassVar[int] = 1
-    #: Checks the params before anything starts.
+    #: Validates the params before anything starts.
     params: ClassVar[type[BaseModel] | None] = None
-    #: Which params the server sets as it starts: a repetition may find others there.
+    #: Params that the server sets at the start; a repeated request may find other values.
     pinned: ClassVar[frozenset[str]] = frozenset()
-    #: Which params say what a run is about; the first that is there tells it from others.
+    #: Params that describe a run in lists; the first that is set is shown.
     about: ClassVar[tuple[str, ...]] = ()
-    #: How many of this name may run at once in one workspace; those that wait do not count.
+    #: How many of this name may run at once in a workspace; those that wait do not count.
     concurrency: ClassVar[int | None] = None
     agent_class: ClassVar[type[WorkflowAgent]] = WorkflowAgent
-    #: Templates speak of the class; they must not make one.
+    #: Templates refer to the class; they must not instantiate it.
     do_not_call_in_templates: ClassVar[bool] = True
 
     def __init__(self, runner: Runner) -> None:
@@ -83,22 +141,22 @@ class Workflow:
 
     @classmethod
     def admit(cls, workspace_id: UUID, params: dict[str, Any]) -> dict[str, Any]:
-        """The params that it starts with in this workspace, or an error that says why it cannot."""
+        """Return the params to start with in this workspace, or raise why it cannot start."""
         return params
 
     @property
     def id(self) -> UUID:
-        return self._runner.claimed.id
+        return self._runner.claim.id
 
     @property
     def runner(self) -> Runner:
-        """The hands that this workflow is in."""
+        """What runs this workflow in the worker."""
         return self._runner
 
     @property
     def generation(self) -> int:
-        """How often it was restarted: each life counts for itself."""
-        return self._runner.claimed.generation
+        """How often the workflow was restarted."""
+        return self._runner.claim.generation
 
     @property
     def agent(self) -> WorkflowAgent:
@@ -114,34 +172,36 @@ class Workflow:
         step: str = "",
         status: str = "running",
     ) -> None:
-        """Tell those who watch, at once, and the agent's `on_workflow_progress`."""
-        progress = self._runner.report(message=message, percent=percent, step=step, status=status)
+        """Report progress to viewers, at once, and to the agent's `on_workflow_progress`."""
+        progress = self._runner.report_progress(
+            message=message, percent=percent, step=step, status=status
+        )
         if progress is not None:
-            self._runner.tell_agent(self.agent, self.name, progress)
+            self._runner.notify_agent(self.agent, self.name, progress)
 
     def broadcast_to_clients(self, message: object) -> None:
-        """Send something to everybody who watches; it stays in the workflow's log."""
-        self._runner.say("output", {"message": message})
+        """Send a message to all viewers; it stays in the workflow's log."""
+        self._runner.log_event("output", {"message": message})
 
     def log(self, message: str) -> None:
-        """Leave a line in the workflow's log."""
-        self._runner.say("log", {"message": message})
+        """Write a line to the workflow's log."""
+        self._runner.log_event("log", {"message": message})
 
 
 def check_event_type(type: str) -> None:
-    """What an event is called, by who sends it and by who waits for it."""
-    if not type or len(type) > LONGEST_TYPE or "\0" in type:
-        raise Invalid(f"The type of an event has 1 to {LONGEST_TYPE} characters.")
+    """Raise unless this is a valid type for an event."""
+    if not type or len(type) > MAX_TYPE or "\0" in type:
+        raise Invalid(f"The type of an event has 1 to {MAX_TYPE} characters.")
 
 
 W = TypeVar("W", bound=Workflow)
 
-#: Every class that this process knows.
+#: Every workflow class that this process knows, by name and version.
 registry: dict[tuple[str, int], type[Workflow]] = {}
 
 
 def workflow(*, name: str, version: int = 1) -> Callable[[type[W]], type[W]]:
-    """Register a class. New workflows use the highest version; others finish on their own."""
+    """Register a class. New workflows use the latest version; others finish with theirs."""
 
     def register(made: type[W]) -> type[W]:
         made.name, made.version = name, version
@@ -156,42 +216,42 @@ def discover() -> None:
     autodiscover_modules("workflows")
 
 
-def current(name: str) -> type[Workflow]:
-    """The newest version of a workflow, by its name or by its class's: `ExecuteTask` is found too."""
+def latest_version(name: str) -> type[Workflow]:
+    """Return the latest version of a workflow, by its name or by that of its class."""
     found = [made for (known, _), made in registry.items() if known == name]
     found = found or [made for made in registry.values() if made.__name__ == name]
     if not found:
         names = ", ".join(sorted({known for known, _ in registry}))
-        raise NotFound(f"No workflow is named {name!r}. There are {names}.")
+        raise NotFound(f"There is no workflow named {name!r}. Available: {names}.")
     return max(found, key=lambda made: made.version)
 
 
 def definitions() -> list[type[Workflow]]:
-    """The newest version of each, by name."""
-    return [current(name) for name in sorted({name for name, _ in registry})]
+    """Return the latest version of each workflow, sorted by name."""
+    return [latest_version(name) for name in sorted({name for name, _ in registry})]
 
 
 def known_versions() -> list[str]:
-    """Which workflows this process can go on with."""
+    """Return the workflows that this process can run, as `name@version`."""
     return [f"{name}@{version}" for name, version in registry]
 
 
-def version_gone(name: str, version: int) -> dict[str, str]:
-    """The error of a workflow whose version no code knows any more."""
+def unknown_version_error(name: str, version: int) -> dict[str, str]:
+    """Return the error of a workflow whose version no code knows any more."""
     known = sorted(number for one, number in registry if one == name)
-    has = f"the code has version {', '.join(map(str, known))}" if known else "the code is gone"
-    said = f"It began with version {version} of {name}, and {has} now. Start it anew."
-    return {"code": "version_gone", "message": said}
+    has = f"the code now has version {', '.join(map(str, known))}" if known else "its code is gone"
+    message = f"This workflow began with version {version} of {name}, but {has}. Start a new one."
+    return {"code": "version_gone", "message": message}
 
 
 def description_of(made: type[Workflow]) -> str:
     return (getdoc(made) or "").split("\n\n")[0]
 
 
-def checked_params(made: type[Workflow], params: object, workspace_id: UUID) -> dict[str, Any]:
-    """The params as the class wants them, or an error that names each wrong one."""
+def validate_params(made: type[Workflow], params: object, workspace_id: UUID) -> dict[str, Any]:
+    """Return the validated params, or raise an error that names each wrong one."""
     if not isinstance(params, dict):
-        raise Invalid("params is a JSON object.")
+        raise Invalid("params must be a JSON object.")
     if made.params is not None:
         params = read_input(made.params, params).model_dump(mode="json")
     return made.admit(workspace_id, params)

@@ -5,49 +5,164 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import orjson
+import psycopg
 from django.conf import settings
+from django.db import connection, transaction
 
-from orchestrator.engine.statements import row, rows
+from core.db import connect
+from core.exceptions import Fault, NotFound, StaleEpoch
+from orchestrator.exceptions import InboxFull, WorkflowEnded
+from sessions_app.log.sql import translated_errors
 
 Body = dict[str, Any]
+
+#: The error codes that the SQL functions raise.
+ERRORS: dict[str, type[Fault]] = {
+    "SY404": NotFound,
+    "SY410": WorkflowEnded,
+    "SY412": StaleEpoch,
+    "SY429": InboxFull,
+}
+
+# ── Connections ──────────────────────────────────────────────────────────────────────────────────
+
+
+class ConnectionPool:
+    """A few connections, each lent to one thread at a time for one statement.
+
+    Django would open a connection per thread, and prepare the engine's statements again in each.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._slots = threading.BoundedSemaphore(size)
+        self._free: deque[psycopg.Connection[Any]] = deque()
+
+    @contextmanager
+    def borrow(self) -> Iterator[psycopg.Connection[Any]]:
+        with self._slots:
+            try:
+                borrowed = self._free.pop()
+            except IndexError:
+                borrowed = connect()
+                borrowed.prepare_threshold = 0
+            try:
+                yield borrowed
+            finally:
+                if not borrowed.closed and not borrowed.broken:
+                    self._free.append(borrowed)
+
+    def close(self) -> None:
+        while self._free:
+            self._free.pop().close()
+
+
+#: The pool of a worker process; other processes use Django's connection.
+_pool: ConnectionPool | None = None
+
+
+def use_pool() -> ConnectionPool:
+    """Run this process's statements on the pool from now on."""
+    global _pool
+    _pool = _pool or ConnectionPool(settings.DATABASE_POOL)
+    return _pool
+
+
+def rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of one statement. Outside a transaction it commits by itself."""
+    with translated_errors(ERRORS):
+        if _pool is None or connection.in_atomic_block:
+            connection.ensure_connection()
+            return _execute(connection.connection, query, params)
+        with _pool.borrow() as borrowed:
+            return _execute(borrowed, query, params)
+
+
+def row(query: str, params: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the only row of a statement that always has one."""
+    return rows(query, params)[0]
+
+
+def _execute(
+    on: psycopg.Connection[Any], query: str, params: Sequence[Any]
+) -> list[tuple[Any, ...]]:
+    # The server binds the parameters, so that the statement is planned once per connection.
+    with psycopg.Cursor(on) as cursor:
+        cursor.execute(query.encode(), params)
+        return cursor.fetchall()
+
+
+def to_json(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value, default=str).decode()
+
+
+def _from_json(text: str | None) -> Any:
+    return None if text is None else orjson.loads(text)
+
+
+# ── Starting and claiming ────────────────────────────────────────────────────────────────────────
 
 START = (
     "SELECT id, is_new, is_same FROM workflow_start("
     "%s, %s, %s, %s, %s, %s, %s::jsonb, %s::smallint, %s, %s, %s, %s)"
 )
+SET_KEY = "UPDATE workflows SET key_id = %s WHERE id = %s RETURNING id"
 CLAIM = (
     "SELECT id, workspace_id, epoch, key, name, version, params::text, generation, agent_id, "
     "created_by_id, created_at, started_at, undoing::text "
     "FROM workflow_claim(%s, %s, %s, %s)"
 )
-RECORDED = (
-    "SELECT id, position, name, nth, kind, status, result, branch, error::text, attempts, "
-    "detail::text, retry_at > clock_timestamp() "
-    "FROM workflow_steps WHERE workflow_id = %s ORDER BY position"
-)
-ADVANCE = "SELECT state, result FROM workflow_advance(%s, %s, %s::jsonb, %s, %s::jsonb, %s::jsonb)"
-GO_ON = "SELECT workflow_go_on(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-FINISH = "SELECT workflow_finish(%s, %s, %s::jsonb, %s, %s::jsonb, %s, %s, %s::jsonb)"
-BEAT = """
+HEARTBEAT = """
 UPDATE workflows w SET lease_expires = clock_timestamp() + make_interval(secs => %s)
   FROM (SELECT id FROM workflows WHERE id = ANY(%s) AND lease_owner = %s
          ORDER BY id FOR NO KEY UPDATE) held
  WHERE w.id = held.id RETURNING w.id, w.epoch
 """
-#: Run by whoever sees a worker die, so that what it held is free at once.
+#: Run by the process that sees a worker die, so that its workflows are free at once.
 EXPIRE = b"UPDATE workflows SET lease_expires = 'epoch' WHERE lease_owner = %s"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claimed:
-    """The right to go on with one workflow, until somebody else has a higher epoch."""
+class NewWorkflow:
+    """A workflow to start."""
+
+    id: UUID
+    workspace_id: UUID
+    key: str
+    name: str
+    version: int
+    params: Body
+    created_by_id: UUID | None = None
+    priority: int = 0
+    concurrency_key: str = ""
+    concurrency_limit: int | None = None
+    parent_id: UUID | None = None
+    agent_id: UUID | None = None
+    #: The API key whose budget pays.
+    key_id: UUID | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartedWorkflow:
+    """The workflow of a key: started now, or before with the same or other params."""
+
+    id: UUID
+    is_new: bool
+    is_same: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowClaim:
+    """The right to continue one workflow, until another holder has a higher epoch."""
 
     id: UUID
     workspace_id: UUID
@@ -65,9 +180,77 @@ class Claimed:
     has_steps: bool
 
 
+def start(new: NewWorkflow) -> StartedWorkflow:
+    """Create the workflow of this key unless there is one, and wake a worker."""
+    if new.key_id is None:
+        return _start(new)
+    # One commit, so that no worker sees the workflow without the key that pays for it.
+    with transaction.atomic():
+        started = _start(new)
+        if started.is_new:
+            rows(SET_KEY, [new.key_id, started.id])
+    return started
+
+
+def _start(new: NewWorkflow) -> StartedWorkflow:
+    params = [new.id, new.workspace_id, new.created_by_id, new.key, new.name, new.version]
+    params += [to_json(new.params), new.priority, new.concurrency_key, new.concurrency_limit]
+    id, is_new, is_same = row(START, [*params, new.parent_id, new.agent_id])
+    return StartedWorkflow(id=id, is_new=is_new, is_same=is_same)
+
+
+def claim_next(owner: UUID, versions: Sequence[str]) -> WorkflowClaim | None:
+    """Claim the workflow that is due next, fairly between workspaces. It fences older holders."""
+    params = [owner, settings.LEASE_SECONDS, list(versions), settings.WORKFLOWS_PER_WORKSPACE]
+    claimed = rows(CLAIM, params)
+    if not claimed:
+        return None
+    id, workspace_id, epoch, key, name, version, args, generation, agent_id, *rest = claimed[0]
+    created_by_id, created_at, started_at, undoing = rest
+    return WorkflowClaim(
+        id=id,
+        workspace_id=workspace_id,
+        epoch=epoch,
+        key=key,
+        name=name,
+        version=version,
+        params=_from_json(args),
+        generation=generation,
+        agent_id=agent_id,
+        created_by_id=created_by_id,
+        created_at=created_at,
+        started_at=started_at,
+        undoing=_from_json(undoing),
+        # The first holder of all finds no steps.
+        has_steps=epoch > 1,
+    )
+
+
+def heartbeat(owner: UUID, workflow_ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Renew this owner's leases in one statement. Return the epoch of each that it still holds."""
+    return dict(rows(HEARTBEAT, [settings.LEASE_SECONDS, list(workflow_ids), owner]))
+
+
+def release(claim: WorkflowClaim, reason: str) -> None:
+    """Give the workflow back to the queue: another process continues it."""
+    rows("SELECT workflow_release(%s, %s, %s)", [claim.id, claim.epoch, reason])
+
+
+# ── Steps ────────────────────────────────────────────────────────────────────────────────────────
+
+STEPS = (
+    "SELECT id, position, name, nth, kind, status, result, branch, error::text, attempts, "
+    "detail::text, retry_at > clock_timestamp() "
+    "FROM workflow_steps WHERE workflow_id = %s ORDER BY position"
+)
+ADVANCE = "SELECT state, result FROM workflow_advance(%s, %s, %s::jsonb, %s, %s::jsonb, %s::jsonb)"
+GO_ON = "SELECT workflow_go_on(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+FINISH = "SELECT workflow_finish(%s, %s, %s::jsonb, %s, %s::jsonb, %s, %s, %s::jsonb)"
+
+
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """A step as it was written down."""
+class RecordedStep:
+    """A step as an earlier holder recorded it."""
 
     id: UUID
     position: int
@@ -80,173 +263,90 @@ class Recorded:
     error: Body | None
     attempts: int
     detail: Body
-    #: It is to be tried again, and not yet.
+    #: It failed, and its next attempt is not due.
     is_early: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class NewWorkflow:
-    """What is to be started."""
-
-    id: UUID
-    workspace_id: UUID
-    key: str
-    name: str
-    version: int
-    params: Body
-    created_by_id: UUID | None = None
-    priority: int = 0
-    concurrency_key: str = ""
-    concurrency_limit: int | None = None
-    parent_id: UUID | None = None
-    agent_id: UUID | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Begun:
-    """A workflow that is there now, whoever made it."""
-
-    id: UUID
-    is_new: bool
-    is_same: bool
-
-
-def dump(value: Any) -> str | None:
-    return None if value is None else orjson.dumps(value, default=str).decode()
-
-
-def _load(text: str | None) -> Any:
-    return None if text is None else orjson.loads(text)
-
-
-def start(new: NewWorkflow) -> Begun:
-    """Make the workflow of this key unless there is one, and wake a worker."""
-    limits = [new.priority, new.concurrency_key, new.concurrency_limit]
-    params: list[Any] = [
-        new.id,
-        new.workspace_id,
-        new.created_by_id,
-        new.key,
-        new.name,
-        new.version,
-    ]
-    params += [dump(new.params), *limits, new.parent_id, new.agent_id]
-    id, is_new, is_same = row(START, params)
-    return Begun(id=id, is_new=is_new, is_same=is_same)
-
-
-def claim(owner: UUID, known: Sequence[str]) -> Claimed | None:
-    """Take what is due and fair, under a new epoch, which fences older holders."""
-    params = [owner, settings.LEASE_SECONDS, list(known), settings.WORKFLOWS_PER_WORKSPACE]
-    found = rows(CLAIM, params)
-    if not found:
-        return None
-    id, yard, epoch, key, name, version, args, generation, agent, author, *rest = found[0]
-    created_at, started_at, undoing = rest
-    return Claimed(
-        id=id,
-        workspace_id=yard,
-        epoch=epoch,
-        key=key,
-        name=name,
-        version=version,
-        params=_load(args),
-        generation=generation,
-        agent_id=agent,
-        created_by_id=author,
-        created_at=created_at,
-        started_at=started_at,
-        undoing=_load(undoing),
-        # The first holder of all finds none.
-        has_steps=epoch > 1,
-    )
-
-
-def recorded(workflow_id: UUID) -> list[Recorded]:
+def load_steps(workflow_id: UUID) -> list[RecordedStep]:
     names = ("id", "position", "name", "nth", "kind", "status", "result", "branch")
     return [
-        Recorded(
+        RecordedStep(
             **dict(zip(names, found[:8], strict=True)),
-            error=_load(found[8]),
+            error=_from_json(found[8]),
             attempts=found[9],
-            detail=_load(found[10]) or {},
+            detail=_from_json(found[10]) or {},
             is_early=bool(found[11]),
         )
-        for found in rows(RECORDED, [workflow_id])
+        for found in rows(STEPS, [workflow_id])
     ]
 
 
 def advance(
-    held: Claimed,
+    claim: WorkflowClaim,
     *,
     ended: Body | None = None,
     outcome: str | None = None,
     begun: Body | None = None,
-    notes: Sequence[Body] = (),
+    events: Sequence[Body] = (),
 ) -> tuple[str, str | None]:
-    """End one step and begin the next. Answers with the state, and a result that was there."""
-    params = [held.id, held.epoch, dump(ended), outcome, dump(begun), dump(list(notes) or None)]
-    state, result = row(ADVANCE, params)
+    """End one step and begin the next. Return the state, and the result if it is there already."""
+    params = [claim.id, claim.epoch, to_json(ended), outcome, to_json(begun)]
+    state, result = row(ADVANCE, [*params, to_json(list(events) or None)])
     return state, result
 
 
-def go_on(held: Claimed, ended: Body, outcome: str | None, begun: Body) -> bool:
-    """The usual case: a step ended well and the next is tried for the first time."""
-    params = [held.id, held.epoch, ended["position"], ended["attempt"], outcome, begun["id"]]
+def advance_quickly(claim: WorkflowClaim, ended: Body, outcome: str | None, begun: Body) -> bool:
+    """Do the usual case of `advance`: a step succeeded, and the next is tried for the first time.
+
+    Return False when it is another case, which `advance` sorts out.
+    """
+    params = [claim.id, claim.epoch, ended["position"], ended["attempt"], outcome, begun["id"]]
     params += [begun["position"], begun["name"], begun["nth"], begun["timeout"]]
     return bool(row(GO_ON, params)[0])
 
 
-def hold(
-    held: Claimed,
-    waits: Sequence[int],
+def suspend_branches(
+    claim: WorkflowClaim,
+    positions: Sequence[int],
     *,
     ended: Body | None = None,
     outcome: str | None = None,
-    notes: Sequence[Body] = (),
+    events: Sequence[Body] = (),
 ) -> None:
-    """Every branch waits: leave until the first of these steps is over."""
-    params = [held.id, held.epoch, dump(ended), outcome, dump(list(notes) or None), list(waits)]
-    rows("SELECT workflow_hold(%s, %s, %s::jsonb, %s, %s::jsonb, %s)", params)
+    """Suspend the workflow until the first of these steps, each of another branch, has ended."""
+    params = [claim.id, claim.epoch, to_json(ended), outcome, to_json(list(events) or None)]
+    rows("SELECT workflow_hold(%s, %s, %s::jsonb, %s, %s::jsonb, %s)", [*params, list(positions)])
 
 
-def say(held: Claimed, notes: Sequence[Body]) -> None:
-    rows("SELECT workflow_say(%s, %s, %s::jsonb)", [held.id, held.epoch, dump(list(notes))])
+def append_events(claim: WorkflowClaim, events: Sequence[Body]) -> None:
+    params = [claim.id, claim.epoch, to_json(list(events))]
+    rows("SELECT workflow_say(%s, %s, %s::jsonb)", params)
 
 
-def undo(held: Claimed, why: Body) -> None:
-    """Say why it is undone, so that a crash in the middle goes on undoing."""
-    rows("SELECT workflow_undo(%s, %s, NULL, %s::jsonb)", [held.id, held.epoch, dump(why)])
+def begin_rollback(claim: WorkflowClaim, why: Body) -> None:
+    """Record why the workflow is rolled back, so that a rollback continues after a crash."""
+    params = [claim.id, claim.epoch, to_json(why)]
+    rows("SELECT workflow_undo(%s, %s, NULL, %s::jsonb)", params)
 
 
 def finish(
-    held: Claimed,
+    claim: WorkflowClaim,
     becomes: str,
     *,
     result: str | None = None,
     error: Body | None = None,
     ended: Body | None = None,
     outcome: str | None = None,
-    notes: Sequence[Body] = (),
+    events: Sequence[Body] = (),
 ) -> None:
-    params = [held.id, held.epoch, dump(ended), outcome, dump(list(notes) or None)]
-    rows(FINISH, [*params, becomes, result, dump(error)])
-
-
-def release(held: Claimed, reason: str) -> None:
-    """Give it back to the queue: another process goes on."""
-    rows("SELECT workflow_release(%s, %s, %s)", [held.id, held.epoch, reason])
+    params = [claim.id, claim.epoch, to_json(ended), outcome, to_json(list(events) or None)]
+    rows(FINISH, [*params, becomes, result, to_json(error)])
 
 
 def settle(
     workflow_id: UUID, position: int, becomes: str, *, result: Any = None, error: Body | None = None
 ) -> bool:
-    """Give a step that waits its end. False when it waits no more."""
+    """End a step that waits, and queue its workflow. Return False when it waits no more."""
     outcome = orjson.dumps(result).decode() if becomes == "complete" else None
-    params = [workflow_id, position, becomes, outcome, dump(error)]
+    params = [workflow_id, position, becomes, outcome, to_json(error)]
     return bool(row("SELECT workflow_settle(%s, %s, %s, %s, %s::jsonb)", params)[0])
-
-
-def heartbeat(owner: UUID, workflow_ids: Sequence[UUID]) -> dict[UUID, int]:
-    """Renew this owner's leases in one statement. Answers which it still holds, at which epoch."""
-    return dict(rows(BEAT, [settings.LEASE_SECONDS, list(workflow_ids), owner]))

@@ -1,11 +1,9 @@
-"""The tables of workflows and terminals, one noun per module."""
+"""The tables of workflows, triggers and terminals."""
 
-from orchestrator.models.event import WorkflowEvent
-from orchestrator.models.signal import WorkflowSignal
 from orchestrator.models.step import Step, StepAttempt
 from orchestrator.models.terminal import Terminal
 from orchestrator.models.trigger import TriggerFiring, WorkflowTrigger
-from orchestrator.models.workflow import Workflow
+from orchestrator.models.workflow import Workflow, WorkflowEvent, WorkflowSignal
 
 __all__ = [
     "Step",

@@ -1,7 +1,9 @@
-"""The step: something a workflow does once, remembered by its name and how often the name was used."""
+"""The step: something a workflow does once, identified by its name and how often the name was used."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -9,8 +11,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from core.ids import uuid7
 from orchestrator.models.workflow import Workflow
-from tenants.ids import uuid7
 
 
 class Step(models.Model):
@@ -33,7 +35,7 @@ class Step(models.Model):
         ERRORED = "errored"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # The unique (workflow, position) serves as its index. Not a constraint: its writers hold the row.
+    # The unique (workflow, position) is its index. No constraint: writers hold the workflow's row.
     workflow = models.ForeignKey(
         Workflow,
         on_delete=models.CASCADE,
@@ -41,9 +43,9 @@ class Step(models.Model):
         db_index=False,
         related_name="steps",
     )
-    #: In which order the workflow came to it. A replay must come to the same steps in this order.
+    #: The order in which the workflow reached it. A replay must reach the same steps in this order.
     position = models.PositiveIntegerField()
-    #: Which of the branches that run at the same time it belongs to; none is the trunk.
+    #: The branch it belongs to; empty for the trunk.
     branch = models.CharField(max_length=200, blank=True, default="", db_default="")
     name = models.CharField(max_length=200)
     nth = models.PositiveIntegerField(default=1, db_default=1)
@@ -55,12 +57,12 @@ class Step(models.Model):
     attempts = models.PositiveIntegerField(default=0, db_default=0)
     retry_at = models.DateTimeField(null=True)
     wake_at = models.DateTimeField(null=True)
-    #: What it waits for: an event's type, an approval's title, a session's run, a child.
+    #: What it waits for: an event's type, an approval's title, a session's run or a child.
     detail = models.JSONField(null=True)
     run_id = models.UUIDField(null=True)
     child_id = models.UUIDField(null=True)
     started_at = models.DateTimeField(db_default=Now())
-    #: When its newest attempt began.
+    #: When its latest attempt began.
     tried_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -92,20 +94,20 @@ class Step(models.Model):
 
 
 class StepAttempt(models.Model):
-    """An attempt at the body of a step that ended otherwise than well.
+    """A failed attempt at a step.
 
-    The attempt that runs or that succeeded is told by the step itself, so that a step that works at
-    once costs one row.
+    The attempt that runs or succeeded is stored in the step itself, so that a step that succeeds at
+    once is one row.
     """
 
     class Status(models.TextChoices):
         ERRORED = "errored"
         TIMED_OUT = "timed_out"
-        #: Its worker died or was taken away from it: nobody knows how far it came.
+        #: The worker died or lost the workflow: it is unknown how far the attempt got.
         LOST = "lost"
 
     id = models.BigAutoField(primary_key=True)
-    # Not a constraint: the workflow's row is held by who writes it.
+    # No constraint: writers hold the workflow's row.
     step = models.ForeignKey(
         Step, on_delete=models.CASCADE, db_constraint=False, db_index=False, related_name="failures"
     )
@@ -124,3 +126,39 @@ class StepAttempt(models.Model):
 
     def __str__(self) -> str:
         return f"attempt {self.number}: {self.status}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One attempt at a step, whether it failed, runs or succeeded."""
+
+    number: int
+    status: str
+    error: dict[str, Any] | None
+    started_at: datetime
+    finished_at: datetime | None
+
+
+def attempts_of(step: Step) -> list[Attempt]:
+    """Return all attempts in order. Prefetch `failures` when there are several steps."""
+    attempts = [
+        Attempt(
+            number=failure.number,
+            status=failure.status,
+            error=failure.error,
+            started_at=failure.started_at,
+            finished_at=failure.finished_at,
+        )
+        for failure in sorted(step.failures.all(), key=lambda failure: failure.number)
+    ]
+    if step.tried_at and step.attempts > (attempts[-1].number if attempts else 0):
+        attempts.append(
+            Attempt(
+                number=step.attempts,
+                status=step.status,
+                error=None,
+                started_at=step.tried_at,
+                finished_at=step.finished_at,
+            )
+        )
+    return attempts

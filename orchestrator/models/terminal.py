@@ -1,4 +1,4 @@
-"""The terminal: a person's shell in the sandbox of a session or a task, held by a process of its own."""
+"""The terminal: a person's shell in the sandbox of a session or a task."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from core.ids import uuid7
 from orchestrator.models.workflow import Workflow
 from sessions_app.models import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
 class TerminalQuerySet(OwnedQuerySet):
     def living(self) -> Self:
-        """Those that are not over."""
+        """Exclude the terminals that are over."""
         return self.exclude(status=Terminal.Status.CLOSED)
 
 
 class Terminal(OwnedModel):
-    """One row per terminal that was ever opened; what it showed is kept nowhere but in its host."""
+    """One row per terminal that was ever opened. Its output is kept only in the host process."""
 
     class Status(models.TextChoices):
         OPENING = "opening"
         OPEN = "open"
-        #: Somebody asked for its end; its host has not seen to it yet.
+        #: It was asked to close; its host has not done so yet.
         CLOSING = "closing"
         CLOSED = "closed"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    #: Whose sandbox it is in; without one, it is in that of the workflow's task.
+    #: The session whose sandbox it is in; otherwise it is in the sandbox of the workflow's task.
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="terminals"
     )
-    #: The workflow from whose page it was opened, if it was.
+    #: The workflow that it was opened for, if any.
     workflow = models.ForeignKey(
         Workflow, null=True, blank=True, on_delete=models.SET_NULL, related_name="terminals"
     )
     status = models.CharField(
         max_length=8, choices=Status, default=Status.OPENING, db_default=Status.OPENING
     )
-    #: The machine and the process that hold it.
+    #: The machine and process that hold it.
     host = models.CharField(max_length=80, blank=True, default="")
     host_pid = models.PositiveIntegerField(null=True, editable=False)
     columns = models.PositiveSmallIntegerField(default=80)
@@ -58,7 +58,7 @@ class Terminal(OwnedModel):
         on_delete=models.SET_NULL,
         related_name="+",
     )
-    #: Why it is over, in words.
+    #: Why it closed, as shown to people.
     reason = models.CharField(max_length=300, blank=True, default="")
     #: The digest of the token with which readers may watch.
     share_hash = models.CharField(max_length=64, blank=True, default="", editable=False)

@@ -1,4 +1,4 @@
-"""The trigger: what starts a workflow by itself, and each time that it did."""
+"""The trigger: what starts workflows automatically, and the record of each firing."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from django.db.models import Q
 from encrypted_fields.fields import EncryptedTextField
 
 from agents.models import Agent
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tenants.models import OwnedModel
 
 
 class WorkflowTrigger(OwnedModel):
-    """A time or an incoming webhook that starts a workflow, or the canvas of an agent."""
+    """A schedule or an incoming webhook that starts a workflow or an agent's canvas."""
 
     class Kind(models.TextChoices):
         SCHEDULE = "schedule"
         WEBHOOK = "webhook"
 
     class Verify(models.TextChoices):
-        #: The sender signs each message, as Standard Webhooks say.
+        #: The sender signs each message as Standard Webhooks specifies.
         SIGNATURE = "signature"
-        #: The sender shows the secret itself. For senders that cannot sign.
-        TOKEN = "token"  # noqa: S105 - the name of a manner, not a secret
+        #: The sender sends the secret itself, for systems that cannot sign.
+        TOKEN = "token"  # noqa: S105 (the name of a method, not a secret)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     kind = models.CharField(max_length=8, choices=Kind)
     workflow = models.CharField(max_length=100)
-    #: Whose canvas it is, or on whose behalf the workflow runs.
+    #: The agent whose canvas runs, or on whose behalf the workflow runs.
     agent = models.ForeignKey(
         Agent, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
     )
-    #: A template: `{{input.…}}` is what came in.
+    #: A template: `{{input.…}}` stands for the message that came in.
     params = models.JSONField(default=dict, blank=True)
     interval_seconds = models.PositiveIntegerField(null=True, blank=True)
     cron = models.CharField(max_length=120, blank=True, default="")
@@ -40,7 +40,7 @@ class WorkflowTrigger(OwnedModel):
     next_at = models.DateTimeField(null=True, editable=False)
     last_at = models.DateTimeField(null=True, editable=False)
     paused_at = models.DateTimeField(null=True, editable=False)
-    #: The last part of the hook's address. It finds the trigger; it proves nothing.
+    #: The last part of the webhook's URL. It identifies the trigger and authenticates nothing.
     token = models.CharField(max_length=43, null=True, unique=True, editable=False)
     verify = models.CharField(max_length=9, choices=Verify, default=Verify.SIGNATURE)
     secret = EncryptedTextField(null=True, editable=False)
@@ -67,24 +67,24 @@ class WorkflowTrigger(OwnedModel):
 
     @property
     def path(self) -> str:
-        """Where messages are sent to, under this installation's address."""
+        """The path that messages are sent to."""
         return f"/hooks/{self.token}/" if self.token else ""
 
 
 class TriggerFiring(OwnedModel):
-    """One time that a trigger was due or called, and what came of it."""
+    """One time that a trigger was due or called, and its outcome."""
 
     class Outcome(models.TextChoices):
         STARTED = "started"
         FAILED = "failed"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # The unique (trigger, key) does not serve: a failed call has no key, so that it may come again.
+    # The unique (trigger, key) is not enough: a failed call has no key, so that it can be repeated.
     trigger = models.ForeignKey(WorkflowTrigger, on_delete=models.CASCADE, related_name="firings")
-    #: The time that it was due, or the message's own id: the same starts one workflow.
+    #: The due time, or the message's id: the same key starts one workflow.
     key = models.CharField(max_length=80, null=True)
     outcome = models.CharField(max_length=7, choices=Outcome)
-    #: How many earlier times were missed, because nothing ran then. They are not made up for.
+    #: How many earlier times were missed because nothing ran. They are not made up for.
     missed = models.PositiveIntegerField(default=0)
     workflow_id = models.UUIDField(null=True)
     note = models.CharField(max_length=300, blank=True, default="")

@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Any, Self
 
 import orjson
+from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from agents.models import Agent
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
 class WorkflowQuerySet(OwnedQuerySet):
     def over(self) -> Self:
-        """Those that will not go on by themselves."""
+        """Filter those that have ended."""
         return self.filter(status__in=Workflow.OVER)
 
 
 class Workflow(OwnedModel):
-    """The columns from `status` to `last_seq` belong to the engine: its SQL writes them.
+    """One run of a workflow. The engine's SQL writes the columns from `status` to `last_seq`.
 
     No index holds a column that a step writes, so that its updates stay on their page.
     """
@@ -40,13 +41,13 @@ class Workflow(OwnedModel):
     WAITS = (Status.WAITING, Status.WAITING_APPROVAL)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    #: What the client calls it. The same key in a workspace is the same workflow.
+    #: The client's name for it. The same key in a workspace is the same workflow.
     key = models.CharField(max_length=200)
     name = models.CharField(max_length=100)
-    #: The version of the code that it began with and goes on with.
+    #: The version of the code that it began with and continues with.
     version = models.PositiveIntegerField(default=1, db_default=1)
     params = models.JSONField(default=dict, db_default={})
-    #: How often it was restarted: what an earlier life sent out is told apart by it.
+    #: How often it was restarted; it tells apart what earlier generations sent out.
     generation = models.PositiveIntegerField(default=0, db_default=0)
     agent = models.ForeignKey(
         Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
@@ -54,7 +55,7 @@ class Workflow(OwnedModel):
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="children"
     )
-    #: The key that started it: what its agents spend is charged to that key's budget too.
+    #: The API key that started it; what its agents spend is charged to that key's budget too.
     key_id = models.UUIDField(null=True, editable=False)
     priority = models.SmallIntegerField(default=0, db_default=0)
     #: At most `concurrency_limit` workflows of a workspace with the same key run at once.
@@ -67,17 +68,17 @@ class Workflow(OwnedModel):
     epoch = models.BigIntegerField(default=0, db_default=0, editable=False)
     lease_owner = models.UUIDField(null=True, editable=False)
     lease_expires = models.DateTimeField(null=True, editable=False)
-    #: When the attempt that runs has taken too long.
+    #: When the running attempt times out.
     deadline = models.DateTimeField(null=True, editable=False)
-    #: When a timer must look at it: the end of a sleep, of a pause before a retry, of a wait.
+    #: When its timer is due: the end of a sleep, of a pause before a retry, or of a wait.
     wake_at = models.DateTimeField(null=True, editable=False)
     #: The step that runs or waits.
     open_position = models.PositiveIntegerField(null=True, editable=False)
     queued_at = models.DateTimeField(db_default=Now(), editable=False)
     claimed_at = models.DateTimeField(null=True, editable=False)
-    #: How often it was lost in a row without having got anywhere.
+    #: How often it was lost in a row without progress.
     recoveries = models.PositiveIntegerField(default=0, db_default=0, editable=False)
-    #: Given up after being lost again and again; only a person starts it anew.
+    #: Given up after being lost too often; only a person can restart it.
     is_dead = models.BooleanField(default=False, db_default=False, editable=False)
     pause_requested = models.BooleanField(default=False, db_default=False, editable=False)
     paused_at = models.DateTimeField(null=True, editable=False)
@@ -112,7 +113,7 @@ class Workflow(OwnedModel):
                 condition=Q(status__in=["waiting", "waiting_approval"]),
                 name="workflow_by_due_time",
             ),
-            # For those who look after all that is not over, however many are.
+            # For duties that look at everything that is not over, however much is.
             models.Index(
                 fields=["status"],
                 condition=Q(
@@ -146,3 +147,87 @@ class Workflow(OwnedModel):
     @property
     def output(self) -> Any:
         return None if self.result is None else orjson.loads(self.result)
+
+
+class WorkflowEventQuerySet(models.QuerySet):
+    def after(self, seq: int) -> Self:
+        """Filter by seq, with the workflow's name, which frames of canvas runs need."""
+        named = self.annotate(workflow_name=F("workflow__name"))
+        return named.filter(seq__gt=seq).order_by("seq")
+
+
+class WorkflowEvent(models.Model):
+    """An event of a workflow's log, written under the workflow's lock: seq has no gaps."""
+
+    class Type(models.TextChoices):
+        STATUS = "status"
+        STEP = "step"
+        PROGRESS = "progress"
+        LOG = "log"
+        OUTPUT = "output"
+
+    id = models.BigAutoField(primary_key=True)
+    # The unique (workflow, seq) is its index. No constraint: writers hold the workflow's row.
+    workflow = models.ForeignKey(
+        Workflow,
+        on_delete=models.CASCADE,
+        db_constraint=False,
+        db_index=False,
+        related_name="events",
+    )
+    seq = models.BigIntegerField()
+    type = models.CharField(max_length=8, choices=Type)
+    payload = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects = WorkflowEventQuerySet.as_manager()
+
+    class Meta:
+        db_table = "workflow_events"
+        ordering = ["workflow", "seq"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workflow", "seq"], name="workflow_event_seq_is_unique"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} #{self.seq}"
+
+
+class WorkflowSignal(models.Model):
+    """An event sent to a workflow. It waits until a step asks for its type; the oldest goes first."""
+
+    id = models.BigAutoField(primary_key=True)
+    # The unique (workflow, seq) is its index.
+    workflow = models.ForeignKey(
+        Workflow, on_delete=models.CASCADE, db_index=False, related_name="signals"
+    )
+    #: The seq of the log entry that says when it came.
+    seq = models.BigIntegerField()
+    type = models.CharField(max_length=100)
+    #: JSON as text, like results.
+    payload = models.TextField()
+    #: The position of the step that took it.
+    taken_by = models.PositiveIntegerField(null=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "workflow_signals"
+        ordering = ["workflow", "seq"]
+        indexes = [
+            models.Index(
+                fields=["workflow", "type", "seq"],
+                condition=Q(taken_by=None),
+                name="signal_by_turn",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["workflow", "seq"], name="signal_came_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} #{self.seq}"

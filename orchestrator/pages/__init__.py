@@ -1,1 +1,1 @@
-"""Pages for people: workflows, their list, how one is started, and one as it runs."""
+"""The pages of workflows, triggers and terminals."""

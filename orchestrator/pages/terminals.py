@@ -1,4 +1,4 @@
-"""The pages of terminals: one on its own page, and the list for those who look after them."""
+"""The pages of terminals: one terminal, and the list of all."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from config.faults import Forbidden, Invalid, NotFound
+from core.exceptions import Forbidden, Invalid, NotFound
 from orchestrator.models import Terminal
-from orchestrator.pages.subject import subject_of
-from orchestrator.terminals import desk
+from orchestrator.pages.labels import subject_of
+from orchestrator.terminals import terminals as service
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
-#: What the list shows of the past.
-MOST_CLOSED = 20
-#: What says where it is.
-PLACE = ("session__agent__current", "workflow")
-#: How a terminal stands, as a lamp and a word.
+#: How many closed terminals the list shows.
+MAX_CLOSED = 20
+#: The relations that say where a terminal is.
+RELATED = ("session__agent__current", "workflow")
+#: The lamp's class and the label of each status.
 STATUSES = {
     Terminal.Status.OPENING: ("is-waiting", "Opening"),
     Terminal.Status.OPEN: ("is-running", "Open"),
@@ -35,12 +35,12 @@ STATUSES = {
 
 @never_cache
 @require_safe
-# The screen writes its own style sheet; scripts stay as confined as anywhere.
+# xterm.js writes its own style sheet; scripts stay as restricted as anywhere.
 @csp_replace({"style-src": [SELF, UNSAFE_INLINE]})  # type: ignore[arg-type]
 def terminal(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "read")
-    rows = Terminal.objects.for_workspace(workspace_id).select_related(*PLACE)
+    rows = Terminal.objects.for_workspace(workspace_id).select_related(*RELATED)
     found = rows.filter(pk=terminal_id).first()
     if found is None:
         raise NotFound
@@ -66,7 +66,7 @@ def may_close(principal: Principal, found: Terminal) -> bool:
 
 @require_POST
 def terminal_open(request: HttpRequest) -> HttpResponse:
-    """Open one for a session or a workflow, and go there."""
+    """Open a terminal for a session or a workflow, and redirect to it."""
     principal = principal_of(request)
     authorise(principal, "run")
     named = [request.POST.get(name) for name in ("session", "workflow")]
@@ -74,14 +74,14 @@ def terminal_open(request: HttpRequest) -> HttpResponse:
         session, workflow = (UUID(asked) if asked else None for asked in named)
     except ValueError as error:
         raise Invalid("Name a session or a workflow.") from error
-    made = desk.open_for(principal, session=session, workflow=workflow)
+    made = service.open_for(principal, session=session, workflow=workflow)
     return redirect("terminal", made.pk)
 
 
 @require_POST
 def terminal_close(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
     principal = principal_of(request)
-    desk.close_terminal(desk.find_terminal(principal, terminal_id), principal)
+    service.close_terminal(service.find_terminal(principal, terminal_id), principal)
     messages.success(request, "The terminal is closed.")
     return redirect("terminals")
 
@@ -89,12 +89,12 @@ def terminal_close(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
 @never_cache
 @require_safe
 def terminals(request: HttpRequest) -> HttpResponse:
-    """What is open now, and what was lately."""
+    """List the open terminals, and those closed lately."""
     principal = principal_of(request)
     authorise(principal, "read")
-    rows = desk.visible_to(principal).select_related(*PLACE, "created_by")
+    rows = service.visible_to(principal).select_related(*RELATED, "created_by")
     living = list(rows.living())
-    closed = list(rows.filter(status=Terminal.Status.CLOSED)[:MOST_CLOSED])
+    closed = list(rows.filter(status=Terminal.Status.CLOSED)[:MAX_CLOSED])
     context = {
         "living": [line(one) for one in living],
         "closed": [line(one) for one in closed],
@@ -109,8 +109,8 @@ def line(found: Terminal) -> dict[str, Any]:
 
 
 def place_of(found: Terminal) -> str:
-    """Where it is, as people call it: the conversation, or what the task is about."""
+    """Return where a terminal is: the title of the session, or what the task is about."""
     if found.session:
         return found.session.title or str(found.session.agent)
     about = found.workflow and subject_of(found.workflow, found.workflow.params)
-    return about or "A task"
+    return about or "Task"

@@ -1,22 +1,14 @@
-"""The addresses of the pages of workflows and terminals."""
+"""URLs of the pages of workflows and terminals."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from orchestrator.pages import (  # noqa: F401 - at_home adds its part to Home
-    acts,
-    at_home,
-    listing,
-    run,
-    starting,
-    terminals,
-    triggers,
-)
+from orchestrator.pages import start, terminals, triggers, workflow, workflows
 
 urlpatterns = [
-    path("workflows/", listing.workflows, name="workflows"),
-    path("workflows/new/", starting.workflow_new, name="workflow_new"),
+    path("workflows/", workflows.workflows, name="workflows"),
+    path("workflows/new/", start.workflow_new, name="workflow_new"),
     path("workflows/triggers/new/", triggers.trigger_new, name="trigger_new"),
     path("workflows/triggers/<uuid:trigger_id>/", triggers.trigger, name="trigger"),
     path(
@@ -37,8 +29,8 @@ urlpatterns = [
         triggers.trigger_remove,
         name="trigger_remove",
     ),
-    path("workflows/<uuid:workflow_id>/", run.workflow, name="workflow"),
-    path("workflows/<uuid:workflow_id>/<str:act>/", acts.workflow_act, name="workflow_act"),
+    path("workflows/<uuid:workflow_id>/", workflow.workflow, name="workflow"),
+    path("workflows/<uuid:workflow_id>/<str:act>/", workflow.workflow_act, name="workflow_act"),
     path("terminals/open/", terminals.terminal_open, name="terminal_open"),
     path("terminals/<uuid:terminal_id>/", terminals.terminal, name="terminal"),
     path("terminals/<uuid:terminal_id>/close/", terminals.terminal_close, name="terminal_close"),

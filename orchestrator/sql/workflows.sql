@@ -1,22 +1,22 @@
--- The hot steps of a workflow, one function each. The first statement of each takes the workflow's row,
--- so that later ones see a fresh snapshot; a write of a holder is refused when its epoch is stale.
+-- The steps of a workflow, one function each. The first statement of each locks the workflow's row, so
+-- that later statements see a fresh snapshot. A worker's write is refused when its epoch is stale.
 --
---   SY404 no such workflow   SY410 it is over   SY412 stale epoch: somebody else holds it
+--   SY404 no such workflow   SY410 it is over   SY412 stale epoch: another worker holds it
 --
--- A holder may repeat a write whose answer it did not hear: the second time nothing changes.
+-- A worker may repeat a write whose response it lost: the second time nothing changes.
 
 -- ── The log ──────────────────────────────────────────────────────────────────────────────────────
 
--- The only INSERT into the log. The caller holds the workflow's row and stores the answer as last_seq.
-CREATE FUNCTION workflow_log(w workflows, type text, payload jsonb) RETURNS bigint LANGUAGE plpgsql AS $$
+-- The only INSERT into the log. The caller has locked the workflow's row and stores the returned last_seq.
+CREATE OR REPLACE FUNCTION workflow_log(w workflows, type text, payload jsonb) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO workflow_events (workflow_id, seq, type, payload, created_at)
   VALUES (w.id, w.last_seq + 1, workflow_log.type, workflow_log.payload, clock_timestamp());
   RETURN w.last_seq + 1;
 END $$;
 
--- Several at once: `notes` is [{type, payload}]. The newest progress is kept with the workflow too.
-CREATE FUNCTION workflow_note(w workflows, notes jsonb) RETURNS workflows LANGUAGE plpgsql AS $$
+-- Append several notes, [{type, payload}]. The newest progress is also stored with the workflow.
+CREATE OR REPLACE FUNCTION workflow_note(w workflows, notes jsonb) RETURNS workflows LANGUAGE plpgsql AS $$
 DECLARE n jsonb;
 BEGIN
   FOR n IN SELECT * FROM jsonb_array_elements(notes) LOOP
@@ -26,15 +26,15 @@ BEGIN
   RETURN w;
 END $$;
 
-CREATE FUNCTION workflow_step_note(w workflows, s workflow_steps, more jsonb) RETURNS bigint
+CREATE OR REPLACE FUNCTION workflow_step_note(w workflows, s workflow_steps, more jsonb) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
   RETURN workflow_log(w, 'step', jsonb_build_object('step', s.name, 'nth', s.nth, 'kind', s.kind,
     'position', s.position, 'status', s.status, 'attempt', s.attempts) || more);
 END $$;
 
--- Lock the workflow. With an epoch, only its holder passes.
-CREATE FUNCTION workflow_lock(wid uuid, held bigint) RETURNS workflows LANGUAGE plpgsql AS $$
+-- Lock the workflow. With an epoch, fail unless it is the current one.
+CREATE OR REPLACE FUNCTION workflow_lock(wid uuid, held bigint) RETURNS workflows LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
   SELECT * INTO w FROM workflows WHERE id = wid FOR NO KEY UPDATE;
@@ -45,9 +45,9 @@ BEGIN
   RETURN w;
 END $$;
 
--- Store the workflow, in `w` as it should be, with another status; nobody holds it afterwards.
--- What the new status starts is rung with the commit.
-CREATE FUNCTION workflow_become(w workflows, becomes text, reason text) RETURNS bigint
+-- Store the workflow as given in `w` with a new status, without a holder. The commit notifies what
+-- the new status starts.
+CREATE OR REPLACE FUNCTION workflow_become(w workflows, becomes text, reason text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE is_over boolean := becomes IN ('complete', 'errored', 'terminated');
 BEGIN
@@ -74,8 +74,8 @@ END $$;
 
 -- ── Starting and claiming ────────────────────────────────────────────────────────────────────────
 
--- The workflow of this key, made when there is none. `is_same` says that name and params agree.
-CREATE FUNCTION workflow_start(wid uuid, yard uuid, author uuid, its_key text, its_name text,
+-- Return the workflow of this key, created if there is none. `is_same`: name and params are equal.
+CREATE OR REPLACE FUNCTION workflow_start(wid uuid, yard uuid, author uuid, its_key text, its_name text,
   its_version int, its_params jsonb, prio smallint, limit_key text, key_limit int, its_parent uuid,
   its_agent uuid, OUT id uuid, OUT is_new boolean, OUT is_same boolean)
 LANGUAGE plpgsql AS $$
@@ -99,9 +99,9 @@ BEGIN
   id := w.id;
 END $$;
 
--- The next workflow that is due, of the workspace that has least running and was served longest ago.
--- Claims of one workspace follow one another, so that its limits are exact.
-CREATE FUNCTION workflow_claim(owner uuid, lease double precision, known text[], most int)
+-- Claim the next due workflow, from the workspace with the fewest running and the oldest claim. Claims
+-- of one workspace are serialised, so that its limits are exact.
+CREATE OR REPLACE FUNCTION workflow_claim(owner uuid, lease double precision, known text[], most int)
 RETURNS SETOF workflows LANGUAGE plpgsql AS $$
 DECLARE yard record; w workflows; full_keys text[]; is_first boolean := true;
 BEGIN
@@ -119,7 +119,7 @@ BEGIN
               NULLS FIRST
   LOOP
     EXIT WHEN yard.held >= most;
-    -- Only the first is waited for: whoever waited while it holds one could wait in a circle.
+    -- Wait only for the first lock: waiting while holding another one could deadlock.
     IF is_first THEN
       PERFORM pg_advisory_xact_lock(87, hashtext(yard.id::text));
       is_first := false;
@@ -150,10 +150,10 @@ BEGIN
   END LOOP;
 END $$;
 
--- ── A holder at work ─────────────────────────────────────────────────────────────────────────────
+-- ── Running steps ─────────────────────────────────────────────────────────────────────────────
 
--- An attempt that ended otherwise than well. One that was timed out or lost is known as such already.
-CREATE FUNCTION workflow_keep_attempt(s workflow_steps, how text, fault jsonb) RETURNS void
+-- End an attempt that failed. An attempt that timed out or was lost is already marked as such.
+CREATE OR REPLACE FUNCTION workflow_keep_attempt(s workflow_steps, how text, fault jsonb) RETURNS void
 LANGUAGE sql AS $$
   INSERT INTO workflow_attempts (step_id, number, status, error, started_at, finished_at)
   VALUES (s.id, s.attempts, how, fault, s.tried_at, clock_timestamp())
@@ -161,7 +161,7 @@ LANGUAGE sql AS $$
 $$;
 
 -- Write how the body of a step ended: {position, attempt, status, error, retry_in, preview}.
-CREATE FUNCTION workflow_end_step(w workflows, ended jsonb, outcome text) RETURNS workflows
+CREATE OR REPLACE FUNCTION workflow_end_step(w workflows, ended jsonb, outcome text) RETURNS workflows
 LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps; became text := ended ->> 'status'; pause double precision;
 BEGIN
@@ -180,8 +180,8 @@ BEGIN
   RETURN w;
 END $$;
 
--- The oldest event of a type that nobody has taken, taken by this step.
-CREATE FUNCTION workflow_take_signal(w workflows, pos int, wanted text) RETURNS text
+-- Take the oldest untaken event of a type for this step.
+CREATE OR REPLACE FUNCTION workflow_take_signal(w workflows, pos int, wanted text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE found_payload text;
 BEGIN
@@ -193,8 +193,8 @@ BEGIN
 END $$;
 
 -- Write a step that waits: {id, position, name, nth, kind, seconds, until, detail, run_id, child_id, branch}.
--- One whose event is there already is complete at once, and no step is open then.
-CREATE FUNCTION workflow_begin_wait(w workflows, begun jsonb) RETURNS workflows LANGUAGE plpgsql AS $$
+-- A step whose event has already arrived completes at once, and no step is open then.
+CREATE OR REPLACE FUNCTION workflow_begin_wait(w workflows, begun jsonb) RETURNS workflows LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps; found_result text;
 BEGIN
   INSERT INTO workflow_steps AS n (id, workflow_id, position, name, nth, kind, status, attempts,
@@ -222,7 +222,7 @@ BEGIN
 END $$;
 
 -- Write an attempt before its body runs: {id, position, name, nth, kind, attempt, branch}.
-CREATE FUNCTION workflow_begin_attempt(w workflows, begun jsonb) RETURNS workflows
+CREATE OR REPLACE FUNCTION workflow_begin_attempt(w workflows, begun jsonb) RETURNS workflows
 LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps;
 BEGIN
@@ -240,10 +240,10 @@ BEGIN
   RETURN w;
 END $$;
 
--- End one step and begin the next in one commit. `state` is running, parked (waiting for something),
--- paused, or gone when the workflow went on without the caller. A branch that waits is held: the
--- workflow itself runs on, with its other branches.
-CREATE FUNCTION workflow_advance(wid uuid, held bigint, ended jsonb, outcome text, begun jsonb, notes jsonb,
+-- End one step and begin the next in one commit. `state` is running, parked (waiting), paused, or gone
+-- if the workflow continued without the caller. A branch that waits is held, while the workflow goes
+-- on with its other branches.
+CREATE OR REPLACE FUNCTION workflow_advance(wid uuid, held bigint, ended jsonb, outcome text, begun jsonb, notes jsonb,
   OUT state text, OUT result text)
 LANGUAGE plpgsql AS $$
 DECLARE w workflows; s workflow_steps; waits boolean; is_held boolean := false;
@@ -260,11 +260,11 @@ BEGIN
   ELSIF begun IS NOT NULL AND w.pause_requested THEN
     state := 'paused';
   ELSIF waits THEN
-    -- A replay finds the step that was written the first time.
+    -- A replay finds the step that the first execution wrote.
     SELECT * INTO s FROM workflow_steps e
      WHERE e.workflow_id = wid AND e.position = (begun ->> 'position')::int;
     IF FOUND AND s.status <> 'waiting' THEN
-      -- It ended since the replay began: the next one goes on from there.
+      -- The step ended after the replay began: the next replay continues from there.
       state := 'queued';
     ELSIF FOUND THEN
       w.open_position := s.position;
@@ -297,9 +297,9 @@ BEGIN
   state := 'parked';
 END $$;
 
--- The usual case of the above, in as few statements as it takes: one step ended well, the next begins.
--- Answers whether it did anything; if not, the careful way finds out what is in the way.
-CREATE FUNCTION workflow_go_on(wid uuid, held bigint, ended int, ended_attempt int, outcome text, sid uuid,
+-- The fast path of the function above: one step completed and the next begins. Return whether it
+-- applied; otherwise the caller uses the function above.
+CREATE OR REPLACE FUNCTION workflow_go_on(wid uuid, held bigint, ended int, ended_attempt int, outcome text, sid uuid,
   pos int, its_name text, its_nth int, timeout double precision) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE seq bigint; done workflow_steps;
 BEGIN
@@ -324,9 +324,9 @@ BEGIN
   RETURN true;
 END $$;
 
--- All branches wait, at these positions: leave until the first can go on. What came for one of them
--- while others ran lets the workflow go on at once.
-CREATE FUNCTION workflow_hold(wid uuid, held bigint, ended jsonb, outcome text, notes jsonb, waits int[])
+-- Park the workflow, because all its branches wait at these positions. If a result arrived for one of
+-- them while others ran, the workflow continues at once.
+CREATE OR REPLACE FUNCTION workflow_hold(wid uuid, held bigint, ended jsonb, outcome text, notes jsonb, waits int[])
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE w workflows; asks boolean; is_old boolean; becomes text;
 BEGIN
@@ -345,8 +345,8 @@ BEGIN
   PERFORM workflow_become(w, becomes, NULL);
 END $$;
 
--- Only notes: progress, log lines, messages for those who watch.
-CREATE FUNCTION workflow_say(wid uuid, held bigint, notes jsonb) RETURNS void LANGUAGE plpgsql AS $$
+-- Append notes only: progress, log lines and messages for viewers.
+CREATE OR REPLACE FUNCTION workflow_say(wid uuid, held bigint, notes jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
   w := workflow_lock(wid, held);
@@ -355,8 +355,8 @@ BEGIN
   UPDATE workflows SET last_seq = w.last_seq, progress = w.progress WHERE id = wid;
 END $$;
 
--- Say why the workflow is being undone, so that a crash in the middle goes on undoing.
-CREATE FUNCTION workflow_undo(wid uuid, held bigint, ended jsonb, why jsonb) RETURNS void
+-- Store why the workflow is rolled back, so that the rollback continues after a crash.
+CREATE OR REPLACE FUNCTION workflow_undo(wid uuid, held bigint, ended jsonb, why jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
@@ -366,7 +366,7 @@ BEGIN
   UPDATE workflows SET undoing = why, last_seq = w.last_seq, deadline = NULL WHERE id = wid;
 END $$;
 
-CREATE FUNCTION workflow_finish(wid uuid, held bigint, ended jsonb, outcome text, notes jsonb, becomes text,
+CREATE OR REPLACE FUNCTION workflow_finish(wid uuid, held bigint, ended jsonb, outcome text, notes jsonb, becomes text,
   its_result text, fault jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
@@ -380,14 +380,14 @@ BEGIN
   PERFORM workflow_become(w, becomes, NULL);
 END $$;
 
--- ── What comes from outside ──────────────────────────────────────────────────────────────────────
+-- ── Events from outside ──────────────────────────────────────────────────────────────────────
 
--- Give a step that waits its end, and queue the workflow. The caller holds the row, in `w`.
-CREATE FUNCTION workflow_settle_held(w workflows, pos int, becomes text, outcome text, fault jsonb)
+-- End a step that waits, and queue the workflow. The caller has locked the row, in `w`.
+CREATE OR REPLACE FUNCTION workflow_settle_held(w workflows, pos int, becomes text, outcome text, fault jsonb)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps;
 BEGIN
-  -- What it waited for was stopped with it: that is no outcome for a restart to begin with.
+  -- The run it waited for was stopped together with it, so a restart must not reuse this outcome.
   IF w.status IN ('complete', 'errored', 'terminated') OR w.undoing IS NOT NULL THEN RETURN false; END IF;
   UPDATE workflow_steps u SET status = becomes, result = outcome, error = fault,
     finished_at = clock_timestamp()
@@ -395,7 +395,7 @@ BEGIN
   IF NOT FOUND THEN RETURN false; END IF;
   w.last_seq := workflow_step_note(w, s, jsonb_strip_nulls(jsonb_build_object('error', fault,
     'preview', left(outcome, 300))));
-  -- While another branch runs, the open step is that one's.
+  -- While another branch runs, the open step belongs to that branch.
   IF s.branch = '' THEN w.open_position := NULL; END IF;
   w.wake_at := NULL;
   IF w.status IN ('waiting', 'waiting_approval') THEN
@@ -407,20 +407,20 @@ BEGIN
   RETURN true;
 END $$;
 
-CREATE FUNCTION workflow_settle(wid uuid, pos int, becomes text, outcome text, fault jsonb)
+CREATE OR REPLACE FUNCTION workflow_settle(wid uuid, pos int, becomes text, outcome text, fault jsonb)
 RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   RETURN workflow_settle_held(workflow_lock(wid, NULL), pos, becomes, outcome, fault);
 END $$;
 
-CREATE FUNCTION workflow_timeout_fault(s workflow_steps) RETURNS jsonb LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION workflow_timeout_fault(s workflow_steps) RETURNS jsonb LANGUAGE sql AS $$
   SELECT jsonb_build_object('code', 'timeout', 'message', CASE s.kind WHEN 'wait_for_approval'
-    THEN 'Nobody answered in time.' ELSE 'Nothing came in time for ' || s.name || '.' END)
+    THEN 'The approval was not answered in time.' ELSE 'Nothing arrived in time for ' || s.name || '.' END)
 $$;
 
--- Put an event into the inbox, or straight into the hands of the step that waits for it. A waiter
--- whose time is up does not get it, even when no timer has said so yet.
-CREATE FUNCTION workflow_signal(wid uuid, wanted text, its_payload text, author uuid, most int)
+-- Store an event, or give it to the step that waits for it. A step whose wait has timed out does not
+-- get it, even if its timer has not fired yet.
+CREATE OR REPLACE FUNCTION workflow_signal(wid uuid, wanted text, its_payload text, author uuid, most int)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE w workflows; s workflow_steps; arrived bigint;
 BEGIN
@@ -434,7 +434,7 @@ BEGIN
   INSERT INTO workflow_signals (workflow_id, seq, type, payload, created_by_id, created_at)
   VALUES (wid, arrived, wanted, its_payload, author, clock_timestamp());
   UPDATE workflows SET last_seq = w.last_seq WHERE id = wid;
-  -- Of branches that wait for the same, the first gets it.
+  -- If several branches wait for the same type, the first gets the event.
   FOR s IN SELECT * FROM workflow_steps o WHERE o.workflow_id = wid AND o.branch <> ''
       AND o.kind = 'wait_for_event' AND o.status = 'waiting' AND o.detail ->> 'type' = wanted
       ORDER BY o.position LOOP
@@ -457,7 +457,7 @@ BEGIN
       workflow_take_signal(w, s.position, wanted), NULL);
     RETURN arrived;
   END IF;
-  -- What somebody waits for comes in however much lies about that nobody asked for.
+  -- An event that a step waits for was delivered above, so the limit only applies to the others.
   IF (SELECT count(*) FROM workflow_signals g WHERE g.workflow_id = wid AND g.taken_by IS NULL) > most THEN
     RAISE EXCEPTION 'the inbox is full' USING errcode = 'SY429';
   END IF;
@@ -466,8 +466,8 @@ END $$;
 
 -- ── Timers and recovery ──────────────────────────────────────────────────────────────────────────
 
--- Everything whose time has come: sleeps end, retries are due, waits have waited long enough.
-CREATE FUNCTION workflow_fire_step(w workflows, s workflow_steps) RETURNS void LANGUAGE plpgsql AS $$
+-- Fire a step whose time has come: a sleep ends, a retry is due, or a wait times out.
+CREATE OR REPLACE FUNCTION workflow_fire_step(w workflows, s workflow_steps) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF s.kind = 'sleep' THEN
     PERFORM workflow_settle_held(w, s.position, 'complete', 'null', NULL);
@@ -476,14 +476,14 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION workflow_fire_due(most int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION workflow_fire_due(most int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 DECLARE w workflows; s workflow_steps; is_fired boolean;
 BEGIN
   FOR w IN SELECT * FROM workflows d WHERE d.status IN ('waiting', 'waiting_approval')
               AND d.wake_at <= clock_timestamp() ORDER BY d.wake_at LIMIT most
               FOR NO KEY UPDATE SKIP LOCKED LOOP
     is_fired := false;
-    -- The one step that it waits for, or every branch whose time has come.
+    -- The one step that the workflow waits for, or every branch whose time has come.
     FOR s IN SELECT * FROM workflow_steps o WHERE o.workflow_id = w.id AND o.status = 'waiting'
         AND (o.position = w.open_position OR w.open_position IS NULL AND o.branch <> ''
              AND o.wake_at <= clock_timestamp()) ORDER BY o.position LOOP
@@ -499,8 +499,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- Attempts end as lost or timed out; their step stays open for the next holder to judge.
-CREATE FUNCTION workflow_drop_attempt(w workflows, how text, fault jsonb) RETURNS void
+-- Mark attempts as lost or timed out. Their steps stay open, and the next worker decides about them.
+CREATE OR REPLACE FUNCTION workflow_drop_attempt(w workflows, how text, fault jsonb) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE s workflow_steps;
 BEGIN
@@ -509,8 +509,8 @@ BEGIN
   IF FOUND THEN PERFORM workflow_keep_attempt(s, how, fault); END IF;
 END $$;
 
--- A holder gives it back at shutdown: another goes on. It does not count against the workflow.
-CREATE FUNCTION workflow_release(wid uuid, held bigint, reason text) RETURNS void LANGUAGE plpgsql AS $$
+-- Release a workflow at the worker's shutdown. This does not count as a recovery.
+CREATE OR REPLACE FUNCTION workflow_release(wid uuid, held bigint, reason text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
   w := workflow_lock(wid, held);
@@ -520,8 +520,8 @@ BEGIN
   PERFORM workflow_become(w, CASE WHEN w.pause_requested THEN 'paused' ELSE 'queued' END, reason);
 END $$;
 
--- The supervisor takes back what nobody holds any more. Fences the old holder at once.
-CREATE FUNCTION workflow_reap(most_recoveries int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+-- Requeue every workflow whose lease has expired. The new epoch fences the old worker.
+CREATE OR REPLACE FUNCTION workflow_reap(most_recoveries int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
   FOR w IN SELECT * FROM workflows r WHERE r.status = 'running' AND r.lease_expires < clock_timestamp()
@@ -541,8 +541,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- Attempts that take longer than they may, even while their worker is well.
-CREATE FUNCTION workflow_end_overdue() RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+-- Time out attempts that exceed their limit, even if their worker is healthy.
+CREATE OR REPLACE FUNCTION workflow_end_overdue() RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
   FOR w IN SELECT * FROM workflows r WHERE r.status = 'running' AND r.deadline < clock_timestamp()
@@ -556,10 +556,10 @@ BEGIN
   END LOOP;
 END $$;
 
--- ── A person decides ─────────────────────────────────────────────────────────────────────────────
+-- ── Actions of people ─────────────────────────────────────────────────────────────────────────────
 
--- End a workflow from outside, whoever holds it. What it was doing ends as lost.
-CREATE FUNCTION workflow_stop(wid uuid, becomes text, fault jsonb, reason text, wanted text)
+-- Terminate a workflow, even while a worker holds it. Its open attempts end as lost.
+CREATE OR REPLACE FUNCTION workflow_stop(wid uuid, becomes text, fault jsonb, reason text, wanted text)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
@@ -576,8 +576,8 @@ BEGIN
   RETURN true;
 END $$;
 
--- Have it undone and ended: a worker replays it as far as it came and takes back what it did.
-CREATE FUNCTION workflow_stop_undoing(wid uuid, why jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+-- Roll a workflow back and end it: a worker replays it and undoes its completed steps.
+CREATE OR REPLACE FUNCTION workflow_stop_undoing(wid uuid, why jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
   w := workflow_lock(wid, NULL);
@@ -591,8 +591,8 @@ BEGIN
   RETURN true;
 END $$;
 
--- A step that runs may finish; nothing new begins.
-CREATE FUNCTION workflow_pause(wid uuid) RETURNS text LANGUAGE plpgsql AS $$
+-- Pause a workflow: a running step may finish, and no new step begins.
+CREATE OR REPLACE FUNCTION workflow_pause(wid uuid) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE w workflows;
 BEGIN
   w := workflow_lock(wid, NULL);
@@ -608,8 +608,8 @@ BEGIN
   RETURN w.status;
 END $$;
 
--- Go on. What was left of every timer is what is left of it now.
-CREATE FUNCTION workflow_resume(wid uuid) RETURNS text LANGUAGE plpgsql AS $$
+-- Resume a workflow. Every timer continues with the time that it had left.
+CREATE OR REPLACE FUNCTION workflow_resume(wid uuid) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE w workflows; s workflow_steps; shift interval; becomes text := 'queued';
 BEGIN
   w := workflow_lock(wid, NULL);
@@ -627,7 +627,7 @@ BEGIN
   UPDATE approvals a SET expires_at = a.expires_at + shift FROM workflow_steps q
    WHERE q.workflow_id = wid AND q.kind = 'wait_for_approval' AND q.status = 'waiting'
      AND a.subject = 'workflow' AND a.subject_id = q.id AND a.status = 'pending';
-  -- Branches find out for themselves what each of them waits for.
+  -- Each branch determines what it waits for in the next replay.
   SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = wid AND o.position = w.open_position
      AND o.branch = '' AND o.status IN ('waiting', 'retrying');
   IF FOUND AND (w.undoing IS NULL OR s.kind = 'rollback') THEN
@@ -638,10 +638,10 @@ BEGIN
   RETURN becomes;
 END $$;
 
--- Begin anew from a position, 0 being the beginning. Earlier results are kept; at the beginning what
--- was sent to it is forgotten too. Of one that is over, branches that waited begin their waits anew:
--- what they waited for ended with it. Whoever holds it is fenced.
-CREATE FUNCTION workflow_restart(wid uuid, pos int, now_version int) RETURNS void LANGUAGE plpgsql AS $$
+-- Restart a workflow from a position; 0 is the beginning. Earlier results are kept, and a restart from
+-- the beginning also drops received events. If the workflow was over, waiting branches start their
+-- waits again, because the runs they waited for ended with it. The current worker is fenced.
+CREATE OR REPLACE FUNCTION workflow_restart(wid uuid, pos int, now_version int) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE w workflows; gone uuid[];
 BEGIN
   w := workflow_lock(wid, NULL);
@@ -670,13 +670,13 @@ END $$;
 
 -- ── Agents' runs ─────────────────────────────────────────────────────────────────────────────────
 
--- A run that a step waits for is over: rung with the commit that ends it. A run that only waits for a
--- person is not over; the one that resumes it will be. It takes no lock, as the session's row is held.
-CREATE FUNCTION ring_step_of_run() RETURNS trigger LANGUAGE plpgsql AS $$
+-- Notify, in the commit that ends a run, the step that waits for it. A run that waits for a person has
+-- not ended; the run that resumes it will. No lock is taken, as the session's row is locked.
+CREATE OR REPLACE FUNCTION ring_step_of_run() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF new.stop_reason = 'requires_action' THEN RETURN NULL; END IF;
   IF new.resumes THEN
-    -- Of several turns of one session that steps wait for, each finds out whether it was meant.
+    -- If steps wait for several turns of one session, each checks whether its turn ended.
     PERFORM pg_notify('switchyard_wake', 'workflow-run:' || s.run_id)
        FROM agent_run_queue q JOIN workflow_steps s ON s.run_id = q.id
       WHERE q.session_id = new.session_id AND s.status = 'waiting';
@@ -687,10 +687,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER run_rings_the_step_that_waits AFTER UPDATE OF status ON agent_run_queue FOR EACH ROW
+CREATE OR REPLACE TRIGGER run_rings_the_step_that_waits AFTER UPDATE OF status ON agent_run_queue FOR EACH ROW
   WHEN (new.status IN ('completed', 'failed', 'cancelled', 'dead') AND old.status <> new.status)
   EXECUTE FUNCTION ring_step_of_run();
 
-ALTER TABLE workflows SET (fillfactor = 50);
-ALTER TABLE workflow_steps SET (fillfactor = 70);
-ALTER TABLE workflow_attempts SET (fillfactor = 70);

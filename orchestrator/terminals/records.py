@@ -1,7 +1,7 @@
 """The rows of terminals, as their host and the supervisor write them.
 
-A row says `open` only while a host lives that holds the terminal: a host that starts closes what
-its dead predecessor left, and the supervisor closes what a host left that never came back.
+A row is `open` only while a host holds the terminal: a host that starts closes what its dead
+predecessor left, and the supervisor closes what a lost host left.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from orchestrator.models import Terminal
-from sessions_app.log import NewEvent, append_events
+from sessions_app.log.sql import retry_on_disconnect
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import SessionEvent
-from sessions_app.statements import patiently
 from tenants.models import Pulse
 
 log = structlog.get_logger(__name__)
 
-#: The kind of sign of life that a host gives.
+#: The kind of pulse that a host gives.
 PULSE = "terminals"
-#: Whoever opens one waits no longer than this.
+#: How long opening one may take.
 OPENING_SECONDS = 60.0
-LOST = "The process that held it is gone."
+LOST = "The process that ran it is gone."
 
 Status = Terminal.Status
 
@@ -41,9 +41,9 @@ def machine() -> str:
 
 
 def record_opened(terminal_id: UUID) -> bool:
-    """This process holds it now, and its session's log says so: a person may change what is there.
+    """Record that this process holds the terminal, and log it in the session.
 
-    False when nobody waits for it any more.
+    Return False when the terminal is no longer wanted.
     """
     with transaction.atomic():
         opening = Terminal.objects.filter(pk=terminal_id, status=Status.OPENING)
@@ -51,13 +51,13 @@ def record_opened(terminal_id: UUID) -> bool:
             status=Status.OPEN, host=machine(), host_pid=os.getpid(), opened_at=timezone.now()
         )
         if taken:
-            _say_opened(Terminal.objects.select_related("created_by").get(pk=terminal_id))
+            _log_opened(Terminal.objects.select_related("created_by").get(pk=terminal_id))
     return bool(taken)
 
 
-def _say_opened(terminal: Terminal) -> None:
+def _log_opened(terminal: Terminal) -> None:
     if terminal.session_id is None:
-        return  # nobody's conversation goes on there
+        return  # the sandbox of a task has no session log
     by = terminal.created_by
     payload = {"terminal_id": str(terminal.pk), "opened_by": by.display_name if by else ""}
     event = NewEvent(type=SessionEvent.Type.TERMINAL_OPENED, payload=payload)
@@ -65,32 +65,32 @@ def _say_opened(terminal: Terminal) -> None:
 
 
 def record_closed(terminal_id: UUID, reason: str) -> None:
-    """It is over, even if the database is away for a while."""
-    patiently(lambda _: _close(Terminal.objects.filter(pk=terminal_id), reason))
+    """Record that it is over, even if the database is away for a while."""
+    retry_on_disconnect(lambda _: _close(Terminal.objects.filter(pk=terminal_id), reason))
 
 
 def _close(terminals: QuerySet[Terminal], reason: str) -> int:
-    """Whoever asked for the end first has said why."""
-    said = Case(When(reason="", then=Value(reason[:300])), default=F("reason"))
+    """Close these terminals. The first reason given is kept."""
+    first_reason = Case(When(reason="", then=Value(reason[:300])), default=F("reason"))
     living = terminals.exclude(status=Status.CLOSED)
-    return living.update(status=Status.CLOSED, closed_at=timezone.now(), reason=said)
+    return living.update(status=Status.CLOSED, closed_at=timezone.now(), reason=first_reason)
 
 
-def unwanted(ids: Collection[UUID]) -> dict[UUID, str]:
-    """Of these, the ones that are to end, and why: somebody closed them or their session."""
+def to_close(ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return which of these are to end, and why: they or their session were closed."""
     columns = ("pk", "status", "reason", "session__archived_at")
     rows = Terminal.objects.filter(pk__in=ids).values_list(*columns)
-    # A row that is gone went with its session.
-    found = dict.fromkeys(ids, "Its session is gone.")
+    # A row that is gone was deleted with its session.
+    found = dict.fromkeys(ids, "The session was deleted.")
     for id, status, reason, archived_at in rows:
         if status == Status.OPEN and archived_at is None:
             del found[id]
         else:
-            found[id] = reason or ("Its session was archived." if archived_at else LOST)
+            found[id] = reason or ("The session was archived." if archived_at else LOST)
     return found
 
 
-def close_of_session(session_id: UUID, reason: str) -> int:
+def close_session_terminals(session_id: UUID, reason: str) -> int:
     """Close all terminals of a session. Their host ends them."""
     return _close(Terminal.objects.filter(session_id=session_id), reason)
 

@@ -1,1 +1,1 @@
-"""The REST doors of sessions: a noun per file."""
+"""REST endpoints of sessions, one module per noun."""

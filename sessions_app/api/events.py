@@ -1,41 +1,147 @@
-"""REST: the log of a session, and every `user.*` event into it."""
+"""REST endpoints of a session's log: events, messages and the live stream."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
+from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from sessions_app.api.body import body_of
-from sessions_app.api.door import SessionDoor, client_key, receipt_of
-from sessions_app.api.inputs import EventInput
-from sessions_app.api.pages import PLACE, Place, log_page, log_page_of
-from sessions_app.api.serializers import AdmittedSerializer, AuthoredEventSerializer
-from sessions_app.doors import accept_event
-from sessions_app.frames import author_of, event_body
+from core.db import release_connection
+from core.exceptions import Fault
+from core.rest import TextField
+from sessions_app.api.base import (
+    LOG_PARAMETERS,
+    LogRange,
+    ObjectField,
+    QueueOptions,
+    SessionView,
+    client_dedupe_key,
+    log_page,
+    log_page_schema,
+    validate_body,
+)
+from sessions_app.live.frames import Frame, author_name, event_body
+from sessions_app.live.hub import open_viewer
+from sessions_app.live.reader import Log, SessionLog, parse_cursor
+from sessions_app.log.payloads import MAX_TEXT_LENGTH
+from sessions_app.log.transcript import read_history
+from sessions_app.models import SessionEvent
+from sessions_app.services import AcceptedEvent, accept_event, find_session
+from tenants.access import Principal
+from tenants.authentication import principal_of
+
+#: A comment is sent this often, or proxies and browsers would take silence for a dead connection.
+PING_SECONDS = 15.0
+RETRY_MILLISECONDS = 1_000
 
 
-class EventsView(SessionDoor):
+class EventSerializer(serializers.Serializer):
+    """One event of a session's log."""
+
+    id = serializers.UUIDField()
+    session_id = serializers.UUIDField()
+    seq = serializers.IntegerField()
+    type = serializers.ChoiceField(choices=SessionEvent.Type.choices)
+    payload = serializers.DictField()
+    run_id = serializers.UUIDField(allow_null=True, help_text="The run that wrote it.")
+    created_at = serializers.DateTimeField()
+    processed_at = serializers.DateTimeField(allow_null=True, help_text="When a run processed it.")
+    processed_run_id = serializers.UUIDField(allow_null=True)
+
+
+class AuthoredEventSerializer(EventSerializer):
+    """One event of a session's log, with its author."""
+
+    author = serializers.CharField(
+        required=False,
+        help_text="With `authors`: the person's name, or empty for agents and the server.",
+    )
+
+
+class AdmittedSerializer(serializers.Serializer):
+    """An event that was added to the log, and its run."""
+
+    event = EventSerializer()
+    run_id = serializers.UUIDField(allow_null=True)
+
+
+class ReceiptSerializer(serializers.Serializer):
+    """What happened to a person's message."""
+
+    state = serializers.ChoiceField(
+        choices=["queued", "merged", "steered", "answered", "withdrawn"]
+    )
+    run_id = serializers.UUIDField(allow_null=True)
+
+
+class MessageSerializer(serializers.Serializer):
+    """One message of the conversation, with its latest text."""
+
+    id = serializers.UUIDField()
+    seq = serializers.IntegerField()
+    role = serializers.CharField(help_text="`user` or `assistant`.")
+    text = serializers.CharField()
+    attachments = serializers.ListField(child=serializers.DictField())
+    edited = serializers.BooleanField()
+    model = serializers.CharField(allow_null=True)
+    usage = serializers.DictField(allow_null=True)
+    run_id = serializers.UUIDField(allow_null=True)
+    receipt = ReceiptSerializer(allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class EventInput(QueueOptions):
+    type = TextField(max_length=64, help_text="One of the `user.*` types.")
+    payload = ObjectField(required=False, default=dict)
+
+
+class AttachmentInput(serializers.Serializer):
+    name = TextField(max_length=255)
+    path = TextField(max_length=1000)
+    media_type = TextField(max_length=100, required=False, allow_blank=True)
+    size = serializers.IntegerField(min_value=0, max_value=2**53, required=False)
+
+
+class MessageInput(QueueOptions):
+    text = TextField(max_length=MAX_TEXT_LENGTH, trim_whitespace=False)
+    attachments = AttachmentInput(many=True, required=False, help_text="At most 20.")
+
+
+class InterruptInput(serializers.Serializer):
+    note = TextField(max_length=2000, required=False, allow_blank=True, default="")
+    run_id = serializers.UUIDField(
+        required=False,
+        help_text="Stop this run only. 409 `run_over` if it is over.",
+    )
+
+
+class EventsView(SessionView):
     @extend_schema(
         operation_id="sessions_events_list",
         parameters=[
-            *PLACE,
-            OpenApiParameter("authors", OpenApiTypes.BOOL, description="Say who wrote each, too."),
+            *LOG_PARAMETERS,
+            OpenApiParameter("authors", OpenApiTypes.BOOL, description="Include each author."),
         ],
-        responses=log_page_of(AuthoredEventSerializer),
+        responses=log_page_schema(AuthoredEventSerializer),
     )
     def get(self, request: Request, session_id: UUID) -> Response:
-        """Events in order, after a seq."""
-        session = self.find(session_id)
-        place = Place.in_request(request)
-        events = session.events.after(place.after).select_related("created_by")
-        shown = [(event, event_body(event)) for event in events[: place.limit + 1]]
+        """List events after a seq, in order."""
+        session = self.get_session(session_id)
+        log_range = LogRange.from_request(request)
+        events = session.events.after(log_range.after).select_related("created_by")
+        rows = [(event, event_body(event)) for event in events[: log_range.limit + 1]]
         if request.query_params.get("authors", "") in {"1", "true"}:
-            shown = [(event, {**body, "author": author_of(event)}) for event, body in shown]
-        return log_page(request, place, [body for _, body in shown])
+            rows = [(event, {**body, "author": author_name(event)}) for event, body in rows]
+        return log_page(request, log_range, [body for _, body in rows])
 
     @extend_schema(
         operation_id="sessions_events_create",
@@ -43,8 +149,142 @@ class EventsView(SessionDoor):
         responses={202: AdmittedSerializer},
     )
     def post(self, request: Request, session_id: UUID) -> Response:
-        """Send a message, an interrupt, a confirmation or a result; what it starts, starts."""
-        self.find(session_id)
-        asked = body_of(request, EventInput)
-        admitted = accept_event(self.principal, session_id, dedupe_key=client_key(request), **asked)
-        return Response(receipt_of(admitted), status=202)
+        """Send a message, an interrupt, a tool confirmation or a tool result."""
+        self.get_session(session_id)
+        fields = validate_body(request, EventInput)
+        admitted = accept_event(
+            self.principal, session_id, dedupe_key=client_dedupe_key(request), **fields
+        )
+        return Response(_admitted_body(admitted), status=202)
+
+
+class MessagesView(SessionView):
+    @extend_schema(
+        operation_id="sessions_messages_list",
+        parameters=LOG_PARAMETERS,
+        responses=log_page_schema(MessageSerializer),
+    )
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """List messages with their latest text, and what happened to each."""
+        session = self.get_session(session_id)
+        log_range = LogRange.from_request(request)
+        messages = read_history(session, after=log_range.after, limit=log_range.limit + 1)
+        return log_page(request, log_range, list(MessageSerializer(messages, many=True).data))
+
+    @extend_schema(
+        operation_id="sessions_messages_create",
+        request=MessageInput,
+        responses={202: AdmittedSerializer},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Send a message. The answer arrives on the stream and in the run's result."""
+        self.get_session(session_id)
+        payload = validate_body(request, MessageInput)
+        options = {name: payload.pop(name) for name in ("on_busy", "priority")}
+        admitted = accept_event(
+            self.principal,
+            session_id,
+            type=SessionEvent.Type.USER_MESSAGE,
+            payload=payload,
+            dedupe_key=client_dedupe_key(request),
+            **options,
+        )
+        return Response(_admitted_body(admitted), status=202)
+
+
+class InterruptView(SessionView):
+    @extend_schema(
+        operation_id="sessions_interrupt",
+        request=InterruptInput,
+        responses={202: AdmittedSerializer},
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Stop the run or the pending question at once. What was written so far is kept."""
+        self.get_session(session_id)
+        admitted = accept_event(
+            self.principal,
+            session_id,
+            type=SessionEvent.Type.USER_INTERRUPT,
+            payload=validate_body(request, InterruptInput),
+            dedupe_key=client_dedupe_key(request),
+        )
+        return Response(_admitted_body(admitted), status=202)
+
+
+def _admitted_body(admitted: AcceptedEvent) -> dict[str, object]:
+    event = SessionEvent.objects.get(pk=admitted.event_id)
+    return {"event": event_body(event), "run_id": admitted.run_id and str(admitted.run_id)}
+
+
+class EventStreamRenderer(BaseRenderer):
+    """Lets a client accept `text/event-stream`. The view writes the body itself."""
+
+    media_type = "text/event-stream"
+    format = "event-stream"
+    charset = None
+
+    def render(self, data: Any, *args: Any, **kwargs: Any) -> Any:
+        return data
+
+
+#: The OpenAPI description that all streams share.
+STREAM_SCHEMA: dict[str, Any] = {
+    "parameters": [
+        OpenApiParameter("after", OpenApiTypes.INT, description="Begin after this seq."),
+        OpenApiParameter(
+            "Last-Event-ID",
+            OpenApiTypes.INT,
+            OpenApiParameter.HEADER,
+            description="The same, as browsers send it when they reconnect. Overrides `after`.",
+        ),
+    ],
+    "responses": {
+        (200, "text/event-stream"): OpenApiResponse(
+            OpenApiTypes.STR, description="Frames. `id` is the seq of a stored event."
+        )
+    },
+}
+
+
+class LogStream(APIView):
+    """Sends the same frames as the socket, as Server-Sent Events, until the client leaves."""
+
+    renderer_classes = [EventStreamRenderer, JSONRenderer]
+
+    def stream(self, followed: Log) -> StreamingHttpResponse:
+        cursor = self.request.headers.get("Last-Event-ID") or self.request.GET.get("after", "0")
+        after, principal = parse_cursor(cursor), principal_of(self.request)
+        # The response lasts long; this thread's connection must serve other requests meanwhile.
+        release_connection()
+        return StreamingHttpResponse(
+            server_sent_events(followed, after=after, principal=principal),
+            content_type="text/event-stream",
+            headers={"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"},
+        )
+
+
+class SessionStream(LogStream):
+    @extend_schema(operation_id="sessions_stream", **STREAM_SCHEMA)
+    def get(self, request: Request, session_id: UUID) -> StreamingHttpResponse:
+        find_session(principal_of(request), session_id)
+        return self.stream(SessionLog(session_id=session_id))
+
+
+async def server_sent_events(
+    followed: Log, *, after: int, principal: Principal
+) -> AsyncIterator[bytes]:
+    """Yield frames as Server-Sent Events. The stream of a dropped viewer ends; browsers resume."""
+    try:
+        async with open_viewer(followed, after=after, principal=principal) as viewer:
+            yield b"retry: %d\n\n" % RETRY_MILLISECONDS
+            while True:
+                frames = await viewer.next(PING_SECONDS)
+                yield b"".join(map(_encode_sse, frames)) or b": ping\n\n"
+    except Fault as fault:
+        yield f": {fault.code}\n\n".encode()
+
+
+def _encode_sse(frame: Frame) -> bytes:
+    if frame.seq is None:
+        return f"data: {frame.text}\n\n".encode()
+    return f"id: {frame.seq}\ndata: {frame.text}\n\n".encode()

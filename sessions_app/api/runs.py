@@ -1,37 +1,113 @@
-"""REST: runs, looked at, waited for, cancelled, tried again."""
+"""REST endpoints of runs: start, list, wait, cancel and retry, and the queue of a session."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import structlog
-from django.db import Error
+from django.db import Error, transaction
 from django.http import HttpResponseBase, StreamingHttpResponse
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from config.faults import Fault, Invalid
-from sessions_app.api.serializers import RunSerializer
-from sessions_app.models import Run
+from core.db import release_connection
+from core.exceptions import Fault, Invalid, NotFound
+from core.pagination import whole_page, whole_page_of
+from core.rest import StrictJSONParser, TextField
+from sessions_app import runtime
+from sessions_app.api.base import QueueOptions, SessionView, client_dedupe_key, validate_body
+from sessions_app.lanes.queue import edit_run, list_queue, move_run, remove_run
+from sessions_app.lanes.signals import FINISHED, await_run
+from sessions_app.log.payloads import MAX_TEXT_LENGTH
+from sessions_app.models import Run, Session
+from sessions_app.services import resend_queued
 from sessions_app.sessions import cancel_run, retry_run
-from sessions_app.waiting import OVER, await_run
 from tenants.api.base import WorkspaceViewSet
-from tenants.off_loop import let_go
+from tenants.authentication import principal_of
 
 log = structlog.get_logger(__name__)
 
-LONGEST_WAIT = 60
-WAIT = OpenApiParameter(
+MAX_WAIT_SECONDS = 60
+
+
+class RuntimeInput(QueueOptions):
+    agent = TextField(max_length=80, help_text="The agent's id or exact name.")
+    session_key = TextField(max_length=200)
+    message = TextField(max_length=MAX_TEXT_LENGTH, trim_whitespace=False)
+
+
+ENQUEUED = inline_serializer(
+    "Enqueued",
+    {
+        "run_id": serializers.UUIDField(allow_null=True),
+        "session_id": serializers.UUIDField(),
+        "accepted_at": serializers.DateTimeField(),
+    },
+)
+
+
+class RuntimeView(APIView):
+    parser_classes = [StrictJSONParser]
+
+    @extend_schema(operation_id="runtime", request=RuntimeInput, responses={202: ENQUEUED})
+    def post(self, request: Request) -> Response:
+        """Send a message to the session of this agent and key, creating it if needed."""
+        fields = validate_body(request, RuntimeInput)
+        enqueued = runtime.enqueue_agent_run(
+            fields.pop("agent"),
+            fields.pop("session_key"),
+            fields.pop("message"),
+            principal=principal_of(request),
+            dedupe_key=client_dedupe_key(request),
+            **fields,
+        )
+        body = {
+            "run_id": enqueued.run_id,
+            "session_id": enqueued.session_id,
+            "accepted_at": enqueued.accepted_at,
+        }
+        return Response(body, status=202)
+
+
+class RunSerializer(serializers.ModelSerializer):
+    session_id = serializers.UUIDField(read_only=True)
+
+    class Meta:
+        model = Run
+        fields = [
+            "id",
+            "session_id",
+            "status",
+            "attempts",
+            "result",
+            "error",
+            "usage",
+            "stop_reason",
+            "on_busy",
+            "priority",
+            "created_by",
+            "created_at",
+            "started_at",
+            "finished_at",
+        ]
+        read_only_fields = fields
+
+
+WAIT_PARAMETER = OpenApiParameter(
     "wait",
     OpenApiTypes.INT,
-    description=f"Answer when the run is over, or after so many seconds: 0 to {LONGEST_WAIT}.",
+    description="Respond when the run is over, at the latest after this many seconds: "
+    f"0 to {MAX_WAIT_SECONDS}.",
 )
 
 
@@ -46,24 +122,24 @@ class RunViewSet(ListModelMixin, WorkspaceViewSet):
     filterset_class = RunFilter
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Runs of the workspace, the newest first."""
+        """List the workspace's runs, newest first."""
         return super().list(request, *args, **kwargs)
 
-    @extend_schema(parameters=[WAIT], responses=RunSerializer)
+    @extend_schema(parameters=[WAIT_PARAMETER], responses=RunSerializer)
     def retrieve(self, request: Request, pk: str) -> HttpResponseBase:
-        """One run. With `wait`, its answer may take as long as the run does."""
+        """Retrieve a run. With `wait`, the response comes when the run is over."""
         run: Run = self.get_object()
-        seconds = seconds_in(request)
-        if not seconds or run.status in OVER:
+        seconds = _wait_seconds(request)
+        if not seconds or run.status in FINISHED:
             return Response(RunSerializer(run).data)
-        # Nothing of the pool is held meanwhile, and the body is awaited outside of any thread.
-        let_go()
-        return StreamingHttpResponse(when_over(run, seconds), content_type="application/json")
+        # The wait holds no pooled connection, and the body is awaited outside of any thread.
+        release_connection()
+        return StreamingHttpResponse(_wait_for_run(run, seconds), content_type="application/json")
 
     @extend_schema(request=None, responses={202: RunSerializer})
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, pk: str) -> Response:
-        """Stop a run that runs, or take back one that waits."""
+        """Stop a running run, or remove a queued one."""
         run: Run = self.get_object()
         cancel_run(run, self.principal.user_id)
         return self._accepted(run)
@@ -71,7 +147,7 @@ class RunViewSet(ListModelMixin, WorkspaceViewSet):
     @extend_schema(request=None, responses={202: RunSerializer})
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, pk: str) -> Response:
-        """Queue a failed or dead run again. It goes on from the log, not from the beginning."""
+        """Queue a failed or dead run again. It continues from the log, not from the beginning."""
         run: Run = self.get_object()
         retry_run(run)
         return self._accepted(run)
@@ -81,22 +157,121 @@ class RunViewSet(ListModelMixin, WorkspaceViewSet):
         return Response(RunSerializer(run).data, status=202)
 
 
-def seconds_in(request: Request) -> float:
+def _wait_seconds(request: Request) -> float:
     try:
         seconds = float(request.query_params.get("wait", "0"))
     except ValueError:
         seconds = -1
-    # What is not a number is not in the range either.
-    if not 0 <= seconds <= LONGEST_WAIT:
-        raise Invalid(f"wait is a number of seconds from 0 to {LONGEST_WAIT}.")
+    # The comparison is also false for NaN.
+    if not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise Invalid(f"`wait` must be a number of seconds from 0 to {MAX_WAIT_SECONDS}.")
     return seconds
 
 
-async def when_over(run: Run, seconds: float) -> AsyncIterator[bytes]:
-    """The run as JSON, once it is over or the time is up."""
+async def _wait_for_run(run: Run, seconds: float) -> AsyncIterator[bytes]:
+    """Yield the run as JSON when it is over or the time is up."""
     try:
         run = await await_run(run.pk, seconds)
     except (Fault, Error) as error:
-        # The status is sent already. What was last known is a true answer to the question.
+        # The HTTP status is sent already, so answer with the run as it was last read.
         log.warning("wait_ended", run_id=str(run.pk), error=str(error).strip())
     yield JSONRenderer().render(RunSerializer(run).data)
+
+
+class QueuedSerializer(serializers.Serializer):
+    """A queued message."""
+
+    run_id = serializers.UUIDField()
+    position = serializers.IntegerField()
+    text = serializers.CharField()
+    on_busy = serializers.ChoiceField(choices=Run.OnBusy.choices)
+    priority = serializers.IntegerField()
+    message_seqs = serializers.ListField(child=serializers.IntegerField())
+    created_at = serializers.DateTimeField()
+
+
+class QueueChange(serializers.Serializer):
+    text = TextField(max_length=MAX_TEXT_LENGTH, required=False, trim_whitespace=False)
+    position = serializers.IntegerField(
+        min_value=0, max_value=2**31 - 1, required=False, help_text="0 is the next to run."
+    )
+    on_busy = serializers.ChoiceField(
+        ["steer", "interrupt"],
+        required=False,
+        help_text="Send it now: add it to the current answer, or stop that answer first.",
+    )
+
+
+QUEUE = whole_page_of(
+    QueuedSerializer,
+    last_seq=serializers.IntegerField(
+        help_text="The log up to this seq explains why a message left the queue."
+    ),
+)
+
+
+def _queue_response(session: Session) -> Response:
+    results = QueuedSerializer(list_queue(session), many=True).data
+    # Read after the queue, so the log up to `last_seq` has everything that changed the queue.
+    session.refresh_from_db(fields=["last_seq"])
+    return whole_page(results, last_seq=session.last_seq)
+
+
+class ChangedSerializer(QueuedSerializer):
+    """The whole queue, and the changed message if it is still queued."""
+
+    results = QueuedSerializer(many=True)
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    last_seq = serializers.IntegerField()
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        # The message's own fields are absent once a run took it.
+        fields: dict[str, serializers.Field] = super().get_fields()
+        for name in QueuedSerializer().get_fields():
+            fields[name].required = False
+        return fields
+
+
+class QueueView(SessionView):
+    @extend_schema(operation_id="sessions_queue_list", responses=QUEUE)
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """List queued messages in the order in which they will run."""
+        return _queue_response(self.get_session(session_id))
+
+
+class QueuedView(SessionView):
+    def get_session_with_run(self, session_id: UUID, run_id: UUID) -> Session:
+        session = self.get_session(session_id)
+        if not Run.objects.filter(session=session, pk=run_id).exists():
+            raise NotFound
+        return session
+
+    @extend_schema(
+        operation_id="sessions_queue_change",
+        request=QueueChange,
+        responses=ChangedSerializer,
+    )
+    def patch(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
+        """Edit a queued message, move it, or send it now.
+
+        Returns the whole queue, and the message's own fields while it is still queued.
+        """
+        session = self.get_session_with_run(session_id, run_id)
+        changes = validate_body(request, QueueChange)
+        with transaction.atomic():
+            if "text" in changes:
+                edit_run(session, run_id, changes["text"], self.principal.user_id)
+            if "position" in changes:
+                move_run(session, run_id, changes["position"])
+            if "on_busy" in changes:
+                resend_queued(self.principal, session_id, run_id, changes["on_busy"])
+        queue = _queue_response(session)
+        changed = [row for row in queue.data["results"] if row["run_id"] == str(run_id)]
+        return Response({**(changed[0] if changed else {}), **queue.data})
+
+    @extend_schema(operation_id="sessions_queue_remove", responses={204: None})
+    def delete(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
+        """Remove a queued message."""
+        remove_run(self.get_session_with_run(session_id, run_id), run_id, self.principal.user_id)
+        return Response(status=204)

@@ -1,4 +1,4 @@
-"""REST: later wake-ups, and what came of each."""
+"""REST endpoints of schedules and their firings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.models import Agent
-from sessions_app import schedules
+from core.rest import OwnSerializer
 from sessions_app.models import Firing, Schedule, Session
+from sessions_app.schedules import schedules
 from tenants.access import authorise
 from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
-from tenants.api.fields import OwnSerializer
 
 
 class ScheduleSerializer(OwnSerializer):
@@ -28,7 +28,7 @@ class ScheduleSerializer(OwnSerializer):
         source="next_at",
         required=False,
         allow_null=True,
-        help_text="When it is due next; null when it is over. Given for `once`.",
+        help_text="When it is due next, or null if it is over. Required for `once`.",
     )
 
     class Meta:
@@ -63,7 +63,7 @@ class FiringSerializer(serializers.ModelSerializer):
 
 
 class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceViewSet):
-    """Messages that are sent later: once, at an interval, or by cron in a time zone."""
+    """Messages that are sent later: once, at an interval, or by a cron expression."""
 
     queryset = Schedule.objects.all()
     serializer_class = ScheduleSerializer
@@ -71,31 +71,31 @@ class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, Workspace
 
     @extend_schema(responses={201: ScheduleSerializer})
     def create(self, request: Request) -> Response:
-        """Plan a message. Without a session each firing has one of its own."""
-        asked = ScheduleSerializer(data=request.data, context=self.get_serializer_context())
-        asked.is_valid(raise_exception=True)
-        made = schedules.create_schedule(
+        """Create a schedule. Without a session, each firing starts a new one."""
+        bound = ScheduleSerializer(data=request.data, context=self.get_serializer_context())
+        bound.is_valid(raise_exception=True)
+        schedule = schedules.create_schedule(
             workspace_id=authorise(self.principal, "run"),
             created_by=self.principal.user,
-            **asked.validated_data,
+            **bound.validated_data,
         )
-        return Response(ScheduleSerializer(made).data, status=201)
+        return Response(ScheduleSerializer(schedule).data, status=201)
 
     @extend_schema(responses=ScheduleSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change what is sent, or when. Other words alone do not move the next time."""
+        """Change the message or the timing. A change of the message keeps the next time."""
         schedule = self.get_object()
-        asked = ScheduleSerializer(
+        bound = ScheduleSerializer(
             schedule, data=request.data, partial=True, context=self.get_serializer_context()
         )
-        asked.is_valid(raise_exception=True)
-        changed = schedules.change_schedule(schedule, **asked.validated_data)
+        bound.is_valid(raise_exception=True)
+        changed = schedules.change_schedule(schedule, **bound.validated_data)
         return Response(ScheduleSerializer(changed).data)
 
     @extend_schema(request=None, responses=ScheduleSerializer)
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str) -> Response:
-        """Stop sending until it is resumed."""
+        """Pause the schedule until it is resumed."""
         schedule = self.get_object()
         schedules.pause(schedule)
         return Response(ScheduleSerializer(schedule).data)
@@ -103,7 +103,7 @@ class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, Workspace
     @extend_schema(request=None, responses=ScheduleSerializer)
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
-        """Go on from now; what was missed is not made up for."""
+        """Resume the schedule from now. Missed firings are not made up for."""
         schedule = self.get_object()
         schedules.resume(schedule)
         return Response(ScheduleSerializer(schedule).data)
@@ -111,14 +111,14 @@ class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, Workspace
     @extend_schema(request=None, responses={201: FiringSerializer})
     @action(detail=True, methods=["post"])
     def run(self, request: Request, pk: str) -> Response:
-        """Send it now, beside its times."""
+        """Send the message now, in addition to the scheduled times."""
         firing = schedules.run_now(self.get_object())
         return Response(FiringSerializer(firing).data, status=201)
 
     @extend_schema(responses=FiringSerializer(many=True))
     @action(detail=True, methods=["get"])
     def firings(self, request: Request, pk: str) -> Response:
-        """Every time it was due, the newest first, and what came of it."""
+        """List the schedule's firings and their outcomes, newest first."""
         rows = Firing.objects.filter(schedule=self.get_object())
         page: Any = self.paginate_queryset(rows)
         return self.get_paginated_response(FiringSerializer(page, many=True).data)

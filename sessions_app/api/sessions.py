@@ -1,4 +1,4 @@
-"""REST: sessions, made, found, changed, put away."""
+"""REST endpoints of sessions: create, list, change, archive, wake, fork, sub-agent tree, tool usage."""
 
 from __future__ import annotations
 
@@ -8,40 +8,151 @@ from uuid import UUID
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    extend_schema,
+    extend_schema_field,
+    inline_serializer,
+)
+from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from agents.api.filters import AgentFilter
+from agents.api.base import AgentFilter
+from core.exceptions import Invalid
+from core.pagination import whole_page, whole_page_of
+from core.rest import StrictJSONParser, TextField
 from sessions_app import runtime
-from sessions_app.api.body import body_of
-from sessions_app.api.inputs import SessionChange, SessionInput
-from sessions_app.api.serializers import SessionSerializer
+from sessions_app.analytics import tool_use
+from sessions_app.api.base import ObjectField, SessionView, validate_body
+from sessions_app.log.transcript import search_sessions
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
-from sessions_app.sessions import archive, change_session
-from sessions_app.transcript import mentioning
+from sessions_app.sessions import archive, change_session, fork
+from sessions_app.subagents.tree import session_tree
+from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.parsing import StrictJSONParser
+from tenants.authentication import principal_of
+
+MAX_METADATA_BYTES = 64_000
+OUTCOME_HELP = (
+    "The goal of the session: `statement`, `criteria` (a list of texts), `max_returns` (0 to 5, "
+    "2 by default) and, to judge with another model than the agent's, `grader` (`provider`, `model`)."
+)
 
 
-def shown_sessions() -> SessionQuerySet:
-    """Sessions with all that their shape tells, in one query however many there are."""
-    waiting = Run.objects.filter(session=OuterRef("pk"), status=Run.Status.QUEUED, resumes=False)
-    counted = waiting.order_by().values("session").annotate(number=Count("pk")).values("number")
-    judged = SessionEvent.objects.filter(
+class UsageSerializer(serializers.Serializer):
+    input_tokens = serializers.IntegerField()
+    output_tokens = serializers.IntegerField()
+    cost = serializers.DecimalField(
+        max_digits=16, decimal_places=8, normalize_output=True, help_text="In US dollars."
+    )
+
+
+class SessionSerializer(serializers.ModelSerializer):
+    agent_name = serializers.CharField(source="agent.current.name", default="")
+    agent_version = serializers.IntegerField(
+        source="agent_version.number", help_text="The number of the agent version that it runs."
+    )
+    usage = UsageSerializer(source="*")
+    queue_length = serializers.IntegerField(help_text="Messages that wait for their run.")
+    verdict = serializers.DictField(
+        allow_null=True, help_text="The grader's latest verdict on the outcome."
+    )
+
+    class Meta:
+        model = Session
+        fields = [
+            "id",
+            "agent",
+            "agent_name",
+            "agent_version",
+            "environment",
+            "session_key",
+            "title",
+            "metadata",
+            "outcome",
+            "verdict",
+            "status",
+            "last_seq",
+            "usage",
+            "parent",
+            "queue_length",
+            "created_by",
+            "created_at",
+            "active_at",
+            "archived_at",
+        ]
+        read_only_fields = fields
+
+
+class SessionInput(serializers.Serializer):
+    agent = TextField(max_length=80, help_text="The agent's id or exact name.")
+    session_key = TextField(
+        max_length=200,
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        help_text="The same agent and key always return the same session.",
+    )
+    environment = TextField(
+        max_length=80,
+        required=False,
+        allow_null=True,
+        help_text="The environment's id or name. Default: the agent's environment.",
+    )
+    title = TextField(max_length=200, required=False, allow_blank=True)
+    metadata = ObjectField(max_bytes=MAX_METADATA_BYTES, required=False)
+    outcome = ObjectField(required=False, allow_null=True, help_text=OUTCOME_HELP)
+
+
+@extend_schema_field({"oneOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]})
+class VersionField(serializers.IntegerField):
+    """The number or the id of an agent version."""
+
+    default_error_messages = {"invalid": "This is neither the number nor the id of a version."}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=1, max_value=2_000_000_000, **kwargs)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        try:
+            return UUID(data) if isinstance(data, str) else super().run_validation(data)
+        except ValueError:
+            return super().run_validation(data)
+
+
+class SessionChange(serializers.Serializer):
+    title = TextField(max_length=200, required=False, allow_blank=True)
+    metadata = ObjectField(
+        max_bytes=MAX_METADATA_BYTES, required=False, help_text="Replaces all metadata."
+    )
+    outcome = ObjectField(
+        required=False, allow_null=True, help_text=f"{OUTCOME_HELP} Null removes it."
+    )
+    agent_version = VersionField(
+        required=False,
+        help_text="The number or id of a version of the same agent. An active run keeps its version.",
+    )
+
+
+def session_rows() -> SessionQuerySet:
+    """Return sessions with everything that `SessionSerializer` shows, in one query."""
+    queued = Run.objects.filter(session=OuterRef("pk"), status=Run.Status.QUEUED, resumes=False)
+    counts = queued.order_by().values("session").annotate(number=Count("pk")).values("number")
+    verdicts = SessionEvent.objects.filter(
         session=OuterRef("pk"), type=SessionEvent.Type.OUTCOME_JUDGED
     )
     return Session.objects.select_related("agent__current", "agent_version").annotate(
-        queue_length=Coalesce(Subquery(counted), 0),
-        verdict=Subquery(judged.order_by("-seq").values("payload")[:1]),
+        queue_length=Coalesce(Subquery(counts), 0),
+        verdict=Subquery(verdicts.order_by("-seq").values("payload")[:1]),
     )
 
 
-def show_session(session_id: UUID) -> dict[str, Any]:
-    """One session, as its shape tells it."""
-    return dict(SessionSerializer(shown_sessions().get(pk=session_id)).data)
+def serialize_session(session_id: UUID) -> dict[str, Any]:
+    return dict(SessionSerializer(session_rows().get(pk=session_id)).data)
 
 
 class SessionFilter(filters.FilterSet):
@@ -52,53 +163,138 @@ class SessionFilter(filters.FilterSet):
         field_name="archived_at",
         lookup_expr="isnull",
         exclude=True,
-        label="See the archived sessions instead of the active ones.",
+        label="List archived sessions instead of active ones.",
     )
-    q = filters.CharFilter(method="mentions", label="Words of the title or of any message.")
+    q = filters.CharFilter(method="filter_by_text", label="Words in the title or in any message.")
 
     def filter_queryset(self, queryset: SessionQuerySet) -> SessionQuerySet:
-        found = super().filter_queryset(queryset)
-        return found if self.form.cleaned_data["archived"] is not None else found.active()
+        rows = super().filter_queryset(queryset)
+        return rows if self.form.cleaned_data["archived"] is not None else rows.active()
 
-    def mentions(self, rows: SessionQuerySet, name: str, words: str) -> SessionQuerySet:
-        return mentioning(rows, words)
+    def filter_by_text(self, rows: SessionQuerySet, name: str, words: str) -> SessionQuerySet:
+        return search_sessions(rows, words)
 
 
 class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
-    queryset = shown_sessions()
+    queryset = session_rows()
     serializer_class = SessionSerializer
     filterset_class = SessionFilter
     parser_classes = [StrictJSONParser]
 
     def filter_queryset(self, queryset: Any) -> Any:
-        """Only the list hides what was archived."""
+        # Only the list hides archived sessions.
         return super().filter_queryset(queryset) if self.action == "list" else queryset
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Sessions of the workspace, the newest first."""
+        """List the workspace's sessions, newest first."""
         return super().list(request, *args, **kwargs)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One session."""
+        """Retrieve a session."""
         return super().retrieve(request, *args, **kwargs)
 
     @extend_schema(request=SessionInput, responses={201: SessionSerializer, 200: SessionSerializer})
     def create(self, request: Request) -> Response:
-        """Make a session, or get the one that this agent and `session_key` have already."""
-        asked = body_of(request, SessionInput)
+        """Create a session, or return the existing one of this agent and `session_key`."""
+        fields = validate_body(request, SessionInput)
         session, is_new = runtime.get_or_create_session(
-            asked.pop("agent"), principal=self.principal, **asked
+            fields.pop("agent"), principal=self.principal, **fields
         )
-        return Response(show_session(session.pk), status=201 if is_new else 200)
+        return Response(serialize_session(session.pk), status=201 if is_new else 200)
 
     @extend_schema(request=SessionChange, responses=SessionSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Change the title, the metadata or the outcome, or move to another version of the agent."""
+        """Change the title, metadata or outcome, or move to another version of the agent."""
         session: Session = self.get_object()
-        change_session(session, **body_of(request, SessionChange))
-        return Response(show_session(session.pk))
+        change_session(session, **validate_body(request, SessionChange))
+        return Response(serialize_session(session.pk))
 
     def destroy(self, request: Request, pk: str) -> Response:
-        """Archive: what runs is stopped, what waits is cancelled, the log stays readable."""
+        """Archive a session: stop its run, cancel queued messages and keep the log readable."""
         archive(self.get_object(), self.principal.user_id)
         return Response(status=204)
+
+
+WOKEN = inline_serializer("Woken", {"run_id": serializers.UUIDField(allow_null=True)})
+
+
+class WakeView(SessionView):
+    @extend_schema(operation_id="sessions_wake", request=None, responses={202: WOKEN})
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Wake the session now. Returns the run that is active or next."""
+        return Response({"run_id": runtime.wake(session_id, principal=self.principal)}, status=202)
+
+
+class ForkInput(serializers.Serializer):
+    at_seq = serializers.IntegerField(
+        min_value=0, max_value=2**53, help_text="The last event that the new session shares."
+    )
+
+
+class ForkView(SessionView):
+    @extend_schema(
+        operation_id="sessions_fork", request=ForkInput, responses={201: SessionSerializer}
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Create a session that shares the log up to an event and continues independently."""
+        session = self.get_session(session_id)
+        at_seq = validate_body(request, ForkInput)["at_seq"]
+        forked = fork(session, at_seq, self.principal.user_id)
+        return Response(serialize_session(forked.pk), status=201)
+
+
+class BranchSerializer(serializers.Serializer):
+    id = serializers.UUIDField()
+    parent_id = serializers.UUIDField()
+    depth = serializers.IntegerField()
+    title = serializers.CharField()
+    agent_name = serializers.CharField()
+    status = serializers.CharField(help_text="The session's status.")
+    task_status = serializers.CharField(
+        allow_null=True, help_text="The status of the task that the session was created for."
+    )
+    tool_use_id = serializers.CharField(allow_null=True)
+    task = serializers.CharField()
+    input_tokens = serializers.IntegerField()
+    output_tokens = serializers.IntegerField()
+    cost = serializers.DecimalField(max_digits=16, decimal_places=8)
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+    delivered_at = serializers.DateTimeField(allow_null=True)
+    pending_approvals = serializers.IntegerField()
+
+
+class TreeView(SessionView):
+    @extend_schema(operation_id="sessions_tree", responses=whole_page_of(BranchSerializer))
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """List every session below this one, parents before their children."""
+        branches = session_tree(self.get_session(session_id).pk)
+        return whole_page(BranchSerializer(branches, many=True).data)
+
+
+class ToolUseSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    calls = serializers.IntegerField()
+    completed = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    denied = serializers.IntegerField()
+    cancelled = serializers.IntegerField()
+    unknown = serializers.IntegerField()
+    asked = serializers.IntegerField()
+    p50_ms = serializers.FloatField(allow_null=True)
+    p95_ms = serializers.FloatField(allow_null=True)
+
+
+class ToolAnalyticsView(APIView):
+    @extend_schema(
+        operation_id="analytics_tools",
+        parameters=[OpenApiParameter("days", int, default=30)],
+        responses=whole_page_of(ToolUseSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Count calls, failures, denials and durations of every tool in the last days."""
+        workspace_id = authorise(principal_of(request), "read")
+        days = request.query_params.get("days", "30")
+        if not days.isdigit() or not 1 <= int(days[:4]) <= 366:
+            raise Invalid("`days` must be a number from 1 to 366.")
+        return whole_page(ToolUseSerializer(tool_use(workspace_id, int(days)), many=True).data)

@@ -1,28 +1,30 @@
-"""Paths of sessions' REST doors, under /api/v1/."""
+"""URL patterns of the sessions API, below /api/v1/."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from sessions_app.api.approvals import ApprovalViewSet
-from sessions_app.api.builder import BuilderView, DraftPreviewView
-from sessions_app.api.context import ContextView
-from sessions_app.api.events import EventsView
-from sessions_app.api.executions import ExecutionViewSet
-from sessions_app.api.files import FilesView, FileView
-from sessions_app.api.messages import MessagesView
-from sessions_app.api.queue import QueuedView, QueueView
-from sessions_app.api.resources import ResourceRefreshView, ResourcesView, ResourceView
-from sessions_app.api.runs import RunViewSet
-from sessions_app.api.runtime import RuntimeView
+from sessions_app.api.approvals import ApprovalViewSet, ExecutionViewSet
+from sessions_app.api.context import CompactView, ContextView, SnapshotsView, UndoView
+from sessions_app.api.events import EventsView, InterruptView, MessagesView, SessionStream
+from sessions_app.api.files import (
+    FilesView,
+    FileView,
+    ResourceRefreshView,
+    ResourcesView,
+    ResourceView,
+)
+from sessions_app.api.runs import QueuedView, QueueView, RuntimeView, RunViewSet
 from sessions_app.api.schedules import ScheduleViewSet
-from sessions_app.api.sessions import SessionViewSet
-from sessions_app.api.snapshots import CompactView, SnapshotsView, UndoView
-from sessions_app.api.steering import ForkView, InterruptView, WakeView
+from sessions_app.api.sessions import (
+    ForkView,
+    SessionViewSet,
+    ToolAnalyticsView,
+    TreeView,
+    WakeView,
+)
 from sessions_app.api.transfer import ExportView, ImportView
-from sessions_app.api.tree import ToolAnalyticsView, TreeView
-from sessions_app.sse import SessionStream
 
 router = SimpleRouter()
 router.register("sessions", SessionViewSet, basename="session")
@@ -31,7 +33,7 @@ router.register("schedules", ScheduleViewSet, basename="schedule")
 router.register("tools/executions", ExecutionViewSet, basename="execution")
 
 #: Below `sessions/{id}/`.
-of_one_session = [
+session_urlpatterns = [
     path("events/", EventsView.as_view(), name="session-events"),
     path("messages/", MessagesView.as_view(), name="session-messages"),
     path("stream/", SessionStream.as_view(), name="session-stream"),
@@ -65,14 +67,8 @@ urlpatterns = [
         name="approval-detail",
     ),
     path("sessions/import/", ImportView.as_view(), name="session-import"),
-    path("sessions/<uuid:session_id>/", include(of_one_session)),
+    path("sessions/<uuid:session_id>/", include(session_urlpatterns)),
     path("analytics/tools/", ToolAnalyticsView.as_view(), name="analytics-tools"),
-    path("builder/", BuilderView.as_view(), name="builder"),
-    path(
-        "agents/<uuid:agent_id>/draft/preview/",
-        DraftPreviewView.as_view(),
-        name="agent-draft-preview",
-    ),
     path("runtime/", RuntimeView.as_view(), name="runtime"),
     path("", include(router.urls)),
 ]

@@ -1,4 +1,6 @@
-"""Puts the parts of a context together, each with what it costs, always within the window."""
+"""Builds a context: the parts of a prompt, what each costs, and a request that fits the model's
+window.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +8,24 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
-from agents.providers.base import Message, ModelRequest, ToolSpec
-from agents.providers.estimate import estimate_tokens
-from config.faults import ContextOverflow
-from sessions_app.context.fencing import mark_of
-from sessions_app.context.fitting import count, fit
-from sessions_app.context.lines import MOST, read_lines
-from sessions_app.context.memories import Memories, remind, told
-from sessions_app.context.skills import skills_text
-from sessions_app.context.subject import Room, Subject, room_of
-from sessions_app.view import build_messages
-from sessions_app.wording import Line
+from agents.exceptions import ContextOverflow
+from agents.providers.base import Message, ModelRequest, ToolSpec, estimate_tokens
+from sessions_app.context.conversation import (
+    MAX_ENTRIES,
+    LogEntry,
+    build_messages,
+    count_tokens,
+    fit,
+    read_newest,
+)
+from sessions_app.context.inputs import PromptInputs, TokenBudget, token_budget
+from sessions_app.context.memories import Memories, find_memories, render_memories, skills_text
+from sessions_app.context.taint import fence_mark
 
-#: Lines that are read: as many as would fill the room if each had this many tokens.
-TOKENS_PER_LINE, FEWEST = 40, 200
-#: With less than this for the conversation itself, no answer is worth its price.
-LEAST_CONVERSATION = 200
+#: As many entries are read as would fill the budget if each had this many tokens.
+TOKENS_PER_ENTRY, MIN_ENTRIES = 40, 200
+#: Tokens that must be left for the conversation, or no useful answer can be expected.
+MIN_CONVERSATION = 200
 OPENING = "Background from the system, not a message of the person. The conversation follows it."
 PINNED = "## Always keep in mind"
 RECALLED = "## From memory, as it may bear on the newest message"
@@ -29,57 +33,57 @@ SUMMARY = (
     "## Summary of the conversation so far\nIt stands for earlier messages that are left out. "
     "It is a record, not a new request."
 )
-LOOK_BACK = " conversation_search finds what was said word for word."
+SEARCH_HINT = " conversation_search finds the original messages word for word."
 UNDERSTOOD = "Understood."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a model is given, by part."""
+    """The prompt of one model call, by part."""
 
-    subject: Subject
+    inputs: PromptInputs
     provider: str
     model: str
-    room: Room
+    budget: TokenBudget
     skills: str
     tools: tuple[ToolSpec, ...]
     pinned: str
     recalled: str
     memories: Memories
-    #: Everything after the snapshot that was read.
-    lines: list[Line]
-    #: How many lines are read at most; there may be older ones when there are so many.
+    #: The entries after the snapshot.
+    entries: list[LogEntry]
+    #: How many entries are read at most. If that many were read, there may be older ones.
     limit: int
 
     @property
     def instructions(self) -> str:
-        prompt = self.subject.version.system_prompt
+        prompt = self.inputs.version.system_prompt
         return f"{prompt}\n\n{self.skills}".strip() if self.skills else prompt
 
     @property
     def summary(self) -> str:
-        return self.subject.ground.summary
+        return self.inputs.basis.summary
 
     @cached_property
     def background(self) -> dict[str, str]:
-        """What goes before the conversation, by part. Empty ones are left out."""
+        """Return the non-empty parts that come before the conversation, by name."""
         parts = {
             "pinned_memory": (PINNED, self.pinned),
             "recalled_memory": (RECALLED, self.recalled),
-            "summary": (SUMMARY + self._look_back, self.summary),
+            "summary": (SUMMARY + self._search_hint, self.summary),
         }
-        said = {name: f"{head}\n\n{text}" for name, (head, text) in parts.items() if text}
-        for first in list(said)[:1]:
-            said[first] = f"{OPENING}\n\n{said[first]}"
-        return said
+        texts = {name: f"{head}\n\n{text}" for name, (head, text) in parts.items() if text}
+        for first in list(texts)[:1]:
+            texts[first] = f"{OPENING}\n\n{texts[first]}"
+        return texts
 
     @property
-    def _look_back(self) -> str:
-        return LOOK_BACK if "conversation_search" in self.subject.tools else ""
+    def _search_hint(self) -> str:
+        return SEARCH_HINT if "conversation_search" in self.inputs.tools else ""
 
     @cached_property
     def briefing(self) -> tuple[Message, ...]:
-        """The background as messages. Not among the instructions: it has no such weight."""
+        """Return the background as messages, because it must not have the weight of instructions."""
         if not self.background:
             return ()
         return (
@@ -93,47 +97,49 @@ class Context:
 
     @cached_property
     def frame(self) -> int:
-        """What instructions and tools cost, whatever is said."""
+        """Return the tokens of instructions and tools, which every request carries."""
         return estimate_tokens(self.instructions) + sum(self.tool_tokens)
 
     @cached_property
     def fixed(self) -> int:
-        """What no compaction makes smaller, without the summary."""
+        """Return the tokens that compaction cannot reduce, without the summary."""
         return self.frame + estimate_tokens(self.pinned) + estimate_tokens(self.recalled)
 
     @cached_property
     def conversation(self) -> list[Message]:
-        """All of it since the snapshot, however long."""
-        return build_messages(self.lines, mark_of(self.subject.session_id))
+        """Return the whole conversation since the snapshot, however long."""
+        return build_messages(self.entries, fence_mark(self.inputs.session_id))
 
     @cached_property
-    def counted(self) -> int:
-        """What all of it would cost, if nothing were left out."""
-        return self.frame + count(self.briefing) + count(self.conversation)
+    def total_tokens(self) -> int:
+        """Return the tokens that the context would have if nothing were left out."""
+        return self.frame + count_tokens(self.briefing) + count_tokens(self.conversation)
 
     @property
     def is_cut(self) -> bool:
-        return len(self.lines) - len(self.subject.ground.carried) >= self.limit
+        """Return whether there may be older entries than those that were read."""
+        return len(self.entries) - len(self.inputs.basis.carried) >= self.limit
 
     @property
     def is_full(self) -> bool:
-        return self.is_cut or self.counted > self.room.threshold
+        """Return whether the context should be compacted."""
+        return self.is_cut or self.total_tokens > self.budget.threshold
 
     @cached_property
     def messages(self) -> list[Message]:
-        """What of the conversation is sent."""
-        budget = self.room.usable - self.frame - count(self.briefing)
-        if budget < LEAST_CONVERSATION:
+        """Return the part of the conversation that is sent."""
+        available = self.budget.usable - self.frame - count_tokens(self.briefing)
+        if available < MIN_CONVERSATION:
             raise ContextOverflow(
                 f"The instructions, tools and memory of this agent need about {self.frame:,} of the "
-                f"{self.room.window:,} tokens of {self.model}, which leaves no room for a "
+                f"{self.budget.window:,} tokens of {self.model}, which leaves no room for a "
                 "conversation. Give it fewer tools, shorter instructions or a larger model."
             )
-        return fit(self.conversation, budget)
+        return fit(self.conversation, available)
 
     @cached_property
     def request(self) -> ModelRequest:
-        version = self.subject.version
+        version = self.inputs.version
         return ModelRequest(
             model=self.model,
             instructions=self.instructions,
@@ -145,36 +151,39 @@ class Context:
 
     @property
     def tokens(self) -> int:
-        """What is sent costs about this."""
-        return self.frame + count(self.request.messages)
+        """Return the estimated tokens of what is sent."""
+        return self.frame + count_tokens(self.request.messages)
 
 
 def build_context(
-    subject: Subject,
+    inputs: PromptInputs,
     provider: str,
     model: str,
     *,
     memories: Memories | None = None,
     ceiling: int | None = None,
 ) -> Context:
-    """Read and put together. What was looked up in memory before is not looked up again."""
-    room = room_of(subject.version, provider, model, ceiling)
-    limit = max(FEWEST, min(room.usable // TOKENS_PER_LINE, MOST))
-    ground = subject.ground
-    lines = read_lines(subject.session_id, ground.snapshot_seq, limit, carried=ground.carried)
-    memories = remind(subject, lines) if memories is None else memories
-    mark = mark_of(subject.session_id)
+    """Read the entries and memories of a session and build its context.
+
+    Memories that were looked up before are passed in and not looked up again.
+    """
+    budget = token_budget(inputs.version, provider, model, ceiling)
+    limit = max(MIN_ENTRIES, min(budget.usable // TOKENS_PER_ENTRY, MAX_ENTRIES))
+    basis = inputs.basis
+    entries = read_newest(inputs.session_id, basis.snapshot_seq, limit, carried=basis.carried)
+    memories = find_memories(inputs, entries) if memories is None else memories
+    mark = fence_mark(inputs.session_id)
     return Context(
-        subject=subject,
+        inputs=inputs,
         provider=provider,
         model=model,
-        room=room,
-        skills=skills_text(subject),
-        tools=tuple(tool.spec() for tool in subject.tools.values()),
-        pinned=told(memories.pinned, mark, room.pinned, are_pins=True),
-        recalled=told(memories.recalled, mark, room.recalled),
+        budget=budget,
+        skills=skills_text(inputs),
+        tools=tuple(tool.spec() for tool in inputs.tools.values()),
+        pinned=render_memories(memories.pinned, mark, budget.pinned, are_pins=True),
+        recalled=render_memories(memories.recalled, mark, budget.recalled),
         memories=memories,
-        lines=lines,
+        entries=entries,
         limit=limit,
     )
 

@@ -1,4 +1,4 @@
-"""What an agent is reminded of: pinned documents, and what its memory holds on the newest message."""
+"""Finds the memories for a prompt: pinned documents, and what memory holds on the newest message."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from uuid import UUID
 import structlog
 from django.db import DatabaseError
 
-from agents.providers.estimate import estimate_tokens
-from config.faults import Fault
+from agents.providers.base import estimate_tokens
+from core.exceptions import Fault
 from memory.documents import content_of, pinned_entries
 from memory.models import MemoryEntry
-from memory.reader import Reader
+from memory.ownership import Reader
 from memory.recall import LONGEST_QUERY, Hit, Search, recall
-from sessions_app.context.fencing import fenced
-from sessions_app.context.subject import Subject
+from sessions_app.context.conversation import LogEntry, apply_edits
+from sessions_app.context.inputs import PromptInputs
+from sessions_app.context.taint import fence
 from sessions_app.models import SessionEvent
-from sessions_app.wording import Line, reworded
-from tools_app.clip import clip_for_model
+from tools_app.skills import prompt_lines
+from tools_app.tool_output import clip_for_model
 
 log = structlog.get_logger(__name__)
 
-MOST_HITS = 6
-#: How well something must fit by itself to be shown without being asked for.
-LEAST_STRENGTH = 0.15
+MAX_HITS = 6
+#: How strong a match must be to be shown although the model did not search for it.
+MIN_STRENGTH = 0.15
 CHARACTERS_PER_TOKEN = 3
-#: How much is said of pins that do not fit.
-NAMED_CHARACTERS = 400
+#: The length of the list of pins that do not fit.
+UNSHOWN_CHARACTERS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """One thing to be reminded of."""
+    """One document or excerpt to show to the model."""
 
     entry_id: UUID
     path: str
@@ -43,50 +44,53 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class Memories:
-    """Looked up once per run."""
+    """The memories of a prompt, looked up once per run."""
 
     pinned: tuple[Memory, ...] = ()
     recalled: tuple[Memory, ...] = ()
 
     @property
     def has_untrusted(self) -> bool:
-        return any(not one.trusted for one in (*self.pinned, *self.recalled))
+        return any(not memory.trusted for memory in (*self.pinned, *self.recalled))
 
 
-def remind(subject: Subject, lines: list[Line]) -> Memories:
-    """Nothing, at no cost, for an agent without memory or without leave to look into it."""
-    ground = subject.ground
-    if not ground.has_memory or not subject.may_recall:
+def find_memories(inputs: PromptInputs, entries: list[LogEntry]) -> Memories:
+    """Look up pinned documents and recall what fits the newest message.
+
+    Return nothing, at no cost, for an agent without memory or without permission to search it.
+    """
+    basis = inputs.basis
+    if not basis.has_memory or not inputs.may_recall:
         return Memories()
     reader = Reader(
-        workspace_id=subject.workspace_id,
-        agent_id=subject.agent_id,
-        user_id=ground.speaker_id,
-        session_id=subject.session_id,
+        workspace_id=inputs.workspace_id,
+        agent_id=inputs.agent_id,
+        user_id=basis.speaker_id,
+        session_id=inputs.session_id,
     )
     pinned = tuple(_pinned(entry) for entry in pinned_entries(reader))
-    known = {one.entry_id for one in pinned}
-    hits = [hit for hit in _recall(reader, newest_text(lines)) if hit.entry_id not in known]
+    known = {memory.entry_id for memory in pinned}
+    hits = [hit for hit in _recall(reader, newest_user_text(entries)) if hit.entry_id not in known]
     return Memories(pinned=pinned, recalled=tuple(_recalled(hit) for hit in hits))
 
 
 def _recall(reader: Reader, query: str) -> list[Hit]:
-    """A search that fails must not keep the agent from answering."""
+    """Search memory. A search that fails must not keep the agent from answering."""
     if not query.strip():
         return []
     try:
-        found = recall(reader, query[:LONGEST_QUERY], Search(limit=MOST_HITS))
+        found = recall(reader, query[:LONGEST_QUERY], Search(limit=MAX_HITS))
     except (Fault, DatabaseError) as error:
         log.warning("recall_failed", why=str(error).strip())
         return []
-    return [hit for hit in found if hit.strength >= LEAST_STRENGTH]
+    return [hit for hit in found if hit.strength >= MIN_STRENGTH]
 
 
-def newest_text(lines: list[Line]) -> str:
-    """What a person said last, in its newest wording."""
-    for line in reversed(reworded(lines)):
-        if line.type == SessionEvent.Type.USER_MESSAGE and line.taken:
-            return str(line.payload.get("text", ""))
+def newest_user_text(entries: list[LogEntry]) -> str:
+    """Return the newest message of a person, in its newest wording."""
+    for entry in reversed(apply_edits(entries)):
+        if entry.type == SessionEvent.Type.USER_MESSAGE and entry.taken:
+            return str(entry.payload.get("text", ""))
     return ""
 
 
@@ -108,28 +112,39 @@ def _recalled(hit: Hit) -> Memory:
     )
 
 
-def told(memories: tuple[Memory, ...], mark: str, budget: int, *, are_pins: bool = False) -> str:
-    """As a model reads them, as many as fit; the last one that fits in part is clipped.
+def render_memories(
+    memories: tuple[Memory, ...], mark: str, budget: int, *, are_pins: bool = False
+) -> str:
+    """Return as many memories as fit, as text for the model; the last one may be clipped.
 
-    Pins that do not fit are named: whoever wrote them counts on them.
+    Pins that do not fit are named, because their authors rely on them.
     """
     pieces: list[str] = []
     left = budget
-    for one in memories:
-        piece = _piece(one, mark, one.text)
+    for memory in memories:
+        piece = _render(memory, mark, memory.text)
         if (cost := estimate_tokens(piece)) > left:
-            piece = _piece(one, mark, clip_for_model(one.text, left * CHARACTERS_PER_TOKEN // 2))
+            text = clip_for_model(memory.text, left * CHARACTERS_PER_TOKEN // 2)
+            piece = _render(memory, mark, text)
             cost = estimate_tokens(piece)
             if left < 60 or cost > left:
                 break
         pieces.append(piece)
         left -= cost
-    if are_pins and (rest := [one.path for one in memories[len(pieces) :]]):
-        named = textwrap.shorten(", ".join(rest), NAMED_CHARACTERS, placeholder=" …")
+    if are_pins and (rest := [memory.path for memory in memories[len(pieces) :]]):
+        named = textwrap.shorten(", ".join(rest), UNSHOWN_CHARACTERS, placeholder=" …")
         pieces.append(f"(Also pinned, but there is no room; memory_get reads them: {named})")
     return "\n\n".join(pieces)
 
 
-def _piece(one: Memory, mark: str, text: str) -> str:
-    body = text.strip() if one.trusted else fenced(text.strip(), mark, f"memory {one.path}")
-    return f"### {one.path}\n{body}"
+def _render(memory: Memory, mark: str, text: str) -> str:
+    text = text.strip()
+    body = text if memory.trusted else fence(text, mark, f"memory {memory.path}")
+    return f"### {memory.path}\n{body}"
+
+
+def skills_text(inputs: PromptInputs) -> str:
+    """Return the list of the agent's skills, or nothing if it may not load any."""
+    if "skill_load" not in inputs.tools:
+        return ""
+    return prompt_lines(inputs.workspace_id, inputs.agent_id).strip()

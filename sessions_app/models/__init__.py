@@ -1,15 +1,11 @@
 """The tables of sessions, one noun per module."""
 
 from sessions_app.models.approval import Approval
-from sessions_app.models.draft import Draft
-from sessions_app.models.event import SessionEvent
+from sessions_app.models.event import Draft, SessionEvent, ToolOutput
 from sessions_app.models.execution import ToolExecution
-from sessions_app.models.output import ToolOutput
-from sessions_app.models.resource import ResourceAttachment
 from sessions_app.models.run import Run
-from sessions_app.models.saved_view import SavedView
 from sessions_app.models.schedule import Firing, Schedule
-from sessions_app.models.session import Session
+from sessions_app.models.session import ResourceAttachment, SavedView, Session
 from sessions_app.models.snapshot import ContextSnapshot
 from sessions_app.models.spawn import SubagentSpawn
 

@@ -1,4 +1,4 @@
-"""The approval: one question to people, wherever it is seen, answered exactly once."""
+"""The approval: one question to people, answered exactly once."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from django.db import models
 from django.db.models import Q
 
 from agents.models import Agent
+from core.ids import uuid7
 from sessions_app.models.execution import ToolExecution
 from sessions_app.models.session import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
 class ApprovalQuerySet(OwnedQuerySet):
     def pending(self) -> Self:
-        """Questions that nobody has answered yet."""
+        """Approvals that have not been answered yet."""
         return self.filter(status=Approval.Status.PENDING)
 
 
 class Approval(OwnedModel):
-    """Once it is resolved the database refuses any change, but the loss of who did it."""
+    """A question to people. Once it is resolved, the database refuses any change to it.
+
+    Only the reference to a deleted user is cleared.
+    """
 
     class Subject(models.TextChoices):
         TOOL = "tool"
@@ -36,7 +39,7 @@ class Approval(OwnedModel):
         CANCELLED = "cancelled"
 
     class Decision(models.TextChoices):
-        """What a person may say."""
+        """What a person may answer."""
 
         ALLOW = "allow"
         DENY = "deny"
@@ -61,13 +64,13 @@ class Approval(OwnedModel):
     )
     title = models.CharField(max_length=300)
     input = models.JSONField(default=dict)
-    #: Which rule asked.
+    #: The rule that asked.
     reason = models.CharField(max_length=300, blank=True)
     status = models.CharField(max_length=9, choices=Status, default=Status.PENDING)
     scope = models.CharField(max_length=7, choices=Scope, blank=True)
-    #: What an answer "for this session" or "always" covers, as a rule of policies.
+    #: The policy rule that an answer with the scope session or always covers.
     rule = models.TextField(blank=True)
-    #: The arguments that the person wrote in place of those asked for.
+    #: Arguments that the person wrote in place of the original ones.
     edited_input = models.JSONField(null=True)
     note = models.TextField(blank=True)
     expires_at = models.DateTimeField()
@@ -78,7 +81,7 @@ class Approval(OwnedModel):
         db_index=False,
         related_name="+",
     )
-    #: The person's address or the key's name at that time.
+    #: The email address of the person, or the name of the key, at that time.
     resolved_name = models.CharField(max_length=254, blank=True)
     resolved_at = models.DateTimeField(null=True)
 

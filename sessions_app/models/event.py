@@ -12,8 +12,8 @@ from django.db.models import Q
 from django.db.models.fields.json import KT
 from django.db.models.functions import Now
 
+from core.ids import uuid7
 from sessions_app.models.session import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedQuerySet, Workspace
 
 
@@ -23,9 +23,10 @@ class SessionEventQuerySet(OwnedQuerySet):
 
 
 class SessionEvent(models.Model):
-    """The columns `processed_at` and `processed_run` are set once, by the run that takes the event.
+    """An event of the log.
 
-    What needs no run, as an answer to a call does not, is processed with the commit that writes it.
+    `processed_at` and `processed_run` are set once, by the run that takes the event. An event that
+    needs no run is processed in the commit that writes it.
     """
 
     class Type(models.TextChoices):
@@ -60,7 +61,7 @@ class SessionEvent(models.Model):
     seq = models.BigIntegerField()
     type = models.CharField(max_length=32, choices=Type)
     payload = models.JSONField()
-    #: The run that wrote it. Not a constraint: a check per event would cost more than it tells.
+    #: The run that wrote it. Without a constraint, because a check per event would be too costly.
     run = models.ForeignKey(
         "sessions_app.Run",
         null=True,
@@ -124,3 +125,46 @@ class SessionEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} #{self.seq}"
+
+
+class Draft(models.Model):
+    """The text of an answer in progress. The table is unlogged, and the stored event replaces the
+    row.
+    """
+
+    session = models.OneToOneField(
+        Session, primary_key=True, on_delete=models.CASCADE, db_constraint=False, related_name="+"
+    )
+    event_id = models.UUIDField()
+    run_id = models.UUIDField()
+    epoch = models.BigIntegerField()
+    text = models.TextField()
+
+    class Meta:
+        db_table = "session_drafts"
+
+    def __str__(self) -> str:
+        return f"draft of {self.event_id}"
+
+
+class ToolOutput(models.Model):
+    """The output of a call in progress. The table is unlogged, and the call's result replaces the
+    row.
+    """
+
+    tool_use_id = models.CharField(primary_key=True, max_length=64)
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, db_constraint=False, related_name="+"
+    )
+    run_id = models.UUIDField()
+    epoch = models.BigIntegerField()
+    name = models.CharField(max_length=160)
+    #: Code points of output before `text`.
+    start = models.BigIntegerField()
+    text = models.TextField()
+
+    class Meta:
+        db_table = "session_tool_outputs"
+
+    def __str__(self) -> str:
+        return f"output of {self.tool_use_id}"

@@ -1,4 +1,4 @@
-"""The tool ledger: what was asked of a tool, and what became of it."""
+"""The tool ledger: every tool call, its decision and its result."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import Self
 from django.db import models
 from django.db.models import Q
 
+from core.ids import uuid7
 from sessions_app.models.run import Run
 from sessions_app.models.session import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
 class ToolExecutionQuerySet(OwnedQuerySet):
     def open(self) -> Self:
-        """Calls of sessions whose one result is still to come. Workflows look after their own."""
+        """Calls of sessions without a result yet. Workflows look after their own calls."""
         return self.filter(state__in=ToolExecution.OPEN, workflow_id=None)
 
 
 class ToolExecution(OwnedModel):
-    """Written before the tool runs. `unknown` means: it was started, and nobody saw it end."""
+    """A tool call, written before the tool runs.
+
+    `unknown` means that the call was started and its end was not seen.
+    """
 
     class State(models.TextChoices):
         REQUESTED = "requested"
@@ -36,7 +39,7 @@ class ToolExecution(OwnedModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="executions")
-    #: What asked for it: a run of the session or, in a session of its own, a workflow.
+    #: The run that made the call. A call of a workflow has a `workflow_id` instead.
     run = models.ForeignKey(
         Run, null=True, blank=True, on_delete=models.CASCADE, related_name="executions"
     )
@@ -52,10 +55,10 @@ class ToolExecution(OwnedModel):
     state = models.CharField(max_length=17, choices=State, default=State.REQUESTED)
     output = models.JSONField(null=True)
     error = models.TextField(blank=True)
-    #: It goes on elsewhere, in another session: its result comes from there.
+    #: The call waits for another session, which brings its result.
     parked = models.BooleanField(default=False, db_default=False)
     attempts = models.PositiveSmallIntegerField(default=0)
-    #: How often a person had an unknown call run again. Its result then comes late.
+    #: How often a person had a call of unknown outcome run again.
     retries = models.PositiveSmallIntegerField(default=0, db_default=0)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -99,7 +102,7 @@ class ToolExecution(OwnedModel):
 
     @property
     def waits(self) -> bool:
-        """Whether a person, a program or another session has to answer before it can go on."""
+        """Return whether a person, a client or another session has to answer first."""
         return self.state == self.State.AWAITING_APPROVAL or (
             self.state == self.State.RUNNING and (self.ownership == "custom" or self.parked)
         )

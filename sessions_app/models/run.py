@@ -1,4 +1,4 @@
-"""The run: one turn of a session, queued, running or done."""
+"""The run: one turn of a session, queued, running or finished."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
+from core.ids import uuid7
 from sessions_app.models.session import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedModel
 
 
 class Run(OwnedModel):
-    """A row of the run queue. Its SQL functions are the only writers while it waits or runs."""
+    """A row of the run queue. Only SQL functions write it while it waits or runs."""
 
     class Status(models.TextChoices):
         QUEUED = "queued"
@@ -43,21 +43,21 @@ class Run(OwnedModel):
     on_busy = models.CharField(
         max_length=9, choices=OnBusy, default=OnBusy.FOLLOWUP, db_default=OnBusy.FOLLOWUP
     )
-    #: Answer messages, or compact the context: either holds the lane.
+    #: A run answers messages or compacts the context. Both hold the lane.
     purpose = models.CharField(
         max_length=7, choices=Purpose, default=Purpose.TURN, db_default=Purpose.TURN
     )
-    #: How to compact, as it was asked for.
+    #: The options of a requested compaction.
     wishes = models.JSONField(default=dict, db_default={}, editable=False)
-    #: Continues a turn that waited; it goes before every queued message.
+    #: Continues a turn that waited. Such a run comes before every queued message.
     resumes = models.BooleanField(default=False, db_default=False)
     priority = models.SmallIntegerField(default=0, db_default=0)
-    #: Where it stands among its equals. A message's seq, or between two of them when moved.
+    #: The order among runs of equal priority: the seq of a message, or a value in between if moved.
     rank = models.FloatField(default=0, db_default=0)
-    #: The messages it answers; more may join while it waits (collect) or runs (steer).
+    #: The messages it answers. More may join while it waits (collect) or runs (steer).
     message_seqs = ArrayField(models.BigIntegerField(), default=list)
     attempts = models.PositiveIntegerField(default=0, db_default=0)
-    #: How often it was lost in a row without having written anything.
+    #: How often it was lost in a row without progress.
     losses = models.PositiveIntegerField(default=0, db_default=0)
     epoch = models.BigIntegerField(null=True, editable=False)
     claimed_seq = models.BigIntegerField(null=True, editable=False)
@@ -69,9 +69,9 @@ class Run(OwnedModel):
     result = models.JSONField(null=True, editable=False)
     error = models.JSONField(null=True, editable=False)
     usage = models.JSONField(default=dict, db_default={}, editable=False)
-    #: The key that sent its message, so that keys can have budgets.
+    #: The key that sent its message, whose budget pays.
     key_id = models.UUIDField(null=True, editable=False)
-    #: The effective tool policy this run was given, with the rule that decided for each tool.
+    #: The effective tool policy of this run, with the rule that decided for each tool.
     policy = models.JSONField(null=True, editable=False)
 
     class Meta:

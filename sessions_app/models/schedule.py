@@ -1,4 +1,4 @@
-"""The schedule: a wake-up of a session at a later time, once or again and again."""
+"""The schedule: a message that is sent to a session at a later time, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from django.db import models
 from django.db.models import Q
 
 from agents.models import Agent
+from core.ids import uuid7
 from sessions_app.models.session import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedModel
 
 
@@ -22,7 +22,7 @@ class Schedule(OwnedModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="schedules")
-    #: None: each firing has a session of its own.
+    #: Without a session, each firing creates one.
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="schedules"
     )
@@ -31,9 +31,9 @@ class Schedule(OwnedModel):
     interval_seconds = models.PositiveIntegerField(null=True, blank=True)
     cron = models.CharField(max_length=120, blank=True)
     timezone = models.CharField(max_length=64, default="UTC")
-    #: Look first whether there is anything to do; if not, nothing is sent and nothing is spent.
+    #: Check first whether there is anything to do. If not, nothing is sent and nothing is spent.
     heartbeat = models.BooleanField(default=False)
-    #: The session whose agent asked for this, if an agent did.
+    #: The session whose agent created this schedule, if one did.
     asked_by = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.SET_NULL, related_name="asked_schedules"
     )
@@ -62,7 +62,7 @@ class Schedule(OwnedModel):
 
 
 class Firing(OwnedModel):
-    """One time that a schedule was due, and what came of it."""
+    """One time at which a schedule was due, and what happened."""
 
     class Outcome(models.TextChoices):
         SENT = "sent"
@@ -73,7 +73,7 @@ class Firing(OwnedModel):
     schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="firings")
     due_at = models.DateTimeField()
     outcome = models.CharField(max_length=13, choices=Outcome)
-    #: How many earlier times were missed, because nothing ran then. They are not made up for.
+    #: How many earlier times were missed because no supervisor ran. They are not made up for.
     missed = models.PositiveIntegerField(default=0)
     session_id = models.UUIDField(null=True)
     run_id = models.UUIDField(null=True)

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from typing import Self
+from uuid import UUID
 
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.models import Agent, AgentVersion, Environment
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
 class SessionQuerySet(OwnedQuerySet):
     def active(self) -> Self:
-        """Sessions that were not archived."""
+        """Sessions that are not archived."""
         return self.filter(archived_at=None)
+
+    def below(self, session_id: UUID) -> Self:
+        """Sessions that this one created, directly or through others."""
+        return self.filter(parent__isnull=False, ancestors__contains=[session_id])
 
 
 class Session(OwnedModel):
-    """The columns from `last_seq` to `lease_expires` belong to the lane: its SQL writes them.
+    """A session of an agent.
 
-    No index holds a column that the lane writes, so that its updates stay on their page.
+    The columns from `last_seq` to `lease_expires` belong to the lane, and only its SQL writes them.
+    No index holds such a column, so that the updates stay on their page.
     """
 
     class Status(models.TextChoices):
@@ -39,29 +47,31 @@ class Session(OwnedModel):
     environment = models.ForeignKey(
         Environment, null=True, blank=True, on_delete=models.RESTRICT, related_name="+"
     )
-    #: The agent that a builder builds here. Not in the metadata, which clients write.
+    #: The agent that a builder session builds. Not in the metadata, which clients can write.
     about = models.ForeignKey(
         Agent, null=True, blank=True, editable=False, on_delete=models.RESTRICT, related_name="+"
     )
     parent = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.RESTRICT, related_name="children"
     )
+    #: The sessions above this one, from the root down to its parent. Set when it is created.
+    ancestors = ArrayField(models.UUIDField(), default=list, db_default=[], editable=False)
     session_key = models.CharField(max_length=200, null=True, blank=True)
     title = models.CharField(max_length=200, blank=True)
     metadata = models.JSONField(default=dict, blank=True)
-    #: What it is to reach; `outcomes/stated.py` knows its shape.
+    #: The outcome that runs are judged by; see `outcomes/criteria.py`.
     outcome = models.JSONField(null=True, blank=True)
     status = models.CharField(
         max_length=15, choices=Status, default=Status.IDLE, db_default=Status.IDLE
     )
     last_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
-    #: The last event that the active snapshot stands for.
+    #: The last event that the active snapshot covers.
     snapshot_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
-    #: Up to here the agent has saved to memory what matters.
+    #: The last event from which the agent has saved what matters to memory.
     flushed_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
-    #: No compaction by itself until the log is longer: one failed, or was undone.
+    #: No automatic compaction before this seq, because one failed or was undone.
     compact_after_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
-    #: Strangers' words came into it by another way than its own calls; see `outside.py`.
+    #: Untrusted text came into it by another way than its own calls; see `context/taint.py`.
     saw_outside = models.BooleanField(default=False, db_default=False, editable=False)
     lane_epoch = models.BigIntegerField(default=0, db_default=0, editable=False)
     lease_owner = models.UUIDField(null=True, editable=False)
@@ -81,6 +91,11 @@ class Session(OwnedModel):
         ordering = ["-created_at"]
         indexes = [
             GinIndex(fields=["metadata"], name="session_by_metadata"),
+            GinIndex(
+                fields=["ancestors"],
+                condition=Q(parent__isnull=False),
+                name="session_by_ancestor",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -94,3 +109,90 @@ class Session(OwnedModel):
 
     def __str__(self) -> str:
         return self.title or f"session {self.pk}"
+
+
+class ResourceAttachment(OwnedModel):
+    """Something that a session was given to work with, mounted at a path."""
+
+    class Kind(models.TextChoices):
+        WORKSPACE_DIRECTORY = "workspace_directory"
+        LOCAL_FILE = "local_file"
+        LEARNINGS_MEMORY_STORE = "learnings_memory_store"
+        SESSION_RUNTIME_MEMORY = "session_runtime_memory"
+        VAULT = "vault"
+        REMOTE_FILE_STORE = "remote_file_store"
+        REPO_MOUNT = "repo_mount"
+
+    class Access(models.TextChoices):
+        READ_ONLY = "read_only"
+        READ_WRITE = "read_write"
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        READY = "ready"
+        FAILED = "failed"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="resources")
+    kind = models.CharField(max_length=24, choices=Kind)
+    source_ref = models.CharField(max_length=500, blank=True)
+    mount_path = models.CharField(max_length=200)
+    access = models.CharField(max_length=10, choices=Access, default=Access.READ_ONLY)
+    #: Whether it is prepared. A worker does that before the first call that can use it.
+    status = models.CharField(max_length=7, choices=Status, default=Status.PENDING)
+    reason = models.TextField(blank=True)
+    prepared_at = models.DateTimeField(null=True, blank=True)
+    #: The folder or file that holds it, below the session's `mounts`.
+    prepared_as = models.CharField(max_length=200, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["mount_path"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "mount_path"], name="resource_has_its_own_path"
+            ),
+        ]
+
+    @property
+    def notice(self) -> str:
+        """Return what a person who attaches this must know."""
+        if self.kind != self.Kind.VAULT:
+            return ""
+        return (
+            "Commands in this session's sandbox can read these secrets, and so can the model that "
+            "writes the commands. Attach only secrets that you can afford to lose."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.mount_path}"
+
+
+class SavedViewQuerySet(OwnedQuerySet):
+    def seen_by(self, person_id: UUID | None) -> SavedViewQuerySet:
+        """A person's own views and those that others share."""
+        return self.filter(Q(person_id=person_id) | Q(is_shared=True))
+
+
+class SavedView(OwnedModel):
+    """A saved view: the query of a list with its filters. Its rows are queried each time."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=1_000, blank=True)
+    #: Whether every member of the workspace sees it.
+    is_shared = models.BooleanField(default=False)
+
+    objects = SavedViewQuerySet.as_manager()  # type: ignore[misc]
+
+    class Meta:
+        db_table = "session_saved_views"
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "person", "name"], name="saved_view_is_named_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,4 +1,4 @@
-"""The snapshot: a summary that stands for the beginning of a session in what the model sees."""
+"""The snapshot: a summary that replaces the beginning of a session in the model's context."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
+from core.ids import uuid7
 from sessions_app.models.run import Run
 from sessions_app.models.session import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
 class ContextSnapshotQuerySet(OwnedQuerySet):
     def active(self) -> Self:
-        """Not undone. The newest of these is what a session's context begins with."""
+        """Snapshots that were not undone, newest first. A session's context begins with the newest."""
         return self.filter(undone_at=None).order_by("-id")
 
 
 class ContextSnapshot(OwnedModel):
-    """Never changed but by being undone, once. The log that it stands for stays whole."""
+    """A summary of the events up to `last_seq`. It is never changed, only undone, once."""
 
     class Trigger(models.TextChoices):
         AUTO = "auto"
@@ -46,17 +46,17 @@ class ContextSnapshot(OwnedModel):
         "self", null=True, on_delete=models.CASCADE, db_index=False, related_name="+"
     )
     trigger = models.CharField(max_length=8, choices=Trigger)
-    #: The events that the summary stands for, those of the snapshot before it included.
+    #: The events that the summary covers, including those of the previous snapshot.
     first_seq = models.BigIntegerField()
     last_seq = models.BigIntegerField()
     first_kept_seq = models.BigIntegerField()
-    #: Events up to `last_seq` that it does not stand for: messages which waited, a turn's own task.
+    #: Events up to `last_seq` that it does not cover: waiting messages, and the task of a turn.
     carried = ArrayField(models.BigIntegerField(), default=list)
     summary = models.TextField()
     model = models.CharField(max_length=200)
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
-    #: What was saved to memory before, as ids of documents.
+    #: Documents that were saved to memory before the summary was made.
     memory_ids = ArrayField(models.UUIDField(), default=list)
     undone_at = models.DateTimeField(null=True, editable=False)
     undone_by = models.ForeignKey(

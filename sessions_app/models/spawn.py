@@ -1,25 +1,25 @@
-"""The sub-agent: a task that one session gave to another, and whether its result has arrived."""
+"""The sub-agent: a task that one session gave to another, and whether its result was delivered."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
 
+from core.ids import uuid7
 from sessions_app.models.session import Session
-from tenants.ids import uuid7
 from tenants.models import OwnedModel
 
 
 class SubagentSpawn(OwnedModel):
-    """Execution and delivery are tracked apart.
+    """Execution and delivery are tracked separately.
 
-    `status` follows the child's runs by a trigger of the database, in the commit that ends them.
+    `status` follows the child's runs by a database trigger, in the commit that ends them.
     `delivered_at` is set in the commit that writes the result into the parent's log.
     """
 
     class Kind(models.TextChoices):
         SPAWN = "spawn"
-        #: A message to a session that was there already, whose reply is awaited.
+        #: A message to an existing session whose reply is awaited.
         SEND = "send"
 
     class Status(models.TextChoices):
@@ -33,18 +33,18 @@ class SubagentSpawn(OwnedModel):
     parent_session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="spawns")
     child_session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="spawned_by")
     parent_run_id = models.UUIDField(null=True)
-    #: The call that asked for it: asked again after a crash, it finds this row.
+    #: The call that created it. The call finds this row if it is repeated after a crash.
     tool_use_id = models.CharField(max_length=64)
     child_run_id = models.UUIDField(null=True)
     task = models.TextField(blank=True)
     depth = models.PositiveSmallIntegerField(default=1)
-    #: Whether the parent's call stays open until the result is there.
+    #: Whether the parent's call stays open until the result is delivered.
     waits = models.BooleanField(default=True)
     status = models.CharField(max_length=9, choices=Status, default=Status.RUNNING)
     stop_reason = models.CharField(max_length=24, blank=True, default="", db_default="")
     result = models.JSONField(null=True)
     error = models.JSONField(null=True)
-    #: Its parent was stopped, so it has to stop too.
+    #: Its parent was stopped, so it must stop too.
     stop_asked = models.BooleanField(default=False, db_default=False)
     expires_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

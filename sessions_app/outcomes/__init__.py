@@ -1,1 +1,1 @@
-"""Outcomes: what a session is to reach, who judges it, and how often it is sent back."""
+"""Outcomes: the goal of a session, its grader and the returns of unfinished answers."""

@@ -1,39 +1,48 @@
-"""Judges the last answer of a run by the session's outcome, once, and counts returns from the log."""
+"""Judges a run's last answer by the session's outcome and ends the run or sends the answer back.
+
+An answer is judged once, and the number of returns is counted from the log.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 import structlog
 
-from agents.providers.base import ModelRequest
-from agents.providers.estimate import estimate_tokens
-from config.faults import Invalid, ProviderFault
-from sessions_app.answer import Answer
-from sessions_app.compaction.prompts import transcript
-from sessions_app.completing import complete
-from sessions_app.context.fencing import mark_of
-from sessions_app.context.lines import read_lines
-from sessions_app.context.subject import room_of
-from sessions_app.log import NewEvent
+from agents.exceptions import ProviderFault
+from agents.providers.base import ModelRequest, estimate_tokens
+from core.exceptions import Invalid
+from sessions_app.context.compaction.summaries import transcript
+from sessions_app.context.conversation import read_newest
+from sessions_app.context.inputs import token_budget
+from sessions_app.context.taint import fence_mark
+from sessions_app.harness import ledger
+from sessions_app.harness.crash_points import crash_point
+from sessions_app.harness.model_call import ModelAnswer, complete
+from sessions_app.harness.turn import Turn
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.run_queue import Finished
+from sessions_app.log.sql import retry_on_disconnect, row
+from sessions_app.log.writer import NewEvent, append_with_retry
 from sessions_app.models import SessionEvent
-from sessions_app.outcomes.stated import Outcome
-from sessions_app.outcomes.verdict import Verdict, read_verdict, unclear
-from sessions_app.outcomes.words import grade_request
-from sessions_app.points import reached
-from sessions_app.statements import row
-from sessions_app.turn import Turn
+from sessions_app.outcomes.criteria import Outcome, Verdict, grade_request, read_verdict, unclear
 from tenants.models import ModelCall
-from tools_app.clip import clip_for_model
+from tools_app.tool_output import clip_for_model
 
 log = structlog.get_logger(__name__)
 
-#: What of a conversation a grader reads at most.
-MOST_LINES, MOST_TOKENS = 200, 12_000
-ANSWER_CHARS = 20_000
-# By the index of verdicts. A run that goes on after an answer belongs to the turn that waited.
-RETURNS = """
+E = SessionEvent.Type
+EndRun = Callable[..., Finished]
+CONTINUES = Finished(goes_on=True, next=None)
+#: The most of a conversation that a grader reads.
+MAX_LINES, MAX_TOKENS = 200, 12_000
+MAX_ANSWER_CHARS = 20_000
+#: Lines to search for an unjudged answer. Changes of queued messages may follow it.
+SEARCHED_LINES = 20
+# Uses the index of verdicts. A run that resumes after a wait belongs to the turn that waited.
+COUNT_RETURNS = """
 WITH root AS (
   SELECT r.id, r.session_id, r.started_at FROM agent_run_queue q
     JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id) WHERE q.id = %s),
@@ -49,31 +58,73 @@ SELECT count(*) FROM newest n JOIN agent_run_queue b ON b.id = n.run_id, root
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """A verdict on one answer, and whether the agent has to go on."""
+    """A verdict on one answer, and whether it is sent back to the agent."""
 
     event: NewEvent
     status: str
     returned: bool
 
 
-def judge(turn: Turn, outcome: Outcome, answer: Answer) -> Judgement:
-    """Ask the grader. Whatever is wrong with it ends the run as it would have ended without one."""
+def close(turn: Turn, answer: ModelAnswer, end: EndRun) -> Finished:
+    """End the run with this answer, or continue it if the grader sends the answer back."""
+    result = {"text": answer.text, "event_id": str(answer.event_id), "model": answer.model}
+    if turn.outcome is None:
+        return end(turn, events=_unwritten(answer), result=result)
+    _write(turn, _unwritten(answer))
+    judgement = judge(turn, turn.outcome, answer)
+    if not judgement.returned:
+        result["outcome"] = judgement.status
+        return end(turn, events=[judgement.event], result=result)
+    _write(turn, [judgement.event])
+    crash_point("after_return")
+    retry_on_disconnect(lambda again: run_queue.step(turn.claim))
+    return CONTINUES
+
+
+def _unwritten(answer: ModelAnswer) -> list[NewEvent]:
+    return [] if answer.stored else [ledger.message_event(answer)]
+
+
+def _write(turn: Turn, events: list[NewEvent]) -> None:
+    if events:
+        claim = turn.claim
+        append_with_retry(turn.session_id, events, epoch=claim.epoch, run_id=claim.run_id)
+
+
+def find_unjudged(turn: Turn) -> ModelAnswer | None:
+    """Return the answer that a lost worker stored without a verdict, so it is judged, not repeated."""
+    lines = read_newest(turn.session_id, turn.basis.snapshot_seq, SEARCHED_LINES)
+    known = [line for line in lines if line.taken or line.run_id]
+    if not known or known[-1].type != E.AGENT_MESSAGE or known[-1].run_id != turn.claim.run_id:
+        return None
+    event = SessionEvent.objects.get(session_id=turn.session_id, seq=known[-1].seq)
+    return ModelAnswer(
+        provider=turn.version.provider,
+        model=event.payload.get("model", ""),
+        event_id=event.pk,
+        text=event.payload["text"],
+        stored=True,
+    )
+
+
+def judge(turn: Turn, outcome: Outcome, answer: ModelAnswer) -> Judgement:
+    """Ask the grader. If it fails, the verdict is unclear and the run ends as without an outcome."""
     provider, model = _grader(turn, outcome)
-    reached("before_grading")
+    crash_point("before_grading")
     try:
         request = _request(turn, outcome, answer, provider, model)
-        said = complete(turn, provider, request, purpose=ModelCall.Purpose.GRADE)
-        verdict = read_verdict(said, outcome)
+        reply = complete(turn, provider, request, purpose=ModelCall.Purpose.GRADE)
+        verdict = read_verdict(reply, outcome)
     except (ProviderFault, Invalid) as fault:
         log.warning("grader_failed", session_id=str(turn.session_id), why=fault.detail)
         verdict = unclear(f"The grader failed: {fault.detail}")
-    reached("after_grading")
+    crash_point("after_grading")
     return _judgement(turn, outcome, answer.event_id, verdict)
 
 
-def returns_made(run_id: UUID) -> int:
-    """How often the turn of this run was sent back already."""
-    return int(row(RETURNS, [run_id])[0])
+def count_returns(run_id: UUID) -> int:
+    """Count how often the turn of this run was sent back."""
+    return int(row(COUNT_RETURNS, [run_id])[0])
 
 
 def _grader(turn: Turn, outcome: Outcome) -> tuple[str, str]:
@@ -83,38 +134,42 @@ def _grader(turn: Turn, outcome: Outcome) -> tuple[str, str]:
 
 
 def _request(
-    turn: Turn, outcome: Outcome, answer: Answer, provider: str, model: str
+    turn: Turn, outcome: Outcome, answer: ModelAnswer, provider: str, model: str
 ) -> ModelRequest:
-    room = room_of(turn.version, provider, model)
-    said = clip_for_model(answer.text, min(ANSWER_CHARS, room.usable))
-    left = min(MOST_TOKENS, room.usable // 2) - estimate_tokens(said)
+    room = token_budget(turn.version, provider, model)
+    text = clip_for_model(answer.text, min(MAX_ANSWER_CHARS, room.usable))
+    tokens_left = min(MAX_TOKENS, room.usable // 2) - estimate_tokens(text)
     return grade_request(
-        model, outcome, record=_newest(turn, left), answer=said, mark=mark_of(turn.session_id)
+        model,
+        outcome,
+        record=_recent_conversation(turn, tokens_left),
+        answer=text,
+        mark=fence_mark(turn.session_id),
     )
 
 
-def _newest(turn: Turn, tokens: int) -> str:
-    """The end of the conversation, as much of it as there is room for."""
-    ground = turn.ground
-    lines = read_lines(turn.session_id, ground.snapshot_seq, MOST_LINES, carried=ground.carried)
+def _recent_conversation(turn: Turn, tokens: int) -> str:
+    """Return the end of the conversation that fits into this many tokens."""
+    basis = turn.basis
+    lines = read_newest(turn.session_id, basis.snapshot_seq, MAX_LINES, carried=basis.carried)
     kept: list[str] = []
-    for told in reversed(list(transcript([line for line in lines if line.taken or line.run_id]))):
-        tokens -= estimate_tokens(told) + 1
+    for text in reversed(list(transcript([line for line in lines if line.taken or line.run_id]))):
+        tokens -= estimate_tokens(text) + 1
         if tokens < 0:
             kept.append("(Earlier messages are left out.)")
             break
-        kept.append(told)
+        kept.append(text)
     return "\n\n".join(reversed(kept))
 
 
 def _judgement(turn: Turn, outcome: Outcome, answer_id: UUID, verdict: Verdict) -> Judgement:
-    made = returns_made(turn.claim.run_id)
-    returned = verdict.status == "not_met" and made < outcome.max_returns
+    returns = count_returns(turn.claim.run_id)
+    returned = verdict.status == "not_met" and returns < outcome.max_returns
     provider, model = _grader(turn, outcome)
     payload = {
         "status": verdict.status,
         "returned": returned,
-        "returns": made + returned,
+        "returns": returns + returned,
         "max_returns": outcome.max_returns,
         "statement": outcome.statement,
         "criteria": verdict.criteria,
@@ -126,7 +181,7 @@ def _judgement(turn: Turn, outcome: Outcome, answer_id: UUID, verdict: Verdict) 
     event = NewEvent(
         type=SessionEvent.Type.OUTCOME_JUDGED,
         payload=payload,
-        # The database itself refuses a second verdict on the same answer.
+        # The database refuses a second verdict on the same answer.
         dedupe_key=f"verdict:{answer_id}",
     )
     return Judgement(event=event, status=verdict.status, returned=returned)

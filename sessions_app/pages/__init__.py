@@ -1,1 +1,1 @@
-"""Pages for people: chat and the list of sessions."""
+"""Server-rendered pages of sessions, the chat, approvals and schedules."""

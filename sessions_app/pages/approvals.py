@@ -1,4 +1,4 @@
-"""The inbox: everything that waits for a person's yes or no, and what was answered."""
+"""The page of approvals: pending questions and recent answers."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from config.faults import Conflict, Forbidden, Invalid, NotFound, NothingToAnswer, SessionEnded
-from config.redaction import redact, redact_text
-from sessions_app.approval_answer import said_of
-from sessions_app.approvals import Answer, count_pending, resolve
+from core.exceptions import Conflict, Forbidden, Invalid, NotFound
+from core.logging import redact, redact_text
+from sessions_app.approvals.approvals import (
+    ApprovalAnswer,
+    answer_approval,
+    count_pending,
+    describe_answer,
+)
+from sessions_app.exceptions import NothingToAnswer, SessionEnded
 from sessions_app.models import Approval
-from sessions_app.pages.forms import DecisionForm
-from sessions_app.pages.words import why
-from sessions_app.tool_words import Words, words_of
+from sessions_app.pages.chat import DecisionForm, first_error
+from sessions_app.pages.labels import approval_reason
+from sessions_app.tool_labels import ToolLabel, tool_label
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
-from tenants.pages.rail import COUNTS, LIVE, LiveCount
 
-#: Questions and answers that one page shows.
-PENDING, ANSWERED = 100, 50
-#: The workflow whose question is a command or a prompt, to be read to the letter; others ask in Markdown.
+#: Pending and answered approvals that one page shows.
+MAX_PENDING, MAX_ANSWERED = 100, 50
+#: The workflow that asks about a command or a prompt, shown verbatim. Others ask in Markdown.
 EXACT = "execute-task"
 LAMPS = {"allowed": "is-done", "denied": "is-failed", "expired": "is-waiting"}
-COUNTS["approvals"] = count_pending
-LIVE["approvals"] = lambda workspace_id: LiveCount(socket="/ws/approvals/", member="pending")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """One question or answer, as the page shows it to this reader."""
+class ApprovalCard:
+    """An approval as the page shows it. Likely secrets are redacted for viewers."""
 
     approval: Approval
     may_run: bool
@@ -49,81 +51,82 @@ class Asked:
         return self.approval.execution is not None
 
     @property
-    def words(self) -> Words:
-        return words_of(self.approval.execution.name if self.approval.execution else "")
+    def words(self) -> ToolLabel:
+        return tool_label(self.approval.execution.name if self.approval.execution else "")
 
     @property
     def why(self) -> str:
-        return why(self.approval.reason) if self.is_call else self.approval.reason
+        return approval_reason(self.approval.reason) if self.is_call else self.approval.reason
 
     @property
     def arguments(self) -> str:
         approval = self.approval
-        asked = approval.input if approval.edited_input is None else approval.edited_input
-        shown = asked if self.may_run else redact(asked)
-        return orjson.dumps(shown, option=orjson.OPT_INDENT_2, default=str).decode()
+        arguments = approval.input if approval.edited_input is None else approval.edited_input
+        return self._as_json(arguments)
 
     @property
     def message(self) -> str:
-        """What a workflow's question is about."""
-        said = str(self.approval.input.get("message") or "")
-        return said if self.may_run else redact_text(said)
+        """Return the text of a workflow's question."""
+        text = str(self.approval.input.get("message") or "")
+        return text if self.may_run else redact_text(text)
 
     @property
     def is_exact(self) -> bool:
-        """Whether the message is shown as it is, sign by sign."""
+        """Return whether the message is shown verbatim."""
         return self.approval.input.get("workflow") == EXACT
 
     @property
     def details(self) -> str:
-        """What else belongs to a workflow's question, a tool's arguments for one."""
-        given = self.approval.input.get("details")
-        shown = given if self.may_run else redact(given)
-        return (
-            orjson.dumps(shown, option=orjson.OPT_INDENT_2, default=str).decode() if given else ""
-        )
+        """Return further facts of a workflow's question, such as a tool's arguments."""
+        details = self.approval.input.get("details")
+        return self._as_json(details) if details else ""
 
     @property
     def said(self) -> str:
-        return said_of(self.approval)
+        return describe_answer(self.approval)
 
     @property
     def lamp(self) -> str:
         return LAMPS.get(self.approval.status, "")
 
+    def _as_json(self, value: object) -> str:
+        visible = value if self.may_run else redact(value)
+        return orjson.dumps(visible, option=orjson.OPT_INDENT_2, default=str).decode()
+
 
 @never_cache
 @require_safe
 def approvals(request: HttpRequest) -> HttpResponse:
-    """What waits, the oldest first, and below it what was answered."""
+    """Show pending approvals, oldest first, and below them the recent answers."""
     principal = principal_of(request)
-    authorise(principal, "read")
-    waiting = asked(principal, "pending")
+    workspace_id = authorise(principal, "read")
+    pending = list_approvals(principal, "pending")
     context = {
-        "waiting": waiting[:PENDING],
-        "more": len(waiting) > PENDING,
-        "pending": count_pending(authorise(principal, "read")) if waiting else 0,
-        "answered": asked(principal, "answered"),
+        "waiting": pending[:MAX_PENDING],
+        "more": len(pending) > MAX_PENDING,
+        "pending": count_pending(workspace_id) if pending else 0,
+        "answered": list_approvals(principal, "answered"),
         "may_run": principal.may("run"),
         "may_admin": principal.may("admin"),
     }
     return render(request, "pages/approvals/approvals.html", context)
 
 
-def asked(principal: Principal, which: str) -> list[Asked]:
-    """One query, however many there are."""
+def list_approvals(principal: Principal, which: str) -> list[ApprovalCard]:
+    """Return the `pending` or the `answered` approvals of the workspace, in one query."""
     rows = Approval.objects.for_workspace(principal.workspace_id)
     rows = rows.select_related("session", "agent__current", "execution")
     if which == "pending":
-        found = rows.pending().order_by("created_at", "pk")[: PENDING + 1]
+        page = rows.pending().order_by("created_at", "pk")[: MAX_PENDING + 1]
     else:
-        found = rows.exclude(status="pending").order_by("-created_at", "-pk")[:ANSWERED]
-    return [Asked(approval=one, may_run=principal.may("run")) for one in found]
+        page = rows.exclude(status="pending").order_by("-created_at", "-pk")[:MAX_ANSWERED]
+    may_run = principal.may("run")
+    return [ApprovalCard(approval=approval, may_run=may_run) for approval in page]
 
 
 @require_POST
 def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
-    """Allow or deny, for browsers without a script."""
+    """Allow or deny, for browsers without scripts."""
     principal = principal_of(request)
     rows = Approval.objects.for_workspace(authorise(principal, "run"))
     approval = rows.filter(pk=approval_id).first()
@@ -132,8 +135,8 @@ def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     form = DecisionForm(request.POST)
     try:
         if not form.is_valid():
-            raise Invalid(str(next(iter(form.errors.values()))[0]))
-        resolve(approval, Answer(**form.cleaned_data), principal)
+            raise Invalid(first_error(form))
+        answer_approval(approval, ApprovalAnswer(**form.cleaned_data), principal)
     except (Conflict, Forbidden, Invalid, NothingToAnswer, SessionEnded) as fault:
         messages.error(request, fault.detail)
     return redirect("approvals")

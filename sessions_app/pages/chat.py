@@ -1,36 +1,192 @@
-"""The chat: pick an agent, talk to it, see what it does."""
+"""Pages of the chat: choose an agent, write to it and follow its work.
+
+Every button also works as a plain form, for browsers without scripts.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import asdict
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
+import orjson
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
-from config.faults import Conflict, Fault, Invalid, SessionEnded
+from agents.pages.agents import card_of, cards, recent_sessions
+from core.exceptions import Conflict, Fault, Invalid, NotFound
+from core.ids import uuid7
 from sessions_app import runtime
-from sessions_app.doors import accept_event, find_session
-from sessions_app.models import Session, SessionEvent
-from sessions_app.pages.cards import card_of, cards, recent_sessions
-from sessions_app.pages.folding import fold
-from sessions_app.pages.forms import MANNERS, FirstMessageForm, MessageForm
-from sessions_app.pages.found import status_of
-from sessions_app.pages.opening import opening
-from sessions_app.pages.telling import BUSY, tell
-from sessions_app.pages.window import newest
-from sessions_app.pages.words import thousands
-from sessions_app.queue import list_queue
-from sessions_app.reader import SessionLog, cursor_in
-from sessions_app.uploads import LARGEST_FILE
+from sessions_app.exceptions import NothingToAnswer, SessionEnded
+from sessions_app.lanes.queue import QueuedRun, list_queue, remove_run
+from sessions_app.live.frames import Body, delta_frame, event_frame
+from sessions_app.live.reader import PartialAnswer, SessionLog, parse_cursor
+from sessions_app.log.payloads import MAX_TEXT_LENGTH
+from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.pages.labels import thousands
+from sessions_app.pages.sessions import status_label
+from sessions_app.pages.transcript import (
+    BUSY,
+    MAX_SHOWN_OUTPUT,
+    Window,
+    build_transcript,
+    fold,
+    newest_window,
+)
+from sessions_app.resources.files import MAX_FILE_BYTES
+from sessions_app.services import accept_event, find_session
+from sessions_app.sessions import retry_run
+from sessions_app.tool_labels import all_tool_labels
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
-from tenants.ids import uuid7
 
-#: What the island draws with.
+E = SessionEvent.Type
+#: What to do with a message that is sent while the agent works, and its label.
+BUSY_CHOICES = [
+    (Run.OnBusy.FOLLOWUP, "After this answer"),
+    (Run.OnBusy.STEER, "Into this answer"),
+    (Run.OnBusy.INTERRUPT, "Stop and send"),
+]
+
+
+class MessageForm(forms.Form):
+    text = forms.CharField(
+        label="Message",
+        max_length=MAX_TEXT_LENGTH,
+        strip=False,
+        error_messages={"required": "Write a message first."},
+    )
+    on_busy = forms.ChoiceField(choices=BUSY_CHOICES, required=False)
+    #: Distinguishes one form that is sent twice from two forms.
+    once = forms.UUIDField()
+
+    def clean_text(self) -> str:
+        text: str = self.cleaned_data["text"]
+        if not text.strip():
+            raise ValidationError("Write a message first.")
+        # Browsers send a line break as two characters.
+        return text.replace("\r\n", "\n")
+
+    def clean_on_busy(self) -> str:
+        return self.cleaned_data["on_busy"] or Run.OnBusy.FOLLOWUP
+
+
+class FirstMessageForm(MessageForm):
+    """The first message of a session, which also names the agent."""
+
+    agent = forms.UUIDField()
+
+
+#: The decision and the scope of each button of an approval.
+ANSWERS = {
+    "once": ("allow", "once"),
+    "session": ("allow", "session"),
+    "always": ("allow", "always"),
+    "deny": ("deny", "once"),
+}
+
+
+class DecisionForm(forms.Form):
+    """The answer to an approval: the pressed button, a note and perhaps changed arguments."""
+
+    answer = forms.ChoiceField(choices=[(name, name) for name in ANSWERS], required=False)
+    decision = forms.ChoiceField(choices=[("allow", "Allow"), ("deny", "Deny")], required=False)
+    note = forms.CharField(max_length=2000, required=False)
+    input = forms.CharField(required=False, max_length=1_000_000)
+
+    def clean(self) -> dict[str, Any]:
+        fields = super().clean() or {}
+        pressed, decision = fields.pop("answer", ""), fields.get("decision", "")
+        if not pressed and not decision and not self.errors:
+            raise ValidationError("Choose whether to allow this call.")
+        fields["decision"], fields["scope"] = ANSWERS.get(pressed, (decision, "once"))
+        return fields
+
+    def clean_input(self) -> dict[str, Any] | None:
+        text: str = self.cleaned_data["input"]
+        if not text.strip():
+            return None
+        try:
+            arguments = json.loads(text)
+        except ValueError as error:
+            raise ValidationError(f"The arguments are not valid JSON: {error}.") from None
+        if not isinstance(arguments, dict):
+            raise ValidationError("The arguments must be a JSON object.")
+        return arguments
+
+
+class AnswerForm(DecisionForm):
+    """The answer to the approval of a tool call in a session."""
+
+    tool_use_id = forms.CharField(max_length=64)
+
+
+def initial_state(
+    window: Window, draft: PartialAnswer | None, queue: list[QueuedRun], principal: Principal
+) -> dict[str, Any]:
+    """Return everything that the chat's script needs to continue from the rendered page."""
+    session = window.session
+    frames = [clipped_frame(event) for event in window.events]
+    if draft and draft.text:
+        frames.append(
+            delta_frame(
+                session_id=session.pk,
+                event_id=draft.event_id,
+                run_id=draft.run_id,
+                offset=0,
+                text=draft.text,
+            )
+        )
+    return {
+        "session_id": str(session.pk),
+        "agent": session.agent_version.name,
+        "status": session.status,
+        "title": session.title,
+        "first_seq": window.first_seq,
+        "last_seq": window.last_seq,
+        "cost": str(session.cost),
+        "tokens": session.input_tokens + session.output_tokens,
+        "frames": frames,
+        "queue": [
+            {**asdict(entry), "run_id": str(entry.run_id), "created_at": None} for entry in queue
+        ],
+        "tools": all_tool_labels(),
+        "may_run": principal.may("run") and session.archived_at is None,
+        "may_admin": principal.may("admin"),
+        "api": reverse("session-detail", args=[session.pk]),
+        "runs": reverse("run-list"),
+        "approvals": reverse("approval-list"),
+        "executions": reverse("execution-list"),
+        "largest_file": MAX_FILE_BYTES,
+    }
+
+
+def clipped_frame(event: SessionEvent) -> Body:
+    """Return the frame of an event with its output cut to what a page shows.
+
+    The script fetches the rest on demand.
+    """
+    frame = event_frame(event)
+    output = frame.get("tool_output")
+    if output is not None:
+        text = output if isinstance(output, str) else orjson.dumps(output, default=str).decode()
+        if len(text) > MAX_SHOWN_OUTPUT:
+            frame["tool_output"] = text[:MAX_SHOWN_OUTPUT]
+            frame["metadata"]["clipped"] = True
+    return frame
+
+
+#: Icons that the chat's script uses.
 ICONS = [
     "arrow-down",
     "bot",
@@ -47,14 +203,16 @@ ICONS = [
     "x",
 ]
 TRAY_ICONS = ["paperclip", "x"]
-#: Faults that say what is wrong with what was typed, so the page comes back with it.
-TYPED_WRONG = (Invalid, Conflict, SessionEnded)
+#: Faults of the message itself. The page shows them beside the typed text.
+MESSAGE_FAULTS = (Invalid, Conflict, SessionEnded)
+#: Faults of a button. The conversation shows them as a message.
+ACTION_FAULTS = (Conflict, Invalid, NotFound, NothingToAnswer, SessionEnded)
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def chat(request: HttpRequest) -> HttpResponse:
-    """Choose an agent and say the first thing."""
+    """Show the start page, where a person chooses an agent and writes the first message."""
     principal = principal_of(request)
     workspace_id = authorise(principal, "run" if request.method == "POST" else "read")
     error = ""
@@ -62,17 +220,17 @@ def chat(request: HttpRequest) -> HttpResponse:
         form = FirstMessageForm(request.POST)
         if form.is_valid():
             try:
-                return begin(principal, form)
-            except TYPED_WRONG as fault:
+                return start_session(principal, form)
+            except MESSAGE_FAULTS as fault:
                 error = fault.detail
         error = error or first_error(form)
     recent = recent_sessions(workspace_id)
-    chosen = chosen_agent(request) or (recent[0].agent_id if recent else None)
+    chosen = _chosen_agent(request) or (recent[0].agent_id if recent else None)
     context = {
         "cards": cards(workspace_id, chosen),
         "icons": TRAY_ICONS,
-        "largest_file": LARGEST_FILE,
-        "recent": [(session, *status_of(session)) for session in recent],
+        "largest_file": MAX_FILE_BYTES,
+        "recent": [(session, *status_label(session)) for session in recent],
         "may_run": principal.may("run"),
         "once": uuid7(),
         "typed": request.POST.get("text", ""),
@@ -81,47 +239,47 @@ def chat(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/chat/start.html", context)
 
 
-def chosen_agent(request: HttpRequest) -> UUID | None:
+def _chosen_agent(request: HttpRequest) -> UUID | None:
     try:
         return UUID(request.POST.get("agent") or request.GET.get("agent") or "")
     except ValueError:
         return None
 
 
-def begin(principal: Principal, form: FirstMessageForm) -> HttpResponse:
-    """Make the session and send the message. The same form again finds the same session."""
+def start_session(principal: Principal, form: FirstMessageForm) -> HttpResponse:
+    """Create the session and send the message. Sending the form twice finds the same session."""
     session, _ = runtime.get_or_create_session(
-        form.cleaned_data["agent"], f"chat:{mark_of(principal, form)}", principal=principal
+        form.cleaned_data["agent"], f"chat:{form_digest(principal, form)}", principal=principal
     )
-    send(principal, session.pk, form)
+    send_message(principal, session.pk, form)
     return redirect("chat_session", session.pk)
 
 
-def send(principal: Principal, session_id: UUID, form: MessageForm) -> None:
+def send_message(principal: Principal, session_id: UUID, form: MessageForm) -> None:
     accept_event(
         principal,
         session_id,
-        type=SessionEvent.Type.USER_MESSAGE,
+        type=E.USER_MESSAGE,
         payload={"text": form.cleaned_data["text"]},
         on_busy=form.cleaned_data["on_busy"],
-        dedupe_key=f"page:{mark_of(principal, form)}",
+        dedupe_key=f"page:{form_digest(principal, form)}",
     )
 
 
-def mark_of(principal: Principal, form: MessageForm) -> str:
-    """The same for a form that is sent twice, and for nothing else."""
+def form_digest(principal: Principal, form: MessageForm) -> str:
+    """Return a key that is equal only for the same form, sent twice by the same person."""
     sender, typed = principal.user and principal.user.pk, form.cleaned_data
     return sha256(f"{sender}:{typed['once']}:{typed['text']}".encode()).hexdigest()[:48]
 
 
-def first_error(form: MessageForm) -> str:
+def first_error(form: forms.Form) -> str:
     return str(next(iter(form.errors.values()))[0]) if form.errors else ""
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def chat_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """One conversation: its newest part as HTML, which the island then keeps live."""
+    """Show the newest part of a conversation, which the chat's script then keeps live."""
     principal = principal_of(request)
     session = find_session(principal, session_id, "run" if request.method == "POST" else "read")
     error, status = "", 200
@@ -129,21 +287,23 @@ def chat_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
         form = MessageForm(request.POST)
         try:
             if form.is_valid():
-                with transaction.atomic():  # The page is written after a refusal, too.
-                    send(principal, session.pk, form)
+                with transaction.atomic():  # The page is also rendered after a refusal.
+                    send_message(principal, session.pk, form)
                 return redirect("chat_session", session.pk)
             error, status = first_error(form), 400
-        except TYPED_WRONG as fault:
+        except MESSAGE_FAULTS as fault:
             error, status = fault.detail, fault.status
-    context = conversation(request, principal, session) | {"error": error}
+    context = chat_session_context(request, principal, session) | {"error": error}
     return render(request, "pages/chat/session.html", context, status=status)
 
 
-def conversation(request: HttpRequest, principal: Principal, session: Session) -> dict[str, object]:
-    """What the page of one session shows. The number of queries does not grow with the session."""
-    before = place_in(request)
-    window = newest(session, before=before)
-    # Read after the events, so that it is never older than they are.
+def chat_session_context(
+    request: HttpRequest, principal: Principal, session: Session
+) -> dict[str, object]:
+    """Return the template context of a conversation, in a constant number of queries."""
+    before = _seq_before(request)
+    window = newest_window(session, before=before)
+    # Read after the events, so the status is never older than they are.
     session.refresh_from_db(fields=["status"])
     draft = None if before else SessionLog(session_id=session.pk).answer()
     queue = [] if before else list_queue(session)
@@ -151,16 +311,18 @@ def conversation(request: HttpRequest, principal: Principal, session: Session) -
         "session": session,
         "card": card_of(session.agent_version),
         "version": session.agent_version,
-        "lines": fold(tell(window, draft), is_idle=session.status == Session.Status.IDLE),
+        "lines": fold(
+            build_transcript(window, draft), is_idle=session.status == Session.Status.IDLE
+        ),
         "window": window,
         "queue": queue if session.status in BUSY else [],
-        "opening": opening(window, draft, queue, principal),
+        "opening": initial_state(window, draft, queue, principal),
         "is_live": before is None,
         "may_run": principal.may("run") and session.archived_at is None,
         "may_talk": principal.may("run"),
         "may_admin": principal.may("admin"),
         "is_busy": session.status in BUSY,
-        "manners": MANNERS,
+        "manners": BUSY_CHOICES,
         "icons": ICONS,
         "tokens": thousands(session.input_tokens + session.output_tokens),
         "once": uuid7(),
@@ -168,11 +330,76 @@ def conversation(request: HttpRequest, principal: Principal, session: Session) -
     }
 
 
-def place_in(request: HttpRequest) -> int | None:
-    """The seq before which an earlier part of the conversation was asked for."""
+def _seq_before(request: HttpRequest) -> int | None:
+    """Return the seq of `?before=`, which asks for an earlier part, or None."""
     if "before" not in request.GET:
         return None
     try:
-        return cursor_in(request.GET["before"])
+        return parse_cursor(request.GET["before"])
     except Fault:
         return None
+
+
+def redirect_after(
+    request: HttpRequest, session_id: UUID, action: Callable[[], object]
+) -> HttpResponse:
+    """Run the action of a button and show the conversation again, with the fault if it failed."""
+    try:
+        action()
+    except ACTION_FAULTS as fault:
+        messages.error(request, fault.detail)
+    return redirect("chat_session", session_id)
+
+
+@require_POST
+def chat_stop(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    principal = principal_of(request)
+    find_session(principal, session_id, "run")
+    accept_event(principal, session_id, type=E.USER_INTERRUPT, payload={})
+    return redirect("chat_session", session_id)
+
+
+@require_POST
+def chat_answer(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Allow or deny a tool call that waits for approval."""
+    principal = principal_of(request)
+    find_session(principal, session_id, "run")
+    form = AnswerForm(request.POST)
+
+    def answer() -> None:
+        if not form.is_valid():
+            raise Invalid(first_error(form))
+        accept_event(
+            principal, session_id, type=E.USER_TOOL_CONFIRMATION, payload=form.cleaned_data
+        )
+
+    return redirect_after(request, session_id, answer)
+
+
+@require_POST
+def chat_retry(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    session = find_session(principal_of(request), session_id, "run")
+    return redirect_after(request, session_id, lambda: retry_run(_posted_run(request, session)))
+
+
+@require_POST
+def chat_withdraw(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Withdraw a queued message."""
+    principal = principal_of(request)
+    session = find_session(principal, session_id, "run")
+
+    def withdraw() -> None:
+        remove_run(session, _posted_run(request, session).pk, principal.user_id)
+
+    return redirect_after(request, session_id, withdraw)
+
+
+def _posted_run(request: HttpRequest, session: Session) -> Run:
+    try:
+        run_id = UUID(request.POST.get("run", ""))
+    except ValueError:
+        raise Invalid("The form names no run.") from None
+    run = Run.objects.filter(session=session, pk=run_id).first()
+    if run is None:
+        raise NotFound
+    return run

@@ -1,4 +1,4 @@
-"""The outcome of a session: stated in a form, with what graders said of it."""
+"""The outcome tab of a session's page: the form and the grader's verdicts."""
 
 from __future__ import annotations
 
@@ -14,68 +14,67 @@ from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from agents.inputs import read_input
-from agents.models_catalog import known_models
-from agents.pages.carrying_out import carry_out
-from sessions_app.doors import find_session
+from agents.model_catalog import known_models
+from core.validation import read_input, submit_form
 from sessions_app.models import Session, SessionEvent
-from sessions_app.outcomes.stated import MOST_RETURNS, USUAL_RETURNS, Outcome
-from sessions_app.pages.session import show
-from sessions_app.pages.words import verdict_words
+from sessions_app.outcomes.criteria import DEFAULT_RETURNS, MAX_RETURNS, Outcome
+from sessions_app.pages.labels import describe_verdict
+from sessions_app.pages.session import render_tab
+from sessions_app.services import find_session
 from sessions_app.sessions import change_session
 from tenants.authentication import principal_of
 
-#: Verdicts that the page shows.
-NEWEST = 20
+MAX_VERDICTS = 20
 LAMPS = {"met": "is-done", "not_met": "is-failed"}
 
 
 class OutcomeForm(forms.Form):
     statement = forms.CharField(
-        label="What this session has to reach",
+        label="Goal of this session",
         max_length=4_000,
         widget=forms.Textarea(attrs={"rows": 3}),
     )
     criteria = forms.CharField(
         label="Criteria",
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="One a line. The grader judges each by itself.",
+        help_text="One per line. The grader judges each criterion separately.",
     )
     max_returns = forms.IntegerField(
-        label="Send it back at most",
+        label="Maximum returns",
         min_value=0,
-        max_value=MOST_RETURNS,
-        initial=USUAL_RETURNS,
-        help_text="Times in a turn. With 0 it is only judged.",
+        max_value=MAX_RETURNS,
+        initial=DEFAULT_RETURNS,
+        help_text="How often an answer is sent back in one turn. 0 only judges it.",
     )
     grader = forms.ChoiceField(
         label="Judged by",
         required=False,
-        help_text="Another model than the agent's own sees more.",
+        help_text="A different model than the agent's own notices more.",
     )
 
-    def __init__(self, *args: Any, **words: Any) -> None:
-        super().__init__(*args, **words)
-        offered = [f"{one.provider}/{one.name}" for one in known_models()]
-        chosen = self.initial.get("grader")
-        known = [chosen, *offered] if chosen and chosen not in offered else offered
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        names = [f"{model.provider}/{model.name}" for model in known_models()]
+        current = self.initial.get("grader")
+        if current and current not in names:
+            names = [current, *names]
         self.fields["grader"].choices = [  # type: ignore[attr-defined]
             ("", "The agent's own model"),
-            *((name, name) for name in known),
+            *((name, name) for name in names),
         ]
 
     def outcome(self) -> dict[str, Any]:
-        """As it is said over REST. What is wrong with it names the field."""
-        given = {**self.cleaned_data, "grader": None}
-        given["criteria"] = [line for line in given["criteria"].splitlines() if line.strip()]
-        if named := self.cleaned_data["grader"]:
-            provider, _, model = named.partition("/")
-            given["grader"] = {"provider": provider, "model": model}
-        return read_input(Outcome, given).model_dump(mode="json")
+        """Return the validated outcome, or raise an error that names the field."""
+        fields = {**self.cleaned_data, "grader": None}
+        fields["criteria"] = [line for line in fields["criteria"].splitlines() if line.strip()]
+        if name := self.cleaned_data["grader"]:
+            provider, _, model = name.partition("/")
+            fields["grader"] = {"provider": provider, "model": model}
+        return read_input(Outcome, fields).model_dump(mode="json")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShownVerdict:
+class VerdictRow:
     event: SessionEvent
     lamp: str
     words: str
@@ -89,18 +88,18 @@ def session_outcome(request: HttpRequest, session_id: UUID) -> HttpResponse:
     session = find_session(principal, session_id, "run" if request.method == "POST" else "read")
     if "remove" in request.POST:
         change_session(session, outcome=None)
-        messages.success(request, "Nothing has to be reached any more.")
+        messages.success(request, "Outcome removed.")
         return redirect("session_outcome", session.pk)
     form = OutcomeForm(request.POST or None, initial=_initial(session))
 
-    def state() -> Session:
+    def save() -> Session:
         change_session(session, outcome=form.outcome())
         return session
 
-    if carry_out(form, state):
-        messages.success(request, "It is judged from the next answer on.")
+    if submit_form(form, save):
+        messages.success(request, "Outcome saved. It applies from the next answer on.")
         return redirect("session_outcome", session.pk)
-    answer = show(
+    response = render_tab(
         request,
         principal,
         session,
@@ -109,27 +108,27 @@ def session_outcome(request: HttpRequest, session_id: UUID) -> HttpResponse:
         verdicts=list(_verdicts(session)),
         may_run=principal.may("run") and session.archived_at is None,
     )
-    answer.status_code = 400 if form.errors else 200
-    return answer
+    response.status_code = 400 if form.errors else 200
+    return response
 
 
 def _initial(session: Session) -> dict[str, Any]:
-    stated = session.outcome or {}
-    grader = stated.get("grader")
+    outcome = session.outcome or {}
+    grader = outcome.get("grader")
     return {
-        **stated,
-        "criteria": "\n".join(stated.get("criteria", [])),
-        "max_returns": stated.get("max_returns", USUAL_RETURNS),
+        **outcome,
+        "criteria": "\n".join(outcome.get("criteria", [])),
+        "max_returns": outcome.get("max_returns", DEFAULT_RETURNS),
         "grader": f"{grader['provider']}/{grader['model']}" if grader else "",
     }
 
 
-def _verdicts(session: Session) -> Iterator[ShownVerdict]:
-    judged = session.events.filter(type=SessionEvent.Type.OUTCOME_JUDGED).order_by("-seq")
-    for event in judged[:NEWEST]:
-        yield ShownVerdict(
+def _verdicts(session: Session) -> Iterator[VerdictRow]:
+    events = session.events.filter(type=SessionEvent.Type.OUTCOME_JUDGED).order_by("-seq")
+    for event in events[:MAX_VERDICTS]:
+        yield VerdictRow(
             event=event,
             lamp=LAMPS.get(str(event.payload.get("status")), "is-unknown"),
-            words=verdict_words(event.payload),
+            words=describe_verdict(event.payload),
             criteria=event.payload.get("criteria") or [],
         )

@@ -1,14 +1,14 @@
--- The hot steps of a lane, one function each. The first statement of each takes the session's row,
--- so that later ones see a fresh snapshot; a step that belongs to a run is refused when its epoch is stale.
+-- The steps of a lane, one function each. The first statement of each locks the session's row, so
+-- that later statements see a fresh snapshot. A step of a run is refused when its epoch is stale.
 --
---   SY404 no such session   SY409 busy   SY410 ended   SY412 stale epoch: somebody else holds the lane
+--   SY404 no such session   SY409 busy   SY410 ended   SY412 stale epoch: another worker holds the lane
 
 -- ── The log ──────────────────────────────────────────────────────────────────────────────────────
 
-CREATE FUNCTION refuse_event_change() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION refuse_event_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF tg_op = 'DELETE' THEN
-    -- The erasure of a whole workspace says so for its own transaction.
+    -- The erasure of a whole workspace sets this variable for its transaction.
     IF current_setting('switchyard.erasing', true) = old.workspace_id::text THEN RETURN old; END IF;
     RAISE EXCEPTION 'events are append-only';
   END IF;
@@ -23,13 +23,13 @@ BEGIN
   RETURN new;
 END $$;
 
-CREATE TRIGGER event_is_append_only BEFORE UPDATE OR DELETE ON session_messages
+CREATE OR REPLACE TRIGGER event_is_append_only BEFORE UPDATE OR DELETE ON session_messages
   FOR EACH ROW EXECUTE FUNCTION refuse_event_change();
 
--- The only INSERT into the log. `events` is [{id, type, payload, dedupe_key, key_id}]; the caller holds the
--- session's row and stores the new last_seq, which is the answer. A workspace with webhooks is told in
--- the same commit; any other pays one look into an index.
-CREATE FUNCTION log_write(s agent_sessions, events jsonb, run uuid, author uuid) RETURNS bigint
+-- The only INSERT into the log. `events` is [{id, type, payload, dedupe_key, key_id}]. The caller has
+-- locked the session's row and stores the returned last_seq. Webhooks are queued in the same commit; a
+-- workspace without webhooks only pays for one index lookup.
+CREATE OR REPLACE FUNCTION log_write(s agent_sessions, events jsonb, run uuid, author uuid) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO session_messages
@@ -51,30 +51,30 @@ BEGIN
   RETURN s.last_seq + jsonb_array_length(events);
 END $$;
 
--- A UUID version 7, on servers that have no uuidv7() of their own too.
-CREATE FUNCTION new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
+-- Return a UUID version 7, also on servers without uuidv7().
+CREATE OR REPLACE FUNCTION new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
   SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
           || substr(chance, 1, 3) || substr('89ab', 1 + floor(random() * 4)::int, 1)
           || substr(chance, 18, 15))::uuid
     FROM replace(gen_random_uuid()::text, '-', '') AS chance
 $$;
 
-CREATE FUNCTION new_event(type text, payload jsonb) RETURNS jsonb LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION new_event(type text, payload jsonb) RETURNS jsonb LANGUAGE sql AS $$
   SELECT jsonb_build_object('id', new_id(), 'type', type, 'payload', payload)
 $$;
 
-CREATE FUNCTION status_event(was text, becomes text, reason text) RETURNS jsonb LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION status_event(was text, becomes text, reason text) RETURNS jsonb LANGUAGE sql AS $$
   SELECT new_event('session.status_changed',
                    jsonb_build_object('from', was, 'to', becomes, 'reason', reason))
 $$;
 
-CREATE FUNCTION idle_event(stop_reason text, blocking jsonb) RETURNS jsonb LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION idle_event(stop_reason text, blocking jsonb) RETURNS jsonb LANGUAGE sql AS $$
   SELECT new_event('session.status_idle',
                    jsonb_build_object('stop_reason', stop_reason, 'blocking', blocking))
 $$;
 
--- Lock the session. With an epoch, only its holder passes.
-CREATE FUNCTION lane_lock(sid uuid, held_epoch bigint) RETURNS agent_sessions LANGUAGE plpgsql AS $$
+-- Lock the session. With an epoch, fail unless it is the current one.
+CREATE OR REPLACE FUNCTION lane_lock(sid uuid, held_epoch bigint) RETURNS agent_sessions LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions;
 BEGIN
   SELECT * INTO s FROM agent_sessions WHERE id = sid FOR NO KEY UPDATE;
@@ -85,8 +85,8 @@ BEGIN
   RETURN s;
 END $$;
 
--- Append several events at once; returns the seq of the last.
-CREATE FUNCTION log_append(sid uuid, held_epoch bigint, run uuid, author uuid, events jsonb)
+-- Append several events, and return the seq of the last one.
+CREATE OR REPLACE FUNCTION log_append(sid uuid, held_epoch bigint, run uuid, author uuid, events jsonb)
 RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions; seq bigint;
 BEGIN
@@ -102,7 +102,7 @@ END $$;
 
 -- ── Accepting a message ──────────────────────────────────────────────────────────────────────────
 
-CREATE FUNCTION lane_accept(sid uuid, event jsonb, author uuid, mode text, prio smallint, run_id uuid,
+CREATE OR REPLACE FUNCTION lane_accept(sid uuid, event jsonb, author uuid, mode text, prio smallint, run_id uuid,
   OUT seq bigint, OUT run uuid, OUT event_id uuid, OUT replayed boolean)
 LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions; first_rank double precision;
@@ -157,10 +157,10 @@ END $$;
 
 -- ── Holding the lane ─────────────────────────────────────────────────────────────────────────────
 
--- The caller holds the session's row, in `s` as it should be stored. Starts the next due run, or
--- leaves the lane with `rest` as its status. A run that was begun goes before all others, and keeps
--- its lane while it waits to be tried again: what it left open is nobody else's.
-CREATE FUNCTION lane_next(s agent_sessions, rest text, owner uuid, lease double precision,
+-- Start the next due run, or leave the lane with `rest` as its status. The caller has locked the
+-- session's row, and `s` holds it as it should be stored. A run that was started before comes first,
+-- and keeps its lane while it waits for a retry, because no other run may end its open calls.
+CREATE OR REPLACE FUNCTION lane_next(s agent_sessions, rest text, owner uuid, lease double precision,
   deadline double precision, OUT run uuid, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
 DECLARE q agent_run_queue;
@@ -191,7 +191,7 @@ BEGIN
     active_at = clock_timestamp() WHERE id = s.id;
 END $$;
 
-CREATE FUNCTION lane_claim(sid uuid, owner uuid, lease double precision, deadline double precision,
+CREATE OR REPLACE FUNCTION lane_claim(sid uuid, owner uuid, lease double precision, deadline double precision,
   OUT run uuid, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions;
@@ -204,8 +204,8 @@ BEGIN
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, s.status, owner, lease, deadline) n;
 END $$;
 
--- Messages that joined the run since it was last asked. Taking them is what makes them steered.
-CREATE FUNCTION lane_steered(s agent_sessions, rid uuid) RETURNS int LANGUAGE plpgsql AS $$
+-- Take the messages that were steered into the run, and return how many there were.
+CREATE OR REPLACE FUNCTION lane_steered(s agent_sessions, rid uuid) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE n int;
 BEGIN
   UPDATE session_messages m SET processed_at = clock_timestamp(), processed_run_id = rid
@@ -215,8 +215,8 @@ BEGIN
   RETURN n;
 END $$;
 
--- Write a step of a run; then take what was steered into it. Returns how many messages joined.
-CREATE FUNCTION lane_step(sid uuid, held_epoch bigint, rid uuid, events jsonb) RETURNS int
+-- Write a step of a run, then take the messages that were steered into it. Return how many there were.
+CREATE OR REPLACE FUNCTION lane_step(sid uuid, held_epoch bigint, rid uuid, events jsonb) RETURNS int
 LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions;
 BEGIN
@@ -229,7 +229,7 @@ BEGIN
   RETURN lane_steered(s, rid);
 END $$;
 
-CREATE FUNCTION lane_blocking(sid uuid) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION lane_blocking(sid uuid) RETURNS jsonb LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (SELECT coalesce(jsonb_agg(t.tool_use_id ORDER BY t.id), '[]') FROM tool_executions t
            WHERE t.session_id = sid
@@ -238,16 +238,16 @@ BEGIN
 END $$;
 
 -- End a run and start the next one in the same commit. `outcome` is completed or failed; with the stop
--- reason requires_action the lane parks. `goes_on` says that the run is not over after all: a message
--- was steered into it, or what blocked it was answered meanwhile.
-CREATE FUNCTION lane_finish(sid uuid, held_epoch bigint, rid uuid, events jsonb, outcome text, reason text,
+-- reason requires_action the lane parks. `goes_on` means that the run has not ended after all: a
+-- message was steered into it, or what blocked it has been answered.
+CREATE OR REPLACE FUNCTION lane_finish(sid uuid, held_epoch bigint, rid uuid, events jsonb, outcome text, reason text,
   result jsonb, error jsonb, usage jsonb, policy jsonb, owner uuid, lease double precision, deadline double precision,
   OUT goes_on boolean, OUT run uuid, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions; blocking jsonb := '[]'; rest text := 'idle';
 BEGIN
   s := lane_lock(sid, held_epoch);
-  -- A repetition after a lost connection finds the run ended: it was written the first time.
+  -- A repetition after a lost connection finds that the first attempt ended the run.
   IF s.status <> 'running' THEN RAISE EXCEPTION 'the run has ended' USING errcode = 'SY412'; END IF;
   s.last_seq := log_write(s, events, rid, NULL);
   DELETE FROM session_drafts d WHERE d.session_id = sid;
@@ -272,9 +272,8 @@ BEGIN
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, rest, owner, lease, deadline) n;
 END $$;
 
--- Messages that were steered into a run which ended without taking them get a run of their own,
--- paid by who sent them.
-CREATE FUNCTION lane_requeue_steered(s agent_sessions, rid uuid) RETURNS void LANGUAGE plpgsql AS $$
+-- Queue a run for each message that was steered into a run and not taken. Its sender pays.
+CREATE OR REPLACE FUNCTION lane_requeue_steered(s agent_sessions, rid uuid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO agent_run_queue
     (id, workspace_id, session_id, created_by_id, key_id, on_busy, rank, message_seqs, created_at)
@@ -286,9 +285,9 @@ BEGIN
           AND w.type = 'user.message_withdrawn' AND (w.payload ->> 'seq')::bigint = m.seq);
 END $$;
 
--- End what a run that is given up has left open, and nobody is going to answer: the events that say
--- so. What waits for a person, a client or another session is still answered, and goes on then.
-CREATE FUNCTION lane_give_up_calls(sid uuid) RETURNS jsonb LANGUAGE plpgsql AS $$
+-- End the open calls of a dead run, and return the result events. Calls that wait for a person, a
+-- client or another session stay open: their answer starts another run.
+CREATE OR REPLACE FUNCTION lane_give_up_calls(sid uuid) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE events jsonb;
 BEGIN
   WITH closed AS (
@@ -306,8 +305,9 @@ BEGIN
   RETURN events;
 END $$;
 
--- Give a run back: to the queue, due after `delay`, with its lane free. `lost` counts against it.
-CREATE FUNCTION lane_hand_back(s agent_sessions, rid uuid, lost boolean, delay double precision,
+-- Put a run back into the queue, due after `delay`, and free its lane. A run that was lost too often
+-- without progress becomes dead.
+CREATE OR REPLACE FUNCTION lane_hand_back(s agent_sessions, rid uuid, lost boolean, delay double precision,
   max_losses int, reason text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE q agent_run_queue; progressed boolean; becomes text := 'queued'; rest text := 'rescheduling';
   events jsonb;
@@ -342,15 +342,15 @@ BEGIN
   RETURN becomes;
 END $$;
 
--- A holder gives its run back: at shutdown, or to try again later.
-CREATE FUNCTION lane_release(sid uuid, held_epoch bigint, rid uuid, lost boolean, delay double precision,
+-- Release a run by its holder, at shutdown or for a later retry.
+CREATE OR REPLACE FUNCTION lane_release(sid uuid, held_epoch bigint, rid uuid, lost boolean, delay double precision,
   max_losses int, reason text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   RETURN lane_hand_back(lane_lock(sid, held_epoch), rid, lost, delay, max_losses, reason);
 END $$;
 
--- The supervisor takes back what nobody holds any more. Fences the old holder at once.
-CREATE FUNCTION lane_reap(max_losses int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
+-- Requeue every run whose lease has expired. The new epoch fences the old holder.
+CREATE OR REPLACE FUNCTION lane_reap(max_losses int) RETURNS SETOF uuid LANGUAGE plpgsql AS $$
 DECLARE r record; s agent_sessions;
 BEGIN
   FOR r IN SELECT a.id FROM agent_run_queue q JOIN agent_sessions a ON a.id = q.session_id
@@ -366,10 +366,9 @@ END $$;
 
 -- ── Stopping ─────────────────────────────────────────────────────────────────────────────────────
 
--- Stop what runs or waits in this session, now, or is about to go on. What was being written is kept;
--- every open call gets its one result: one that was tried before stays unknown. Returns the run that
--- was stopped.
-CREATE FUNCTION lane_stop(sid uuid, author uuid, interrupt jsonb, reason text, outcome text, error jsonb,
+-- Stop the run of this session that runs, waits or is about to resume, and return its id. The draft of
+-- the answer is kept, and every open call gets its one result; a retried call stays unknown.
+CREATE OR REPLACE FUNCTION lane_stop(sid uuid, author uuid, interrupt jsonb, reason text, outcome text, error jsonb,
   OUT seq bigint, OUT stopped uuid)
 LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions; d session_drafts; events jsonb; was text;
@@ -388,7 +387,7 @@ BEGIN
     UPDATE agent_sessions SET last_seq = s.last_seq, active_at = clock_timestamp() WHERE id = sid;
     RETURN;
   END IF;
-  -- Words that are in the log already, before a call say, are no draft any more.
+  -- Text that is in the log already, for example before a call, is no draft any more.
   SELECT * INTO d FROM session_drafts w WHERE w.session_id = sid AND w.epoch = s.lane_epoch
      AND NOT EXISTS (SELECT 1 FROM session_messages m WHERE m.id = w.event_id);
   events := CASE WHEN d.text <> '' THEN jsonb_build_array(jsonb_build_object('id', d.event_id,

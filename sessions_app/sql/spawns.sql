@@ -1,7 +1,7 @@
--- A sub-agent's row follows the turn that took its task, in the commit that ends it; so does the row of
--- a message whose reply is awaited. No other turn of that session answers for it.
+-- Ends the row of a sub-agent, or of an awaited reply, in the commit that ends the turn which took the
+-- task. Other turns of that session do not change it.
 
-CREATE FUNCTION spawn_follows_run() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION spawn_follows_run() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE subagent_spawns w SET
     status = CASE WHEN new.status = 'completed' AND new.stop_reason = 'end_turn' THEN 'completed'
@@ -13,7 +13,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER spawn_ends_with_its_run AFTER UPDATE OF status ON agent_run_queue FOR EACH ROW
+CREATE OR REPLACE TRIGGER spawn_ends_with_its_run AFTER UPDATE OF status ON agent_run_queue FOR EACH ROW
   WHEN (new.status IN ('completed', 'failed', 'cancelled', 'dead') AND old.status <> new.status
         AND new.stop_reason <> 'requires_action')
   EXECUTE FUNCTION spawn_follows_run();

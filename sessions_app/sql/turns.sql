@@ -1,7 +1,7 @@
--- A turn is a run that answers messages and the runs that go on with it after it waited.
+-- A turn is a run that answers messages, with the runs that resume it after a wait.
 
--- The run that began the turn of this one.
-CREATE FUNCTION turn_root(rid uuid) RETURNS uuid LANGUAGE plpgsql STABLE AS $$
+-- Return the first run of the turn that this run belongs to.
+CREATE OR REPLACE FUNCTION turn_root(rid uuid) RETURNS uuid LANGUAGE plpgsql STABLE AS $$
 DECLARE q agent_run_queue;
 BEGIN
   SELECT * INTO q FROM agent_run_queue w WHERE w.id = rid;
@@ -12,17 +12,17 @@ BEGIN
            ORDER BY b.started_at DESC LIMIT 1);
 END $$;
 
--- How many messages in a row, each an answer to the one before, have led sessions to this turn.
-CREATE FUNCTION turn_hops(rid uuid) RETURNS int LANGUAGE plpgsql STABLE AS $$
+-- Return the length of the chain of messages between sessions that led to this turn.
+CREATE OR REPLACE FUNCTION turn_hops(rid uuid) RETURNS int LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT coalesce(max((m.payload ->> 'hops')::int), 0) FROM agent_run_queue q
             JOIN session_messages m ON m.session_id = q.session_id AND m.seq = ANY (q.message_seqs)
            WHERE q.id IN (rid, turn_root(rid)) AND m.processed_at IS NOT NULL);
 END $$;
 
--- Charge a call, once, and add it to what its session has used. The session's row is locked before
--- the purses, as everywhere: nobody waits for it who holds one of them.
-CREATE FUNCTION session_settle(call uuid, outcome text, price numeric, input bigint, output bigint,
+-- Charge a call once, and add it to what its session has used. The session's row is locked before the
+-- purses, as everywhere, so that no holder of a purse waits for a session.
+CREATE OR REPLACE FUNCTION session_settle(call uuid, outcome text, price numeric, input bigint, output bigint,
   cached bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE sid uuid;
 BEGIN

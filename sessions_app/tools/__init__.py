@@ -1,1 +1,1 @@
-"""The tools that need sessions: working together, and waking up later."""
+"""Tools that need sessions: peer sessions, sub-agents, schedules and the builder."""

@@ -1,4 +1,4 @@
-"""The tools by which the builder changes the draft of the agent that its session is about."""
+"""Tools with which the builder changes the draft of its session's agent."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from typing import Any
 
 from pydantic import Field
 
-from agents import canvas, drafts
-from agents.agent_input import Fallback
-from agents.canvas import Drawn
-from agents.models_catalog import known_models
-from agents.provider_keys import statuses
-from agents.undoing import open_changes
-from sessions_app.building.acting import Desk, desk_of
-from tools_app.policy import Verdict
-from tools_app.policy_input import LISTS
-from tools_app.proposals import propose_rules, words_now
-from tools_app.publishing import publish
-from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
-from tools_app.tools.canvas import change_canvas
+from agents import drafts
+from agents.canvas import revisions
+from agents.canvas.revisions import CanvasState
+from agents.definitions import Fallback
+from agents.drafts import open_changes
+from agents.model_catalog import known_models
+from agents.providers.keys import statuses
+from sessions_app.builder import BuilderContext, builder_context
+from tools_app.builtin.canvas import change_canvas
+from tools_app.context import ToolContext
+from tools_app.policy.layers import Verdict
+from tools_app.policy.storage import LISTS
+from tools_app.publishing import draft_policy, propose_rules, publish
+from tools_app.registry import Arguments, Category, Effect, tool
 from tools_app.workspace_tools import tools_of_workspace
 
-STEP = 220
-RULES = "Tools, groups and patterns: read, group:web, exec(git status*)."
-MOST = 100
+#: The distance between two steps on the canvas.
+STEP_WIDTH = 220
+RULES_HELP = "Tools, groups and patterns: read, group:web, exec(git status*)."
+MAX_RULES = 100
 
 
 class GetAgent(Arguments):
@@ -31,19 +33,21 @@ class GetAgent(Arguments):
 
 
 class UpdateAgent(Arguments):
-    """Only what is named changes."""
+    """Fields that are left out stay unchanged."""
 
-    name: str | None = Field(default=None, max_length=80, description="Short, as people say it.")
+    name: str | None = Field(default=None, max_length=80, description="A short name.")
     description: str | None = Field(
         default=None,
         max_length=10_000,
-        description='What it is for, in a sentence; then lines that begin with "Try:".',
+        description='Its purpose in one sentence, then lines that begin with "Try:".',
     )
-    system_prompt: str | None = Field(default=None, description="All of its instructions.")
+    system_prompt: str | None = Field(default=None, description="The complete instructions.")
     provider: str | None = Field(default=None, max_length=20, description="gemini, openai or demo.")
-    model: str | None = Field(default=None, max_length=120, description="As its provider names it.")
-    temperature: float | None = Field(default=None, ge=0, le=2, description="0 is sober.")
-    max_tokens: int | None = Field(default=None, ge=1, description="Of one answer.")
+    model: str | None = Field(
+        default=None, max_length=120, description="The provider's name of it."
+    )
+    temperature: float | None = Field(default=None, ge=0, le=2, description="0 is least random.")
+    max_tokens: int | None = Field(default=None, ge=1, description="The limit of one answer.")
     environment: str | None = Field(default=None, max_length=80, description="Its name or id.")
     fallbacks: list[Fallback] | None = Field(
         default=None, max_length=5, description="Models to try when the first one fails."
@@ -54,19 +58,21 @@ class UpdateAgent(Arguments):
 
 
 class SetPolicy(Arguments):
-    """What happens when the agent calls a tool. What is not named stays as it is."""
+    """Which tool calls are allowed, asked about or denied. Tools left out stay unchanged."""
 
     profile: str | None = Field(
         default=None, max_length=20, description="minimal, coding, messaging or full."
     )
-    allow: list[str] = Field(default=[], max_length=MOST, description=RULES)
-    ask: list[str] = Field(default=[], max_length=MOST, description="These ask a person first.")
-    deny: list[str] = Field(default=[], max_length=MOST, description="These are refused.")
+    allow: list[str] = Field(default=[], max_length=MAX_RULES, description=RULES_HELP)
+    ask: list[str] = Field(default=[], max_length=MAX_RULES, description="Ask a person first.")
+    deny: list[str] = Field(default=[], max_length=MAX_RULES, description="Refuse these calls.")
 
 
 class AddStep(Arguments):
-    name: str = Field(min_length=1, max_length=120, description="What people see on the step.")
-    prompt: str = Field(min_length=1, max_length=20_000, description="What the agent does in it.")
+    name: str = Field(min_length=1, max_length=120, description="The label of the step.")
+    prompt: str = Field(
+        min_length=1, max_length=20_000, description="What the agent does in the step."
+    )
 
 
 class Publish(Arguments):
@@ -75,18 +81,19 @@ class Publish(Arguments):
 
 @tool(category=Category.BUILDER, read_only=True, seconds=30, title="Look at the agent")
 def builder_get_agent(arguments: GetAgent, context: ToolContext) -> dict[str, Any]:
-    """Look at the agent as its draft has it: fields, policy, canvas, tools, open changes."""
-    with desk_of(context) as desk:
+    """Read the agent's draft: fields, policy, canvas, tools and open changes."""
+    with builder_context(context) as desk:
         drafted = drafts.read(desk.agent)
-        drawn = canvas.read(desk.agent)
+        drawn = revisions.read(desk.agent)
         tools = tools_of_workspace(desk.agent.workspace_id).values()
-        usable = [name for name, one in statuses(desk.agent.workspace_id).items() if one.configured]
+        keys = statuses(desk.agent.workspace_id)
+        usable = [provider for provider, status in keys.items() if status.configured]
         return {
             **drafted.as_json(),
-            "policy": words_now(drafted),
+            "policy": draft_policy(drafted),
             "canvas": drawn.graph.model_dump(mode="json") | {"revision": drawn.revision},
             "open_changes": open_changes(desk.agent).count(),
-            "tools": {one.name: one.category for one in tools if one.category != Category.BUILDER},
+            "tools": {t.name: t.category for t in tools if t.category != Category.BUILDER},
             "models": [f"{m.provider}: {m.name}" for m in known_models() if m.provider in usable],
         }
 
@@ -101,13 +108,13 @@ def builder_get_agent(arguments: GetAgent, context: ToolContext) -> dict[str, An
 def builder_update_agent(arguments: UpdateAgent, context: ToolContext) -> str:
     """Change fields of the agent's draft: name, description, system prompt, model and limits."""
     changes = arguments.model_dump(exclude_none=True)
-    with desk_of(context) as desk:
+    with builder_context(context) as desk:
         if "model" in changes and "provider" not in changes:
             changes |= _provider_of(str(changes["model"]))
         if not drafts.written_by(desk.agent, desk.author):
             drafts.change(desk.agent, changes, author=desk.author)
-        named = ", ".join(sorted(changes)) or "nothing"
-        return f"The draft has it: {named}. {_standing(desk)}"
+        changed = ", ".join(sorted(changes)) or "nothing"
+        return f"Changed in the draft: {changed}. {_draft_state(desk)}"
 
 
 @tool(
@@ -124,13 +131,14 @@ def builder_set_policy(arguments: SetPolicy, context: ToolContext) -> str:
         "ask": arguments.ask,
         "deny": arguments.deny,
     }
-    with desk_of(context) as desk:
+    with builder_context(context) as desk:
         if not drafts.written_by(desk.agent, desk.author):
             propose_rules(desk.agent, rules, profile=arguments.profile, author=desk.author)
-        words = words_now(drafts.read(desk.agent))
-        said = [f"{verdict} {', '.join(words[LISTS[verdict]])}" for verdict in LISTS]
-        kept = "; ".join(one.replace("(*)", "") for one in said if not one.endswith(" "))
-        return f"Proposed: profile {words['profile']}; {kept or 'no rules'}. {_standing(desk)}"
+        words = draft_policy(drafts.read(desk.agent))
+        lists = [f"{verdict} {', '.join(words[LISTS[verdict]])}" for verdict in LISTS]
+        rules_now = "; ".join(text.replace("(*)", "") for text in lists if not text.endswith(" "))
+        profile = f"profile {words['profile']}"
+        return f"Proposed: {profile}; {rules_now or 'no rules'}. {_draft_state(desk)}"
 
 
 @tool(
@@ -141,8 +149,8 @@ def builder_set_policy(arguments: SetPolicy, context: ToolContext) -> str:
     title="Add a step",
 )
 def builder_add_step(arguments: AddStep, context: ToolContext) -> str:
-    """Add a step at the end of the agent's workflow, which begins with a trigger."""
-    with desk_of(context):
+    """Add a step at the end of the agent's workflow."""
+    with builder_context(context):
         return change_canvas(context, lambda drawn: _with_step(drawn, arguments))
 
 
@@ -154,43 +162,41 @@ def builder_add_step(arguments: AddStep, context: ToolContext) -> str:
     title="Publish the agent",
 )
 def builder_publish(arguments: Publish, context: ToolContext) -> str:
-    """Publish the draft as the agent's next version, with its policy and its canvas."""
-    with desk_of(context) as desk:
+    """Publish the draft, with its policy and canvas, as the agent's next version."""
+    with builder_context(context) as desk:
         version = publish(desk.principal, desk.agent)
         return f"Published {version.name} as version {version.number}."
 
 
-def _standing(desk: Desk) -> str:
+def _draft_state(desk: BuilderContext) -> str:
     drafted = drafts.read(desk.agent)
     return f"{drafted.fields['name']} is at revision {drafted.row.revision}, not published yet."
 
 
 def _provider_of(model: str) -> dict[str, str]:
-    """The provider of a model that is known by its name alone."""
-    found = next((one.provider for one in known_models() if one.name == model), None)
-    return {"provider": found} if found else {}
+    provider = next((known.provider for known in known_models() if known.name == model), None)
+    return {"provider": provider} if provider else {}
 
 
-def _with_step(drawn: Drawn, step: AddStep) -> dict[str, Any]:
-    """The graph with the step after its last node, and a trigger before all of them."""
+def _with_step(drawn: CanvasState, step: AddStep) -> dict[str, Any]:
+    """Return the graph with the step after its last node, and with a trigger first."""
     shape = drawn.graph.model_dump(mode="json")
     nodes, edges = shape["nodes"], shape["edges"]
     if not nodes:
         nodes.append({"id": "start", "type": "trigger", "name": "Start"})
     sources = {edge["source"] for edge in edges}
-    last = next((one for one in reversed(nodes) if one["id"] not in sources), nodes[-1])
-    taken = {one["id"] for one in nodes}
-    name = next(f"step_{n}" for n in range(1, len(nodes) + 2) if f"step_{n}" not in taken)
-    place = last.get("position") or {"x": 0, "y": 0}
-    config = {"prompt": step.prompt}
+    last = next((node for node in reversed(nodes) if node["id"] not in sources), nodes[-1])
+    taken = {node["id"] for node in nodes}
+    node_id = next(f"step_{n}" for n in range(1, len(nodes) + 2) if f"step_{n}" not in taken)
+    position = last.get("position") or {"x": 0, "y": 0}
     nodes.append(
         {
-            "id": name,
+            "id": node_id,
             "type": "agent",
             "name": step.name,
-            "config": config,
-            "position": {"x": place["x"] + STEP, "y": place["y"]},
+            "config": {"prompt": step.prompt},
+            "position": {"x": position["x"] + STEP_WIDTH, "y": position["y"]},
         }
     )
-    edges.append({"source": last["id"], "target": name})
+    edges.append({"source": last["id"], "target": node_id})
     return shape

@@ -1,4 +1,4 @@
-"""The tools by which agents work together: see sessions, write to them, give tasks to sub-agents."""
+"""Tools with which agents work together: list, read and message sessions, and start sub-agents."""
 
 from __future__ import annotations
 
@@ -6,40 +6,53 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.contrib.postgres.search import SearchQuery, SearchRank
+from django.db.models import Max, Q
 from pydantic import Field
 
 from agents.definitions import version_by_id
 from agents.environments import find_environment
 from agents.limits import limits_of
 from agents.models import Agent, Environment
-from config.faults import NotFound, ToolFailed
-from sessions_app import neighbours, spawns
-from sessions_app.history import newest_history
-from sessions_app.models import Session
-from sessions_app.transcript import mentioning
-from tools_app.context import Parked
-from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
+from core.exceptions import NotFound
+from memory.ranking import split_words
+from memory.recall import make_excerpt
+from sessions_app.log.transcript import (
+    MESSAGE_TYPES,
+    TEXT_VECTOR,
+    TranscriptMessage,
+    messages_seen_by_agent,
+    newest_history,
+    search_sessions,
+)
+from sessions_app.models import Session, SessionEvent
+from sessions_app.subagents import peer_sessions, spawns
+from tools_app.context import Parked, ToolContext
+from tools_app.exceptions import ToolFailed
+from tools_app.registry import Arguments, Category, Effect, tool
 
-MOST_LISTED = 50
+MAX_LISTED = 50
+MAX_FOUND, MAX_WORDS = 20, 64
+#: Extra rows to read in a search, because some messages were withdrawn or still wait.
+EXTRA_ROWS = 5
 
 
 class SessionsList(Arguments):
     query: str = Field(
-        default="", max_length=200, description="Words of the title or of a message."
+        default="", max_length=200, description="Words in the title or in a message."
     )
-    limit: int = Field(default=20, ge=1, le=MOST_LISTED, description="The most to list.")
+    limit: int = Field(default=20, ge=1, le=MAX_LISTED, description="The maximum to list.")
 
 
 class SessionsHistory(Arguments):
-    session: str = Field(description="The id of the session, or its key.")
-    limit: int = Field(default=20, ge=1, le=100, description="The newest so many messages.")
+    session: str = Field(description="The session's id or key.")
+    limit: int = Field(default=20, ge=1, le=100, description="The number of messages.")
 
 
 class SessionsSend(Arguments):
-    session: str = Field(description="The id of the session, or its key.")
-    message: str = Field(min_length=1, max_length=100_000, description="What to say there.")
-    wait: bool = Field(default=True, description="Wait for the reply; it is the result.")
+    session: str = Field(description="The session's id or key.")
+    message: str = Field(min_length=1, max_length=100_000, description="The message to send.")
+    wait: bool = Field(default=True, description="Wait for the reply, which is the result.")
     timeout_seconds: int = Field(
         default=600, ge=1, le=86_400, description="How long to wait for the reply."
     )
@@ -49,30 +62,32 @@ class SessionsSpawn(Arguments):
     task: str = Field(
         min_length=1,
         max_length=100_000,
-        description="Everything the sub-agent needs to know: it sees nothing of this conversation.",
+        description="Everything the sub-agent needs to know. It cannot see this conversation.",
     )
-    agent: str = Field(default="", description="Another agent, by name or id. Else yourself.")
+    agent: str = Field(
+        default="", description="The name or id of another agent. Default: yourself."
+    )
     title: str = Field(default="", max_length=80, description="A short name for the task.")
-    environment: str = Field(default="", description="Another environment, by name.")
+    environment: str = Field(default="", description="The name of another environment.")
     budget_usd: float | None = Field(
-        default=None, ge=0, le=1_000_000, description="The most it may cost."
+        default=None, ge=0, le=1_000_000, description="The maximum cost."
     )
     wait: bool = Field(
         default=True,
-        description="Wait for the result. Without, go on; you are told when it is done.",
+        description="Wait for the result. If false, go on; you get a message when it is done.",
     )
 
 
 @tool(category=Category.SESSION, read_only=True, seconds=30, title="List sessions")
 def sessions_list(arguments: SessionsList, context: ToolContext) -> list[dict[str, Any]]:
-    """List the sessions you can see: your own others, and those above and below this one."""
-    found = neighbours.visible(context)
+    """List the sessions you can see: your other sessions, and those above and below this one."""
+    rows = peer_sessions.visible_sessions(context)
     if arguments.query:
-        found = mentioning(found, arguments.query)
-    return [_shown(session) for session in found.order_by("-active_at")[: arguments.limit]]
+        rows = search_sessions(rows, arguments.query)
+    return [_describe(session) for session in rows.order_by("-active_at")[: arguments.limit]]
 
 
-def _shown(session: Session) -> dict[str, Any]:
+def _describe(session: Session) -> dict[str, Any]:
     return {
         "id": str(session.pk),
         "key": session.session_key,
@@ -85,11 +100,11 @@ def _shown(session: Session) -> dict[str, Any]:
 
 @tool(category=Category.SESSION, read_only=True, seconds=30, title="Read a session")
 def sessions_history(arguments: SessionsHistory, context: ToolContext) -> str:
-    """Read what was said in another session that you can see."""
-    session = neighbours.find(context, arguments.session)
-    said = newest_history(session, limit=arguments.limit)
-    lines = [f"{one.role}: {one.text}" for one in said]
-    return "\n\n".join(lines) or "Nothing was said there yet."
+    """Read the newest messages of another session that you can see."""
+    session = peer_sessions.find_visible_session(context, arguments.session)
+    messages = newest_history(session, limit=arguments.limit)
+    lines = [f"{message.role}: {message.text}" for message in messages]
+    return "\n\n".join(lines) or "This session has no messages yet."
 
 
 @tool(
@@ -100,9 +115,9 @@ def sessions_history(arguments: SessionsHistory, context: ToolContext) -> str:
     title="Write to a session",
 )
 def sessions_send(arguments: SessionsSend, context: ToolContext) -> str | Parked:
-    """Send a message to another session that you can see, and wait for its reply unless told not to."""
-    target = neighbours.find(context, arguments.session)
-    waiting = neighbours.send(
+    """Send a message to another session that you can see and, by default, wait for its reply."""
+    target = peer_sessions.find_visible_session(context, arguments.session)
+    waiting = peer_sessions.send_message(
         context,
         target,
         arguments.message,
@@ -120,9 +135,9 @@ def sessions_send(arguments: SessionsSend, context: ToolContext) -> str | Parked
     title="Start a sub-agent",
 )
 def sessions_spawn(arguments: SessionsSpawn, context: ToolContext) -> dict[str, Any] | Parked:
-    """Give a task to a sub-agent in a session of its own. Several in one step work at the same time.
+    """Start a sub-agent with a task in its own session. Several in one step work in parallel.
 
-    It has at most the tools that you have, and spends from your budget.
+    A sub-agent has at most your tools and spends from your budget.
     """
     parent = Session.objects.select_related("agent").get(pk=context.session_id)
     task = spawns.Task(
@@ -133,28 +148,68 @@ def sessions_spawn(arguments: SessionsSpawn, context: ToolContext) -> dict[str, 
         budget=None if arguments.budget_usd is None else Decimal(str(arguments.budget_usd)),
         waits=arguments.wait,
     )
-    made = spawns.spawn(context, task, limits_of(version_by_id(parent.agent_version_id)))
-    if made.waits:
+    spawned = spawns.spawn(context, task, limits_of(version_by_id(parent.agent_version_id)))
+    if spawned.waits:
         return Parked()
-    return {"session_id": str(made.child_session_id), "status": "started"}
+    return {"session_id": str(spawned.child_session_id), "status": "started"}
 
 
-def _agent(context: ToolContext, named: str) -> Agent:
+def _agent(context: ToolContext, name: str) -> Agent:
     try:
-        wanted = Q(pk=UUID(named))
+        query = Q(pk=UUID(name))
     except ValueError:
-        wanted = Q(current__name__iexact=named)
+        query = Q(current__name__iexact=name)
     agents = Agent.objects.for_workspace(context.workspace_id).offered()
-    found = agents.filter(wanted).order_by("created_at").first()
-    if found is None:
-        raise ToolFailed(f"There is no agent named {named!r} here.")
-    return found
+    agent = agents.filter(query).order_by("created_at").first()
+    if agent is None:
+        raise ToolFailed(f"There is no agent named {name!r} in this workspace.")
+    return agent
 
 
-def _environment(context: ToolContext, named: str) -> Environment | None:
-    if not named:
+def _environment(context: ToolContext, name: str) -> Environment | None:
+    if not name:
         return None
     try:
-        return find_environment(context.workspace_id, named)
+        return find_environment(context.workspace_id, name)
     except NotFound:
-        raise ToolFailed(f"There is no environment named {named!r} here.") from None
+        raise ToolFailed(f"There is no environment named {name!r} in this workspace.") from None
+
+
+class ConversationSearch(Arguments):
+    query: str = Field(
+        min_length=1, max_length=2_000, description="A question, or a few words of a message."
+    )
+    limit: int = Field(default=5, ge=1, le=MAX_FOUND, description="The maximum number of messages.")
+
+
+@tool(category=Category.MEMORY, read_only=True, seconds=30, title="Search this conversation")
+def conversation_search(arguments: ConversationSearch, context: ToolContext) -> str:
+    """Search earlier messages of this conversation, including those you no longer see."""
+    session = Session.objects.get(pk=context.session_id)
+    events = _matching(session, arguments.query, arguments.limit + EXTRA_ROWS)
+    messages = messages_seen_by_agent(session, events)[: arguments.limit]
+    excerpts = [_excerpt(message, arguments.query) for message in messages]
+    return "\n\n".join(excerpts) or f"No earlier message mentions {arguments.query!r}."
+
+
+def _matching(session: Session, query: str, limit: int) -> list[SessionEvent]:
+    """Return the best matches among the messages before the one that is being answered."""
+    messages = session.events.filter(
+        type=SessionEvent.Type.USER_MESSAGE, processed_at__isnull=False
+    )
+    current = messages.aggregate(seq=Max("seq"))["seq"] or 0
+    words = " or ".join(split_words(query.replace("\x00", " "))[:MAX_WORDS])
+    search = SearchQuery(words, search_type="websearch", config="english")
+    earlier = session.events.filter(type__in=MESSAGE_TYPES, seq__lt=current).annotate(
+        words=TEXT_VECTOR
+    )
+    ranked = earlier.filter(words=search).annotate(
+        rank=SearchRank(TEXT_VECTOR, search, normalization=1)
+    )
+    return list(ranked.order_by("-rank", "-seq")[:limit])
+
+
+def _excerpt(message: TranscriptMessage, query: str) -> str:
+    author = "person" if message.role == "user" else "you"
+    time = f"{message.created_at:%Y-%m-%d %H:%M} UTC"
+    return f"#{message.seq} {author}, {time}\n{make_excerpt(message.text, query)}"

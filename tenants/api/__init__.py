@@ -1,1 +1,1 @@
-"""The REST doors of tenants, and the base that every app's doors extend."""
+"""REST views of tenants, and the base classes of every app's views."""

@@ -1,4 +1,4 @@
-"""What every REST view of owned rows extends, so that none can forget whose they are."""
+"""Base classes of REST views of rows that belong to a workspace."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from rest_framework import serializers
 from rest_framework.mixins import DestroyModelMixin
 from rest_framework.viewsets import GenericViewSet
 
+from core.db import delete_row
 from tenants.access import Principal, authorise
-from tenants.authentication import principal_of
+from tenants.authentication import principal_of, required_verb
 from tenants.models import OwnedQuerySet
-from tenants.permissions import verb_of
-from tenants.rows import remove
 
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 class WorkspaceViewSet(GenericViewSet):
-    """Sees only the acting workspace's rows, and writes only into it.
+    """Reads and writes only rows of the acting workspace.
 
-    `verbs = {"create": "build"}` says which right an action needs; reading needs `read` and
-    everything else `run` unless it does.
+    `verbs = {"create": "build"}` declares which right an action needs. By default reading needs
+    `read` and everything else needs `run`.
     """
 
     lookup_value_regex = UUID_PATTERN
@@ -36,19 +35,19 @@ class WorkspaceViewSet(GenericViewSet):
         return rows.for_workspace(self.principal.workspace_id)
 
     def perform_create(self, serializer: serializers.BaseSerializer) -> None:
-        workspace_id = authorise(self.principal, verb_of(self.request, self))
+        workspace_id = authorise(self.principal, required_verb(self.request, self))
         serializer.save(workspace_id=workspace_id, created_by=self.principal.user)
 
 
 class RemoveMixin(DestroyModelMixin):
-    """Deletes a row that others may be using at the same moment."""
+    """Deletes a row under its lock, as others may be using it at the same moment."""
 
     def perform_destroy(self, instance: Model) -> None:
-        remove(instance)
+        delete_row(instance)
 
 
 class OwnedRelatedField(serializers.PrimaryKeyRelatedField):
-    """Names another row by its id. A row of another workspace is as absent as a missing one."""
+    """Refers to another row of the acting workspace by its id. Other rows do not exist for it."""
 
     def get_queryset(self) -> Any:
         rows = cast(OwnedQuerySet, super().get_queryset())

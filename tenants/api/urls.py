@@ -1,17 +1,20 @@
-"""Paths of tenants' REST doors, under /api/v1/."""
+"""The REST routes of tenants, below /api/v1/."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from tenants.api.inbox import InboxViewSet
-from tenants.api.keys import KeyViewSet
-from tenants.api.members import InvitationViewSet, MemberViewSet
-from tenants.api.money import BudgetViewSet, CreditEntryViewSet, CreditsView, UsageView
+from tenants.api.billing import BudgetViewSet, CreditEntryViewSet, CreditsView, UsageView
+from tenants.api.notifications import BELOW_WEBHOOK, DeliveryViewSet, InboxViewSet, WebhookViewSet
 from tenants.api.vault import SecretViewSet
-from tenants.api.webhooks import BELOW_WEBHOOK, DeliveryViewSet, WebhookViewSet
-from tenants.api.workspace import MeView, WorkspaceView
+from tenants.api.workspace import (
+    InvitationViewSet,
+    KeyViewSet,
+    MemberViewSet,
+    MeView,
+    WorkspaceView,
+)
 
 router = SimpleRouter()
 router.register("keys", KeyViewSet, basename="key")

@@ -1,4 +1,4 @@
-"""REST: secrets of the acting workspace. Values go in and never come out."""
+"""REST: the secrets of the acting workspace. Values can be written and never read."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from core.rest import PatternField, StrictJSONParser, TextField
 from tenants import vault
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
-from tenants.api.fields import PatternField, TextField
-from tenants.api.parsing import StrictJSONParser
 from tenants.models import Secret
+from tools_app.mcp.servers import secrets_used
 
-TAKEN = OpenApiResponse(description="A secret of that name is there. Change it instead.")
+TAKEN = OpenApiResponse(description="A secret with this name already exists. Change it instead.")
 
 
 class SecretSerializer(serializers.Serializer):
-    """A secret without its value: programs and people name it as `{{vault:NAME}}`."""
+    """A secret without its value. Refer to it as `{{vault:NAME}}`."""
 
     id = serializers.UUIDField(read_only=True)
-    name = PatternField(vault.NAME_PATTERN, help_text=vault.NAME_WORDS)
+    name = PatternField(vault.NAME_PATTERN, help_text=vault.NAME_RULE)
     value = TextField(
         write_only=True,
         max_length=vault.LONGEST_VALUE,
         trim_whitespace=False,
-        help_text="Stored encrypted. It can be used and replaced, and never read.",
+        help_text="Stored encrypted. It can be used and replaced, but never read.",
     )
     hosts = serializers.ListField(
         child=TextField(max_length=253),
         required=False,
         max_length=vault.MOST_HOSTS,
-        help_text="Hosts that it may be sent to, as `api.example.com`. Empty: any.",
+        help_text="Hosts that it may be sent to, such as `api.example.com`. Empty means any host.",
     )
     used_by = serializers.SerializerMethodField()
     set_at = serializers.DateTimeField(read_only=True)
@@ -44,13 +44,13 @@ class SecretSerializer(serializers.Serializer):
     created_at = serializers.DateTimeField(read_only=True)
 
     def get_used_by(self, secret: Secret) -> list[str]:
-        """What names the secret, in words."""
-        found: dict[str, list[str]] = self.context["users"]
-        return found.get(secret.name, [])
+        """What uses the secret, such as `MCP server github`."""
+        used: dict[str, list[str]] = self.context["used_by"]
+        return used.get(secret.name, [])
 
 
 class SecretChangeSerializer(serializers.Serializer):
-    """What can be changed about a secret: its name cannot."""
+    """The fields of a secret that can be changed. Its name cannot."""
 
     value = TextField(
         write_only=True, required=False, max_length=vault.LONGEST_VALUE, trim_whitespace=False
@@ -75,22 +75,22 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     def get_serializer_context(self) -> dict[str, Any]:
         workspace_id = self.principal.workspace_id
-        found = vault.users_of(workspace_id) if workspace_id else {}
-        return {**super().get_serializer_context(), "users": found}
+        used = secrets_used(workspace_id) if workspace_id else {}
+        return {**super().get_serializer_context(), "used_by": used}
 
     def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The workspace's secrets by name, without their values."""
+        """List the workspace's secrets by name, without their values."""
         return super().list(request, *args, **kwargs)
 
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """One secret, without its value."""
+        """Return one secret, without its value."""
         return super().retrieve(request, *args, **kwargs)
 
     @extend_schema(responses={201: SecretSerializer, 409: TAKEN})
     def create(self, request: Request) -> Response:
-        """Keep a secret."""
+        """Store a secret."""
         workspace_id = authorise(self.principal, "admin")
-        given = self._given(SecretSerializer)
+        given = self._validated(SecretSerializer)
         made = vault.add(
             workspace_id,
             given["name"],
@@ -102,9 +102,9 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
     @extend_schema(request=SecretChangeSerializer, responses=SecretSerializer)
     def partial_update(self, request: Request, pk: str) -> Response:
-        """Replace the value, say where it may be sent, or both."""
+        """Replace the value, the hosts it may be sent to, or both."""
         secret: Secret = self.get_object()
-        given = self._given(SecretChangeSerializer)
+        given = self._validated(SecretChangeSerializer)
         if "value" in given:
             vault.replace(secret, given["value"], hosts=given.get("hosts"))
         elif "hosts" in given:
@@ -112,17 +112,17 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(self.get_serializer(_fresh(secret)).data)
 
     def destroy(self, request: Request, pk: str) -> Response:
-        """Delete the secret. What names it fails from then on, and says which secret is missing."""
+        """Delete the secret. Whatever still refers to it fails and names the missing secret."""
         secret = self.get_object()
-        vault.forget(secret.workspace_id, secret.name)
+        vault.delete(secret.workspace_id, secret.name)
         return Response(status=204)
 
-    def _given(self, shape: type[serializers.Serializer]) -> dict[str, Any]:
-        asked = shape(data=self.request.data)
-        asked.is_valid(raise_exception=True)
-        return dict(asked.validated_data)
+    def _validated(self, serializer_class: type[serializers.Serializer]) -> dict[str, Any]:
+        serializer = serializer_class(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
 
 
 def _fresh(secret: Secret) -> Secret:
-    """With what the database filled in, and without the value."""
+    """Reload the secret with its database defaults, without its value."""
     return Secret.objects.defer("value").get(pk=secret.pk)

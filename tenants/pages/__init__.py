@@ -1,1 +1,1 @@
-"""Pages for people: accounts, workspaces, members, keys."""
+"""Pages of accounts, workspaces, members, keys, billing, the vault and notifications."""

@@ -1,44 +1,41 @@
-"""The addresses of the pages of tenants."""
+"""URLs of the pages of tenants."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 
 from tenants.pages import (
-    account,
+    accounts,
+    budgets,
     home,
-    inbox,
-    invitation,
     keys,
-    members,
-    password,
-    sign_in,
-    sign_up,
+    navigation,
+    notifications,
+    usage,
     vault,
-    webhooks,
     workspaces,
 )
 
-of_one_webhook = [
-    path("switch/", webhooks.webhook_switch, name="webhook_switch"),
-    path("ping/", webhooks.webhook_ping, name="webhook_ping"),
-    path("rotate/", webhooks.webhook_rotate, name="webhook_rotate"),
-    path("remove/", webhooks.webhook_remove, name="webhook_remove"),
+webhook_urls = [
+    path("switch/", notifications.webhook_switch, name="webhook_switch"),
+    path("ping/", notifications.webhook_ping, name="webhook_ping"),
+    path("rotate/", notifications.webhook_rotate, name="webhook_rotate"),
+    path("remove/", notifications.webhook_remove, name="webhook_remove"),
 ]
 
 urlpatterns = [
     path("", home.home, name="home"),
-    path("sign-in/", sign_in.sign_in, name="sign_in"),
-    path("sign-in/<str:token>/", sign_in.sign_in_link, name="sign_in_link"),
-    path("sign-out/", sign_in.sign_out, name="sign_out"),
-    path("sign-up/", sign_up.sign_up, name="sign_up"),
-    path("invitations/<str:token>/", invitation.invitation, name="invitation"),
-    path("password/", password.password, name="password"),
-    path("password/reset/", password.password_reset, name="password_reset"),
-    path("password/reset/sent/", password.password_reset_sent, name="password_reset_sent"),
+    path("sign-in/", accounts.sign_in, name="sign_in"),
+    path("sign-in/<str:token>/", accounts.sign_in_link, name="sign_in_link"),
+    path("sign-out/", accounts.sign_out, name="sign_out"),
+    path("sign-up/", accounts.sign_up, name="sign_up"),
+    path("invitations/<str:token>/", accounts.invitation, name="invitation"),
+    path("password/", accounts.password, name="password"),
+    path("password/reset/", accounts.password_reset, name="password_reset"),
+    path("password/reset/sent/", accounts.password_reset_sent, name="password_reset_sent"),
     path(
         "password/reset/<uidb64>/<token>/",
-        password.PasswordResetConfirm.as_view(),
+        accounts.PasswordResetConfirm.as_view(),
         name="password_reset_confirm",
     ),
     path("workspaces/new/", workspaces.workspace_new, name="workspace_new"),
@@ -46,17 +43,17 @@ urlpatterns = [
     path("settings/", workspaces.settings, name="settings"),
     path("settings/workspace/", workspaces.workspace, name="workspace"),
     path("settings/workspace/mail/", workspaces.workspace_mail, name="workspace_mail"),
-    path("settings/members/", members.members, name="members"),
-    path("settings/members/invite/", members.member_invite, name="member_invite"),
-    path("settings/members/<uuid:membership_id>/role/", members.member_role, name="member_role"),
+    path("settings/members/", workspaces.members, name="members"),
+    path("settings/members/invite/", workspaces.member_invite, name="member_invite"),
+    path("settings/members/<uuid:membership_id>/role/", workspaces.member_role, name="member_role"),
     path(
         "settings/members/<uuid:membership_id>/remove/",
-        members.member_remove,
+        workspaces.member_remove,
         name="member_remove",
     ),
     path(
         "settings/invitations/<uuid:invitation_id>/withdraw/",
-        members.invitation_withdraw,
+        workspaces.invitation_withdraw,
         name="invitation_withdraw",
     ),
     path("settings/keys/", keys.keys, name="keys"),
@@ -66,18 +63,30 @@ urlpatterns = [
     path("settings/vault/new/", vault.secret_new, name="secret_new"),
     path("settings/vault/<uuid:secret_id>/replace/", vault.secret_replace, name="secret_replace"),
     path("settings/vault/<uuid:secret_id>/delete/", vault.secret_delete, name="secret_delete"),
-    path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
-    path("settings/webhooks/new/", webhooks.webhook_new, name="webhook_new"),
-    path("settings/webhooks/<uuid:webhook_id>/", webhooks.webhook, name="webhook"),
-    path("settings/webhooks/<uuid:webhook_id>/", include(of_one_webhook)),
+    path("settings/webhooks/", notifications.webhooks, name="webhooks"),
+    path("settings/webhooks/new/", notifications.webhook_new, name="webhook_new"),
+    path("settings/webhooks/<uuid:webhook_id>/", notifications.webhook, name="webhook"),
+    path("settings/webhooks/<uuid:webhook_id>/", include(webhook_urls)),
     path(
         "settings/webhooks/deliveries/<uuid:delivery_id>/replay/",
-        webhooks.webhook_replay,
+        notifications.webhook_replay,
         name="webhook_replay",
     ),
-    path("inbox/", inbox.inbox, name="inbox"),
-    path("inbox/read-all/", inbox.inbox_read_all, name="inbox_read_all"),
-    path("inbox/<uuid:item_id>/", inbox.inbox_item, name="inbox_item"),
-    path("inbox/<uuid:item_id>/unread/", inbox.inbox_unread, name="inbox_unread"),
-    path("settings/account/", account.account, name="account"),
+    path("inbox/", notifications.inbox, name="inbox"),
+    path("inbox/read-all/", notifications.inbox_read_all, name="inbox_read_all"),
+    path("inbox/<uuid:item_id>/", notifications.inbox_item, name="inbox_item"),
+    path("inbox/<uuid:item_id>/unread/", notifications.inbox_unread, name="inbox_unread"),
+    path("settings/account/", accounts.account, name="account"),
+    path("palette/", navigation.palette, name="palette"),
+    path("usage/", usage.usage, name="analytics"),
+    path("settings/budgets/", budgets.budgets, name="budgets"),
+    path("settings/budgets/ledger/", budgets.ledger, name="ledger"),
+    path("settings/budgets/credits/", budgets.credits_add, name="credits_add"),
+    path("settings/budgets/set/", budgets.budget_set, name="budget_set"),
+    path("settings/budgets/<uuid:budget_id>/", budgets.budget_change, name="budget_change"),
+    path("settings/budgets/<uuid:budget_id>/remove/", budgets.budget_remove, name="budget_remove"),
+    path("settings/budgets/prices/", budgets.price_set, name="price_set"),
+    path(
+        "settings/budgets/prices/<uuid:price_id>/remove/", budgets.price_remove, name="price_remove"
+    ),
 ]

@@ -1,4 +1,4 @@
-"""The vault: secrets put in, replaced and deleted, with what uses them. No page shows a value."""
+"""Pages of the vault: add, replace and delete secrets, and see what uses them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from config.faults import Conflict, Invalid, NotFound
+from core.exceptions import Conflict, Invalid, NotFound
 from tenants import vault
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tenants.models import Secret
+from tools_app.mcp.servers import secrets_used
 
 
 def value_field(label: str = "Value") -> forms.CharField:
@@ -31,13 +32,11 @@ def value_field(label: str = "Value") -> forms.CharField:
 
 
 class SecretForm(forms.Form):
-    """A new secret."""
-
     name = forms.RegexField(
         vault.NAME_PATTERN,
         label="Name",
         max_length=64,
-        error_messages={"invalid": vault.NAME_WORDS},
+        error_messages={"invalid": vault.NAME_RULE},
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
     value = value_field()
@@ -46,20 +45,16 @@ class SecretForm(forms.Form):
         required=False,
         max_length=2_000,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        help_text="Where it may be sent, with spaces between. Empty: anywhere.",
+        help_text="Hosts it may be sent to, separated by spaces. Leave empty to allow any host.",
     )
 
 
 class ReplaceForm(forms.Form):
-    """Another value, in the row of its secret; several stand on one page."""
-
     value = value_field("New value")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
-    """One secret, as the page shows it."""
-
+class SecretRow:
     secret: Secret
     used_by: list[str]
     form: ReplaceForm
@@ -71,10 +66,10 @@ def vault_page(request: HttpRequest) -> HttpResponse:
     workspace_id = authorise(principal, "read")
     if not principal.may("admin"):
         return render(request, "pages/vault/vault.html", {})
-    used = vault.users_of(workspace_id)
+    used = secrets_used(workspace_id)
     rows = Secret.objects.for_workspace(workspace_id).defer("value").select_related("created_by")
     lines = [
-        Line(
+        SecretRow(
             secret=row,
             used_by=used.get(row.name, []),
             form=ReplaceForm(auto_id=f"replace_{row.pk.hex}_%s"),
@@ -92,15 +87,16 @@ def secret_new(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin")
     form = SecretForm(request.POST or None, initial={"name": request.GET.get("name", "")[:64]})
-    if request.method == "POST" and form.is_valid() and keep(form, workspace_id, request):
+    if request.method == "POST" and form.is_valid() and add_secret(form, workspace_id, request):
         name = form.cleaned_data["name"]
-        messages.success(request, f"{name} is kept. Write {{{{vault:{name}}}}} where it is used.")
+        messages.success(request, f"{name} is saved. Refer to it as {{{{vault:{name}}}}}.")
         return redirect("vault")
     status = 400 if form.errors else 200
     return render(request, "pages/vault/new.html", {"form": form}, status=status)
 
 
-def keep(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
+def add_secret(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
+    """Store the secret, or put the reason why not into the form and return False."""
     given = form.cleaned_data
     try:
         vault.add(
@@ -114,7 +110,7 @@ def keep(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
         form.add_error("hosts", fault.detail)
         return False
     except Conflict:
-        form.add_error("name", "A secret of that name is there already. Replace it in the list.")
+        form.add_error("name", "A secret with this name already exists. Replace it in the list.")
         return False
     return True
 
@@ -122,26 +118,26 @@ def keep(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
 @sensitive_post_parameters("value")
 @require_POST
 def secret_replace(request: HttpRequest, secret_id: UUID) -> HttpResponse:
-    secret = found(request, secret_id)
+    secret = get_secret(request, secret_id)
     form = ReplaceForm(request.POST)
     if not form.is_valid():
-        messages.error(request, f"{secret.name} is as it was: the new value was empty.")
+        messages.error(request, f"{secret.name} was not changed: the new value is empty.")
         return redirect("vault")
     vault.replace(secret, form.cleaned_data["value"])
-    messages.success(request, f"{secret.name} has a new value. It counts from the next use on.")
+    messages.success(request, f"{secret.name} has a new value, used from now on.")
     return redirect("vault")
 
 
 @require_POST
 def secret_delete(request: HttpRequest, secret_id: UUID) -> HttpResponse:
-    secret = found(request, secret_id)
-    vault.forget(secret.workspace_id, secret.name)
+    secret = get_secret(request, secret_id)
+    vault.delete(secret.workspace_id, secret.name)
     messages.success(request, f"{secret.name} is deleted.")
     return redirect("vault")
 
 
-def found(request: HttpRequest, secret_id: UUID) -> Secret:
-    """The secret, for whoever may change it."""
+def get_secret(request: HttpRequest, secret_id: UUID) -> Secret:
+    """Return the secret if the user may change it, or raise NotFound or Forbidden."""
     workspace_id = authorise(principal_of(request), "admin")
     rows = Secret.objects.for_workspace(workspace_id).defer("value")
     secret = rows.filter(pk=secret_id).first()

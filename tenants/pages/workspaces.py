@@ -1,27 +1,52 @@
-"""Workspaces: a new one, another one, its name."""
+"""Pages of a workspace: create, switch and rename it, its e-mail rules and its members."""
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
 from uuid import UUID
 
+from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from config.faults import NotFound, Unauthenticated
-from tenants.access import authorise
-from tenants.accounts import workspace_ids_of
-from tenants.authentication import principal_of
-from tenants.middleware import CHOSEN
-from tenants.models import Membership, Workspace
-from tenants.pages.forms import MailForm, WorkspaceForm
-from tenants.workspaces import create_workspace
+from core.exceptions import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from orchestrator.workspaces import create_workspace
+from tenants import members as service
+from tenants.access import Principal, authorise
+from tenants.accounts import list_workspace_ids
+from tenants.authentication import choose_workspace, principal_of
+from tenants.models import Invitation, Membership, Workspace
+from tenants.notifications.mail import checked_patterns, mail_note
+from tenants.pages.accounts import email_field
 
 
-def choose(request: HttpRequest, workspace_id: UUID) -> None:
-    """Act in this workspace from the next request on."""
-    request.session[CHOSEN] = str(workspace_id)
+class WorkspaceForm(forms.ModelForm):
+    class Meta:
+        model = Workspace
+        fields: ClassVar = ["name"]
+        labels: ClassVar = {"name": "Name"}
+        help_texts: ClassVar = {"name": "A team, a company or a project. It can be changed later."}
+
+
+class MailForm(forms.Form):
+    allowed = forms.CharField(
+        label="Addresses and domains",
+        required=False,
+        max_length=10_000,
+        help_text="One per line: ann@example.com, or *@example.com for a whole domain.",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+    )
+
+    def clean_allowed(self) -> list[str]:
+        try:
+            return checked_patterns(self.cleaned_data["allowed"].split())
+        except Invalid as fault:
+            raise forms.ValidationError(fault.detail) from None
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -32,7 +57,7 @@ def workspace_new(request: HttpRequest) -> HttpResponse:
     form = WorkspaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         workspace = create_workspace(name=form.cleaned_data["name"], owner=user)
-        choose(request, workspace.pk)
+        choose_workspace(request, workspace.pk)
         return redirect("home")
     return render(request, "pages/workspace_new.html", {"form": form})
 
@@ -42,11 +67,11 @@ def workspace_switch(request: HttpRequest) -> HttpResponse:
     user = principal_of(request).user
     if user is None:
         raise Unauthenticated
-    wanted = request.POST.get("workspace", "")
-    workspace_id = next((one for one in workspace_ids_of(user) if str(one) == wanted), None)
+    chosen = request.POST.get("workspace", "")
+    workspace_id = next((pk for pk in list_workspace_ids(user) if str(pk) == chosen), None)
     if workspace_id is None:
         raise NotFound
-    choose(request, workspace_id)
+    choose_workspace(request, workspace_id)
     return redirect("home")
 
 
@@ -57,7 +82,7 @@ def settings(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def workspace(request: HttpRequest) -> HttpResponse:
-    """The workspace's name and facts."""
+    """Show the workspace and its e-mail rules, or rename it."""
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin" if request.method == "POST" else "read")
     acting = Workspace.objects.get(pk=workspace_id)
@@ -80,13 +105,122 @@ def workspace(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def workspace_mail(request: HttpRequest) -> HttpResponse:
-    """Whom agents may write e-mail to beside members."""
+    """Set the addresses that agents may write to in addition to members."""
     workspace_id = authorise(principal_of(request), "admin")
     form = MailForm(request.POST)
     if form.is_valid():
         allowed = form.cleaned_data["allowed"]
         Workspace.objects.filter(pk=workspace_id).update(mail_allowed=allowed)
-        messages.success(request, "Agents may write to these addresses now, and to members.")
+        messages.success(request, "Agents may now write to members and to these addresses.")
     else:
         messages.error(request, " ".join(map(str, form.errors["allowed"])))
     return redirect("workspace")
+
+
+# ── Members ──────────────────────────────────────────────────────────────────
+
+RANK = {role: rank for rank, role in enumerate(Membership.Role.values)}
+
+
+class InviteForm(forms.Form):
+    email = email_field()
+    role = forms.ChoiceField(choices=Membership.Role, initial=Membership.Role.BUILDER)
+
+    def __init__(self, *args: Any, may_make_owners: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].widget.attrs["autocomplete"] = "off"
+        if not may_make_owners:
+            choices = [role for role in Membership.Role.choices if role[0] != Membership.Role.OWNER]
+            self.fields["role"] = forms.ChoiceField(
+                choices=choices, initial=Membership.Role.BUILDER
+            )
+
+
+@require_safe
+def members(request: HttpRequest) -> HttpResponse:
+    principal = principal_of(request)
+    return render(
+        request, "pages/members.html", members_context(principal, form=invite_form(principal))
+    )
+
+
+def invite_form(principal: Principal, data: QueryDict | None = None) -> InviteForm:
+    return InviteForm(data, may_make_owners=principal.may("own"))
+
+
+def members_context(principal: Principal, **extra: object) -> dict[str, object]:
+    """Return the context of the members page for this principal."""
+    workspace_id = authorise(principal, "read")
+    people = list(Membership.objects.for_workspace(workspace_id).select_related("user"))
+    people.sort(key=lambda member: (RANK[member.role], member.user.display_name.lower()))
+    owners = sum(member.role == Membership.Role.OWNER for member in people)
+    pending = Invitation.objects.for_workspace(workspace_id).filter(accepted_at=None)
+    return {
+        "people": people,
+        "me": principal.user,
+        "only_owner": owners == 1,
+        "roles": InviteForm(may_make_owners=principal.may("own")).fields["role"].choices,  # type: ignore[attr-defined]
+        "invitations": pending.select_related("created_by") if principal.may("admin") else [],
+        "may_admin": principal.may("admin"),
+        "may_own": principal.may("own"),
+        "now": timezone.now(),
+        **extra,
+    }
+
+
+@never_cache
+@require_POST
+def member_invite(request: HttpRequest) -> HttpResponse:
+    """Invite someone. The link is shown once, in this response, as only its digest is stored."""
+    principal = principal_of(request)
+    authorise(principal, "admin")
+    form = invite_form(principal, request.POST)
+    extra: dict[str, object] = {}
+    if form.is_valid():
+        try:
+            sent = service.invite(principal, **form.cleaned_data)
+        except (Conflict, Forbidden) as fault:
+            form.add_error("email", fault.detail)
+        else:
+            path = reverse("invitation", args=[sent.token])
+            link = request.build_absolute_uri(path)
+            service.mail_invitation(sent.invitation, link)
+            extra = {"link": link, "invited": sent.invitation, "mail_note": mail_note()}
+            form = invite_form(principal)
+    return render(request, "pages/members.html", members_context(principal, form=form, **extra))
+
+
+@require_POST
+def invitation_withdraw(request: HttpRequest, invitation_id: UUID) -> HttpResponse:
+    service.withdraw_invitation(principal_of(request), invitation_id)
+    messages.success(request, "The invitation is withdrawn. Its link no longer works.")
+    return redirect("members")
+
+
+@require_POST
+def member_role(request: HttpRequest, membership_id: UUID) -> HttpResponse:
+    try:
+        changed = service.change_role(
+            principal_of(request), membership_id, request.POST.get("role", "")
+        )
+    except Conflict as fault:
+        messages.error(request, fault.detail)
+    else:
+        messages.success(request, f"{changed.user} is now {changed.role}.")
+    return redirect("members")
+
+
+@require_POST
+def member_remove(request: HttpRequest, membership_id: UUID) -> HttpResponse:
+    """Remove a member, or leave the workspace."""
+    principal = principal_of(request)
+    try:
+        service.remove_member(principal, membership_id)
+    except Conflict as fault:
+        messages.error(request, f"{fault.detail} Make someone else an owner first.")
+        return redirect("members")
+    if Membership.objects.for_workspace(principal.workspace_id).filter(user=principal.user):
+        messages.success(request, "The member is removed.")
+        return redirect("members")
+    messages.success(request, "You left the workspace.")
+    return redirect("home")

@@ -1,1 +1,1 @@
-"""Tags that templates of every app share."""
+"""Template tags of tenants."""

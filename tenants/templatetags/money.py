@@ -1,4 +1,4 @@
-"""Amounts and counts, as pages write them."""
+"""Template filters for amounts, counts and durations."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from decimal import Decimal
 
 from django import template
 
-from tenants.spending import dollars as said
+from tenants.billing.spending import dollars as format_dollars
 
 register = template.Library()
 
 
 @register.filter
 def dollars(amount: Decimal) -> str:
-    """$1.20, with the sign in front of what was taken."""
-    return f"-{said(-amount)}" if amount < 0 else said(amount)
+    """Format an amount, with the sign before the currency: `-$1.20`."""
+    return f"-{format_dollars(-amount)}" if amount < 0 else format_dollars(amount)
 
 
 @register.filter
 def compact(count: int) -> str:
-    """A count as one reads it: `812`, `9.4k`, `61k`, `1.2M`."""
+    """Format a count compactly: `812`, `9.4k`, `61k`, `1.2M`."""
     if count < 1_000:
         return str(count)
     unit, size = ("k", 1_000) if count < 999_500 else ("M", 1_000_000)
@@ -29,7 +29,7 @@ def compact(count: int) -> str:
 
 @register.filter
 def milliseconds(value: float | None) -> str:
-    """A duration with its unit: `8 ms`, `1.2 s`, `2 min 5 s`."""
+    """Format a duration with its unit: `8 ms`, `1.2 s`, `2 min 5 s`."""
     if value is None:
         return "-"
     if value < 999.5:

@@ -1,4 +1,4 @@
-"""Routes and sockets that name no object, and why each needs no check of whose it is."""
+"""Lists routes and sockets that name no object, with the reason why each needs no ownership check."""
 
 from __future__ import annotations
 

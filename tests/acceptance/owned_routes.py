@@ -1,17 +1,17 @@
-"""Every route that names an object, and how to make such an object in a workspace.
+"""Lists every route that names an object, with a factory for that object.
 
-A new route needs one line, or `test_foreign_objects.py` fails: in `OWNED` when its path names an
-object, in `SOCKETS` when it is such a WebSocket, in `open_routes.py` otherwise.
+Every new route needs one line, or `test_foreign_objects.py` fails: in `OWNED` if its path names an
+object, in `SOCKETS` if it is a WebSocket that does, in `open_routes.py` otherwise.
 """
 
 from __future__ import annotations
 
-from tests.acceptance.made import (
+from tests.acceptance.objects import (
     Make,
-    a_file,
-    an_artifact,
+    artifact,
     canvas_revision,
     draft_change,
+    file,
     ids,
     memory_version,
     own_workspace,
@@ -31,7 +31,7 @@ A_SESSION = ids(session_id="sessions_app.Session")
 AN_APPROVAL = ids(pk="sessions_app.Approval")
 A_WORKFLOW = ids(pk="orchestrator.Workflow")
 A_TERMINAL = ids(terminal_id="orchestrator.Terminal")
-WORKFLOW_DOORS = (
+WORKFLOW_PATHS = (
     "",
     "events/",
     "stream/",
@@ -44,50 +44,50 @@ WORKFLOW_DOORS = (
 )
 AN_AGENT = ids(agent_id="agents.Agent")
 AN_ENVIRONMENT = ids(environment_id="agents.Environment")
-CHAT_DOORS = ("", "stop/", "answer/", "retry/", "withdraw/")
+CHAT_PATHS = ("", "stop/", "answer/", "retry/", "withdraw/")
 SESSION_API = ("wake/", "interrupt/", "fork/", "export/", "context/", "tree/")
 A_SERVER = ids(server_id="tools_app.McpServer")
-MCP_DOORS = ("", "refresh/", "switch/", "delete/")
-WEBHOOK_DOORS = ("", "switch/", "ping/", "rotate/", "remove/")
+MCP_PATHS = ("", "refresh/", "switch/", "delete/")
+WEBHOOK_PATHS = ("", "switch/", "ping/", "rotate/", "remove/")
 A_SCHEDULE = ids(schedule_id="sessions_app.Schedule")
-SCHEDULE_DOORS = ("", "pause/", "resume/", "run/", "delete/")
-DOCUMENT_DOORS = ("", "mark/", "delete/", "restore/", "redact/")
-DRAFT_DOORS = ("", "publish/", "preview/", "changes/")
-BUILD_DOORS = ("", "side/", "save/", "undo/", "publish/", "discard/", "preview/")
+SCHEDULE_PATHS = ("", "pause/", "resume/", "run/", "delete/")
+DOCUMENT_PATHS = ("", "mark/", "delete/", "restore/", "redact/")
+DRAFT_PATHS = ("", "publish/", "preview/", "changes/")
+BUILD_PATHS = ("", "side/", "save/", "undo/", "publish/", "discard/", "preview/")
 POLICY_PLACES = {
     "agent": "agents.Agent",
     "environment": "agents.Environment",
     "session": "sessions_app.Session",
 }
 SESSION_TABS = ("", "timeline/", "context/", "tree/", "files/", "outcome/", "events/", "replay/")
-SESSION_DOORS = (*SESSION_TABS, "fork/", "preview/", "children/")
-POLICY_DOORS = ("policy/", "policy/history/", "policy/revert/")
+SESSION_PATHS = (*SESSION_TABS, "fork/", "preview/", "children/")
+POLICY_PATHS = ("policy/", "policy/history/", "policy/revert/")
 
 OWNED: dict[str, Make] = {
     **{
-        f"/policies/{layer}/<subject_id>/{door}": ids(subject_id=label)
+        f"/policies/{layer}/<subject_id>/{path}": ids(subject_id=label)
         for layer, label in POLICY_PLACES.items()
-        for door in ("", "preview/")
+        for path in ("", "preview/")
     },
-    **{f"/memory/<entry_id>/{door}": A_DOCUMENT for door in DOCUMENT_DOORS},
-    **{f"/api/v1/agents/<agent_id>/{door}": AN_AGENT for door in POLICY_DOORS},
-    **{f"/api/v1/environments/<environment_id>/{door}": AN_ENVIRONMENT for door in POLICY_DOORS},
-    **{f"/api/v1/sessions/<session_id>/{door}": A_SESSION for door in POLICY_DOORS},
-    **{f"/api/v1/workflows/<pk>/{door}": A_WORKFLOW for door in WORKFLOW_DOORS},
+    **{f"/memory/<entry_id>/{path}": A_DOCUMENT for path in DOCUMENT_PATHS},
+    **{f"/api/v1/agents/<agent_id>/{path}": AN_AGENT for path in POLICY_PATHS},
+    **{f"/api/v1/environments/<environment_id>/{path}": AN_ENVIRONMENT for path in POLICY_PATHS},
+    **{f"/api/v1/sessions/<session_id>/{path}": A_SESSION for path in POLICY_PATHS},
+    **{f"/api/v1/workflows/<pk>/{path}": A_WORKFLOW for path in WORKFLOW_PATHS},
     "/api/v1/terminals/<pk>/": ids(pk="orchestrator.Terminal"),
     "/api/v1/terminals/<pk>/share/": ids(pk="orchestrator.Terminal"),
     "/terminals/<terminal_id>/": A_TERMINAL,
     "/terminals/<terminal_id>/close/": A_TERMINAL,
     "/api/v1/workflows/<pk>/artifacts/": A_WORKFLOW,
-    "/api/v1/workflows/<pk>/artifacts/<path>": an_artifact,
+    "/api/v1/workflows/<pk>/artifacts/<path>": artifact,
     "/api/v1/agents/<agent_id>/policy/explain/": AN_AGENT,
     **{
-        f"/api/v1/triggers/<pk>/{door}": ids(pk="orchestrator.WorkflowTrigger")
-        for door in ("", "pause/", "resume/", "rotate/", "firings/")
+        f"/api/v1/triggers/<pk>/{path}": ids(pk="orchestrator.WorkflowTrigger")
+        for path in ("", "pause/", "resume/", "rotate/", "firings/")
     },
     **{
-        f"/workflows/triggers/<trigger_id>/{door}": ids(trigger_id="orchestrator.WorkflowTrigger")
-        for door in ("", "pause/", "resume/", "rotate/", "remove/")
+        f"/workflows/triggers/<trigger_id>/{path}": ids(trigger_id="orchestrator.WorkflowTrigger")
+        for path in ("", "pause/", "resume/", "rotate/", "remove/")
     },
     "/api/v1/agents/<agent_id>/canvas/run/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/runs/": AN_AGENT,
@@ -116,15 +116,15 @@ OWNED: dict[str, Make] = {
         delivery_id="tenants.WebhookDelivery"
     ),
     "/api/v1/keys/<pk>/": ids(pk="tenants.ApiKey"),
-    **{f"/chat/<session_id>/{door}": A_SESSION for door in CHAT_DOORS},
-    **{f"/api/v1/sessions/<session_id>/{door}": A_SESSION for door in SESSION_API},
-    **{f"/settings/mcp/<server_id>/{door}": A_SERVER for door in MCP_DOORS},
-    **{f"/settings/webhooks/<webhook_id>/{door}": A_WEBHOOK for door in WEBHOOK_DOORS},
+    **{f"/chat/<session_id>/{path}": A_SESSION for path in CHAT_PATHS},
+    **{f"/api/v1/sessions/<session_id>/{path}": A_SESSION for path in SESSION_API},
+    **{f"/settings/mcp/<server_id>/{path}": A_SERVER for path in MCP_PATHS},
+    **{f"/settings/webhooks/<webhook_id>/{path}": A_WEBHOOK for path in WEBHOOK_PATHS},
     **{
-        f"/api/v1/schedules/<pk>/{door}": ids(pk="sessions_app.Schedule")
-        for door in ("", "pause/", "resume/", "run/", "firings/")
+        f"/api/v1/schedules/<pk>/{path}": ids(pk="sessions_app.Schedule")
+        for path in ("", "pause/", "resume/", "run/", "firings/")
     },
-    **{f"/schedules/<schedule_id>/{door}": A_SCHEDULE for door in SCHEDULE_DOORS},
+    **{f"/schedules/<schedule_id>/{path}": A_SCHEDULE for path in SCHEDULE_PATHS},
     "/settings/budgets/<budget_id>/": ids(budget_id="tenants.Purse"),
     "/settings/budgets/<budget_id>/remove/": ids(budget_id="tenants.Purse"),
     "/settings/budgets/prices/<price_id>/remove/": ids(price_id="tenants.Price"),
@@ -148,7 +148,7 @@ OWNED: dict[str, Make] = {
     "/api/v1/agents/<agent_id>/canvas/publish/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/revisions/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/revisions/<number>/": canvas_revision,
-    **{f"/api/v1/agents/<agent_id>/draft/{door}": AN_AGENT for door in DRAFT_DOORS},
+    **{f"/api/v1/agents/<agent_id>/draft/{path}": AN_AGENT for path in DRAFT_PATHS},
     "/api/v1/agents/<agent_id>/draft/changes/<change_id>/undo/": draft_change,
     "/api/v1/environments/<pk>/": ids(pk="agents.Environment"),
     "/api/v1/memory/<pk>/": ids(pk="memory.MemoryEntry"),
@@ -176,15 +176,15 @@ OWNED: dict[str, Make] = {
     "/api/v1/sessions/<session_id>/queue/": A_SESSION,
     "/api/v1/sessions/<session_id>/resources/": A_SESSION,
     "/api/v1/sessions/<session_id>/files/": A_SESSION,
-    "/api/v1/sessions/<session_id>/files/<path>": a_file,
+    "/api/v1/sessions/<session_id>/files/<path>": file,
     "/workflows/<workflow_id>/": ids(workflow_id="orchestrator.Workflow"),
     "/workflows/<workflow_id>/<act>/": lambda workspace: {
         **ids(workflow_id="orchestrator.Workflow")(workspace),
         "act": "pause",
     },
     "/sessions/views/<view_id>/delete/": shared_view,
-    **{f"/sessions/<session_id>/{door}": A_SESSION for door in SESSION_DOORS},
-    **{f"/agents/<agent_id>/build/{door}": AN_AGENT for door in BUILD_DOORS},
+    **{f"/sessions/<session_id>/{path}": A_SESSION for path in SESSION_PATHS},
+    **{f"/agents/<agent_id>/build/{path}": AN_AGENT for path in BUILD_PATHS},
     "/chat/<session_id>/": A_SESSION,
     "/chat/<session_id>/stop/": A_SESSION,
     "/chat/<session_id>/answer/": A_SESSION,

@@ -1,4 +1,4 @@
-"""Walks the URL conf and the socket routes."""
+"""Lists all routes of the URL configuration and all socket routes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from django.contrib.admindocs.views import simplify_regex
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from config.sockets import socket_routes
+from config.routing import websocket_urlpatterns
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One path of the URL conf, with `<name>` for what varies."""
+    """A path of the URL configuration, with `<name>` for each parameter."""
 
     path: str
     view: Any
 
     @property
     def methods(self) -> list[str]:
-        """What the view answers, as far as it says; else everything."""
+        """Return the methods that the view declares, or all methods if it declares none."""
         if actions := getattr(self.view, "actions", None):
             return [method for method in METHODS if method in actions]
         owner = getattr(self.view, "cls", None) or getattr(self.view, "view_class", None)
@@ -39,12 +39,12 @@ class Route:
 
 
 def fill(path: str, arguments: dict[str, object]) -> str:
-    """The path with these arguments in it."""
-    return re.sub(r"<(\w+)>", lambda found: str(arguments[found[1]]), path)
+    """Return the path with its parameters replaced by these arguments."""
+    return re.sub(r"<(\w+)>", lambda match: str(arguments[match[1]]), path)
 
 
 def plain(pattern: str) -> str:
-    """Any way of writing a route as `/agents/<pk>/`."""
+    """Return a route of any syntax in the form `/agents/<pk>/`."""
     return re.sub(r"<\w+:(\w+)>", r"<\1>", simplify_regex(pattern))
 
 
@@ -58,11 +58,11 @@ def _walk(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterato
 
 
 def all_routes() -> list[Route]:
-    """Every route; the staff pages count as one."""
+    """Return every route. The admin counts as one."""
     found = list(_walk(get_resolver().url_patterns))
     rest = [route for route in found if not route.path.startswith("/admin/")]
     return [Route(path="/admin/", view=None), *rest]
 
 
 def all_sockets() -> list[str]:
-    return [plain(str(route.pattern)) for route in socket_routes()]
+    return [plain(str(route.pattern)) for route in websocket_urlpatterns]

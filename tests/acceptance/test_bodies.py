@@ -1,18 +1,18 @@
-"""Whatever is sent to a door is answered in words: what is no JSON, and numbers in place of text."""
+"""Malformed JSON and numbers in place of text are answered with a problem, by every endpoint."""
 
 from __future__ import annotations
 
 import pytest
 
 from agents.models import Agent
+from core.throttling import buckets
 from sessions_app.models import Approval, Session
-from tenants.buckets import buckets
 from tests.acceptance.owned_routes import OWNED
 from tests.acceptance.routes import all_routes
 from tests.factories import make
 
 PROGRAMS = {route.path: route for route in all_routes() if route.is_api}
-#: They take a file, or nothing at all.
+#: Endpoints that take a file or no body.
 NOT_JSON = ("/files/", "/import/", "/pause/", "/resume/")
 MALFORMED = [
     "{",
@@ -31,7 +31,7 @@ def fresh_buckets():
 
 
 @pytest.mark.parametrize("path", [path for path in PROGRAMS if not path.endswith(NOT_JSON)])
-def test_a_body_that_is_no_json_is_refused_by_every_door(path, workspace, api):
+def test_malformed_json_is_refused_by_every_endpoint(path, workspace, api):
     route = PROGRAMS[path]
     arguments: dict[str, object] = {"name": "gemini"}
     if path in OWNED:
@@ -44,7 +44,7 @@ def test_a_body_that_is_no_json_is_refused_by_every_door(path, workspace, api):
             if answer.status_code == 429:
                 buckets.empty()
             if answer.status_code < 300:
-                break  # what it does needs no body, so it reads none
+                break  # The endpoint reads no body.
             assert answer.status_code < 500, (method, body[:20], answer.content)
             assert answer["Content-Type"] == "application/problem+json"
 
@@ -67,7 +67,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("path", "body"), TEXTS)
-def test_a_number_is_no_text(path, body, workspace, api):
+def test_a_number_in_place_of_text_is_refused(path, body, workspace, api):
     models = {"approval": Approval, "session": Session, "agent": Agent}
     names = {name: make(model, workspace).pk for name, model in models.items()}
     answer = api.post(f"/api/v1/{path.format(**names)}", body, format="json")

@@ -1,4 +1,4 @@
-"""Nobody opens what belongs to another workspace: to a stranger it does not exist."""
+"""Objects of another workspace look like objects that do not exist, on every route and socket."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from django.http import FileResponse
 from django.test import Client
 
 from config.asgi import application
-from tenants.buckets import buckets
-from tenants.ids import uuid7
+from core.ids import uuid7
+from core.throttling import buckets
 from tenants.keys import issue_key
 from tenants.models import User, Workspace
 from tests.acceptance.open_routes import IN_WORKSPACE, PUBLIC, SOCKETS_IN_WORKSPACE
@@ -47,12 +47,12 @@ def call(client: Any, method: str, path: str) -> Any:
     else:
         answer = getattr(client, method)(path, "{}", content_type="application/json")
     if isinstance(answer, FileResponse):
-        answer.close()  # nobody here reads the file
+        answer.close()  # No test reads the file.
     return answer
 
 
-def said(answer: Any) -> tuple[int, str]:
-    """The answer without what differs between any two requests."""
+def comparable(answer: Any) -> tuple[int, str]:
+    """Return the response without the parts that differ between any two requests."""
     text = answer.content.decode()
     text = text.replace(answer["X-Request-ID"], "")
     text = re.sub(r'(nonce|value)="[^"]*"', "", text)
@@ -61,7 +61,7 @@ def said(answer: Any) -> tuple[int, str]:
 
 
 def missing(arguments: dict[str, object]) -> dict[str, object]:
-    """The same arguments with ids that nobody has."""
+    """Return the same arguments with ids that do not exist."""
     return {
         name: uuid7() if isinstance(value, UUID) else value for name, value in arguments.items()
     }
@@ -89,7 +89,7 @@ def test_every_path_with_an_id_is_owned_or_says_why_not():
 
 
 @NAMED_BY_CASE
-def test_a_stranger_finds_nothing(path, workspace, foreign_api, stranger_browser):
+def test_a_stranger_gets_not_found(path, workspace, foreign_api, stranger_browser):
     route = ROUTES[path]
     arguments = OWNED[path](workspace)
     strangers = [foreign_api, stranger_browser] if route.is_api else [stranger_browser]
@@ -103,7 +103,9 @@ def test_a_stranger_finds_nothing(path, workspace, foreign_api, stranger_browser
                 continue
             found_nothing += 1
             assert answer.status_code == 404, (method, answer.content)
-            assert said(answer) == said(absent), "a foreign object differs from a missing one"
+            assert comparable(answer) == comparable(absent), (
+                "a foreign object differs from a missing one"
+            )
     assert found_nothing
 
 
@@ -123,16 +125,16 @@ def test_a_strangers_own_parent_opens_no_foreign_child(
 
 
 @NAMED_BY_CASE
-def test_nobody_is_sent_away_before_anything_is_looked_up(path, workspace, client):
+def test_an_anonymous_request_is_refused_before_anything_is_looked_up(path, workspace, client):
     route = ROUTES[path]
     where = route.at(OWNED[path](workspace))
     for method in route.methods:
         answer = call(client, method, where)
         if answer.status_code != 405:
-            assert_sent_away(route, answer)
+            assert_refused(route, answer)
 
 
-def assert_sent_away(route: Route, answer: Any) -> None:
+def assert_refused(route: Route, answer: Any) -> None:
     if route.is_api:
         assert answer.status_code == 401
         assert "WWW-Authenticate" in answer
@@ -142,8 +144,8 @@ def assert_sent_away(route: Route, answer: Any) -> None:
 
 
 @NAMED_BY_CASE
-def test_the_owner_finds_it(path, workspace, browser_client):
-    """Else the tests above would pass on a path that leads nowhere."""
+def test_the_owner_reaches_the_object(path, workspace, browser_client):
+    """Prove that the tests above use paths that exist."""
     route = ROUTES[path]
     where = route.at(OWNED[path](workspace))
     client = key_client(workspace) if route.is_api else browser_client
@@ -168,17 +170,17 @@ def test_no_list_holds_anything_of_another_workspace(workspace, foreign_api, str
     assert {path: pks for path, pks in leaks.items() if pks} == {}
 
 
-def test_nobody_reaches_a_workspace_without_an_identity(client, db):
+def test_an_anonymous_request_reaches_no_workspace(client, db):
     for path in set(IN_WORKSPACE) & set(ROUTES):
         route = ROUTES[path]
         for method in route.methods:
             answer = call(client, method, route.at({"name": "demo"}))
             if answer.status_code != 405:
-                assert_sent_away(route, answer)
+                assert_refused(route, answer)
 
 
 async def close_code(path: str, **headers: str) -> int:
-    """How the server ends a socket that it does not want."""
+    """Return the code with which the server closes a socket that it refuses."""
     pairs = [(name.replace("_", "-").encode(), text.encode()) for name, text in headers.items()]
     talk = WebsocketCommunicator(application, path, headers=[(b"host", b"testserver"), *pairs])
     connected, _ = await talk.connect()

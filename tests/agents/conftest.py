@@ -1,4 +1,4 @@
-"""Fixtures for the tests of agents: no key comes from the machine they run on."""
+"""Fixtures for the tests of agents: no key comes from the machine's environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def agent(workspace: Workspace) -> Agent:
 
 @pytest.fixture
 def allow(settings) -> Callable[[Wire], str]:
-    """Lets a workspace name a server of this machine, as an operator can; gives its address."""
+    """Let a workspace use a server on this machine, as an operator can, and return its address."""
 
     def allow_one(server: Wire) -> str:
         settings.EGRESS_ALLOWED_PRIVATE = [urlsplit(server.url).netloc]

@@ -1,4 +1,4 @@
-"""Staff's pages about agents: everything in sight but secrets."""
+"""The admin pages of agents show everything but secrets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from agents.definitions import change_agent, create_agent
 from agents.models import Agent, AgentVersion, Environment, ProviderKey
-from agents.provider_keys import save_key
+from agents.providers.keys import save_key
 from tenants.models import User
 from tests.wire.openai import OpenAIWire
 
@@ -34,7 +34,7 @@ def path(model: type, page: str, *args: object) -> str:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_lists_and_forms_open_and_never_hold_a_secret(staff, furnished, model):
+def test_lists_and_forms_open_and_never_contain_a_secret(staff, furnished, model):
     row = model.objects.first()
     with connection.cursor() as cursor:
         cursor.execute("SELECT secret FROM agents_providerkey")
@@ -110,7 +110,7 @@ def test_a_key_is_tested_from_its_list(staff, workspace, allow):
 @pytest.mark.parametrize(
     ("hosts", "saved"), [('["api.example.com"]', True), ('["https://example.com"]', False)]
 )
-def test_staff_are_held_to_the_rules_of_environments(staff, workspace, hosts, saved):
+def test_staff_input_for_environments_is_validated(staff, workspace, hosts, saved):
     row = Environment.objects.get(workspace=workspace)
     form = {
         "workspace": str(workspace.pk),

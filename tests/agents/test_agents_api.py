@@ -1,13 +1,12 @@
-"""Agents over REST: flat, versioned, and only one's own."""
+"""Agents over REST: flat, versioned, and only those of the workspace."""
 
 from __future__ import annotations
 
 import pytest
 from rest_framework.test import APIClient
 
-from agents.agent_input import AgentInput
 from agents.api.serializers import DefinitionSerializer
-from agents.definitions import create_agent
+from agents.definitions import AgentInput, create_agent
 from agents.models import Agent, AgentVersion
 from tenants.models import Membership
 from tests.conftest import add_member, key_client
@@ -15,7 +14,7 @@ from tests.conftest import add_member, key_client
 AGENTS = "/api/v1/agents/"
 
 
-def test_the_described_shape_is_the_judged_one():
+def test_the_serializer_matches_the_input_model():
     assert set(DefinitionSerializer().get_fields()) == set(AgentInput.model_fields)
 
 
@@ -227,7 +226,7 @@ def test_only_people_who_may_build_make_agents(workspace, role, status):
     assert client.post(AGENTS, {"name": "Scout"}, format="json").status_code == status
 
 
-def test_nobody_is_told_to_sign_in(db):
+def test_an_anonymous_caller_must_sign_in(db):
     answer = APIClient().get(AGENTS)
 
     assert answer.status_code == 401

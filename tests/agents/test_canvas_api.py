@@ -1,4 +1,4 @@
-"""REST and the socket of a canvas."""
+"""The REST views and the WebSocket of a canvas."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from asgiref.sync import sync_to_async as in_thread
 from channels.testing import WebsocketCommunicator
 
-from agents import canvas
-from agents.canvas import Author
+from agents.canvas import revisions
+from agents.canvas.revisions import Author
 from config.asgi import application
 from tenants.keys import find_key, issue_key, revoke_key
-from tests.agents.test_canvas import EDGES, NODES
+from tests.agents.canvas.test_revisions import EDGES, NODES
 from tests.conftest import key_client
 from tests.factories import agent as make_agent
 
@@ -46,7 +46,7 @@ def test_the_draft_is_read_saved_published_and_its_past_listed(api, agent):
         {
             "code": "no_output",
             "level": "warning",
-            "message": "The graph has no output: its last result is the answer.",
+            "message": "The graph has no output. Its last result is the answer.",
             "node": None,
         }
     ]
@@ -59,7 +59,7 @@ def test_the_draft_is_read_saved_published_and_its_past_listed(api, agent):
     assert len(api.get(at(agent, "revisions/1/")).json()["nodes"]) == 3
 
 
-def test_who_saves_over_a_newer_canvas_is_told_and_given_it(api, agent):
+def test_saving_over_a_newer_canvas_returns_the_newer_one(api, agent):
     put(api, agent)
     answer = put(api, agent, 0, NODES[:1], [])
     assert (answer.status_code, answer.json()["code"]) == (409, "canvas_conflict")
@@ -117,7 +117,7 @@ async def closed(socket):
 
 @in_thread
 def save(agent, revision, count):
-    canvas.save(agent, nodes=NODES[:count], edges=[], revision=revision, author=Author())
+    revisions.save(agent, nodes=NODES[:count], edges=[], revision=revision, author=Author())
 
 
 @pytest.fixture
@@ -135,14 +135,14 @@ async def test_a_socket_replays_revisions_and_hears_of_new_ones(async_db, agent,
     assert (state["phase"], state["revision"], state["published_revision"]) == ("state", 2, None)
     await save(agent, 2, 3)
     assert (await next_frame(socket))["revision"] == 3
-    await in_thread(canvas.save)(agent, nodes=NODES, edges=EDGES, revision=3, author=Author())
+    await in_thread(revisions.save)(agent, nodes=NODES, edges=EDGES, revision=3, author=Author())
     assert (await next_frame(socket))["revision"] == 4
-    await in_thread(canvas.publish)(agent)
+    await in_thread(revisions.publish)(agent, tools=())
     assert (await next_frame(socket))["published_revision"] == 4
     await socket.disconnect()
 
 
-def test_the_words_of_other_editors_are_understood(api, agent):
+def test_the_field_names_of_other_editors_are_accepted(api, agent):
     nodes = [
         {"id": "in", "type": "trigger", "label": "Begin", "data": {"on": "manual"}},
         {"id": "out", "type": "output"},
@@ -155,7 +155,9 @@ def test_the_words_of_other_editors_are_understood(api, agent):
     assert (edge["source"], edge["target"], "id" in edge) == ("in", "out", False)
 
 
-async def test_a_stranger_and_nobody_are_shown_out(async_db, agent, foreign_workspace, stranger):
+async def test_strangers_and_anonymous_viewers_are_disconnected(
+    async_db, agent, foreign_workspace, stranger
+):
     theirs = await in_thread(issue_key)(
         workspace_id=foreign_workspace.pk, name="t", scope="read", created_by=stranger
     )

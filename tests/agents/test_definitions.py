@@ -1,4 +1,4 @@
-"""Agents and the numbered versions that never change."""
+"""Agents and their immutable, numbered versions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from agents.definitions import (
 )
 from agents.environments import change_environment, create_environment
 from agents.models import Agent, AgentVersion
-from config.faults import Conflict, Invalid, InvalidFields, NotFound
-from tenants.ids import uuid7
+from core.exceptions import Conflict, Invalid, InvalidFields, NotFound
+from core.ids import uuid7
 
 
 def numbers(agent: Agent) -> list[int]:

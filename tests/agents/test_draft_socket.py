@@ -1,4 +1,4 @@
-"""The socket of a draft: one frame per changed part, to those who may read."""
+"""The WebSocket of a draft: one frame per changed part, for viewers who may read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from asgiref.sync import sync_to_async as in_thread
 from channels.testing import WebsocketCommunicator
 
 from agents import drafts
-from agents.canvas import Author
-from agents.undoing import discard
+from agents.canvas.revisions import Author
+from agents.drafts import discard
 from config.asgi import application
 from tenants.keys import issue_key
 from tests.factories import agent as make_agent

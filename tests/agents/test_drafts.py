@@ -1,4 +1,4 @@
-"""Drafts of agents: changed, contested, undone, thrown away."""
+"""Drafts of agents: changes, conflicts, undo and discard."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from agents import canvas, drafts
-from agents.canvas import Author
+from agents import drafts
+from agents.canvas import revisions
+from agents.canvas.revisions import Author
+from agents.drafts import create_draft_agent, discard, open_changes, undo
+from agents.exceptions import DraftConflict
 from agents.models import Agent, AgentVersion, DraftChange
-from agents.previews import create_draft_agent
-from agents.undoing import discard, open_changes, undo
-from config.faults import Conflict, DraftConflict, InvalidFields
+from core.exceptions import Conflict, InvalidFields
 from tests.factories import agent as make_agent
 
 WHO = Author()
@@ -93,7 +94,7 @@ def test_changes_are_undone_one_by_one_the_newest_first(agent):
     with pytest.raises(Conflict, match="newer change first"):
         undo(agent, older.pk, author=WHO)
     assert undo(agent, newer.pk, author=WHO).fields["name"] == "One"
-    with pytest.raises(Conflict, match="undone already"):
+    with pytest.raises(Conflict, match="already undone"):
         undo(agent, newer.pk, author=WHO)
     assert undo(agent, older.pk, author=WHO).fields["name"] == was
     assert list(open_changes(agent)) == []
@@ -103,13 +104,13 @@ def test_changes_are_undone_one_by_one_the_newest_first(agent):
 def test_a_canvas_goes_back_step_by_step(agent):
     graphs = [[{"id": "go", "type": "trigger"}], [{"id": "go", "type": "trigger", "name": "Go"}]]
     for number, nodes in enumerate(graphs):
-        canvas.save(agent, nodes=nodes, edges=[], revision=number, author=WHO)
-        drafts.note_canvas(agent, before=number, after=number + 1, author=WHO)
+        revisions.save(agent, nodes=nodes, edges=[], revision=number, author=WHO)
+        drafts.record_canvas_change(agent, before=number, after=number + 1, author=WHO)
     newer, older = open_changes(agent)
     undo(agent, newer.pk, author=WHO)
-    assert canvas.read(agent).graph.nodes[0].name == ""
+    assert revisions.read(agent).graph.nodes[0].name == ""
     undo(agent, older.pk, author=WHO)
-    assert canvas.read(agent).graph.is_empty
+    assert revisions.read(agent).graph.is_empty
 
 
 def test_a_draft_that_is_thrown_away_takes_an_unpublished_agent_along(workspace, agent):

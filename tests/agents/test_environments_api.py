@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from agents.api.serializers import EnvironmentSerializer
-from agents.environment_input import EnvironmentInput
+from agents.environments import EnvironmentInput
 from agents.models import Environment
 from tests.conftest import key_client
 
 ENVIRONMENTS = "/api/v1/environments/"
 
 
-def test_the_described_shape_is_the_judged_one():
+def test_the_serializer_matches_the_input_model():
     fields = EnvironmentSerializer().get_fields()
 
     assert {name for name, field in fields.items() if not field.read_only} == set(

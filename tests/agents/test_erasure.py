@@ -1,15 +1,16 @@
-"""What deleting people and workspaces does to agents."""
+"""Deleting people and workspaces, and what becomes of their agents."""
 
 from __future__ import annotations
 
 import pytest
 
+from agents.canvas.revisions import Author, save
 from agents.definitions import create_agent
 from agents.environments import create_environment
-from agents.models import Agent, AgentVersion, Environment, ProviderKey
-from agents.provider_keys import save_key
+from agents.models import Agent, AgentVersion, CanvasRevision, Environment, ProviderKey
+from agents.providers.keys import save_key
+from orchestrator.workspaces import erase_workspace
 from tenants.models import User, Workspace
-from tenants.workspaces import erase_workspace
 
 
 @pytest.mark.django_db(transaction=True)
@@ -20,6 +21,19 @@ def test_deleting_a_person_leaves_their_agents_without_an_author(
 
     assert AgentVersion.objects.filter(workspace=workspace, created_by=None).count() == 3
     assert Agent.objects.filter(workspace=workspace, created_by=None).count() == 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_deleting_a_person_leaves_their_canvas_without_an_author(
+    owner: User, workspace: Workspace
+) -> None:
+    agent = Agent.objects.filter(workspace=workspace).first()
+    start = {"id": "start", "type": "trigger"}
+    save(agent, nodes=[start], edges=[], revision=0, author=Author(user_id=owner.pk))
+
+    owner.delete()
+
+    assert CanvasRevision.objects.get(agent=agent).created_by is None
 
 
 @pytest.mark.django_db(transaction=True)

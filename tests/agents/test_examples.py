@@ -1,4 +1,4 @@
-"""What a new workspace finds in it."""
+"""The example agents of a new workspace."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 
 from agents.examples import EXAMPLES, suggestions
 from agents.models import Agent, AgentVersion, Environment
-from agents.providers.demo.plan import plan_of
-from agents.providers.demo.steps import Calls
-from tenants.workspaces import create_workspace
+from agents.providers.demo.phrases import Calls, plan_of
+from orchestrator.workspaces import create_workspace
 
 SUGGESTED = [text for example in EXAMPLES for text in suggestions(example.description)]
 

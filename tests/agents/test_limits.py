@@ -1,16 +1,16 @@
-"""The bounds of runs and of sandboxes."""
+"""The limits of runs and of sandboxes."""
 
 from __future__ import annotations
 
 import pytest
 
-from agents.inputs import read_input
 from agents.limits import Limits, SandboxLimits, limits_of, read_limits
 from agents.models import AgentVersion
-from config.faults import Invalid, InvalidFields
+from core.exceptions import Invalid, InvalidFields
+from core.validation import read_input
 
 
-def test_nothing_said_means_the_defaults():
+def test_limits_have_defaults():
     assert read_limits({}) == Limits(
         max_model_calls=30, max_tool_calls=100, max_seconds=1800, max_tokens_total=1_000_000
     )
@@ -33,7 +33,7 @@ def test_a_bad_limit_is_refused_by_name(fields, complaint):
         read_limits(fields)
 
 
-def test_every_wrong_limit_is_told_at_once():
+def test_every_wrong_limit_is_reported_at_once():
     with pytest.raises(InvalidFields) as caught:
         read_input(SandboxLimits, {"pids": 0, "memory_mb": 1})
 

@@ -1,19 +1,27 @@
-"""Keys to model providers: kept secret, tested, and quick to use."""
+"""Keys of model providers: secret, tested and cached."""
 
 from __future__ import annotations
 
 import pytest
 from django.db import connection
 
-from agents.agent_input import DEFAULT_MODELS, default_model
-from agents.credentials import Source, credentials
+from agents.definitions import DEFAULT_MODELS, default_model
+from agents.exceptions import ProviderNotConfigured, ProviderUnavailable
+from agents.model_catalog import known_models
 from agents.models import ProviderKey
-from agents.models_catalog import known_models
-from agents.provider_keys import check, delete_key, provider_for, save_key, statuses
 from agents.providers import registry
 from agents.providers.base import Message, ModelRequest, TextDelta
-from config.faults import Invalid, NotFound, ProviderNotConfigured, ProviderUnavailable
-from tenants.ids import uuid7
+from agents.providers.keys import (
+    Source,
+    check,
+    credentials,
+    delete_key,
+    provider_for,
+    save_key,
+    statuses,
+)
+from core.exceptions import Invalid, NotFound
+from core.ids import uuid7
 from tests.wire.answers import Answer
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
@@ -116,7 +124,7 @@ def test_a_key_of_another_workspace_is_not_used(workspace, foreign_workspace):
 
 
 def test_a_provider_costs_one_query_and_then_none(workspace, django_assert_num_queries):
-    # Importing the vendor's SDK may take longer than a key is remembered.
+    # Importing the vendor's SDK may take longer than a key is cached.
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     provider_for(workspace.pk, "gemini")
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
@@ -130,12 +138,12 @@ def test_a_provider_costs_one_query_and_then_none(workspace, django_assert_num_q
 def test_calls_with_different_times_left_share_a_client(workspace):
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     provider_for(workspace.pk, "gemini", 1700.5)
-    made = registry._kept.cache_info().misses
+    made = registry._cached_provider.cache_info().misses
 
     for seconds_left in (1699.2, 1500, 130.7):
         provider_for(workspace.pk, "gemini", seconds_left)
 
-    assert registry._kept.cache_info().misses == made
+    assert registry._cached_provider.cache_info().misses == made
 
 
 def test_a_missing_key_costs_one_query_too(workspace, monkeypatch, django_assert_num_queries):
@@ -151,12 +159,12 @@ def test_the_demo_costs_no_query(django_assert_num_queries, db):
         provider_for(uuid7(), "demo")
 
 
-def test_a_key_that_cannot_be_decrypted_is_told_and_never_sent(workspace):
+def test_a_key_that_cannot_be_decrypted_is_reported_and_never_sent(workspace):
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agents_providerkey SET secret = 'gAAAAABbroken'")
 
-    with pytest.raises(ProviderNotConfigured, match="cannot be read any more"):
+    with pytest.raises(ProviderNotConfigured, match="can no longer be decrypted"):
         provider_for(workspace.pk, "gemini")
 
 
@@ -174,7 +182,7 @@ def test_a_good_connection_is_remembered(workspace, provider, wire, allow):
 
 
 @pytest.mark.parametrize(("provider", "wire"), [("gemini", GeminiWire), ("openai", OpenAIWire)])
-def test_a_refused_key_is_told_without_the_key(workspace, provider, wire, allow):
+def test_a_refused_key_is_reported_without_the_key(workspace, provider, wire, allow):
     with wire(key="the-right-one") as server:
         save_key(
             workspace_id=workspace.pk, provider=provider, api_key=SECRET, base_url=allow(server)
@@ -191,7 +199,7 @@ def test_a_fault_that_quotes_the_key_is_stored_without_it(workspace, monkeypatch
     def quote(*args: object, **kwargs: object) -> None:
         raise ProviderUnavailable(f"Your key {SECRET} is odd.")
 
-    monkeypatch.setattr("agents.provider_keys.check_connection", quote)
+    monkeypatch.setattr("agents.providers.keys.check_connection", quote)
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
 
     found = check(workspace_id=workspace.pk, provider="gemini")

@@ -1,4 +1,4 @@
-"""Providers and models over REST: keys go in and never come out."""
+"""Providers and models over REST: keys are written and never returned."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_only_an_admin_touches_keys(workspace):
     assert program.put(f"{PROVIDERS}openai/", {"api_key": SECRET}, format="json").status_code == 403
     assert program.delete(f"{PROVIDERS}openai/").status_code == 403
     assert program.post(f"{PROVIDERS}demo/test/", {}, format="json").status_code == 403
-    # Whether a provider exists is not told before the right was looked at.
+    # Permissions are checked before the provider's name.
     assert program.put(f"{PROVIDERS}skynet/", {}, format="json").status_code == 403
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from playwright.sync_api import Page
 
-from config import env
+from core import env
 
 GRAVE = {"serious", "critical"}
 #: A colour that is still changing is no colour of the page.

@@ -30,12 +30,12 @@ def test_pictures_of_the_builder(open_window: OpenChat, size: str, theme: str) -
     look = f"{size}-{theme}"
     page = open_window("/agents/new/", **as_seen(size, theme))
     shot(page, f"builder-new-{look}")
-    page.get_by_label("What the agent should do").fill(
+    page.get_by_label("Describe the agent").fill(
         "Make an agent that answers billing questions. "
         "Let it read files but ask before running commands. "
         "Add a step that checks the invoice and add a step that writes the answer"
     )
-    page.get_by_role("button", name="Build it").click()
+    page.get_by_role("button", name="Build agent").click()
     page.get_by_text("builder_add_step answered").last.wait_for()
     page.wait_for_timeout(1500)
     shot(page, f"builder-chat-{look}")

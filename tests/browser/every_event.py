@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessions_app.log import NewEvent, append_events
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 
 E = SessionEvent.Type

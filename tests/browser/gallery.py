@@ -9,13 +9,13 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from config import env
+from core import env
+from orchestrator.workspaces import create_workspace
 from tenants.access import principal_of_user
 from tenants.accounts import make_sign_in_link
 from tenants.keys import issue_key
 from tenants.members import invite
 from tenants.models import ApiKey, Membership, User, Workspace
-from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.looks import PHONE, WIDE
 
@@ -128,7 +128,7 @@ def floats(page: Page, size: str, look: str) -> None:
     shoot(page, f"keys-revoke-{look}")
     page.goto("/settings/keys/new/")
     page.get_by_label("Name").fill("Deploy hook")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     shoot(page, f"key-made-{look}")
     page.goto("/settings/members/")
     page.get_by_label("E-mail").fill("sofia@acme.dev")

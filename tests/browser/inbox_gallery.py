@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tenants import inbox
 from tenants.models import InboxItem, User, Webhook, WebhookDelivery, Workspace
-from tenants.webhooks import add_webhook, announce
+from tenants.notifications import inbox
+from tenants.notifications.webhooks import add_webhook, announce
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.gallery import SIZES, TARGET, THEMES, acme, as_seen, shoot
 
@@ -55,12 +55,12 @@ def test_pictures(open_context: OpenContext, acme: Workspace, size: str, theme: 
         page.goto(path)
         shoot(page, f"{name}-{look}")
     Webhook.objects.filter(pk=made.pk).update(
-        active=False, disabled_reason="Every attempt failed since 12 November 2026, 08:00 UTC."
+        active=False, disabled_reason="Every attempt has failed since 12 November 2026, 08:00 UTC."
     )
     page.reload()
     page.goto(f"/settings/webhooks/{made.pk}/")
     shoot(page, f"webhook-off-{look}")
-    page.get_by_role("button", name="New secret").click()
+    page.get_by_role("button", name="Roll secret").click()
     shoot(page, f"webhook-secret-{look}")
 
 
@@ -70,8 +70,8 @@ def furnish(acme: Workspace) -> Webhook:
     for title, body, kind, hours in [
         ("Nightly report", REPORT, "message", 1),
         (
-            "A webhook was switched off",
-            "`https://old.example/hook` gets no more events.",
+            "A webhook was disabled",
+            "`https://old.example/hook` receives no more events.",
             "warning",
             5,
         ),

@@ -6,12 +6,11 @@ import pytest
 
 from agents.definitions import create_agent
 from agents.models import Agent
+from memory.documents import Marks, write_entry
 from memory.models import MemoryVersion
-from memory.owner import Author, owner_within, person
-from memory.reader import Reader
-from memory.writing import Marks, write_entry
+from memory.ownership import Author, Reader, owner_within, person
+from orchestrator.workspaces import create_workspace
 from tenants.models import User, Workspace
-from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 

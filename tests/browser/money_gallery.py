@@ -12,21 +12,20 @@ from django.utils import timezone
 
 from agents.definitions import create_agent
 from agents.environments import create_environment, default_environment
+from agents.model_catalog import set_price
 from agents.models import Agent
-from agents.prices import set_price
-from sessions_app import schedules
-from sessions_app.log import NewEvent, append_events
+from core.ids import uuid7
+from orchestrator.workspaces import create_workspace
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Firing, Run, Schedule, Session, SessionEvent, ToolExecution
+from sessions_app.schedules import schedules
 from sessions_app.sessions import get_or_create_session
-from tenants.budgets import set_budget
-from tenants.credits import add_credits
-from tenants.ids import uuid7
+from tenants.billing.credits import add_credits, set_budget
 from tenants.keys import issue_key
 from tenants.models import ModelCall, Purse, SandboxMinute, User, Workspace
-from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
-from tools_app.custom import create_custom_tool
+from tools_app.workspace_tools import create_custom_tool
 
 D = Decimal
 TITLES = [
@@ -155,7 +154,7 @@ def plans(acme: Workspace, olive: User, agents: list[Agent], talks: list[Session
         },
     )  # fmt: skip
     for name, words in [
-        ("look_up_order", "Finds an order by its number and says where it is."),
+        ("look_up_order", "Looks up an order by its number and returns its status."),
         ("open_ticket", "Opens a ticket for a person of the support team."),
     ]:
         create_custom_tool(workspace_id=acme.pk, fields={"name": name, "description": words})
@@ -213,7 +212,7 @@ def test_money_pages(
         shoot(page, f"{name}-{look}")
         page.screenshot(path=TARGET / f"{name}-{look}-whole.png", full_page=True)
     page.goto("/settings/budgets/")
-    page.get_by_label("Change the budget of Builder").click()
+    page.get_by_label("Edit the budget of Builder").click()
     shoot(page, f"budgets-change-{look}")
     # The live server of tests speaks no WebSocket, for which the chat asks.
     complaints.clear()

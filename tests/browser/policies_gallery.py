@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from agents.definitions import create_agent
+from orchestrator.workspaces import create_workspace
 from tenants.access import principal_of_user
 from tenants.models import User
-from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
-from tools_app.places import find_place
-from tools_app.policies import change_policy
+from tools_app.policy.storage import change_policy, find_target
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -25,8 +24,8 @@ def test_pictures_of_policies(
     fields = {"name": "Release helper", "provider": "demo", "model": "demo"}
     agent = create_agent(workspace_id=acme.pk, fields=fields)
     principal = principal_of_user(olive, acme.pk)
-    change_policy(principal, find_place(acme.pk, "workspace"), {"denied_tools": ["web_fetch"]})
-    place = find_place(acme.pk, "agent", agent.pk)
+    change_policy(principal, find_target(acme.pk, "workspace"), {"denied_tools": ["web_fetch"]})
+    place = find_target(acme.pk, "agent", agent.pk)
     change_policy(principal, place, {"profile": "full", "ask_tools": ["write"]})
     words = {"profile": "coding", "ask_tools": ["write"], "allowed_tools": ["exec(git status*)"]}
     change_policy(principal, place, words)
@@ -41,7 +40,7 @@ def test_pictures_of_policies(
         page.get_by_label("Tool", exact=True).fill("exec")
         page.get_by_label("Arguments").fill('{"command": "rm -rf build"}')
         page.locator(".chain").wait_for()
-    page.get_by_text("not saved yet").wait_for()
+    page.get_by_text("unsaved change").wait_for()
     shoot(page, f"policies-agent-{look}")
     page.get_by_role("button", name="Review changes").click()
     page.get_by_role("heading", name="Review changes").wait_for()

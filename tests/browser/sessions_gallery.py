@@ -9,8 +9,9 @@ import pytest
 from django.utils import timezone
 
 from agents.definitions import create_agent
-from sessions_app import lanes
-from sessions_app.log import NewEvent, append_events
+from orchestrator.workspaces import create_workspace
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import (
     ResourceAttachment,
     Run,
@@ -20,10 +21,9 @@ from sessions_app.models import (
     SubagentSpawn,
     ToolExecution,
 )
+from sessions_app.resources.files import store_file
 from sessions_app.sessions import get_or_create_session
-from sessions_app.uploads import store_file
 from tenants.models import ModelCall, User, Workspace
-from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 
@@ -130,7 +130,9 @@ def work(acme: Workspace, session: Session) -> None:
         NewEvent(type=E.AGENT_MESSAGE, payload={"text": ANSWER, "model": "demo"}),
     ]
     append_events(session.pk, events)
-    lanes.accept(session.pk, NewEvent(type=E.USER_MESSAGE, payload={"text": "And the printers?"}))
+    run_queue.accept(
+        session.pk, NewEvent(type=E.USER_MESSAGE, payload={"text": "And the printers?"})
+    )
     for name in ("report.md", "data/invoices.csv", "data/late.csv"):
         store_file(session, name, [b"x" * 4_321])
     ResourceAttachment.objects.create(

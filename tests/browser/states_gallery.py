@@ -54,7 +54,7 @@ def test_pictures_of_sub_agents(open_window: OpenChat, size: str, theme: str) ->
     begin(page, "ask a sub-agent to run echo from-below", "Boss")
     expect(approval(page)).to_contain_text("run echo from-below")
     shot(page, f"state-child-asks-{look}")
-    page.locator(".child").get_by_role("button", name="Look in").click()
+    page.locator(".child").get_by_role("button", name="Preview").click()
     expect(page.locator(".beside .bubble")).to_contain_text("run echo from-below")
     shot(page, f"state-child-beside-{look}")
     page.reload()

@@ -51,7 +51,7 @@ def begin(page: Page, text: str, agent: str = "Coder") -> Page:
 def say(page: Page, text: str, on_busy: str = "") -> None:
     page.get_by_role("textbox", name=re.compile("^Message")).fill(text)
     if on_busy:
-        page.get_by_role("combobox", name="When to send it").select_option(on_busy)
+        page.get_by_role("combobox", name="When to send").select_option(on_busy)
     page.get_by_role("button", name="Send", exact=True).click()
 
 

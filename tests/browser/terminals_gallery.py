@@ -22,7 +22,7 @@ def test_pictures_of_terminals(open_window: OpenChat, size: str, theme: str) -> 
     expect(screen(page)).to_contain_text("done 2")
     shot(page, f"terminal-{look}")
     page.get_by_role("button", name="Share").click()
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create link").click()
     expect(page.locator("#share-link")).to_contain_text("?token=")
     shot(page, f"terminal-share-{look}")
     page.goto("/settings/terminals/")

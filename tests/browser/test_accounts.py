@@ -53,7 +53,7 @@ def test_a_shown_password_is_sent_as_a_password(page: Page, owner: User, workspa
     page.get_by_label("E-mail").fill(owner.email)
     secret = page.get_by_label("Password", exact=True)
     secret.fill(PASSWORD)
-    page.get_by_role("button", name="Show what is typed").click()
+    page.get_by_role("button", name="Show password").click()
     expect(secret).to_have_attribute("type", "text")
     page.get_by_role("button", name="Sign in").click()
 
@@ -66,11 +66,11 @@ def test_the_owner_comes_by_link_and_chooses_a_password(page: Page, owner: User,
     page.goto(f"/sign-in/{make_sign_in_link(owner)}/")
     expect(page.get_by_role("button", name="Sign in")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Choose a password")).to_be_visible()
+    expect(page.get_by_role("heading", name="Set a password")).to_be_visible()
     page.get_by_label("New password").fill("another horse 10")
-    page.get_by_role("button", name="Set the password").click()
+    page.get_by_role("button", name="Set password").click()
 
-    expect(page.get_by_text("The password is set")).to_be_visible()
+    expect(page.get_by_text("Password saved")).to_be_visible()
 
 
 def test_without_a_script_people_still_come_in_and_go_out(
@@ -78,7 +78,7 @@ def test_without_a_script_people_still_come_in_and_go_out(
 ):
     page = open_context(java_script_enabled=False).new_page()
     page.goto("/sign-in/")
-    expect(page.get_by_role("button", name="Show what is typed")).to_be_hidden()
+    expect(page.get_by_role("button", name="Show password")).to_be_hidden()
     page.get_by_label("E-mail").fill(owner.email)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()

@@ -92,8 +92,11 @@ def test_arguments_are_edited_in_the_inbox_and_wrong_ones_are_told(
 ):
     chat = ask(open_window, "echo dangerous")
     page = open_window("/approvals/")
-    field = cards(page).get_by_role("textbox", name="Exactly these arguments")
-    for wrong, complaint in (("{", "not JSON"), ('{"comand": "x"}', "Invalid arguments for exec")):
+    field = cards(page).get_by_role("textbox", name="Exact arguments")
+    for wrong, complaint in (
+        ("{", "valid JSON"),
+        ('{"comand": "x"}', "Invalid arguments for exec"),
+    ):
         field.fill(wrong)
         cards(page).get_by_role("button", name="Allow once").click()
         expect(cards(page).get_by_role("alert")).to_contain_text(complaint)
@@ -138,7 +141,7 @@ def test_the_inbox_works_without_a_script(open_window: OpenChat):
     page = open_window("/approvals/", java_script_enabled=False)
     reload_until(page, cards(page))
     cards(page).get_by_role("button", name="Allow once").click()
-    expect(page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    expect(page.get_by_role("heading", name="No approvals waiting")).to_be_visible()
     expect(past(page).first).to_contain_text("allowed this once")
     expect(answers(chat).last).to_contain_text("plain")
 

@@ -18,8 +18,8 @@ WISH = "Make an agent that answers billing questions"
 
 
 def make(page: Page, wish: str = WISH) -> Page:
-    page.get_by_label("What the agent should do").fill(wish)
-    page.get_by_role("button", name="Build it").click()
+    page.get_by_label("Describe the agent").fill(wish)
+    page.get_by_role("button", name="Build agent").click()
     expect(page).to_have_url(re.compile(r"/agents/[0-9a-f-]{36}/build/"))
     return page
 
@@ -71,11 +71,11 @@ def test_what_is_being_typed_is_kept_while_the_builder_changes_the_rest(open_win
     name = page.get_by_label("Name", exact=True)
     expect(name).to_have_value("Billing helper")
     page.get_by_label("Description", exact=True).fill("Mine.")
-    expect(page.get_by_text("Not saved yet")).to_be_visible()
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
     tell(page, "Call it Bill")
     expect(name).to_have_value("Bill")
     expect(page.get_by_label("Description", exact=True)).to_have_value("Mine.")
-    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("button", name="Save draft").click()
     expect(page.locator(".build-words").first).to_contain_text("Mine.")
     expect(page.get_by_label("Name", exact=True)).to_have_value("Bill")
 
@@ -97,7 +97,7 @@ def test_two_tabs_see_the_same_draft(open_window: OpenChat):
     expect(lines(first)).to_have_count(3)
     second = open_window(first.url)
     second.get_by_label("Name", exact=True).fill("From the other tab")
-    second.get_by_role("button", name="Save to the draft").click()
+    second.get_by_role("button", name="Save draft").click()
     expect(first.get_by_label("Name", exact=True)).to_have_value("From the other tab")
     expect(lines(first)).to_have_count(4)
 
@@ -119,9 +119,9 @@ def test_on_a_phone_in_the_dark(open_window: OpenChat):
 
 def test_it_works_without_a_script(open_window: OpenChat):
     page = open_window("/agents/new/", java_script_enabled=False)
-    page.get_by_role("button", name="Begin with an empty form").click()
+    page.get_by_role("button", name="Start from scratch").click()
     page.get_by_label("Name", exact=True).fill("By hand")
-    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("button", name="Save draft").click()
     expect(page.locator(".build-changes")).to_contain_text("By hand")
     page.get_by_role("button", name="Publish v1").click()
     expect(page.get_by_text("Published By hand v1.")).to_be_visible()

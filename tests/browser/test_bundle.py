@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from config.env import ROOT
+from core.env import ROOT
 
 DIST = ROOT / "static" / "dist"
 #: Bytes on the wire.

@@ -156,7 +156,7 @@ def test_every_kind_of_refusal_is_sound(
     watch(context)
     sign_in_as(context, client, live_server.url)
     page = context.new_page()
-    monkeypatch.setattr("sessions_app.pages.usage.render", broken)
+    monkeypatch.setattr("tenants.pages.usage.render", broken)
     refusals = {"/agents/new/": 403, "/nowhere/": 404, "/usage/": 500}
     wrong = []
     for path, status in refusals.items():

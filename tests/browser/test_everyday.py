@@ -21,7 +21,7 @@ TEXT = "# Kettle\n\nThe kettle is red.\n\nIt stands in the kitchen.\n"
 def test_from_the_first_visit_to_the_first_streamed_answer(open_window: OpenChat, stack: Running):
     page = open_window(stack.manage("sign_in_link").stdout.strip(), storage_state=None)
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name="Later").click()
+    page.get_by_role("link", name="Skip for now").click()
     page.get_by_role("link", name="Open chat").click()
     page.get_by_role("button", name="List the files", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("List the files")
@@ -45,7 +45,7 @@ def decide(page: Page, tool: str, decision: str) -> None:
     page.locator(f"[data-tool={tool}]").get_by_role("radio", name=decision).check()
     page.get_by_role("button", name="Review changes").click()
     page.locator(".review").get_by_role("button", name="Save").click()
-    expect(page.get_by_text("It binds the next run.")).to_be_visible()
+    expect(page.get_by_text("It applies from the next run.")).to_be_visible()
 
 
 def test_a_changed_policy_binds_the_next_run_of_a_chat_that_is_open(open_window: OpenChat):
@@ -109,7 +109,7 @@ def fits(page: Page) -> None:
 
 def test_the_whole_way_on_a_phone_by_touch(open_window: OpenChat):
     page = open_window("/", viewport=PHONE, has_touch=True, is_mobile=True)
-    bar = page.get_by_role("navigation", name="Main, small screen")
+    bar = page.get_by_role("navigation", name="Main (mobile)")
     fits(page)
     bar.get_by_role("link", name="Chat").tap()
     page.locator(".card-name", has_text="Coder").tap()

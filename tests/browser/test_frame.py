@@ -7,9 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from orchestrator.workspaces import create_workspace
 from tenants.keys import issue_key
 from tenants.models import User, Workspace
-from tenants.workspaces import create_workspace
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.islands import press
@@ -68,7 +68,7 @@ def test_the_theme_follows_the_system_until_it_is_chosen(
     dark = ground(page)
     assert dark != light
 
-    page.get_by_role("button", name="Light or dark").first.click()
+    page.get_by_role("button", name="Toggle theme").first.click()
     assert ground(page) == light
     page.goto("/settings/account/")
     assert ground(page) == light
@@ -83,7 +83,7 @@ def test_a_chosen_theme_is_there_before_the_first_paint(
     open_context: OpenContext, owner: User, workspace, complaints: list[str]
 ):
     page = sign_in(open_context(color_scheme="light").new_page(), owner)
-    page.get_by_role("button", name="Light or dark").first.click()
+    page.get_by_role("button", name="Toggle theme").first.click()
     page.add_init_script(
         """addEventListener("DOMContentLoaded", () => {
             window.themeAtParsed = document.documentElement.dataset.theme;
@@ -125,12 +125,12 @@ def test_a_tab_stands_still_when_another_one_switched_the_workspace(
     second.locator("summary", has_text="Workspace:").click()
     second.get_by_role("button", name=other.name).click()
     expect(second).to_have_title(re.compile(other.name))
-    expect(stopped).to_contain_text(f"Another tab works in {other.name} now")
+    expect(stopped).to_contain_text(f"You switched to {other.name} in another tab")
     page.keyboard.press("Escape")
     expect(stopped).to_be_visible()
     assert faults_of(page) == []
 
-    stopped.get_by_role("button", name=f"Go on in {workspace.name}").click()
+    stopped.get_by_role("button", name=f"Continue in {workspace.name}").click()
     expect(stopped).to_be_hidden()
     expect(second.get_by_role("dialog", name="You switched workspaces")).to_be_visible()
     page.get_by_role("textbox", name="Name").press("Enter")

@@ -80,8 +80,8 @@ def test_nothing_runs_that_a_sub_agent_or_a_builder_is_told(open_window: OpenCha
     assert harm_in(page) == []
 
     page.goto("/agents/new/")
-    page.get_by_label("What the agent should do").fill(f"Make an agent that answers {IMAGE}")
-    page.get_by_role("button", name="Build it").click()
+    page.get_by_label("Describe the agent").fill(f"Make an agent that answers {IMAGE}")
+    page.get_by_role("button", name="Build agent").click()
     expect(page.get_by_label("Description", exact=True)).to_have_value(re.compile("onerror"))
     assert harm_in(page) == []
     assert asked == []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tenants import inbox
 from tenants.models import User, Webhook, WebhookDelivery, Workspace
-from tenants.webhooks import announce
+from tenants.notifications import inbox
+from tenants.notifications.webhooks import announce
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.looks import PHONE
@@ -20,10 +20,10 @@ BODY = "The **nightly** run ended.\n\n- 12 reports\n- 1 failure: `billing`\n"
 def test_an_item_is_read_and_marked_unread(owner_page: Page, workspace: Workspace, owner: User):
     page = owner_page
     page.goto("/inbox/")
-    expect(page.get_by_role("heading", name="Nothing here yet")).to_be_visible()
+    expect(page.get_by_role("heading", name="Your inbox is empty")).to_be_visible()
     assert faults_of(page) == []
     inbox.put(workspace.pk, title="Nightly report", body=BODY, kind="message")
-    inbox.put(workspace.pk, title="A webhook was switched off", body="Mend it.", kind="warning")
+    inbox.put(workspace.pk, title="A webhook was disabled", body="Fix it.", kind="warning")
     page.reload()
     expect(page.locator("a[href='/inbox/'] .rail-count").first).to_have_text("2")
     page.get_by_role("link", name="Nightly report").click()
@@ -38,7 +38,7 @@ def test_an_item_is_read_and_marked_unread(owner_page: Page, workspace: Workspac
     page.get_by_role("button", name="Mark all as read").click()
     expect(page.locator("a[href='/inbox/'] .rail-count").first).to_be_hidden()
     page.get_by_role("link", name="Unread", exact=True).click()
-    expect(page.get_by_role("heading", name="Nothing unread")).to_be_visible()
+    expect(page.get_by_role("heading", name="No unread items")).to_be_visible()
 
 
 def test_on_a_phone_the_list_leads_to_the_pane_and_back(
@@ -67,28 +67,28 @@ def test_a_webhook_is_added_tried_replayed_and_enabled_again(
     page.get_by_label("Address").fill("http://127.0.0.1/hook")
     page.get_by_label("run.failed").check()
     assert faults_of(page) == []
-    page.get_by_role("button", name="Add the webhook").click()
+    page.get_by_role("button", name="Add webhook").click()
     expect(page.get_by_text("is not on the public internet")).to_be_visible()
     expect(page.get_by_label("run.failed")).to_be_checked()
     page.get_by_label("Address").fill("https://example.com/hook")
     page.get_by_label("Patterns").fill("session.*")
-    page.get_by_role("button", name="Add the webhook").click()
+    page.get_by_role("button", name="Add webhook").click()
     secret = page.locator("#secret").inner_text()
     assert secret.startswith("whsec_")
     assert faults_of(page) == []
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     assert secret not in page.content()
 
-    page.get_by_role("button", name="Send a test event").click()
+    page.get_by_role("button", name="Send test event").click()
     expect(page.get_by_role("row", name="webhook.ping")).to_be_visible()
     announce(workspace.pk, "run.failed", {"n": 1})
     WebhookDelivery.objects.update(status="failed", attempts=11, next_attempt_at=None)
     page.reload()
-    page.get_by_role("button", name="Send run.failed again").click()
-    expect(page.get_by_role("row", name="run.failed").get_by_text("Waiting")).to_be_visible()
-    Webhook.objects.update(active=False, disabled_reason="The endpoint answered 410 Gone.")
+    page.get_by_role("button", name="Resend run.failed").click()
+    expect(page.get_by_role("row", name="run.failed").get_by_text("Queued")).to_be_visible()
+    Webhook.objects.update(active=False, disabled_reason="The endpoint responded 410 Gone.")
     page.reload()
     assert faults_of(page) == []
-    page.get_by_role("button", name="Enable again").click()
-    expect(page.get_by_text("It is on again.")).to_be_visible()
+    page.get_by_role("button", name="Turn on").click()
+    expect(page.get_by_text("Webhook enabled.")).to_be_visible()
     assert Webhook.objects.get().events == ["run.failed", "session.*"]

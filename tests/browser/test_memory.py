@@ -8,11 +8,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from memory.documents import content_of
+from memory.documents import Marks, content_of, write_entry
 from memory.models import MemoryEntry
-from memory.owner import owner_within, person
-from memory.reader import Reader
-from memory.writing import Marks, write_entry
+from memory.ownership import Reader, owner_within, person
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.islands import press
@@ -84,7 +82,7 @@ def test_renaming_moves_the_document_in_the_tree(owner_page: Page, remember: Rem
     remember("taken.md", "x")
     page.get_by_label("Path").fill("taken.md")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("There is another document at 'taken.md'.")).to_be_visible()
+    expect(page.get_by_text("Another document has the path 'taken.md'.")).to_be_visible()
 
 
 def test_a_clash_is_chosen_and_a_third_change_meets_the_merge_again(
@@ -96,14 +94,14 @@ def test_a_clash_is_chosen_and_a_third_change_meets_the_merge_again(
     remember("kettle.md", TEXT.replace("red", "blue"))
     text_of(page).fill(TEXT.replace("red", "green"))
     page.keyboard.press("Control+s")
-    expect(page.get_by_text("Lines to choose from are still marked")).to_be_visible()
+    expect(page.get_by_text("Resolve the remaining conflicts")).to_be_visible()
     remember("kettle.md", TEXT.replace("red", "black"))
-    page.get_by_role("button", name="Take mine").click()
-    expect(page.get_by_text("Lines to choose from are still marked")).to_be_hidden()
+    page.get_by_role("button", name="Use mine").click()
+    expect(page.get_by_text("Resolve the remaining conflicts")).to_be_hidden()
     page.get_by_role("button", name="Save merged").click()
 
     expect(page.get_by_role("region", name="Their changes")).to_contain_text("black")
-    page.get_by_role("button", name="Take mine").click()
+    page.get_by_role("button", name="Use mine").click()
     page.get_by_role("button", name="Save merged").click()
     expect(page.get_by_text("Saved.")).to_be_visible()
     assert stored(entry) == TEXT.replace("red", "green")
@@ -143,7 +141,7 @@ def test_delete_undo_and_restore_of_a_version(owner_page: Page, remember: Rememb
     page.get_by_role("button", name="Restore this version").click()
     expect(text_of(page)).to_have_value(TEXT)
     page.get_by_role("button", name="Delete").click()
-    expect(page.get_by_text("is deleted")).to_be_visible()
+    expect(page.get_by_text("was deleted")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(text_of(page)).to_have_value(TEXT)
 

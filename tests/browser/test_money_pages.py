@@ -11,10 +11,9 @@ from agents.definitions import create_agent
 from agents.environments import default_environment
 from sessions_app.models import Schedule, Session
 from sessions_app.sessions import get_or_create_session
-from tenants.budgets import set_budget
-from tenants.credits import balance_of
+from tenants.billing.credits import get_balance, set_budget
+from tenants.billing.spending import Charge, PlannedCall, Spender, reserve, settle
 from tenants.models import Purse, User, Workspace
-from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.islands import press
 from tools_app.models import CustomTool
@@ -45,12 +44,12 @@ def test_a_person_finds_who_spent_the_money_and_bounds_it(owner_page: Page, talk
     page.get_by_label("Set a budget for Invoices").click()
     expect(page.get_by_label("For", exact=True)).to_have_value(f"session:{talk.pk}")
     page.get_by_label("Dollars").last.fill("3")
-    page.get_by_role("button", name="Set", exact=True).first.click()
+    page.get_by_role("button", name="Set budget").first.click()
 
     expect(page.get_by_text("Invoices may spend $3.00.")).to_be_visible()
-    page.get_by_label("Change the budget of Bookkeeper").click()
-    page.get_by_role("button", name="Remove the budget").locator("visible=true").click()
-    expect(page.get_by_text("The budget is gone.")).to_be_visible()
+    page.get_by_label("Edit the budget of Bookkeeper").click()
+    page.get_by_role("button", name="Remove budget").locator("visible=true").click()
+    expect(page.get_by_text("Budget removed.")).to_be_visible()
     assert not Purse.objects.filter(kind="agent").exists()
 
 
@@ -61,9 +60,9 @@ def test_an_owner_adds_credits(owner_page: Page, workspace: Workspace):
     page.get_by_label("Note").fill("Invoice 7")
     page.get_by_role("button", name="Add", exact=True).click()
 
-    expect(page.get_by_text("$25.00 is added to the credits.")).to_be_visible()
+    expect(page.get_by_text("$25.00 added to the credits.")).to_be_visible()
     expect(page.get_by_role("row", name="Invoice 7")).to_be_visible()
-    assert balance_of(workspace.pk).balance == 35
+    assert get_balance(workspace.pk).balance == 35
 
 
 def test_a_schedule_is_previewed_and_planned_in_the_viewers_zone(
@@ -75,12 +74,12 @@ def test_a_schedule_is_previewed_and_planned_in_the_viewers_zone(
     page.get_by_label("Name").fill("Morning report")
     page.get_by_label("Message").fill("Write the report.")
     page.get_by_text("By the calendar").click()
-    page.get_by_label("Cron expression").fill("30 7 * * 1-5")
+    page.get_by_role("textbox", name="Cron expression").fill("30 7 * * 1-5")
     preview = page.locator("[data-preview]")
     expect(preview).to_contain_text("At 07:30 on Monday through Friday (Asia/Tokyo)")
     expect(preview.locator("time")).to_have_count(3)
     expect(preview.locator("time").first).to_contain_text("07:30")
-    page.get_by_role("button", name="Plan it").click()
+    page.get_by_role("button", name="Create schedule").click()
 
     expect(page.get_by_role("heading", name="Morning report")).to_be_visible()
     expect(page.locator(".schedule-facts time")).to_contain_text("07:30")
@@ -102,7 +101,7 @@ def test_without_a_script_a_schedule_is_previewed_by_a_button(
     page.get_by_label("Unit").select_option("minutes")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("Every 15 minutes")).to_be_visible()
-    page.get_by_role("button", name="Plan it").click()
+    page.get_by_role("button", name="Create schedule").click()
 
     expect(page.get_by_role("heading", name="Look")).to_be_visible()
 
@@ -113,12 +112,12 @@ def test_a_tool_with_a_broken_schema_is_explained_and_then_defined(owner_page: P
     page.get_by_label("Name").fill("look_up_order")
     page.get_by_label("Description").fill("Finds an order.")
     page.get_by_label("Arguments").fill('{"type": "object",')
-    page.get_by_role("button", name="Define the tool").click()
-    expect(page.get_by_text("This is not JSON")).to_be_visible()
+    page.get_by_role("button", name="Create tool").click()
+    expect(page.get_by_text("This is not valid JSON")).to_be_visible()
     page.get_by_label("Arguments").fill('{"type": "object"}')
-    page.get_by_role("button", name="Define the tool").click()
+    page.get_by_role("button", name="Create tool").click()
 
-    expect(page.get_by_text("look_up_order is defined.")).to_be_visible()
+    expect(page.get_by_text("look_up_order was created.")).to_be_visible()
     assert CustomTool.objects.get().name == "look_up_order"
 
 
@@ -126,9 +125,9 @@ def test_hosts_are_asked_for_only_with_the_network_that_needs_them(owner_page: P
     page = owner_page
     page.goto("/settings/environments/new/")
     expect(page.get_by_label("Hosts", exact=True)).to_be_hidden()
-    page.get_by_text("Named hosts").click()
+    page.get_by_text("Allowed hosts").click()
     page.get_by_label("Hosts", exact=True).fill("packages.test")
     page.get_by_label("Name", exact=True).fill("builds")
-    page.get_by_role("button", name="Make the environment").click()
+    page.get_by_role("button", name="Create environment").click()
 
     expect(page.get_by_text("reaches packages.test")).to_be_visible()

@@ -11,9 +11,8 @@ from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.looks import PHONE
 from tests.conftest import add_member
-from tools_app.places import Place, find_place
-from tools_app.policies import save_policy, stored_policy
-from tools_app.selection import effective_policy
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.storage import PolicyTarget, find_target, save_policy, stored_policy
 
 
 @pytest.fixture
@@ -22,8 +21,8 @@ def agent(transactional_db: None, workspace) -> Agent:
 
 
 @pytest.fixture
-def place(workspace, agent: Agent) -> Place:
-    return find_place(workspace.pk, "agent", agent.pk)
+def place(workspace, agent: Agent) -> PolicyTarget:
+    return find_target(workspace.pk, "agent", agent.pk)
 
 
 def row(page: Page, tool: str):
@@ -31,14 +30,14 @@ def row(page: Page, tool: str):
 
 
 def test_a_choice_shows_its_effect_is_reviewed_and_binds_the_next_run(
-    owner_page: Page, agent: Agent, place: Place
+    owner_page: Page, agent: Agent, place: PolicyTarget
 ):
     page = owner_page
     page.goto(f"/policies/agent/{agent.pk}/")
     assert faults_of(page) == []
     row(page, "read").get_by_role("radio", name="Deny").check()
     expect(row(page, "read").locator("[data-verdict]")).to_have_text("deny")
-    expect(page.get_by_text("1 change, not saved yet.")).to_be_visible()
+    expect(page.get_by_text("1 unsaved change.")).to_be_visible()
     assert stored_policy(place).revision == 0
     page.get_by_role("button", name="Review changes").click()
     review = page.locator(".review")
@@ -46,28 +45,28 @@ def test_a_choice_shows_its_effect_is_reviewed_and_binds_the_next_run(
     assert faults_of(page) == []
     review.get_by_role("button", name="Save").click()
 
-    expect(page.get_by_text("Saved as revision 1. It binds the next run.")).to_be_visible()
+    expect(page.get_by_text("Saved as revision 1. It applies from the next run.")).to_be_visible()
     assert effective_policy(agent.current)["read"].decision == "deny"
     expect(page.locator(".policy-past")).to_contain_text("owner@example.com")
 
 
 def test_to_open_a_dangerous_tool_is_warned_of_and_confirmed(
-    owner_page: Page, agent: Agent, place: Place
+    owner_page: Page, agent: Agent, place: PolicyTarget
 ):
     page = owner_page
     page.goto(f"/policies/agent/{agent.pk}/")
     row(page, "exec").get_by_role("radio", name="Allow").check()
-    expect(page.get_by_text("Lets exec act without asking.")).to_be_visible()
+    expect(page.get_by_text("Lets exec run without approval.")).to_be_visible()
     page.get_by_role("button", name="Review changes").click()
-    expect(page.get_by_role("alert")).to_contain_text("This lets exec act without asking.")
+    expect(page.get_by_role("alert")).to_contain_text("This lets exec run without approval.")
     save = page.locator(".review").get_by_role("button", name="Save")
     save.click()
     assert stored_policy(place).revision == 0
-    page.get_by_label("I want this").check()
+    page.get_by_label("I understand and want this").check()
     save.click()
     expect(page.get_by_text("Saved as revision 1.")).to_be_visible()
 
-    page.get_by_role("button", name="Revert to before any rule").click()
+    page.get_by_role("button", name="Revert to no rules").click()
     expect(page.get_by_role("heading", name="Revert to revision 0")).to_be_visible()
     page.locator(".review").get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved as revision 2.")).to_be_visible()
@@ -77,8 +76,8 @@ def test_to_open_a_dangerous_tool_is_warned_of_and_confirmed(
 def test_a_call_is_simulated_on_what_is_not_saved_yet(owner_page: Page, agent: Agent):
     page = owner_page
     page.goto(f"/policies/agent/{agent.pk}/")
-    page.get_by_role("button", name="Add a rule").click()
-    page.get_by_label("What happens").last.select_option("deny")
+    page.get_by_role("button", name="Add rule").click()
+    page.get_by_label("Decision").last.select_option("deny")
     page.get_by_label("New rule").fill("exec(rm *)")
     page.get_by_label("Tool", exact=True).fill("exec")
     page.get_by_label("Arguments").fill('{"command": "ls && rm -rf /"}')
@@ -88,25 +87,25 @@ def test_a_call_is_simulated_on_what_is_not_saved_yet(owner_page: Page, agent: A
     expect(verdict).to_contain_text("Asks first by default.")
     page.get_by_label("Arguments").fill("{nonsense")
     expect(verdict).to_contain_text("JSON object")
-    page.get_by_role("button", name="Remove this rule").click()
+    page.get_by_role("button", name="Remove rule").click()
     expect(page.get_by_text("No changes.")).to_be_visible()
 
 
 def test_the_ceiling_is_seen_from_below(owner_page: Page, workspace, agent: Agent):
-    save_policy(find_place(workspace.pk, "workspace"), {"denied_tools": ["group:web"]})
+    save_policy(find_target(workspace.pk, "workspace"), {"denied_tools": ["group:web"]})
     page = owner_page
     page.goto("/policies/")
     page.locator(".place-menu summary").click()
     page.locator(".place-list").get_by_role("link", name=str(agent)).click()
     why = row(page, "web_fetch").locator("[data-why]")
 
-    expect(why).to_have_text("Denied by the workspace's ceiling: group:web.")
+    expect(why).to_have_text("Denied by the workspace ceiling: group:web.")
     row(page, "web_fetch").get_by_role("radio", name="Allow").check()
-    expect(page.get_by_text("1 change, not saved yet.")).to_be_visible()
-    expect(why).to_have_text("Denied by the workspace's ceiling: group:web.")
+    expect(page.get_by_text("1 unsaved change.")).to_be_visible()
+    expect(why).to_have_text("Denied by the workspace ceiling: group:web.")
 
 
-def test_two_tabs_do_not_overwrite_each_other(owner_page: Page, agent: Agent, place: Place):
+def test_two_tabs_do_not_overwrite_each_other(owner_page: Page, agent: Agent, place: PolicyTarget):
     first = owner_page
     first.goto(f"/policies/agent/{agent.pk}/")
     second = first.context.new_page()
@@ -118,7 +117,7 @@ def test_two_tabs_do_not_overwrite_each_other(owner_page: Page, agent: Agent, pl
     expect(first.get_by_text("Saved as revision 1.")).to_be_visible()
     second.locator(".review").get_by_role("button", name="Save").click()
 
-    expect(second.get_by_text("Somebody changed this policy meanwhile")).to_be_visible()
+    expect(second.get_by_text("The policy was changed meanwhile")).to_be_visible()
     assert stored_policy(place).denied_tools == ["read"]
 
 
@@ -144,7 +143,7 @@ def test_on_a_phone_in_the_dark(open_context: OpenContext, owner, workspace, age
 
 
 def test_it_works_without_a_script(
-    open_context: OpenContext, owner, workspace, agent: Agent, place: Place
+    open_context: OpenContext, owner, workspace, agent: Agent, place: PolicyTarget
 ):
     page = open_context(java_script_enabled=False).new_page()
     sign_in(page, owner)

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from sessions_app.log import NewEvent, append_events
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 from tenants.models import User, Workspace
 from tests.browser.axe import faults_of
@@ -84,7 +84,7 @@ def test_a_view_is_named_and_comes_back(owner_page: Page, session: Session):
     page.get_by_role("link", name="Has errors").click()
     page.get_by_role("link", name="Cost").click()
     page.locator("summary", has_text="Views").click()
-    page.get_by_label("Name of this view").fill("Dear and broken")
+    page.get_by_label("View name").fill("Dear and broken")
     page.get_by_role("button", name="Save view").click()
     page.goto("/sessions/")
     page.locator("summary", has_text="Views").click()
@@ -110,7 +110,7 @@ def test_a_replay_steps_plays_and_forks(owner_page: Page, session: Session):
     expect(page.locator(".moment-event code")).to_have_text("agent.message")
     # The chat wants a socket, which the server of these tests has not got.
     page.route("**/chat/*/", lambda route: route.fulfill(body="The chat"))
-    page.get_by_role("button", name="Fork after this event").click()
+    page.get_by_role("button", name="Fork from this event").click()
 
     expect(page).to_have_url(re.compile(r"/chat/[0-9a-f-]{36}/"))
     forked = Session.objects.exclude(metadata={}).get()
@@ -159,7 +159,7 @@ def test_all_of_it_is_read_without_a_script(
     page.get_by_role("link", name="Zoom to this run").first.click()
     expect(page.locator(".span-run")).to_have_count(2)  # its bar, and its colour in the legend
     page.get_by_role("link", name="Replay", exact=True).click()
-    page.get_by_role("link", name="Event after").click()
+    page.get_by_role("link", name="Next event").click()
     expect(page.locator(".moment")).to_have_attribute("data-seq", "2")
     page.get_by_role("link", name="Events", exact=True).click()
     page.get_by_label("Type").select_option("agent.tool_use")

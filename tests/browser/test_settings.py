@@ -22,8 +22,8 @@ def test_a_key_is_made_copied_and_revoked(owner_page: Page):
     page.get_by_role("link", name="New key").click()
     box = page.get_by_role("dialog", name="New API key")
     box.get_by_label("Name").fill("CI")
-    box.get_by_text("Look at agents").click()
-    box.get_by_role("button", name="Make the key").click()
+    box.get_by_text("Read agents, sessions and memory.").click()
+    box.get_by_role("button", name="Create key").click()
 
     secret = page.locator("#secret").inner_text()
     page.get_by_role("button", name="Copy").first.click()
@@ -33,11 +33,11 @@ def test_a_key_is_made_copied_and_revoked(owner_page: Page):
     assert key is not None
     assert key.scope == "read"
 
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     row = page.get_by_role("row", name="CI")
     assert secret not in page.content()
     row.locator("summary").click()
-    row.get_by_role("button", name="Revoke the key").click()
+    row.get_by_role("button", name="Revoke key").click()
     expect(page.get_by_role("row", name="CI").get_by_text("Revoked")).to_be_visible()
     assert find_key(secret) is None
 
@@ -46,11 +46,11 @@ def test_reloading_the_page_with_the_secret_makes_no_second_key(owner_page: Page
     page = owner_page
     page.goto("/settings/keys/new/")
     page.get_by_label("Name").fill("CI")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     expect(page.locator("#secret")).to_be_visible()
     page.reload()
 
-    expect(page.get_by_text("That key was made already")).to_be_visible()
+    expect(page.get_by_text("This key already exists")).to_be_visible()
     expect(page.get_by_role("row", name="CI")).to_have_count(1)
 
 
@@ -103,6 +103,6 @@ def test_on_a_phone_everything_fits_and_the_sheet_leads_on(
     page.get_by_text("More").click()
     page.get_by_role("link", name="New workspace").last.click()
     page.get_by_label("Name").fill("Second")
-    page.get_by_role("button", name="Make the workspace").click()
+    page.get_by_role("button", name="Create workspace").click()
 
     expect(page).to_have_title(re.compile("Second"))

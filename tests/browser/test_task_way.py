@@ -69,7 +69,7 @@ def make_key(page: Page) -> str:
     page.goto("/settings/keys/")
     page.get_by_role("link", name="New key").first.click()
     page.get_by_label("Name").fill("Builds")
-    page.get_by_role("button", name="Make the key").click()
+    page.get_by_role("button", name="Create key").click()
     return page.locator("#secret").inner_text()
 
 
@@ -132,7 +132,7 @@ def test_the_inbox_approves_and_the_run_page_goes_on_by_itself(
     inbox = stranger.context.new_page()
     inbox.goto("/approvals/")
     card = inbox.get_by_role("region", name="Run “echo said by the inbox”?")
-    expect(card.get_by_role("link", name="Open the run")).to_have_attribute(
+    expect(card.get_by_role("link", name="Open run")).to_have_attribute(
         "href", f"/workflows/{task}/"
     )
     assert faults_of(inbox) == []
@@ -161,8 +161,8 @@ def test_each_failure_says_its_reason(stranger: Page, employ: Employ) -> None:
     page.get_by_role("button", name="Reject").click()
     for task, code, reason, words in [
         (failing, "command_failed", "The command ended with exit code 3.", "ls: cannot access"),
-        (slow, "command_timeout", "The command took longer than 2 s and was ended.", "begun"),
-        (refused, "rejected", "Eve Elm said no: not on a Friday", ""),
+        (slow, "command_timeout", "The command took longer than 2 s and was stopped.", "begun"),
+        (refused, "rejected", "Rejected by Eve Elm: not on a Friday", ""),
     ]:
         error = program.end_of(task)["error"]
         assert error["code"] == code
@@ -176,7 +176,7 @@ def test_each_failure_says_its_reason(stranger: Page, employ: Employ) -> None:
         assert faults_of(page) == []
     expect_lines(page, {failing: "Exit code 3", slow: "Took too long"})
     page.goto("/workflows/")
-    expect(page.locator(f"#row-{refused}")).to_contain_text("Eve Elm said no: not on a Friday")
+    expect(page.locator(f"#row-{refused}")).to_contain_text("Rejected by Eve Elm: not on a Friday")
 
 
 def expect_lines(page: Page, wanted: dict[str, str]) -> None:

@@ -49,7 +49,7 @@ def test_a_shell_is_typed_into_left_and_come_back_to(open_window: OpenChat, stac
 def test_a_shared_link_shows_the_screen_and_takes_no_key(open_window: OpenChat) -> None:
     page = open_terminal(open_window())
     page.get_by_role("button", name="Share").click()
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create link").click()
     expect(page.locator("#share-link")).to_contain_text("?token=")
     assert faults_of(page) == []
     link = page.locator("#share-link").inner_text()
@@ -82,5 +82,5 @@ def test_a_terminal_is_listed_and_closed_and_a_phone_can_use_it(open_window: Ope
         expect(one.locator("[data-term-status]")).to_have_text("Closed")
         expect(one.locator("[data-notice]")).to_contain_text("Closed by")
     page.reload()
-    expect(page.get_by_text("This terminal is over")).to_be_visible()
+    expect(page.get_by_text("This terminal is closed")).to_be_visible()
     assert faults_of(page) == []

@@ -29,15 +29,15 @@ def test_a_schedule_is_set_up_with_the_keyboard_and_what_is_wrong_is_told_where_
     press(page, "Tab")
     page.keyboard.type("digest")
     press(page, "Tab", "ArrowDown")  # from the webhook to the schedule
-    expect(page.get_by_label("A caller")).to_be_hidden()
+    expect(page.get_by_label("Verification")).to_be_hidden()
     press(page, "Tab")
-    expect(page.get_by_label("Times, as cron")).to_be_focused()
+    expect(page.get_by_role("textbox", name="Cron expression")).to_be_focused()
     page.keyboard.type("99 99")
     press(page, "Enter")
 
     expect(page.locator(".for-schedule .field-error")).to_contain_text("not a cron expression")
     assert faults_of(page) == []
-    page.get_by_label("Times, as cron").fill("0 9 * * 1-5")
+    page.get_by_role("textbox", name="Cron expression").fill("0 9 * * 1-5")
     page.get_by_label("Input").fill('{"topics": 1}')
     press(page, "Tab", "Tab", "Enter")
     expect(page.locator(".field-error")).to_contain_text("topics")
@@ -45,14 +45,14 @@ def test_a_schedule_is_set_up_with_the_keyboard_and_what_is_wrong_is_told_where_
     press(page, "Tab", "Tab", "Enter")
 
     expect(page).to_have_url(re.compile(r"/workflows/triggers/[0-9a-f-]{36}/$"))
-    expect(page.get_by_text("It was not due yet.")).to_be_visible()
+    expect(page.get_by_text("No runs yet.")).to_be_visible()
     assert faults_of(page) == []
     page.get_by_role("button", name="Pause").press("Enter")
     expect(page.locator(".bar .state, header .state").first).to_have_text("Paused")
     page.locator("summary", has_text="Remove").press("Enter")
     press(page, "Tab", "Enter")
     expect(page).to_have_url(re.compile(r"/workflows/$"))
-    expect(page.get_by_text("Nightly is removed.")).to_be_visible()
+    expect(page.get_by_text("Nightly was removed.")).to_be_visible()
 
 
 def test_a_webhook_starts_a_workflow_and_its_page_says_so_on_a_phone(
@@ -61,8 +61,8 @@ def test_a_webhook_starts_a_workflow_and_its_page_says_so_on_a_phone(
     page = open_window("/workflows/triggers/new/", viewport=PHONE, has_touch=True)
     page.get_by_label("Name").fill("Deploy hook")
     page.get_by_label("Starts").select_option("workflow:digest")
-    page.get_by_label("A caller").select_option("token")
-    page.get_by_role("button", name="Set up").click()
+    page.get_by_label("Verification").select_option("token")
+    page.get_by_role("button", name="Create trigger").click()
     address = page.locator("#hook-address").inner_text()
     secret = page.locator("#hook-secret").inner_text()
     assert faults_of(page) == []
@@ -71,14 +71,14 @@ def test_a_webhook_starts_a_workflow_and_its_page_says_so_on_a_phone(
     called = httpx2.post(address, json={"topic": "x"}, headers=bearer, trust_env=False)
     assert (refused.status_code, called.status_code) == (401, 202)
 
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     expect(page.locator(".flow-firings li")).to_have_count(1)
     assert secret not in page.content()
-    for words in ("New secret", "Remove"):
+    for words in ("Roll secret", "Remove"):
         page.locator("summary", has_text=words).click()
         assert not page.evaluate(WIDER), words
         page.keyboard.press("Escape")
-    page.get_by_role("link", name="Open the run").click()
+    page.get_by_role("link", name="Open run").click()
     expect(page.locator("#flow-head .state")).to_be_visible()
     page.goto("/workflows/")
     assert not page.evaluate(WIDER)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
+from orchestrator.workspaces import create_workspace
 from tenants import vault
 from tenants.models import Secret, User
-from tenants.workspaces import create_workspace
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen, shoot
 from tools_app.mcp.servers import add_server
@@ -34,8 +34,8 @@ def test_tools_pages(open_context: OpenContext, transactional_db: None, size: st
     for name in ("vault", "mcp"):
         page.goto(f"/settings/{name}/")
         shoot(page, f"{name}-empty-{look}")
-    vault.put(acme.pk, "GITHUB_TOKEN", "x" * 20, hosts=["api.githubcopilot.com"], by=olive)
-    vault.put(acme.pk, "WAREHOUSE_PASSWORD", "x" * 20, by=olive)
+    vault.add(acme.pk, "GITHUB_TOKEN", "x" * 20, hosts=["api.githubcopilot.com"], by=olive)
+    vault.add(acme.pk, "WAREHOUSE_PASSWORD", "x" * 20, by=olive)
     Secret.objects.filter(name="GITHUB_TOKEN").update(last_used_at=timezone.now())
     bearer = {"Authorization": "Bearer {{vault:GITHUB_TOKEN}}"}
     for name, url, headers, status in (
@@ -49,7 +49,9 @@ def test_tools_pages(open_context: OpenContext, transactional_db: None, size: st
             error="" if status == "ok" else f"{name} cannot be reached: connection refused",
             server_info="github-mcp-server 2.1.0" if status == "ok" else "",
             refreshed_at=timezone.now(),
-            left_out=["'delete:all': the name has letters that are not used in names of tools."],
+            left_out=[
+                "'delete:all': the name has characters that are not allowed in names of tools."
+            ],
             tools=[{"name": n, "description": d, "input_schema": {}} for n, d in TOOLS],
         )
     skill = Skill.objects.get()
@@ -65,7 +67,7 @@ def test_tools_pages(open_context: OpenContext, transactional_db: None, size: st
             page.get_by_text("3 tools").first.click()
         shoot(page, f"{name}-{look}")
     page.goto("/settings/mcp/")
-    page.get_by_role("link", name="Add a server").click()
+    page.get_by_role("link", name="Add server").click()
     shoot(page, f"mcp-dialog-{look}")
     page.goto("/settings/vault/")
     page.get_by_label("Replace GITHUB_TOKEN").click()

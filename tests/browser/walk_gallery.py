@@ -80,7 +80,7 @@ def test_refusals_and_invitations(
     client = Client()
     client.force_login(add_member(workspace, "viewer"))
     page = open_look(open_context, client, live_server.url, size, theme)
-    monkeypatch.setattr("sessions_app.pages.usage.render", broken)
+    monkeypatch.setattr("tenants.pages.usage.render", broken)
     for name, path in {
         "403": "/agents/new/",
         "404": "/nowhere/",

@@ -31,7 +31,7 @@ def signed_in(stack: Running, chromium: Browser) -> Any:
     page = context.new_page()
     page.goto(stack.manage("sign_in_link").stdout.strip())
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name="Later").click()
+    page.get_by_role("link", name="Skip for now").click()
     expect(page).to_have_url(f"{stack.base_url}/")
     state = context.storage_state()
     context.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.apps import apps
 from django.db.models import Model
 
-from config.sockets import APPS
+from config.settings.base import APPS
 from tenants.models import Workspace
 from tests.factories.agents import FACTORIES as AGENTS
 from tests.factories.agents import agent

@@ -1,4 +1,4 @@
-"""Rows of agents, their drafts and their keys."""
+"""Creates rows of agents, drafts, canvases and provider keys."""
 
 from __future__ import annotations
 

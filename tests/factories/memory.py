@@ -1,10 +1,10 @@
-"""Rows of what agents keep."""
+"""Creates rows of memory."""
 
 from __future__ import annotations
 
+from memory.documents import write_entry
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
-from memory.owner import Owner, person
-from memory.writing import write_entry
+from memory.ownership import Owner, person
 from tenants.models import Workspace
 from tests.factories.agents import agent
 from tests.factories.base import Factory, numbers

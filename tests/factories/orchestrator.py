@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
+from core.ids import uuid7
 from orchestrator.models import (
     Step,
     StepAttempt,
@@ -14,7 +15,6 @@ from orchestrator.models import (
     WorkflowSignal,
     WorkflowTrigger,
 )
-from tenants.ids import uuid7
 from tenants.models import Workspace
 from tests.factories.base import Factory, numbers, user
 from tests.factories.sessions_app import session

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from sessions_app.asking import question
+from core.ids import uuid7
+from sessions_app.approvals.approvals import approval_for
 from sessions_app.models import (
     Approval,
     ContextSnapshot,
@@ -22,7 +23,6 @@ from sessions_app.models import (
     ToolExecution,
     ToolOutput,
 )
-from tenants.ids import uuid7
 from tenants.models import Workspace
 from tests.factories.agents import agent
 from tests.factories.base import Factory, numbers, user
@@ -72,7 +72,7 @@ def approval(workspace: Workspace) -> Approval:
     call = execution(workspace)
     call.state = ToolExecution.State.AWAITING_APPROVAL
     call.save()
-    asked = question(call, call.session.agent_id)
+    asked = approval_for(call, call.session.agent_id)
     asked.created_by = user()
     asked.save()
     return asked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from tenants.ids import uuid7
+from core.ids import digest, uuid7
 from tenants.keys import issue_key
 from tenants.models import (
     CreditEntry,
@@ -26,7 +26,6 @@ from tenants.models import (
     WebhookDelivery,
     Workspace,
 )
-from tenants.tokens import digest
 from tests.factories.agents import agent
 from tests.factories.base import Factory, numbers, user
 

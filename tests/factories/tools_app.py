@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tests.factories.agents import agent
 from tests.factories.base import Factory, numbers, user
 from tools_app.models import CustomTool, McpServer, PolicyRevision, Skill, ToolPolicy

@@ -19,11 +19,11 @@ from django.db import connection
 
 from agents.definitions import create_agent
 from agents.models import Agent
+from orchestrator.workspaces import create_workspace
+from sessions_app.lanes.recovery import ping_workers, recover_lanes
 from sessions_app.models import Session
-from sessions_app.recovery import look, ping_workers
 from sessions_app.sessions import get_or_create_session
-from tenants.pulse import freshest
-from tenants.workspaces import create_workspace
+from tenants.pulse import pulse_age
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,7 +105,7 @@ class Workers:
     def wait_ready(self) -> None:
         def gives_a_sign() -> bool:
             ping_workers()
-            return (freshest("worker") or 99) < 2
+            return (pulse_age("worker") or 99) < 2
 
         eventually(gives_a_sign)
 
@@ -129,7 +129,7 @@ def supervisor(transactional_db: None) -> Iterator[None]:
 
     def watch() -> None:
         while not stop.wait(0.2):
-            look()
+            recover_lanes()
         connection.close()
 
     thread = threading.Thread(target=watch)

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from config.embedded import socket_dir
+from core.postgres import socket_dir
 
 BUSY = """
 SELECT count(*) FROM agent_sessions s

@@ -26,8 +26,8 @@ EVERY_SECONDS = 2.0
 MAKE_AGENT = """
 from decimal import Decimal
 from agents.definitions import create_agent
-from agents.prices import set_price
-from tenants.credits import add_credits
+from agents.model_catalog import set_price
+from tenants.billing.credits import add_credits
 from tenants.workspaces import find_workspace
 from tools_app import save_tool_policy
 pk = find_workspace("Chaos").pk

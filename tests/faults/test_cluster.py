@@ -8,8 +8,8 @@ from functools import partial
 
 import psutil
 
-from sessions_app import lanes
-from sessions_app.log import NewEvent
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
 from tests.faults.conftest import eventually
@@ -18,7 +18,9 @@ E = SessionEvent.Type
 
 
 def send(session: Session, text: str = "say hello"):
-    return lanes.accept(session.pk, NewEvent(type=E.USER_MESSAGE, payload={"text": text})).run_id
+    return run_queue.accept(
+        session.pk, NewEvent(type=E.USER_MESSAGE, payload={"text": text})
+    ).run_id
 
 
 def is_answered(run_id) -> bool:

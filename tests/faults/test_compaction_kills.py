@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from memory.models import MemoryVersion
-from sessions_app import lanes
-from sessions_app.compaction.by_hand import request_compaction
-from sessions_app.log import NewEvent, import_events
+from sessions_app.context.compaction.cycle import request_compaction
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent, import_events
 from sessions_app.models import ContextSnapshot, Run, Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
 from tests.faults.conftest import eventually
@@ -42,7 +42,7 @@ def test_a_worker_killed_in_a_compaction_loses_nothing_and_saves_nothing_twice(
             run_id = request_compaction(session, {}, None).pk
         else:
             message = NewEvent(type=E.USER_MESSAGE, payload={"text": "say hello"})
-            run_id = lanes.accept(session.pk, message).run_id
+            run_id = run_queue.accept(session.pk, message).run_id
         eventually(Run.objects.filter(pk=run_id, status="completed").exists)
         assert workers.was_killed, f"no worker reached {point}"
         check(session, point)
@@ -68,6 +68,6 @@ def check(session: Session, point: str) -> None:
 
 
 def test_kill_points_of_compaction_are_those_that_the_runtime_names():
-    code = "".join(p.read_text() for p in Path("sessions_app/compaction").glob("*.py"))
-    assert {p for p in POINTS if f'reached("{p}")' in code} == set(POINTS)
-    assert code.count('reached("') == len(POINTS)
+    code = "".join(p.read_text() for p in Path("sessions_app/context/compaction").glob("*.py"))
+    assert {p for p in POINTS if f'crash_point("{p}")' in code} == set(POINTS)
+    assert code.count('crash_point("') == len(POINTS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sessions_app import lanes
-from sessions_app.log import NewEvent
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
 from tests.faults.conftest import eventually
@@ -38,7 +38,7 @@ def test_a_worker_killed_at_any_point_loses_nothing_and_repeats_nothing(
 
 def answer_once(session: Session) -> None:
     message = NewEvent(type=E.USER_MESSAGE, payload={"text": 'use record with {"text": "once"}'})
-    run_id = lanes.accept(session.pk, message).run_id
+    run_id = run_queue.accept(session.pk, message).run_id
     eventually(lambda: Run.objects.get(pk=run_id).status == "completed")
 
 
@@ -55,6 +55,8 @@ def check_log(session: Session, state: str, point: str) -> None:
 def test_kill_points_are_those_that_the_runtime_names():
     from pathlib import Path
 
-    code = "".join(p.read_text() for p in Path("sessions_app").glob("*.py"))
-    assert {p for p in POINTS if f'reached("{p}")' in code} == set(POINTS) - {"really_inside_tool"}
-    assert code.count('reached("') == len(POINTS) - 1
+    code = "".join(p.read_text() for p in Path("sessions_app/harness").glob("*.py"))
+    assert {p for p in POINTS if f'crash_point("{p}")' in code} == set(POINTS) - {
+        "really_inside_tool"
+    }
+    assert code.count('crash_point("') == len(POINTS) - 1

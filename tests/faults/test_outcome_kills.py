@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sessions_app import lanes
-from sessions_app.log import NewEvent
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
 from tests.faults.conftest import eventually
@@ -21,7 +21,7 @@ def test_a_worker_killed_around_a_verdict_judges_each_answer_once(workers, super
         session, _ = get_or_create_session(agent=demo_agent, outcome=GOAL)
         workers.kill_at(point)
         message = NewEvent(type=E.USER_MESSAGE, payload={"text": "say hello"})
-        run_id = lanes.accept(session.pk, message).run_id
+        run_id = run_queue.accept(session.pk, message).run_id
         eventually(Run.objects.filter(pk=run_id, status="completed").exists)
         assert workers.was_killed, f"no worker reached {point}"
         check(session, point)
@@ -39,5 +39,5 @@ def check(session: Session, point: str) -> None:
 
 def test_kill_points_of_outcomes_are_those_that_the_runtime_names():
     code = "".join(p.read_text() for p in Path("sessions_app/outcomes").glob("*.py"))
-    assert {p for p in POINTS if f'reached("{p}")' in code} == set(POINTS)
-    assert code.count('reached("') == len(POINTS)
+    assert {p for p in POINTS if f'crash_point("{p}")' in code} == set(POINTS)
+    assert code.count('crash_point("') == len(POINTS)

@@ -13,7 +13,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhooks import add_webhook, announce
+from tenants.notifications.webhooks import add_webhook, announce
 from tests.faults.conftest import ROOT, database_url, eventually
 from tests.tenants.receiving import Receiver
 

@@ -26,7 +26,7 @@ SHOTS = int(os.environ.get("CHAOS_SHOTS", "5"))
 STEPS = 10
 START = """
 from orchestrator import run_workflow
-from tenants.workspaces import create_workspace
+from orchestrator.workspaces import create_workspace
 yard = create_workspace(name="Chaos", owner=None)
 for number in range({workflows}):
     run_workflow("chaos", {{"steps": {steps}, "seconds": {seconds}}}, workspace_id=yard.pk,

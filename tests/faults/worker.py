@@ -19,10 +19,11 @@ django.setup()
 from django_q.cluster import Cluster
 from pydantic import BaseModel
 
-from sessions_app import cluster_guards, points, turn
-from tools_app.effective import EffectivePolicy
-from tools_app.policy import Decision
-from tools_app.registry import Category, ToolContext, registry, tool
+from orchestrator import cluster
+from sessions_app.harness import crash_points, turn
+from tools_app.context import ToolContext
+from tools_app.policy.evaluation import Decision, EffectivePolicy
+from tools_app.registry import Category, registry, tool
 
 FOLDER = Path(os.environ["FAULTS"])
 
@@ -56,9 +57,9 @@ def allow_everything(*_: object) -> EffectivePolicy:
 
 
 def main() -> None:
-    points.on_reach = die_once
+    crash_points.on_reach = die_once
     turn.effective_policy = allow_everything  # type: ignore[attr-defined, assignment]
-    cluster_guards.install()
+    cluster.install()
     Cluster().start()
 
 

@@ -1,4 +1,4 @@
-"""Agents, sessions and readers to keep memory for, and a short way to write a document."""
+"""Fixtures: agents, sessions and readers, and a helper to write documents."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from agents.models import Agent
+from memory.documents import Marks, write_entry
 from memory.models import MemoryEntry
-from memory.owner import owner_within, person
-from memory.reader import Reader
-from memory.writing import Marks, write_entry
+from memory.ownership import Reader, owner_within, person
 from sessions_app.models import Session
 from tenants.models import User, Workspace
 from tests import factories
@@ -41,7 +40,7 @@ def reader(workspace: Workspace, agent: Agent, owner: User, session: Session) ->
 def remember_for(
     reader: Reader, path: str, content: str, scope: str = "agent", **extra
 ) -> MemoryEntry:
-    """A document in one of the reader's memories."""
+    """Write a document in one of the reader's memories."""
     marks = Marks(
         **{name: extra.pop(name) for name in list(extra) if name in Marks.__annotations__}
     )

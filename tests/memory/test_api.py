@@ -1,4 +1,4 @@
-"""Memory over REST, as the public contract has it."""
+"""Memory over REST, as the public API documents it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from memory.models import MemoryEntry
-from memory.reader import Reader
+from memory.ownership import Reader
 from tests.conftest import add_member, key_client
 from tests.memory.conftest import remember_for
 
@@ -133,7 +133,7 @@ def test_a_document_stays_whose_it_is(api, agent):
         assert api.patch(f"{MEMORY}{body['id']}/", change, format="json").status_code == 400
 
 
-def test_what_a_person_keeps_for_themselves_is_seen_by_nobody_else(api, workspace, owner, client):
+def test_a_persons_own_documents_are_hidden_from_everyone_else(api, workspace, owner, client):
     mine = post(api, path="diary.md", content="A secret kettle.", scope="user").json()
     assert mine["user"] == str(owner.pk)
     client.force_login(add_member(workspace, "admin"))

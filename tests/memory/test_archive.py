@@ -1,4 +1,4 @@
-"""An agent's memory goes out as Markdown files and comes back whole, or not at all."""
+"""An agent's memory is exported as Markdown files and imported whole, or not at all."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from memory import unpacking
-from memory.front_matter import FrontMatter, with_front_matter, without_front_matter
+from memory import archive as unpacking
+from memory.archive import FrontMatter, with_front_matter, without_front_matter
 from memory.models import MemoryEntry, MemoryVersion
-from memory.reader import Reader
+from memory.ownership import Reader
 from tests import factories
 from tests.memory.conftest import remember_for
 
@@ -134,7 +134,7 @@ def test_an_archive_is_bounded_in_every_way(api, agent, monkeypatch):
     many = packed({f"{number}.md": "x" for number in range(4)})
     assert "at most 3 files" in imported(api, agent, many).json()["detail"]
     monkeypatch.setattr(unpacking, "MOST_UNPACKED", 10)
-    assert "together" in imported(api, agent, packed({"a": "x" * 9, "b": "y" * 9})).json()["detail"]
+    assert "in total" in imported(api, agent, packed({"a": "x" * 9, "b": "y" * 9})).json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.providers.estimate import estimate_tokens
-from memory.chunking import CHUNK_TOKENS, OVERLAP_TOKENS, chunk
-from memory.lines import LONGEST_LINE, MOST_ITEMS
+from agents.providers.base import estimate_tokens
+from memory.chunking import CHUNK_TOKENS, LONGEST_LINE, MOST_ITEMS, OVERLAP_TOKENS, chunk
 
 #: As prose is wrapped: no line is a sentence.
 LINE = "and the quick brown fox jumps over the lazy dog near river {} and\n"
@@ -112,7 +111,7 @@ def test_no_word_is_lost_and_no_chunk_is_huge(lines):
     content = "\n".join(lines)
     pieces = chunk("a.md", content)
     texts = [piece.text for piece in pieces]
-    # A word may be parted between two pieces, or stand at the end of one.
+    # A word may be split between two chunks, or end one.
     said = set("".join(texts).split()) | set(" ".join(texts).split())
 
     assert set(content.split()) <= said or len(max(content.split(), key=len)) > 300

@@ -1,12 +1,13 @@
-"""Documents are changed, deleted, restored and redacted without losing who wrote what."""
+"""Documents are changed, deleted, restored and redacted without losing authorship."""
 
 from __future__ import annotations
 
 import pytest
 from django.db import connection
 
-from config.faults import Conflict, MemoryConflict, NotFound
+from core.exceptions import Conflict, NotFound
 from memory.documents import (
+    Marks,
     change_entry,
     content_of,
     delete_entry,
@@ -15,11 +16,10 @@ from memory.documents import (
     redact,
     restore_version,
 )
+from memory.exceptions import MemoryConflict
 from memory.models import MemoryChunk, MemoryEntry, MemoryVector
-from memory.owner import person
-from memory.reader import Reader
+from memory.ownership import Reader, person
 from memory.recall import recall
-from memory.writing import Marks
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def entry(remember) -> MemoryEntry:
 
 
 def everywhere(text: str) -> list[str]:
-    """The tables of memory in which this text still stands."""
+    """Return the tables of memory that still contain this text."""
     found = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
@@ -113,7 +113,7 @@ def test_a_deleted_document_does_not_come_back_over_another_one(entry, owner, re
     delete_entry(entry)
     remember("plan.md", "A new plan.")
 
-    with pytest.raises(Conflict, match="another document"):
+    with pytest.raises(Conflict, match="Another document"):
         restore_version(entry, 1, author=person(owner.pk))
     assert content_of(find_by_path(reader, "plan.md")) == "A new plan."
 

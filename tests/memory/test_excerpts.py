@@ -1,30 +1,29 @@
-"""An excerpt shows what matched, and a short text in its place."""
+"""An excerpt shows the match, and a short text with the lines around it."""
 
 from __future__ import annotations
 
-from memory.excerpts import EXCERPT_CHARACTERS, excerpt_of
-from memory.recall import recall
+from memory.recall import EXCERPT_CHARACTERS, make_excerpt, recall
 
 
 def test_an_excerpt_of_a_long_text_shows_the_match():
     text = "filler words " * 100 + "the needle is here " + "more filler " * 100
-    excerpt = excerpt_of(text, "where is the needle?")
+    excerpt = make_excerpt(text, "where is the needle?")
 
     assert "needle" in excerpt
     assert len(excerpt) <= EXCERPT_CHARACTERS + 4
 
 
 def test_a_short_text_is_shown_with_the_lines_beside_it():
-    assert excerpt_of("b", "b", before="z\na", after="c\nd") == "z\na\nb\nc\nd"
+    assert make_excerpt("b", "b", before="z\na", after="c\nd") == "z\na\nb\nc\nd"
 
 
 def test_lines_that_chunks_share_are_shown_once():
-    assert excerpt_of("b\nc", "b", before="a\nb", after="c\nd") == "a\nb\nc\nd"
+    assert make_excerpt("b\nc", "b", before="a\nb", after="c\nd") == "a\nb\nc\nd"
 
 
 def test_only_whole_lines_that_fit_are_added():
     long = "x" * EXCERPT_CHARACTERS
-    excerpt = excerpt_of("Ada: yes", "yes", before=f"{long}\nBob: tea?", after=long)
+    excerpt = make_excerpt("Ada: yes", "yes", before=f"{long}\nBob: tea?", after=long)
 
     assert excerpt == "Bob: tea?\nAda: yes"
 
@@ -37,7 +36,7 @@ def test_a_fact_is_shown_below_what_it_is_about(remember, reader):
     assert hit.excerpt.splitlines()[0] == "# Ada · Kitchen"
 
 
-def test_a_turn_is_recalled_with_what_was_said_around_it(remember, reader):
+def test_a_turn_is_recalled_with_the_turns_around_it(remember, reader):
     remember("talk.md", "Ada: Where were you?\nBob: On the roof.\nAda: I see.")
     hit = recall(reader, "the roof")[0]
 

@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from memory.documents import change_entry, delete_entry
 from memory.models import MemoryChunk, MemoryVector
-from memory.owner import person
+from memory.ownership import person
 from memory.recall import recall
 
 

@@ -1,4 +1,4 @@
-"""Nobody's memory is recalled by anybody else, whatever they ask."""
+"""No reader recalls memory of another owner, for any query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memory.documents import find_by_path
 from memory.models import MemoryEntry
-from memory.reader import Reader
+from memory.ownership import Reader
 from memory.recall import Search, recall
 from sessions_app.models import Session
 from tenants.models import User, Workspace
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def reader_in(workspace: Workspace) -> Reader:
-    """A reader whose four memories each hold one document with the same text."""
+    """Return a reader whose four memories each have one document with the same text."""
     session = factories.session(workspace)
     reader = Reader(
         workspace_id=workspace.pk,
@@ -43,7 +43,7 @@ def crowd(workspace: Workspace, foreign_workspace: Workspace) -> list[Reader]:
 
 
 def may_see(reader: Reader, entry: MemoryEntry) -> bool:
-    """The rule, said once more in other words."""
+    """Restate the rule independently of the product."""
     if entry.workspace_id != reader.workspace_id:
         return False
     if reader.whole_workspace:

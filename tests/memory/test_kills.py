@@ -1,4 +1,4 @@
-"""A process killed in the middle of an import or a move to another model leaves nothing half."""
+"""A process killed during an import or a change of model leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from agents.provider_keys import save_key
-from memory.embedding import chosen_embedder
+from agents.providers.keys import save_key
+from memory.embeddings import chosen_embedder, missing
 from memory.models import MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
 from memory.recall import recall
-from memory.reembedding import missing
 from tests.memory.conftest import remember_for
 from tests.wire.openai import OpenAIWire
 
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def run(work: str, last: int, workspace, agent, **env: str) -> tuple[int, str]:
-    """Let a process do the work and die before its writing statement `last`; 0 lets it live."""
+    """Run the work in a process that dies before its writing statement `last`; 0 lets it live."""
     database = connection.settings_dict
     url = f"postgresql://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
     if not settings.EMBEDDED:
@@ -56,13 +55,13 @@ def run(work: str, last: int, workspace, agent, **env: str) -> tuple[int, str]:
 
 
 def moments(total: int) -> list[int]:
-    """The first, the last, and some between, other ones each time."""
+    """Return the first, the last and some random statements between."""
     between = random.sample(range(2, total), min(MOMENTS - 2, max(0, total - 2)))
     return sorted({1, total, *between})
 
 
 def everything(agent) -> dict[str, tuple[str, int, int]]:
-    """Each document with its text, its versions and its chunks."""
+    """Return each document's text, versions and chunks."""
     rows = MemoryEntry.objects.filter(owner_id=agent.pk).select_related("current")
     return {
         row.path: (
@@ -83,7 +82,7 @@ def test_an_import_that_is_killed_changes_nothing_and_can_be_repeated(
         for number in range(6):
             file.writestr(f"{number}.md", f"# {number}\n\nThe kettle number {number}.")
     env = {"ARCHIVE": str(tmp_path / "memory.zip")}
-    # Each document takes at least a row, a version, its pointer and its chunks.
+    # Each document needs at least a row, a version, a pointer and chunks.
     total = 6 * 4
     for last in moments(total):
         code, _ = run("import", last, workspace, agent, **env)

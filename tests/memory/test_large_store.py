@@ -1,4 +1,4 @@
-"""A large store is searched over its indexes, and finds what a look at every row would find."""
+"""A large store is searched by its indexes, and finds what scoring every row would find."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from bench.memory_crowd import Writer, fill
-from memory.reader import Reader
+from memory.ownership import Reader
 from memory.recall import Search, recall
 from tests import factories
 
@@ -19,7 +19,7 @@ QUESTIONS = 20
 
 @pytest.fixture
 def store(workspace, foreign_workspace):
-    """One workspace with three agents, beside another one with as much."""
+    """Create a workspace with three agents, and another one of the same size."""
     writer = Writer()
     agents = [factories.agent(workspace).pk for _ in range(3)]
     texts = fill(workspace.pk, agents, COUNT, writer=writer)
@@ -64,7 +64,7 @@ def test_the_count_of_visible_chunks_decides_which_way_is_taken(
 @pytest.mark.django_db
 def test_the_vectors_of_a_model_are_read_over_its_own_index():
     with connection.cursor() as cursor:
-        # Of a few rows anything is cheap; the question is whether the index can serve.
+        # With few rows any plan is cheap; the test is whether the index can be used.
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         cursor.execute(
             "EXPLAIN SELECT chunk_id FROM memory_memoryvector WHERE model = 'wordllama'"

@@ -1,4 +1,4 @@
-"""Two changed copies of one text come together, and a diff shows what changed."""
+"""Two changed copies of one text are merged, and a diff shows what changed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory import diffing
-from memory.diffing import counted, diff_lines
-from memory.merging import merge
+from memory import diffs
+from memory.diffs import counted, diff_lines, merge
 
 BASE = "# Office\n\nThe kettle is red.\nThe door is open.\n\n## People\nOlive\nJun"
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "d"]), max_size=12).map("\n".join)
@@ -88,9 +87,9 @@ def test_texts_made_to_take_long_do_not(text, monkeypatch):
         compared.append(max(len(old), len(new)))
         return real(junk, old, new)
 
-    monkeypatch.setattr(diffing, "SequenceMatcher", watched)
+    monkeypatch.setattr(diffs, "SequenceMatcher", watched)
     added, removed = counted(diff_lines(text + "end", "start\n" + text.replace("9", "8") + "y"))
 
     assert added
     assert removed
-    assert all(size <= diffing.MOST_LINES for size in compared)
+    assert all(size <= diffs.MOST_LINES for size in compared)

@@ -1,4 +1,4 @@
-"""An export can be unpacked by any tool on any system, edited there, and brought back."""
+"""An export can be unpacked by any tool on any system, edited there, and imported again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import zipfile
 
 import pytest
 
-from config.faults import Invalid
-from memory.file_names import file_names
-from memory.front_matter import FrontMatter, with_front_matter, without_front_matter
-from memory.unpacking import read_archive
+from core.exceptions import Invalid
+from memory.archive import (
+    FrontMatter,
+    file_names,
+    read_archive,
+    with_front_matter,
+    without_front_matter,
+)
 from tests import factories
 from tests.memory.test_archive import exported, files_in, imported, kept, packed
 
@@ -56,7 +60,7 @@ def test_a_path_in_a_file_is_checked_like_any_other(api, agent):
 
 
 def test_names_of_a_tool_that_does_not_say_that_they_are_utf8_are_read_right(api, agent):
-    """As the Finder packs them."""
+    """Zip files as macOS's Finder does."""
     raw = packed({"büro/日本.md": "x"})
     for where in (6, raw.rindex(b"PK\x01\x02") + 8):
         flags = int.from_bytes(raw[where : where + 2], "little") & ~0x800
@@ -95,13 +99,13 @@ def test_what_an_editor_adds_to_the_head_stays_in_the_text(api, agent, remember)
     assert imported(api, agent, packed({"a.md": edited})).json()["changed"] == 1
 
     assert kept(agent)["a.md"][:2] == ("---\ntags:\n  - kettle\n---\ntwo\n", True)
-    # And once more, in the same place.
+    # Once more, over the same documents.
     again = files_in(exported(api, agent))["a.md"]
     assert without_front_matter(again)[1] == "---\ntags:\n  - kettle\n---\ntwo\n"
 
 
 def broken(raw: bytes) -> list[bytes]:
-    """Every way to lose one byte, or to find another in its place."""
+    """Yield every text with one byte removed or replaced."""
     ways = [raw[:at] + bytes([raw[at] ^ 0x55]) + raw[at + 1 :] for at in range(len(raw))]
     return ways + [raw[:at] + raw[at + 1 :] for at in range(0, len(raw), 7)]
 

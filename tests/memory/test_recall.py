@@ -1,4 +1,4 @@
-"""Recall finds what was meant and says why."""
+"""Recall finds the right documents and explains why."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from config.faults import Invalid
+from core.exceptions import Invalid
 from memory.models import MemoryEntry, MemoryVector
+from memory.ownership import Reader
 from memory.ranking import Weights
-from memory.reader import Reader
 from memory.recall import Search, recall
 from tests.memory.corpus import DOCUMENTS, QUESTIONS
 
@@ -26,7 +26,7 @@ def corpus(remember) -> None:
 
 
 def quality(reader: Reader, weights: Weights) -> tuple[float, float]:
-    """The share of questions answered by the first hit, and the mean reciprocal rank."""
+    """Return the share of questions that the first hit answers, and the mean reciprocal rank."""
     ranks = []
     for question, answer in QUESTIONS:
         hits = recall(reader, question, Search(limit=10, weights=weights, thin=False))

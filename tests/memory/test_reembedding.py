@@ -1,4 +1,4 @@
-"""Memory moves to another model while it is in use, and goes on after a kill."""
+"""Memory moves to another model while it is in use, and a killed move continues."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agents import embeddings
-from agents.provider_keys import save_key
+from agents.exceptions import ProviderFault, ProviderUnavailable
+from agents.providers import embeddings
 from agents.providers import embeddings as provider_embeddings
-from config.faults import ProviderFault, ProviderUnavailable
-from memory import reembedding
-from memory.embedding import chosen_embedder
+from agents.providers.keys import save_key
+from memory import embeddings as reembedding
+from memory.embeddings import chosen_embedder, missing, move
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
 from memory.recall import recall
-from memory.reembedding import missing, move
 from tests.memory.conftest import remember_for
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
@@ -135,7 +134,7 @@ def test_a_refused_key_stops_the_move_and_changes_nothing(wire, remember, reader
 
 
 def test_a_provider_that_is_busy_is_waited_for(wire, remember, workspace, monkeypatch):
-    """Many thousand chunks meet every limit of requests in a minute."""
+    """Thousands of chunks exceed any limit of requests per minute."""
     remember("a.md", "The kettle is red.")
     busy = [ProviderUnavailable("busy", retry_after=3.5), ProviderUnavailable("busy")]
     waited: list[float] = []
@@ -198,8 +197,8 @@ def test_gemini_embeds_documents_and_questions_each_in_its_own_way(
     assert MemoryVector.objects.get(model="gemini:gemini-embedding-001@768").dimensions == 768
 
 
-def test_a_server_with_vectors_of_another_size_is_told_apart(wire, remember, workspace):
+def test_a_server_with_vectors_of_another_size_is_refused(wire, remember, workspace):
     remember("a.md", "The kettle is red.")
 
-    with pytest.raises(ProviderFault, match="100 were expected"):
+    with pytest.raises(ProviderFault, match="expected 100 numbers"):
         move(workspace.pk, "openai:local-model@100")

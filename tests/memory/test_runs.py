@@ -1,4 +1,4 @@
-"""What an agent is told in one session it knows in the next, through the real runtime."""
+"""What an agent learns in one session it knows in the next, through the real runtime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def talk(session: Session, principal, text: str) -> str:
-    """Say something, and hear the agent's last words."""
+    """Send a message and return the agent's answer."""
     say(session, principal, text)
     serve(session.pk)
     answers = session.events.filter(type=SessionEvent.Type.AGENT_MESSAGE)

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from config.faults import Invalid, MemoryTooLarge, ToolFailed
-from memory import trust
-from memory.calls import reader_of
+from core.exceptions import Invalid
+from core.ids import uuid7
+from memory import tools
+from memory.exceptions import MemoryTooLarge
 from memory.models import MemoryEntry, MemoryVersion
 from memory.recall import recall
-from memory.trust import use_rule
-from tenants.ids import uuid7
-from tools_app.registry import ToolContext, registry
+from memory.tools import reader_of
+from tools_app.context import ToolContext
+from tools_app.exceptions import ToolFailed
+from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox
 
 Call = Callable[..., Any]
@@ -64,7 +66,7 @@ def test_what_was_stored_is_found_and_read(call):
     assert "Nothing in memory" in call("memory_search", query="xylophone")
 
 
-def test_the_path_says_for_whom_it_is_kept(call, context, owner):
+def test_the_path_decides_the_owner(call, context, owner):
     for path in ("MEMORY.md", "learnings/a.md", "session/plan.md", "user/taste.md"):
         call("memory_store", path=path, content=f"Kettles, says {path}")
 
@@ -92,7 +94,7 @@ def test_another_session_of_the_agent_sees_its_learnings_but_not_the_other_sessi
     assert "session/b.md" not in found
     with pytest.raises(ToolFailed, match="memory_list shows"):
         registry["memory_get"].call({"path": "session/b.md"}, there)
-    with pytest.raises(Invalid, match="no user here"):
+    with pytest.raises(Invalid, match="no user to own"):
         registry["memory_store"].call({"path": "user/a.md", "content": "x"}, there)
 
 
@@ -115,11 +117,11 @@ def test_a_text_is_changed_whole_or_in_one_place(call):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({}, "Give `content`"),
+        ({}, "Give either `content`"),
         ({"old": "a", "content": "b"}, "not both"),
         ({"old": "zzz"}, "occurs 0 times"),
         ({"old": "o"}, "occurs 2 times"),
-        ({"content": "x", "expected_hash": "0" * 64}, "wrote this document first"),
+        ({"content": "x", "expected_hash": "0" * 64}, "changed this document first"),
     ],
 )
 def test_a_change_that_cannot_be_made_is_explained(call, arguments, complaint):
@@ -134,7 +136,7 @@ def test_a_document_of_the_workspace_is_read_but_not_written_by_agents(call, rem
     remember("house/rules.md", "No shoes inside.", scope="workspace")
 
     assert "No shoes" in call("memory_get", path="house/rules.md")
-    with pytest.raises(ToolFailed, match="Use memory_store"):
+    with pytest.raises(ToolFailed, match="Create it with memory_store"):
         call("memory_update", path="house/rules.md", content="Shoes on.")
 
 
@@ -175,7 +177,7 @@ def test_a_call_that_runs_again_takes_nothing_back_that_came_after_it(call):
     assert MemoryEntry.objects.get().current.content == "two, from another session"
 
 
-def test_what_is_too_large_is_refused_in_words(call):
+def test_what_is_too_large_is_refused_with_a_message(call):
     call("memory_store", path="a.md", content="x" * 95_000)
 
     with pytest.raises(MemoryTooLarge, match="Split it"):
@@ -191,26 +193,23 @@ def test_the_list_shows_paths_under_a_prefix(call):
     assert len(call("memory_list").splitlines()) == 3
 
 
-def test_a_rule_says_what_a_calls_words_are_worth(call, context):
-    before = use_rule(lambda given: MemoryEntry.Trust.UNTRUSTED)
-    try:
-        call("memory_store", path="a.md", content="Kettles obey the page.")
-    finally:
-        use_rule(before)
+def test_what_a_tainted_session_stores_is_not_trusted(call, context):
+    tainted = replace(context, call_id="tainted", is_tainted=lambda: True)
+    registry["memory_store"].call({"path": "a.md", "content": "Kettles obey the page."}, tainted)
 
-    assert trust.trust_of(context) == "trusted"
+    assert tools.trust_of(context) == "trusted"
     assert recall(reader_of(context), "kettles")[0].trust == "untrusted"
     assert "untrusted" in call("memory_search", query="kettles")
     assert "untrusted" in call("memory_get", path="a.md")
 
 
-def test_a_document_of_ones_own_is_forgotten_and_can_be_restored(call, remember, reader):
+def test_an_own_document_is_forgotten_and_can_be_restored(call, remember, reader):
     call("memory_store", path="learnings/kettle.md", content="The kettle is red.")
     remember("rules.md", "Be kind.", scope="workspace")
 
     assert "Forgot learnings/kettle.md" in call("memory_forget", path="learnings/kettle.md")
-    assert "(any more)" in call("memory_forget", path="learnings/kettle.md")
-    assert "(any more)" in call("memory_forget", path="rules.md")
+    assert "You have no document" in call("memory_forget", path="learnings/kettle.md")
+    assert "You have no document" in call("memory_forget", path="rules.md")
     assert not recall(reader, "kettle red") or recall(reader, "kettle red")[0].path == "rules.md"
     gone = MemoryEntry.objects.get(path="learnings/kettle.md")
     assert gone.deleted_at

@@ -1,4 +1,4 @@
-"""One writer: every text is a version, and a stale writer is told the newer one."""
+"""Writing: every text is a version, and a stale writer gets the newer one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.db import DatabaseError, connection, transaction
 
-from config.faults import Invalid, MemoryConflict, MemoryTooLarge
-from memory.documents import restore_version
+from core.exceptions import Invalid
+from memory.documents import ABSENT, MOST_BYTES, Marks, hash_of, restore_version, write_entry
+from memory.exceptions import MemoryConflict, MemoryTooLarge
 from memory.models import MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
-from memory.owner import Author, owner_within, person
+from memory.ownership import Author, owner_within, person
 from memory.recall import recall
-from memory.writing import ABSENT, MOST_BYTES, Marks, hash_of, write_entry
-from tenants.workspaces import erase_workspace
+from orchestrator.workspaces import erase_workspace
 from tests.memory.conftest import remember_for
 
 
@@ -39,7 +39,7 @@ def test_another_text_is_the_next_version_and_the_same_text_is_none(remember):
     assert again.current.number == 2
 
 
-def test_a_writer_who_saw_an_older_text_is_told_the_newer_one(remember):
+def test_a_writer_who_saw_an_older_text_gets_the_newer_one(remember):
     first = remember("a.md", "one")
     newer = remember("a.md", "two", expected_hash=first.hash)
 
@@ -106,7 +106,7 @@ def test_writers_without_a_precondition_leave_numbers_without_gaps(reader):
 
 
 def test_a_document_that_is_too_large_says_by_how_much(remember):
-    with pytest.raises(MemoryTooLarge, match="100,002 bytes; the most is 100,000"):
+    with pytest.raises(MemoryTooLarge, match="100,002 bytes; the limit is 100,000"):
         remember("a.md", "é" * (MOST_BYTES // 2 + 1))
 
     assert remember("a.md", "é" * (MOST_BYTES // 2)).current.bytes == MOST_BYTES
@@ -124,7 +124,7 @@ def test_a_path_that_could_not_be_a_files_name_is_refused(remember, path):
         remember(path, "text")
 
 
-def test_text_that_the_database_cannot_hold_is_refused(remember):
+def test_text_that_the_database_cannot_store_is_refused(remember):
     with pytest.raises(Invalid, match="NUL"):
         remember("a.md", "a\x00b")
 

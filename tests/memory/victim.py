@@ -19,17 +19,16 @@ django.setup()
 
 from django.db import connection
 
-from memory.archive import import_archive
+from memory.archive import import_archive, read_archive
+from memory.embeddings import move
 from memory.models import MemoryEntry
-from memory.owner import Owner
-from memory.reembedding import move
-from memory.unpacking import read_archive
+from memory.ownership import Owner
 
 WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE", "SAVEPOINT", "RELEASE")
 
 
 class Executioner:
-    """Counts the statements that write, and lets one be the last."""
+    """Counts writing statements, and kills the process at one of them."""
 
     def __init__(self, last: int) -> None:
         self.last, self.seen = last, 0

@@ -13,14 +13,14 @@ from django.utils import timezone
 from orchestrator import Workflow as Definition
 from orchestrator import workflow
 from orchestrator.engine import store
-from orchestrator.engine.attempts import attempts_of
 from orchestrator.engine.definition import known_versions, registry
+from orchestrator.engine.lifecycle import start_workflow
 from orchestrator.engine.runner import Runner
-from orchestrator.engine.starting import start_workflow
-from orchestrator.engine.statements import rows
+from orchestrator.engine.store import rows
 from orchestrator.models import Step, Workflow, WorkflowTrigger
+from orchestrator.models.step import attempts_of
 from orchestrator.triggers import create_trigger
-from sessions_app.stopping import StopSign
+from sessions_app.lanes.signals import StopSignal
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
 
@@ -63,16 +63,16 @@ def begin(workspace: Workspace, owner: User) -> Callable[..., Workflow]:
     return use
 
 
-def claim(owner: Any = OWNER) -> store.Claimed | None:
-    return store.claim(owner, known_versions())
+def claim(owner: Any = OWNER) -> store.WorkflowClaim | None:
+    return store.claim_next(owner, known_versions())
 
 
-def serve_one(held: store.Claimed | None = None) -> bool:
+def serve_one(held: store.WorkflowClaim | None = None) -> bool:
     """Go on with one workflow, as a worker would."""
     held = held or claim()
     if held is None:
         return False
-    Runner(held, StopSign(), lambda _: None).run()
+    Runner(held, StopSignal(), lambda _: None).run()
     return True
 
 

@@ -7,15 +7,15 @@ import pytest
 from agents.definitions import create_agent
 from agents.environments import change_environment, default_environment
 from orchestrator.models import Terminal
-from orchestrator.terminals.place import sandbox_of
+from orchestrator.terminals.terminals import sandbox_of
 from sessions_app.models import ToolExecution
 from sessions_app.sessions import get_or_create_session
-from tests.orchestrator.test_canvas_runs import go, one_tool
+from tests.orchestrator.canvas.test_runs import go, one_tool
 from tests.sessions_app.conftest import serve as serve_lane
 from tests.sessions_app.stage import say
 from tests.tools_app.conftest import data_dir, needs_bwrap
-from tools_app.policies import save_tool_policy
-from tools_app.sandbox.local import LocalSandbox
+from tools_app.policy.storage import save_tool_policy
+from tools_app.sandbox.local.sandbox import LocalSandbox
 
 __all__ = ["data_dir"]
 pytestmark = [

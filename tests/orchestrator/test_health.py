@@ -24,10 +24,10 @@ async def stack(async_db):
     """A worker and a supervisor that have just given signs of life."""
     for kind in ("worker", "supervisor"):
         await sync_to_async(beat)(kind)
-    health.doctor.forget()
+    health.checker.forget()
     yield
     await get_channel_layer().close()
-    health.doctor.forget()
+    health.checker.forget()
 
 
 async def ask(**headers: str) -> tuple[int, dict]:
@@ -125,8 +125,8 @@ async def test_asking_often_examines_once(stack, monkeypatch):
 async def test_the_stream_check_leaves_nothing_behind(stack):
     layer = get_channel_layer()
     for _ in range(3):
-        health.doctor.forget()
+        health.checker.forget()
         await ask()
 
-    assert not layer._room.mailboxes
-    assert not layer._room.groups
+    assert not layer._dispatcher.queues
+    assert not layer._dispatcher.groups

@@ -8,15 +8,14 @@ from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 
 from config.asgi import application
-from orchestrator import list_socket
-from orchestrator.engine.ringing import Ringer
+from orchestrator import consumers
+from orchestrator.engine.lifecycle import start_workflow, terminate
+from orchestrator.engine.publisher import Publisher
 from orchestrator.engine.runner import Runner
-from orchestrator.engine.starting import start_workflow
-from orchestrator.lifecycle import terminate
-from sessions_app.stopping import StopSign
+from sessions_app.lanes.signals import StopSignal
 from tenants.keys import find_key, revoke_key
 from tests.orchestrator.conftest import claim
-from tests.sessions_app.following import in_thread, key_for
+from tests.sessions_app.live.stream_client import in_thread, key_for
 
 SECONDS = 20
 NEWS = {"type": "workflows"}
@@ -32,7 +31,7 @@ class Viewer(WebsocketCommunicator):
 
 def work() -> None:
     """Go on with one workflow, and ring as a worker does."""
-    Runner(claim(), StopSign(), Ringer().ring).run()
+    Runner(claim(), StopSignal(), Publisher().publish).run()
 
 
 async def test_a_viewer_hears_of_every_change_of_the_own_list(
@@ -68,13 +67,13 @@ async def test_changes_that_come_together_are_one_frame(async_db, define, worksp
             await in_thread(start_workflow)(workspace.pk, "flow", {})
         assert await viewer.frame() == NEWS
 
-    assert await viewer.receive_nothing(timeout=2 * list_socket.GATHER_SECONDS)
+    assert await viewer.receive_nothing(timeout=2 * consumers.GATHER_SECONDS)
     await viewer.disconnect()
     await get_channel_layer().close()
 
 
 async def test_who_lost_the_right_is_shut_out(async_db, workspace, monkeypatch):
-    monkeypatch.setattr(list_socket, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "RIGHTS_SECONDS", 0.05)
     secret = await in_thread(key_for)(workspace)
     viewer = Viewer(secret)
     async with asyncio.timeout(SECONDS):

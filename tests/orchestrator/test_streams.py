@@ -10,11 +10,11 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 
 from config.asgi import application
-from orchestrator.engine.statements import rows
-from orchestrator.streams import frame_of
-from sessions_app.hub import hub
+from orchestrator.consumers import frame_of
+from orchestrator.engine.store import rows
+from sessions_app.live.hub import hub
 from tests.orchestrator.conftest import serve
-from tests.sessions_app.following import key_for
+from tests.sessions_app.live.stream_client import key_for
 
 
 def watches(self, event, step):
@@ -87,7 +87,7 @@ async def test_a_socket_replays_after_a_cursor_and_then_goes_live(
     seen = [json.loads(await window.receive_from(timeout=10)) for _ in range(3)]
     assert [frame["seq"] for frame in seen] == [5, 6, 7]
 
-    from orchestrator.lifecycle import send_event
+    from orchestrator.engine.lifecycle import send_event
 
     await sync_to_async(send_event)(made, "go", 1)
     live = [json.loads(await window.receive_from(timeout=10)) for _ in range(3)]
@@ -118,7 +118,7 @@ async def test_a_ring_that_was_lost_is_made_up_for_by_the_slow_look(
     await window.connect(timeout=10)
     assert json.loads(await window.receive_from(timeout=10))["seq"] == 1
     await sync_to_async(rows)("SELECT workflow_pause(%s)", [made.pk])  # nobody rings
-    await hub().look()
+    await hub().poll()
 
     assert json.loads(await window.receive_from(timeout=10))["seq"] == 2
     await window.disconnect()

@@ -8,11 +8,10 @@ from decimal import Decimal
 import pytest
 from django.db import OperationalError
 
-from config.faults import NotFound
+from core.exceptions import NotFound
 from orchestrator import supervisor
-from orchestrator.aside import Teller
-from orchestrator.supervisor import Duty, duties
-from tenants.credits import add_credits
+from orchestrator.supervisor import Duty, LowCreditsNotifier, duties
+from tenants.billing.credits import add_credits
 from tenants.models import InboxItem
 
 
@@ -33,7 +32,7 @@ def test_a_duty_that_fails_is_tried_again_and_holds_up_no_other(monkeypatch, err
     monkeypatch.setattr(
         supervisor, "duties", lambda: [Duty(every=0, work=fail), Duty(every=0, work=work)]
     )
-    monkeypatch.setattr(supervisor, "leave", lambda: None)
+    monkeypatch.setattr(supervisor, "remove_unused_containers", lambda: None)
     supervisor._do_duties(stop)
 
     assert (len(tries), len(done)) == (2, 2)
@@ -47,9 +46,9 @@ def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
         asked.set()
         over.wait(60)
 
-    monkeypatch.setattr("tenants.notices.send_mail", hang)
+    monkeypatch.setattr("tenants.notifications.notices.send_mail", hang)
     add_credits(workspace.pk, Decimal("-9.5"), kind="adjustment")
-    teller = next(one for duty in duties() if isinstance(one := _doer(duty), Teller))
+    teller = next(one for duty in duties() if isinstance(one := _doer(duty), LowCreditsNotifier))
     teller.work()
     teller.work()
 
@@ -57,7 +56,7 @@ def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
     assert teller.is_busy
     over.set()
     teller.wait()
-    assert InboxItem.objects.get().title == "Few credits are left"
+    assert InboxItem.objects.get().title == "Credits are running low"
 
 
 def _doer(duty: Duty) -> object:

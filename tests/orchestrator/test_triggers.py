@@ -9,17 +9,18 @@ from uuid import UUID, uuid4
 import pytest
 from django.core.management import call_command
 
-from config.faults import StaleEpoch, ToolFailed
-from orchestrator.firing import fire_due
+from core.exceptions import StaleEpoch
 from orchestrator.models import Workflow, WorkflowTrigger
 from orchestrator.tools import RunWorkflow, run_workflow
-from orchestrator.triggers import resume
+from orchestrator.triggers import fire_due_triggers, resume
 from sessions_app.sessions import get_or_create_session
 from tenants.models import ApiKey
 from tests.conftest import key_client
+from tests.orchestrator.canvas.test_runs import draw, new_agent, node
 from tests.orchestrator.conftest import make_due
-from tests.orchestrator.test_canvas_runs import draw, new_agent, node
-from tools_app.registry import ToolContext, registry
+from tools_app.context import ToolContext
+from tools_app.exceptions import ToolFailed
+from tools_app.registry import registry
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flow")]
 BASE = "/api/v1/triggers/"
@@ -110,11 +111,11 @@ def test_a_form_that_is_wrong_says_so(browser_client):
     fields = {"name": "Hook", "kind": "schedule", "timezone": "UTC", "verify": "signature",
               "starts": "workflow:digest"}  # fmt: skip
     for wrong, said in [
-        ({}, "Say when."),
+        ({}, "Enter a cron expression."),
         ({"cron": "99 99"}, "is not a cron expression"),
         ({"cron": "0 3 * * *", "params": "{nonsense"}, "This is not JSON."),
         ({"cron": "0 3 * * *", "params": "[]"}, ""),
-        ({"cron": "0 3 * * *", "params": '["a"]'}, "The input is a JSON object"),
+        ({"cron": "0 3 * * *", "params": '["a"]'}, "The input must be a JSON object"),
         ({"cron": "0 3 * * *", "params": '{"topics": 1}'}, "topics"),
         ({"cron": "0 3 * * *", "starts": "agent:nobody"}, "Select a valid choice"),
     ]:
@@ -126,15 +127,15 @@ def test_a_form_that_is_wrong_says_so(browser_client):
 
 def test_a_trigger_has_a_page_that_says_what_came_of_it(browser_client, timed):
     make_due(timed)
-    fire_due()
+    fire_due_triggers()
     page = browser_client.get(f"/workflows/triggers/{timed.pk}/").content.decode()
     assert f"/workflows/{Workflow.objects.get().pk}/" in page
 
     WorkflowTrigger.objects.update(workflow="gone")
     make_due(timed)
-    fire_due()
+    fire_due_triggers()
     page = browser_client.get(f"/workflows/triggers/{timed.pk}/").content.decode()
-    assert "No workflow is named" in page
+    assert "There is no workflow named" in page
 
 
 # ── The agent's tool ─────────────────────────────────────────────────────────────────────────────

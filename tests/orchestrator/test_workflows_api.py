@@ -27,7 +27,7 @@ def start(api, name="paid", **words):
 
 
 def test_params_that_are_too_large_start_nothing(api, paid, monkeypatch):
-    monkeypatch.setattr("orchestrator.engine.starting.MOST_PARAMS", 20)
+    monkeypatch.setattr("orchestrator.engine.lifecycle.MAX_PARAMS", 20)
 
     assert start(api, params={"n": "x" * 20}).status_code == 400
     assert not Workflow.objects.exists()

@@ -10,10 +10,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from sessions_app import lanes
-from sessions_app.hearing import listen
+from core.pg_listen import listen
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.signals import WAKE_CHANNEL
 from sessions_app.models import Session
-from sessions_app.wake import CHANNEL
 from tests.sessions_app.conftest import OWNER, serve
 
 
@@ -41,7 +41,7 @@ def send(session: Session, text: str = "Hi", *more: object) -> tuple[object, ...
 
 def lanes_claim(session: Session) -> str:
     agent_command(*send(session))
-    claim = lanes.claim(session.pk, OWNER)
+    claim = run_queue.claim(session.pk, OWNER)
     assert claim
     return str(claim.run_id)
 
@@ -80,7 +80,7 @@ class Worker:
 
     def _work(self) -> None:
         try:
-            with listen(CHANNEL) as listener:
+            with listen(WAKE_CHANNEL) as listener:
                 self._ready.set()
                 while not self._done.is_set():
                     for _ in listener.notifies(timeout=0.1, stop_after=1):

@@ -9,18 +9,18 @@ import pytest
 
 from agents.definitions import create_agent
 from agents.models import Agent
-from sessions_app import lanes
-from sessions_app.harness import run
+from sessions_app.harness.loop import run
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.signals import StopSignal
 from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
-from sessions_app.stopping import StopSign
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
 from tests.fakes import ScriptedProvider, Step
 from tests.sessions_app.stage import effects, stage_tools
 
 __all__ = ["effects", "stage_tools"]
-from tests.sessions_app.following import key_for
+from tests.sessions_app.live.stream_client import key_for
 
 OWNER = uuid4()
 
@@ -48,7 +48,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedProvider]:
 
     def use(*steps: Step) -> ScriptedProvider:
         provider = ScriptedProvider(*steps)
-        monkeypatch.setattr("sessions_app.answer.provider_for", lambda *_: provider)
+        monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: provider)
         return provider
 
     return use
@@ -56,9 +56,9 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedProvider]:
 
 def serve(session_id: UUID, owner: UUID = OWNER) -> None:
     """Run everything that is due in this lane, as a worker would."""
-    claim = lanes.claim(session_id, owner)
+    claim = run_queue.claim(session_id, owner)
     while claim:
-        claim = run(claim, owner, StopSign())
+        claim = run(claim, owner, StopSignal())
 
 
 def types(session: Session, after: int = 0) -> list[str]:

@@ -9,15 +9,14 @@ from uuid import uuid4
 
 from django.utils import timezone
 
-from agents.models_catalog import OVERRIDES, ModelInfo
-from agents.providers.base import Delta, ModelRequest
+from agents.model_catalog import OVERRIDES, ModelInfo
+from agents.providers.base import Delta, ModelRequest, estimate_request
 from agents.providers.demo import DemoProvider
-from agents.providers.estimate import estimate_request
-from sessions_app import lanes
-from sessions_app.harness import run
-from sessions_app.log import NewEvent, import_events
+from sessions_app.harness.loop import run
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.signals import StopSignal
+from sessions_app.log.writer import NewEvent, import_events
 from sessions_app.models import Session, SessionEvent
-from sessions_app.stopping import StopSign
 
 HOLDER = uuid4()
 
@@ -64,7 +63,7 @@ def window_of(tokens: int) -> Iterator[None]:
 def say(session: Session, text: str, author_id: Any = None) -> int:
     """Say something that waits for its run. Answers with its seq."""
     event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
-    return lanes.accept(session.pk, event, author_id=author_id).seq
+    return run_queue.accept(session.pk, event, author_id=author_id).seq
 
 
 def tell(session: Session, text: str, author_id: Any = None) -> None:
@@ -74,9 +73,9 @@ def tell(session: Session, text: str, author_id: Any = None) -> None:
 
 
 def serve(session: Session) -> None:
-    claim = lanes.claim(session.pk, HOLDER)
+    claim = run_queue.claim(session.pk, HOLDER)
     while claim:
-        claim = run(claim, HOLDER, StopSign())
+        claim = run(claim, HOLDER, StopSignal())
 
 
 def overhear(session: Session, texts: list[str]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sessions_app import lanes
-from sessions_app.log import NewEvent, append_events
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent, ToolExecution
 from tests.sessions_app.conftest import OWNER
 
@@ -13,8 +13,8 @@ E = SessionEvent.Type
 def park(session: Session, *tool_use_ids: str, custom: bool = False) -> None:
     """Let a run ask for these calls and end, as the harness does."""
     message = NewEvent(type=E.USER_MESSAGE, payload={"text": "Clean up"})
-    lanes.accept(session.pk, message)
-    claim = lanes.claim(session.pk, OWNER)
+    run_queue.accept(session.pk, message)
+    claim = run_queue.claim(session.pk, OWNER)
     assert claim
     for tool_use_id in tool_use_ids:
         ToolExecution.objects.create(
@@ -35,4 +35,4 @@ def park(session: Session, *tool_use_ids: str, custom: bool = False) -> None:
         for one in tool_use_ids
     ]
     append_events(session.pk, uses, epoch=claim.epoch, run_id=claim.run_id)
-    lanes.finish(claim, None, stop_reason="requires_action")
+    run_queue.finish(claim, None, stop_reason="requires_action")

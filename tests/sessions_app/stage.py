@@ -6,14 +6,11 @@ import pytest
 from pydantic import BaseModel
 
 from agents.providers.base import TextDelta, ToolCall, Usage
-from config.faults import (
-    ToolFailed,
-)
-from sessions_app import answer
-from sessions_app.doors import accept_event
+from sessions_app.harness import answer
 from sessions_app.models import Session, SessionEvent
-from tools_app.effective import EffectivePolicy
-from tools_app.policy import Decision
+from sessions_app.services import accept_event
+from tools_app.exceptions import ToolFailed
+from tools_app.policy.evaluation import Decision, EffectivePolicy
 from tools_app.registry import Category, registry, tool
 
 E = SessionEvent.Type
@@ -59,7 +56,9 @@ def stage_tools(monkeypatch, effects):
     policy = dict.fromkeys(("look", "act", "fail"), allow)
     policy["ask_first"] = Decision(decision="ask", decided_by="test asks")
     policy["wait"] = allow
-    monkeypatch.setattr("sessions_app.turn.effective_policy", lambda *_: EffectivePolicy(policy))
+    monkeypatch.setattr(
+        "sessions_app.harness.turn.effective_policy", lambda *_: EffectivePolicy(policy)
+    )
     monkeypatch.setattr(answer, "PAUSES", (0.0, 0.0))
     yield
     registry.clear()

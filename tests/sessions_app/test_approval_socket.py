@@ -7,13 +7,13 @@ import asyncio
 from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 
-from sessions_app import approval_socket
-from sessions_app.approval_bell import announce
+from sessions_app import consumers
+from sessions_app.approvals.approvals import announce
 from sessions_app.models import Session
 from tenants.access import principal_of_user
 from tenants.keys import find_key, revoke_key
 from tests.conftest import add_member
-from tests.sessions_app.following import application, in_thread, key_for
+from tests.sessions_app.live.stream_client import application, in_thread, key_for
 from tests.sessions_app.waiting_calls import deny, parked
 
 SECONDS = 20
@@ -65,7 +65,7 @@ async def test_a_viewer_hears_of_questions_and_answers_of_the_workspace(
 async def test_a_lost_ring_is_made_up_for_and_lost_rights_end_it(
     async_db, session, secret, monkeypatch
 ):
-    monkeypatch.setattr(approval_socket, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "POLL_SECONDS", 0.05)
     socket = Inbox(secret)
     assert (await socket.connect())[0]
     await socket.frame()
@@ -89,6 +89,6 @@ def test_who_may_only_read_hears_no_secret(session, workspace):
     type(asked).objects.filter(pk=asked.pk).update(input={"command": "x --token=abcdef"})
     viewer = principal_of_user(add_member(workspace, "viewer"), workspace.pk)
 
-    shown = approval_socket.describe_change(viewer, asked.pk)
+    shown = consumers._approvals_frame(viewer, asked.pk)
 
     assert shown["approval"]["input"] == {"command": "x --token=[removed]"}

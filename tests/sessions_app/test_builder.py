@@ -6,18 +6,18 @@ from uuid import UUID
 
 import pytest
 
-from agents import canvas, drafts
+from agents import drafts
+from agents.canvas import revisions
 from agents.models import Agent, DraftChange
-from sessions_app.building.builder import builder_of
+from sessions_app.builder import get_builder
 from sessions_app.models import Session
 from tenants.keys import revoke_key
 from tenants.models import ApiKey
 from tests.conftest import add_member, key_client
 from tests.factories import schedule as make_schedule
 from tests.sessions_app.conftest import newest, serve
-from tools_app.places import find_place
-from tools_app.policies import save_policy, stored_policy
-from tools_app.selection import effective_policy
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.storage import find_target, save_policy, stored_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,7 +69,7 @@ def test_an_agent_is_made_by_talking_and_then_works(api, workspace):
     assert proposed["fields"]["name"] == "Bill"
     assert proposed["policy"]["allowed_tools"] == ["read(*)", "list_directory(*)"]
     assert proposed["policy"]["ask_tools"] == ["exec"]
-    assert stored_policy(find_place(workspace.pk, "agent", agent)).revision == 0
+    assert stored_policy(find_target(workspace.pk, "agent", agent)).revision == 0
 
     rename = next(one for one in changes(api, agent) if one["after"] == "Bill")
     undone = api.post(f"/api/v1/agents/{agent}/draft/changes/{rename['id']}/undo/")
@@ -83,8 +83,11 @@ def test_an_agent_is_made_by_talking_and_then_works(api, workspace):
     confirm(api, made["session_id"])
     assert (draft(api, agent)["version"], draft(api, agent)["is_empty"]) == (1, True)
     assert changes(api, agent) == []
-    assert stored_policy(find_place(workspace.pk, "agent", agent)).ask_tools == ["exec"]
-    assert canvas.published(Agent.objects.get(pk=agent)).nodes[1]["name"] == "Checks the invoice"
+    assert stored_policy(find_target(workspace.pk, "agent", agent)).ask_tools == ["exec"]
+    assert (
+        revisions.published_revision(Agent.objects.get(pk=agent)).nodes[1]["name"]
+        == "Checks the invoice"
+    )
 
     begun = api.post("/api/v1/runtime/", run, format="json").json()
     serve(UUID(begun["session_id"]))
@@ -107,7 +110,7 @@ def test_a_published_agent_keeps_its_version_until_the_draft_is_published(api, w
 
 
 def test_the_builder_may_use_nothing_but_its_own_tools_and_is_one(workspace):
-    first, second = builder_of(workspace.pk), builder_of(workspace.pk)
+    first, second = get_builder(workspace.pk), get_builder(workspace.pk)
     assert first.pk == second.pk
     policy = effective_policy(first.current)
     assert policy["builder_publish"].decision == "ask"
@@ -161,7 +164,7 @@ def test_other_agents_are_not_offered_a_builders_tools_and_get_nothing_by_callin
 ):
     from tests.sessions_app.stage import say
 
-    save_policy(find_place(workspace.pk, "agent", agent.pk), {"profile": "full"})
+    save_policy(find_target(workspace.pk, "agent", agent.pk), {"profile": "full"})
     say(session, principal, 'use the tool builder_update_agent with {"name": "Mine"}')
     serve(session.pk)
     assert "may not use" in newest(session, "agent.message").payload["text"]

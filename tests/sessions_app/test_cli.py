@@ -7,12 +7,12 @@ from uuid import UUID
 import pytest
 from django.core.management import CommandError
 
+from agents.exceptions import ProviderRejected
 from agents.models import Agent
 from agents.providers.base import TextDelta
-from config.faults import ProviderRejected
+from core.ids import uuid7
 from sessions_app.management.commands.agent import Command
 from sessions_app.models import Run, Session, ToolExecution
-from tenants.ids import uuid7
 from tenants.models import Workspace
 from tests.sessions_app.commands import (
     Worker,
@@ -114,7 +114,7 @@ def test_send_says_why_there_is_no_answer(session, script):
 def test_send_names_the_call_that_waits(session, monkeypatch):
     park(session, "tu_7")
     parked = Run.objects.get()
-    monkeypatch.setattr("sessions_app.cli.sessions.wait_for_run", lambda *_: parked)
+    monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", lambda *_: parked)
     with pytest.raises(CommandError) as caught:
         agent_command(*send(session, "Hi", "--wait"))
 
@@ -182,7 +182,7 @@ def test_a_wait_that_is_broken_off_says_so_and_leaves_the_message_queued(session
     def break_off(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sessions_app.cli.sessions.wait_for_run", break_off)
+    monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", break_off)
 
     assert complaint(*send(session, "Hi", "--wait")) == "Broken off."
     assert Run.objects.get().status == "queued"
@@ -226,7 +226,7 @@ def test_a_resource_is_attached_listed_and_taken_away(session):
     assert UUID(made) == session.resources.get().pk
     listed = agent_command("session", "resources", *about)
     assert listed == "/workspace/data  workspace_directory  read_write  pending"
-    assert "lie in each other" in complaint(
+    assert "overlaps with the attached resource" in complaint(
         *("session", "attach", *about, "--mount-path", "/workspace/data/x"),
         *("--kind", "local_file", "--source-ref", "x"),
     )

@@ -10,9 +10,9 @@ from django.db import connection
 from agents.definitions import create_agent
 from agents.models import Agent
 from agents.providers.base import TextDelta
-from sessions_app.frames import event_body
+from sessions_app.live.frames import event_body
+from sessions_app.log.transfer import export
 from sessions_app.models import Run
-from sessions_app.transcript import export
 from tests.sessions_app.commands import (
     Breaking,
     agent_command,
@@ -21,7 +21,7 @@ from tests.sessions_app.commands import (
     lanes_claim,
     send,
 )
-from tests.sessions_app.following import say
+from tests.sessions_app.live.stream_client import say
 
 HELLO = [TextDelta(text="Hello "), TextDelta(text="you.")]
 

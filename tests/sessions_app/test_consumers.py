@@ -13,16 +13,16 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from config.faults import NotFound
-from sessions_app import hub as hub_module
-from sessions_app.doors import accept_event
-from sessions_app.hub import hub
-from sessions_app.reader import SessionLog
-from tenants.ids import uuid7
+from core.db import read
+from core.exceptions import NotFound
+from core.ids import uuid7
+from sessions_app.live import hub as hub_module
+from sessions_app.live.hub import hub
+from sessions_app.live.reader import SessionLog
+from sessions_app.services import accept_event
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership
-from tenants.off_loop import read
-from tests.sessions_app.following import (
+from tests.sessions_app.live.stream_client import (
     Socket,
     connected,
     in_thread,
@@ -146,7 +146,7 @@ async def test_a_bad_cursor_is_refused(async_db, session, secret, after):
 
 
 async def test_a_revoked_key_is_closed(async_db, workspace, session, secret, monkeypatch):
-    monkeypatch.setattr(hub_module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(hub_module, "POLL_SECONDS", 0.1)
     key = await in_thread(find_key)(secret)
     assert key
     async with connected(session, secret) as socket:
@@ -193,7 +193,7 @@ def change_password(owner, client: Client) -> None:
 async def test_a_person_who_left_signed_out_or_has_a_new_password_is_closed(
     async_db, workspace, session, owner, monkeypatch, lose
 ):
-    monkeypatch.setattr(hub_module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(hub_module, "POLL_SECONDS", 0.1)
     async with signed_in(session, owner) as (socket, client):
         await in_thread(lose)(owner, client)
         assert await socket.closed() == 4401
@@ -214,7 +214,7 @@ async def test_whoever_signed_out_says_nothing_more_on_a_socket_that_is_still_op
 async def test_one_workspace_cannot_take_all_sockets(
     async_db, session, secret, foreign_workspace, monkeypatch
 ):
-    monkeypatch.setattr(hub_module, "MOST_VIEWERS", 1)
+    monkeypatch.setattr(hub_module, "MAX_VIEWERS", 1)
     other = await in_thread(new_session)(foreign_workspace)
     others_key = await in_thread(key_for)(foreign_workspace)
     async with connected(session, secret):
@@ -232,7 +232,7 @@ async def test_a_consumer_that_is_killed_leaves_no_viewer(async_db, session, sec
     socket.future.cancel()
     await asyncio.gather(socket.future, return_exceptions=True)
 
-    assert not hub().watches
+    assert not hub().feeds
 
 
 async def test_only_the_servers_own_subprotocol_is_echoed(async_db, session, secret):

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from core.ids import uuid7
+from sessions_app.lanes.queue import withdraw_message
 from sessions_app.models import Session
-from sessions_app.queue import withdraw_message
 from sessions_app.sessions import get_or_create_session
-from tenants.ids import uuid7
 from tests.sessions_app.long_talk import Watched, overhear, say, tell, window_of
 from tools_app.context import ToolContext
 from tools_app.registry import registry
@@ -44,8 +44,8 @@ def test_the_best_messages_come_with_who_said_them_when(session, context):
     first = found.splitlines()[0]
     assert first.startswith(("#3 person, 20", "#4 you, 20"))
     assert search(context, "engine", limit=1).count("#") == 1
-    assert search(context, "zeppelin") == "Nothing was said here earlier about 'zeppelin'."
-    assert "Nothing" in search(context, "the of and")
+    assert search(context, "zeppelin") == "No earlier message mentions 'zeppelin'."
+    assert "No earlier message" in search(context, "the of and")
 
 
 @pytest.mark.parametrize("query", ["a & b | !", "'", '"kettle', "-kettle", "\\", "<-> :*", "?!"])
@@ -57,7 +57,7 @@ def test_any_query_is_only_words(session, context, query):
 
 def test_the_message_that_is_answered_is_not_what_was_said_earlier(session, context, monkeypatch):
     overhear(session, ["the heron is grey"])
-    monkeypatch.setattr("sessions_app.answer.provider_for", lambda *_: Watched())
+    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: Watched())
     tell(session, "say which colour the heron has")
 
     assert "which colour" not in search(context, "heron colour")
@@ -71,14 +71,14 @@ def test_what_was_taken_back_or_said_elsewhere_is_not_found(session, context, ag
     overhear(other, ["a heron stands in the pond", "and so on"])
     overhear(session, ["and so on"])
 
-    assert search(context, "heron").startswith("Nothing")
+    assert search(context, "heron").startswith("No earlier message")
     assert "pond" in search(replace(context, session_id=other.pk), "heron")
 
 
 def test_an_agent_with_a_summary_knows_that_it_can_look_further_back(session, monkeypatch):
     model = Watched()
-    monkeypatch.setattr("sessions_app.answer.provider_for", lambda *_: model)
-    monkeypatch.setattr("sessions_app.completing.provider_for", lambda *_: model)
+    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: model)
+    monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: model)
     overhear(session, [f"say note {nth} about " + "words " * 60 for nth in range(60)])
     with window_of(8_000):
         tell(session, "say hello")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError, transaction
 
-from sessions_app.doors import accept_event
+from orchestrator.workspaces import erase_workspace
 from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.services import accept_event
 from tenants.models import Workspace
-from tenants.workspaces import erase_workspace
 
 
 def test_an_erased_workspace_takes_its_logs_with_it(

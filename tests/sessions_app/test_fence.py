@@ -6,14 +6,14 @@ import threading
 
 import pytest
 
-from config.faults import StaleEpoch
+from core.exceptions import StaleEpoch
 from memory.models import MemoryEntry
-from sessions_app import lanes
-from sessions_app.log import NewEvent
+from sessions_app.harness.execution import tool_context
+from sessions_app.harness.turn import load_turn
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.signals import StopSignal
+from sessions_app.log.writer import NewEvent
 from sessions_app.models import Session, SessionEvent, ToolExecution
-from sessions_app.stopping import StopSign
-from sessions_app.toolbox import tool_context
-from sessions_app.turn import load_turn
 from tests.sessions_app.conftest import OWNER
 from tools_app.registry import registry
 
@@ -22,8 +22,8 @@ from tools_app.registry import registry
 def store(session):
     """Calls `memory_store` as a run of this session would."""
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "remember"})
-    lanes.accept(session.pk, message)
-    turn = load_turn(lanes.claim(session.pk, OWNER), OWNER, StopSign())
+    run_queue.accept(session.pk, message)
+    turn = load_turn(run_queue.claim(session.pk, OWNER), OWNER, StopSignal())
     call = ToolExecution(session=session, tool_use_id="tu_1", name="memory_store", input={})
     context = tool_context(
         turn, call, stopped=threading.Event(), deadline=float("inf"), emit=lambda text: None
@@ -41,7 +41,7 @@ def test_the_holder_of_the_session_remembers(store):
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_that_was_fenced_while_the_tool_ran_writes_no_memory(store):
     Session.objects.update(lease_expires="2020-01-01T00:00:00Z")
-    lanes.reap()
+    run_queue.reap()
 
     with pytest.raises(StaleEpoch):
         store()

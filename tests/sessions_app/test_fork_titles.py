@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessions_app.sessions import LONGEST_TITLE, fork_title
+from sessions_app.sessions import MAX_TITLE_LENGTH, fork_title
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,6 @@ def test_a_fork_of_a_fork_has_a_number_instead_of_one_more_ending(title, forked)
 
 
 def test_a_long_title_keeps_the_ending_that_tells_it_apart():
-    assert fork_title("x" * LONGEST_TITLE) == "x" * (LONGEST_TITLE - len(" (fork)")) + " (fork)"
+    assert (
+        fork_title("x" * MAX_TITLE_LENGTH) == "x" * (MAX_TITLE_LENGTH - len(" (fork)")) + " (fork)"
+    )

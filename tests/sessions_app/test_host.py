@@ -1,44 +1,51 @@
-"""What a process does with the lanes that it holds, when a stop and the next run cross."""
+"""The lanes that a process holds, when a stop and the next run cross."""
 
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
-from queue import SimpleQueue
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from sessions_app import lanes
-from sessions_app.host import LaneHost
-from sessions_app.lanes import Claim
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.host import LaneHost, lease_of
+from sessions_app.lanes.run_queue import Claim
+from sessions_app.lanes.signals import StopSignal
 from sessions_app.models import Session
 from tests.sessions_app.conftest import OWNER
-from tests.sessions_app.test_lanes import send
+from tests.sessions_app.lanes.test_run_queue import send
 
 
 @pytest.fixture
 def host() -> LaneHost:
-    """A host without its threads: the test says when what is heard."""
+    """A host without its threads: the test decides when it is notified of what."""
     made = object.__new__(LaneHost)
-    made.owner, made._held, made._lock = OWNER, {}, threading.Lock()
+    made._prepare(OWNER, slots=2)
     return made
 
 
+@contextmanager
+def holding(host: LaneHost, claim: Claim):
+    sign = StopSignal()
+    with host.holding(lease_of(claim, sign)):
+        yield sign
+
+
 def begun(session: Session) -> Claim:
-    claim = lanes.claim(session.pk, OWNER)
+    claim = run_queue.claim(session.pk, OWNER)
     assert claim
     return claim
 
 
 def stop(session: Session) -> None:
-    lanes.stop(session.pk)
+    run_queue.stop(session.pk)
 
 
 def test_a_stop_reaches_the_run_that_it_ended(host, session):
     send(session)
-    with host._holding(begun(session)) as sign:
+    with holding(host, begun(session)) as sign:
         stop(session)
-        host._stop(session.pk)
+        host.stop(session.pk)
 
         assert sign.reason == "interrupted"
 
@@ -47,12 +54,22 @@ def test_the_news_of_a_stop_that_comes_late_leaves_the_next_run_alone(host, sess
     send(session, "one")
     first = begun(session)
     send(session, "two")
-    with host._holding(first):
+    with holding(host, first):
         stop(session)
-        with host._holding(begun(session)) as sign:
-            host._stop(session.pk)
+        with holding(host, begun(session)) as sign:
+            host.stop(session.pk)
 
             assert not sign.event.is_set()
+
+
+def test_a_run_that_is_replaced_in_the_same_process_is_told_to_stop(host, session):
+    send(session, "one")
+    first = begun(session)
+    send(session, "two")
+    with holding(host, first) as sign:
+        stop(session)
+        with holding(host, begun(session)):
+            assert sign.reason == "fenced"
 
 
 def test_the_end_of_a_stopped_run_does_not_let_go_of_the_next_one(host, session):
@@ -60,14 +77,14 @@ def test_the_end_of_a_stopped_run_does_not_let_go_of_the_next_one(host, session)
     first = begun(session)
     send(session, "two")
     with ExitStack() as running:
-        running.enter_context(host._holding(first))
+        running.enter_context(holding(host, first))
         stop(session)
         second = begun(session)
-        with host._holding(second):
+        with holding(host, second):
             running.close()
 
-            assert host._held[session.pk][0] == second
-        assert not host._held
+            assert [lease.holder for lease in host.leases] == [second]
+        assert not host.leases
 
 
 def test_a_lane_that_breaks_in_an_unforeseen_way_leaves_its_thread_to_the_next(host, monkeypatch):
@@ -75,13 +92,10 @@ def test_a_lane_that_breaks_in_an_unforeseen_way_leaves_its_thread_to_the_next(h
 
     def serve(session_id: object) -> None:
         if session_id == "bad":
-            raise KeyError("nobody thought of it")
+            raise KeyError("unforeseen")
         served.set()
 
-    monkeypatch.setattr(host, "_serve", serve, raising=False)
-    host._jobs, host._idle, host._slots = SimpleQueue(), 0, threading.Semaphore(0)
-    threading.Thread(target=host._work, daemon=True).start()
-    for job in ("bad", "good"):
-        host._jobs.put(job)
+    monkeypatch.setattr(host, "serve", serve)
+    assert all(host.submit(job) for job in ("bad", "good"))
 
     assert served.wait(10)

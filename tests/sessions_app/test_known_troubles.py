@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from config.faults import ProviderRejected
-from orchestrator.firing import fire_due as fire_triggers
-from orchestrator.recovery import look as look_at_workflows
-from sessions_app import lanes
-from sessions_app.handover import deliver_left_over
+from agents.exceptions import ProviderRejected
+from orchestrator.engine.recovery import recover as recover_workflows
+from orchestrator.triggers import fire_due_triggers
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.recovery import recover_lanes
 from sessions_app.models import Run, Session
-from sessions_app.recovery import look
-from sessions_app.schedules import fire_due
+from sessions_app.schedules.schedules import fire_due_schedules
 from sessions_app.sessions import get_or_create_session
+from sessions_app.subagents.spawns import deliver_pending
 from tenants.models import ModelCall
 from tests.sessions_app.conftest import OWNER, newest, serve
+from tests.sessions_app.lanes.test_run_queue import send
 from tests.sessions_app.stage import WORDS, say
-from tests.sessions_app.test_lanes import send
 from tools_app.registry import registry
 
 pytestmark = pytest.mark.django_db
@@ -30,12 +30,12 @@ def test_the_clock_of_a_lane_starts_when_a_run_begins_and_not_when_it_was_queued
     send(session)
     Run.objects.update(created_at="2020-01-01T00:00:00Z")
     Session.objects.update(active_at="2020-01-01T00:00:00Z", lease_expires="2020-01-01T00:00:00Z")
-    claim = lanes.claim(session.pk, OWNER)
+    claim = run_queue.claim(session.pk, OWNER)
 
-    seen = look()
+    seen = recover_lanes()
 
     assert (seen.reaped, seen.overdue) == ([], [])
-    assert lanes.heartbeat(OWNER, [session.pk]) == {session.pk: claim.epoch}
+    assert run_queue.heartbeat(OWNER, [session.pk]) == {session.pk: claim.epoch}
 
 
 @pytest.mark.usefixtures("stage_tools")
@@ -68,7 +68,13 @@ def test_a_session_that_nobody_talks_to_asks_no_model(session, principal, script
     Session.objects.update(active_at="2020-01-01T00:00:00Z")
 
     for _ in range(3):
-        for work in (look, look_at_workflows, deliver_left_over, fire_due, fire_triggers):
+        for work in (
+            recover_lanes,
+            recover_workflows,
+            deliver_pending,
+            fire_due_schedules,
+            fire_due_triggers,
+        ):
             work()
         serve(session.pk)
 

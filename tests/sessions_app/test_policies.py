@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agents.providers.base import ToolCall
-from sessions_app.doors import accept_event
 from sessions_app.models import Run, SessionEvent, ToolExecution
+from sessions_app.services import accept_event
 from sessions_app.sessions import fork
 from tests.sessions_app.conftest import newest, serve
 from tests.sessions_app.stage import WORDS, say
 from tools_app import save_tool_policy
-from tools_app.places import find_place
-from tools_app.policies import history_of, save_policy
-from tools_app.selection import effective_policy
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.storage import find_target, policy_history, save_policy
 
 E = SessionEvent.Type
 
@@ -44,7 +43,7 @@ def test_a_change_binds_the_next_run(session, principal, script):
 
 def test_the_run_keeps_its_policy_with_the_reasons(session, principal, script):
     script(WORDS)
-    save_policy(find_place(session.workspace_id, "workspace"), {"denied_tools": ["group:web"]})
+    save_policy(find_target(session.workspace_id, "workspace"), {"denied_tools": ["group:web"]})
     say(session, principal)
 
     serve(session.pk)
@@ -74,7 +73,7 @@ def test_a_redirect_is_bound_by_the_policy_of_the_run(
 
     call = ToolExecution.objects.get()
     assert (call.decision, call.state) == ("allow", "error")
-    assert "leads to" in call.error
+    assert "redirects to" in call.error
     assert [request.path for request, _ in httpserver.log] == ["/old"]
 
 
@@ -115,7 +114,7 @@ def test_an_approval_does_not_reach_past_a_deny(session, principal, script, chan
     say(session, principal)
     serve(session.pk)
     if changed == "policy":
-        save_policy(find_place(session.workspace_id, "workspace"), {"denied_tools": ["exec"]})
+        save_policy(find_target(session.workspace_id, "workspace"), {"denied_tools": ["exec"]})
     answer: dict[str, object] = {"decision": "allow"}
     answer["tool_use_id"] = ToolExecution.objects.get().tool_use_id
     if changed == "arguments":
@@ -143,7 +142,7 @@ def test_a_very_long_rule_is_named_as_far_as_it_fits(session, principal, script)
 def test_the_smallest_number_of_calls_bounds_the_turn(session, principal, script, layer):
     script([the_time("1"), the_time("2"), the_time("3")], WORDS)
     subject = session.agent_id if layer == "agent" else session.pk
-    place = find_place(session.workspace_id, layer, subject)
+    place = find_target(session.workspace_id, layer, subject)
     save_policy(place, {"max_tool_calls_per_turn": 2})
     say(session, principal)
 
@@ -181,13 +180,13 @@ def test_a_turn_that_waited_for_a_person_goes_on_counting(session, principal, sc
 
 
 def test_a_fork_is_as_narrow_as_its_session(session):
-    place = find_place(session.workspace_id, "session", session.pk)
+    place = find_target(session.workspace_id, "session", session.pk)
     save_policy(place, {"denied_tools": ["write"], "max_tool_calls_per_turn": 5})
     save_policy(place, {"denied_tools": ["write", "edit"]})
 
     forked = fork(session, 0, None)
 
-    copied = history_of(find_place(session.workspace_id, "session", forked.pk)).get()
+    copied = policy_history(find_target(session.workspace_id, "session", forked.pk)).get()
     assert (copied.revision, copied.denied_tools) == (1, ["write", "edit"])
     assert copied.author == f"copied from {session.pk}"
     assert effective_policy(session.agent_version, forked.pk)["edit"].decision == "deny"
@@ -196,4 +195,4 @@ def test_a_fork_is_as_narrow_as_its_session(session):
 def test_a_fork_of_a_session_without_a_policy_has_none(session):
     forked = fork(session, 0, None)
 
-    assert not history_of(find_place(session.workspace_id, "session", forked.pk)).exists()
+    assert not policy_history(find_target(session.workspace_id, "session", forked.pk)).exists()

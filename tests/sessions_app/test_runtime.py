@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agents.providers.base import TextDelta
-from config.faults import Forbidden, NotFound
-from sessions_app import lanes, runtime
+from core.exceptions import Forbidden, NotFound
+from core.ids import uuid7
+from sessions_app import runtime
+from sessions_app.lanes import run_queue
 from tenants.access import principal_of_user
-from tenants.ids import uuid7
 from tests.conftest import add_member
 from tests.sessions_app.conftest import OWNER, serve, types
 
@@ -86,5 +87,5 @@ def test_a_run_that_nobody_takes_is_told_as_it_is(agent):
 
     run = runtime.wait_for_agent_run(enqueued.run_id, 0)
     assert (run.status, run.priority) == ("queued", 2)
-    lanes.claim(enqueued.session_id, OWNER)
+    run_queue.claim(enqueued.session_id, OWNER)
     assert runtime.wait_for_agent_run(enqueued.run_id, 0).status == "running"

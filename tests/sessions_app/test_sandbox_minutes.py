@@ -13,27 +13,25 @@ from django.utils import timezone
 
 from agents.environments import change_environment, create_environment, default_environment
 from agents.providers.base import ToolCall
-from orchestrator.aside import Biller
-from sessions_app import lanes
+from core.ids import uuid7
+from orchestrator.supervisor import SandboxBiller
+from sessions_app.lanes import run_queue
 from sessions_app.models import Run, Session, ToolExecution
-from sessions_app.sandbox_minutes import charge_running
-from sessions_app.sandbox_purses import stop_unpaid
+from sessions_app.sandbox_billing import charge_running, stop_unpaid
 from sessions_app.sessions import get_or_create_session, retry_run
-from tenants.budgets import set_budget
-from tenants.credits import balance_of
-from tenants.ids import uuid7
-from tenants.models import CreditEntry, Purse, SandboxMinute
-from tenants.sandbox_minutes import (
+from tenants.billing.credits import get_balance, set_budget
+from tenants.billing.spending import (
     charge_minutes,
-    forget_old_minutes,
+    delete_old_minutes,
     last_charged,
     this_minute,
     uncharged,
 )
-from tenants.usage import Span, totals
+from tenants.billing.usage import Span, totals
+from tenants.models import CreditEntry, Purse, SandboxMinute
 from tests.sessions_app.conftest import OWNER, newest, serve
 from tests.sessions_app.stage import WORDS, E, say
-from tools_app.policies import save_tool_policy
+from tools_app.policy.storage import save_tool_policy
 from tools_app.sandbox.container.lifecycle import ROLE, SESSION
 
 D = Decimal
@@ -48,8 +46,8 @@ def priced(settings):
 def boxes(monkeypatch):
     """What an engine would answer: no test of money starts a container."""
     found: list[dict] = []
-    monkeypatch.setattr("sessions_app.sandbox_minutes.claiming_sessions", lambda: [uuid7()])
-    monkeypatch.setattr("sessions_app.sandbox_minutes.running", lambda: found)
+    monkeypatch.setattr("sessions_app.sandbox_billing.sessions_with_claims", lambda: [uuid7()])
+    monkeypatch.setattr("sessions_app.sandbox_billing.list_containers", lambda: found)
     return found
 
 
@@ -59,7 +57,7 @@ def box(session: Session, state: str = "running") -> dict:
 
 
 def balance(session: Session) -> Decimal:
-    return balance_of(session.workspace_id).balance
+    return get_balance(session.workspace_id).balance
 
 
 def test_a_running_container_is_charged_once_a_minute(session, priced, boxes):
@@ -68,7 +66,7 @@ def test_a_running_container_is_charged_once_a_minute(session, priced, boxes):
     assert [charge_running().minutes, charge_running().minutes] == [1, 0]
     assert balance(session) == D("9.98")
     assert CreditEntry.objects.get(kind="sandbox").amount == D("-0.02")
-    assert totals(session.workspace_id, Span.read(None, None))["sandbox_cost"] == D("0.02")
+    assert totals(session.workspace_id, Span.parse(None, None))["sandbox_cost"] == D("0.02")
 
 
 def test_minutes_that_nobody_counted_are_charged_later(session, priced, boxes):
@@ -107,7 +105,7 @@ def test_a_container_of_no_session_is_nobodys_to_pay(session, priced, boxes):
 @pytest.mark.django_db(transaction=True)
 def test_two_supervisors_charge_a_minute_once(session, priced, boxes):
     boxes += [box(session) for _ in range(5)]
-    billers = [Biller() for _ in range(4)]
+    billers = [SandboxBiller() for _ in range(4)]
     for biller in billers:
         biller.work()
     for biller in billers:
@@ -135,7 +133,7 @@ def test_many_who_charge_the_same_minutes_charge_each_once(workspace, priced):
         thread.join()
 
     assert sum(charged) == 10
-    assert balance_of(workspace.pk).balance == D("9.80")
+    assert get_balance(workspace.pk).balance == D("9.80")
 
 
 def run_command(session, principal, script, command: str = "true") -> ToolExecution:
@@ -182,7 +180,7 @@ def test_old_minutes_are_forgotten_and_the_newest_is_known(workspace, priced):
     charge_minutes(workspace.pk, "a", first=now - timedelta(days=4), count=1, note="")
     charge_minutes(workspace.pk, "a", first=now, count=1, note="")
 
-    assert forget_old_minutes() == 1
+    assert delete_old_minutes() == 1
     assert last_charged(["a", "b"]) == {"a": now}
 
 
@@ -193,7 +191,7 @@ def test_old_minutes_are_forgotten_and_the_newest_is_known(workspace, priced):
 def purses(session):
     """Budgets of a dollar for the agent, the session and the session above it."""
     above, _ = get_or_create_session(agent=session.agent, session_key="above")
-    Session.objects.filter(pk=session.pk).update(parent=above)
+    Session.objects.filter(pk=session.pk).update(parent=above, ancestors=[above.pk])
     owners = {"agent": session.agent_id, "session": session.pk, "above": above.pk}
     return {
         name: set_budget(
@@ -264,7 +262,7 @@ def test_what_runs_is_ended_when_its_purse_is_empty_and_goes_on_when_raised(
 ):
     script(WORDS)
     sent = say(session, principal)
-    lanes.claim(session.pk, OWNER)
+    run_queue.claim(session.pk, OWNER)
     boxes.append(box(session))
     set_budget(
         workspace_id=session.workspace_id, kind="session", owner_id=session.pk, ceiling=D("0.01")
@@ -286,12 +284,12 @@ def test_what_runs_is_ended_when_its_purse_is_empty_and_goes_on_when_raised(
 @pytest.mark.django_db(transaction=True)
 def test_the_supervisor_ends_what_cannot_be_paid(session, priced, boxes, monkeypatch):
     ended: list[object] = []
-    monkeypatch.setattr("sessions_app.sandbox_purses.remove_containers", ended.append)
+    monkeypatch.setattr("sessions_app.sandbox_billing.remove_containers", ended.append)
     boxes.append(box(session))
     set_budget(
         workspace_id=session.workspace_id, kind="session", owner_id=session.pk, ceiling=D("0.01")
     )
-    biller = Biller()
+    biller = SandboxBiller()
     biller.work()
     biller.wait()
 

@@ -11,14 +11,14 @@ from django.db import connections
 from django.utils import timezone
 
 from agents.providers.base import ToolCall
-from config.faults import Conflict, Invalid
+from core.exceptions import Conflict, Invalid
+from memory.documents import write_entry
 from memory.models import MemoryEntry
-from memory.owner import Owner, person
-from memory.writing import write_entry
-from sessions_app import schedules
+from memory.ownership import Owner, person
 from sessions_app.models import Firing, Run, Schedule
-from sessions_app.timing import advance, next_time
-from tenants.credits import add_credits
+from sessions_app.schedules import schedules
+from sessions_app.schedules.timing import advance, next_time
+from tenants.billing.credits import add_credits
 from tests.factories import schedule as make_schedule
 from tests.sessions_app.conftest import newest, serve
 from tests.sessions_app.stage import WORDS, E, say
@@ -42,8 +42,8 @@ def due(session, **fields) -> Schedule:
 def test_what_is_due_is_sent_once_and_is_due_again_later(session, script):
     script(WORDS)
     made = due(session)
-    assert schedules.fire_due() == 1
-    assert schedules.fire_due() == 0
+    assert schedules.fire_due_schedules() == 1
+    assert schedules.fire_due_schedules() == 0
     made.refresh_from_db()
     assert made.next_at > timezone.now()
     serve(session.pk)
@@ -59,7 +59,7 @@ def test_once_means_once(session):
         interval_seconds=None,
         next_at=timezone.now() + timedelta(hours=1),
     )
-    assert schedules.fire_due() == 1
+    assert schedules.fire_due_schedules() == 1
     made.refresh_from_db()
     assert made.next_at is None
 
@@ -67,7 +67,7 @@ def test_once_means_once(session):
 def test_what_was_missed_is_counted_and_not_made_up_for(session):
     made = due(session)
     Schedule.objects.update(next_at=timezone.now() - timedelta(seconds=630))
-    assert schedules.fire_due() == 1
+    assert schedules.fire_due_schedules() == 1
     assert Firing.objects.get().missed == 10
     made.refresh_from_db()
     assert made.next_at > timezone.now()
@@ -87,15 +87,15 @@ def test_a_paused_schedule_sends_nothing_and_goes_on_from_now(session):
     made = due(session)
     made.refresh_from_db()
     schedules.pause(made)
-    assert schedules.fire_due() == 0
+    assert schedules.fire_due_schedules() == 0
     schedules.resume(made)
-    assert schedules.fire_due() == 0
+    assert schedules.fire_due_schedules() == 0
     assert made.next_at > timezone.now()
 
 
 def test_a_heartbeat_with_nothing_to_do_costs_nothing(session, agent):
     due(session, heartbeat=True)
-    assert schedules.fire_due() == 1
+    assert schedules.fire_due_schedules() == 1
     assert Firing.objects.get().outcome == "nothing_to_do"
     assert session.events.count() == Run.objects.count() == 0
 
@@ -110,14 +110,14 @@ def test_a_heartbeat_wakes_the_agent_when_its_list_names_something(session, agen
         author=person(owner.pk),
     )
     due(session, heartbeat=True)
-    schedules.fire_due()
+    schedules.fire_due_schedules()
     assert Firing.objects.get().outcome == "sent"
 
 
 def test_without_a_session_each_firing_has_one_of_its_own(session, agent):
     due(session)
     Schedule.objects.update(session=None)
-    schedules.fire_due()
+    schedules.fire_due_schedules()
     fired = Firing.objects.get()
     assert fired.session_id not in (None, session.pk)
 
@@ -125,7 +125,7 @@ def test_without_a_session_each_firing_has_one_of_its_own(session, agent):
 def test_an_empty_purse_is_told_in_the_history_and_stops_nothing_else(session, workspace):
     made = due(session)
     add_credits(workspace.pk, Decimal(-10), kind="adjustment")
-    assert schedules.fire_due() == 1
+    assert schedules.fire_due_schedules() == 1
     fired = Firing.objects.get()
     assert (fired.outcome, "credits" in fired.note) == ("failed", True)
     made.refresh_from_db()
@@ -169,7 +169,7 @@ def test_two_supervisors_fire_each_time_once(session):
         due(session)
 
     def look() -> None:
-        schedules.fire_due()
+        schedules.fire_due_schedules()
         connections.close_all()
 
     threads = [threading.Thread(target=look) for _ in range(4)]

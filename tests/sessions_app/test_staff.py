@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from agents.exceptions import ProviderRejected
 from agents.providers.base import TextDelta
-from config.faults import ProviderRejected
-from sessions_app import lanes
-from sessions_app.doors import accept_event
+from sessions_app.lanes import run_queue
 from sessions_app.models import Run, Session
+from sessions_app.services import accept_event
 from tenants.models import User
 from tests.sessions_app.conftest import OWNER, newest, serve
 
@@ -37,13 +37,13 @@ def send(session: Session, principal) -> Run:
 
 def test_staff_stop_a_session(staff, session, principal):
     run = send(session, principal)
-    lanes.claim(session.pk, OWNER)
+    run_queue.claim(session.pk, OWNER)
 
-    assert "1 runs stopped." in act(staff, "session", "stop", session)
+    assert "Runs stopped: 1." in act(staff, "session", "stop", session)
     run.refresh_from_db()
     assert run.status == "cancelled"
     assert newest(session, "user.interrupt").payload == {"note": "Stopped by staff."}
-    assert "0 runs stopped." in act(staff, "session", "stop", session)
+    assert "Runs stopped: 0." in act(staff, "session", "stop", session)
 
 
 def test_staff_try_dead_runs_again_and_leave_the_others_alone(staff, session, principal, script):
@@ -51,8 +51,8 @@ def test_staff_try_dead_runs_again_and_leave_the_others_alone(staff, session, pr
     failed = send(session, principal)
     serve(session.pk)
 
-    assert "1 queued again." in act(staff, "run", "retry", failed)
+    assert "Runs queued again: 1." in act(staff, "run", "retry", failed)
     serve(session.pk)
     failed.refresh_from_db()
     assert (failed.status, failed.result["text"]) == ("completed", "Now.")
-    assert "0 queued again." in act(staff, "run", "retry", failed)
+    assert "Runs queued again: 0." in act(staff, "run", "retry", failed)

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from config.faults import StaleEpoch
-from sessions_app import lanes
-from sessions_app.frames import event_body
-from sessions_app.log import NewEvent, append_events
+from core.exceptions import StaleEpoch
+from sessions_app.lanes import run_queue
+from sessions_app.live.frames import event_body
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Run, SessionEvent
 from tenants.models import WebhookDelivery
-from tenants.webhook_input import checked_events
-from tenants.webhooks import add_webhook
+from tenants.notifications.webhooks import add_webhook, checked_events
 from tests.sessions_app.conftest import OWNER, serve
 from tests.sessions_app.stage import WORDS, call, say
 from tests.sessions_app.waiting_calls import allow, parked
@@ -93,8 +92,8 @@ def test_a_completed_run_is_told_as_rest_shows_it(workspace, session, principal,
 def test_a_stopped_run_is_told(workspace, session, principal, outcome, type):
     subscribe(workspace, "run.*")
     say(session, principal)
-    lanes.claim(session.pk, OWNER)
-    lanes.stop(session.pk, stop_reason="interrupted", outcome=outcome)
+    run_queue.claim(session.pk, OWNER)
+    run_queue.stop(session.pk, stop_reason="interrupted", outcome=outcome)
 
     (body,) = told(type)
     assert body["data"]["status"] == outcome
@@ -114,7 +113,7 @@ def test_a_question_and_its_answer_are_announced_once_each(workspace, session, p
 def test_a_question_that_a_stop_ends_is_announced_once(workspace, session):
     subscribe(workspace, "approval.resolved")
     parked(session)
-    lanes.stop(session.pk)
+    run_queue.stop(session.pk)
 
     assert [one["data"]["status"] for one in told()] == ["cancelled"]
 

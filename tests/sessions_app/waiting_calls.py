@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agents.providers.base import ToolCall
-from sessions_app.approvals import Answer, resolve
-from sessions_app.asking import questions
+from sessions_app.approvals.approvals import ApprovalAnswer, answer_approval, approvals_for
 from sessions_app.models import Approval, Run, Session, ToolExecution
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.stage import WORDS, say
@@ -15,7 +14,7 @@ def command(text: str, id: str = "c1") -> ToolCall:
 
 
 def ask(session: Session, principal, script, *steps, text: str = "echo hi") -> Approval:
-    """Let the agent ask for a command; the question that waits then."""
+    """Let the agent ask for a command; the approval that waits then."""
     script(*(steps or ([command(text)], WORDS)))
     say(session, principal)
     serve(session.pk)
@@ -27,11 +26,11 @@ def pending() -> Approval:
 
 
 def allow(approval: Approval, principal, **words):
-    return resolve(approval, Answer(decision="allow", **words), principal)
+    return answer_approval(approval, ApprovalAnswer(decision="allow", **words), principal)
 
 
 def deny(approval: Approval, principal, **words):
-    return resolve(approval, Answer(decision="deny", **words), principal)
+    return answer_approval(approval, ApprovalAnswer(decision="deny", **words), principal)
 
 
 def parked(session: Session, count: int = 1, name: str = "exec") -> list[Approval]:
@@ -55,4 +54,4 @@ def parked(session: Session, count: int = 1, name: str = "exec") -> list[Approva
     ]
     ToolExecution.objects.bulk_create(calls)
     Session.objects.filter(pk=session.pk).update(status="requires_action")
-    return Approval.objects.bulk_create(questions(calls, session.agent_id))
+    return Approval.objects.bulk_create(approvals_for(calls, session.agent_id))

@@ -24,17 +24,17 @@ from typing import TypeVar
 
 import psutil
 
-from config.env import ROOT
+from core.env import ROOT
 
 MARK = "SWITCHYARD_TEST"  #: Everything that one stack starts inherits this variable.
 #: What the test's own environment must not pass on.
 FOREIGN = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "HOST", "PUBLIC_URL", "SWITCHYARD_STACK"}
 LAST_WORDS = "Ctrl-C stops everything."  #: The end of the welcome.
 HEALTH = "/api/v1/health/"
-KEEPER = "tools_app.sandbox.kept.keeper"
+KEEPER = "tools_app.sandbox.tasks.keeper"
 PARTS = {
     "up": "manage.py up",
-    "guardian": "-m config.guardian",
+    "guardian": "-m orchestrator.launcher.guardian",
     "web": "-m daphne",
     "workers": "manage.py workers",
     "supervisor": "manage.py supervisor",
@@ -66,6 +66,8 @@ def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 120) -> F
 
 class Running:
     """One `manage.py up` on a data directory, and what it started."""
+
+    root = ROOT  #: The folder of the code.
 
     def __init__(self, data_dir: Path, **env: str) -> None:
         self.data_dir = data_dir
@@ -103,7 +105,7 @@ class Running:
         with self.output.open("w") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "up"],
-                cwd=ROOT,
+                cwd=self.root,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -116,7 +118,7 @@ class Running:
         """Run a command of manage.py on the same data directory."""
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=ROOT,
+            cwd=self.root,
             env=self.env,
             stdin=subprocess.DEVNULL,
             capture_output=True,

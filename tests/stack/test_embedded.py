@@ -12,15 +12,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from config.embedded import Embedded, socket_dir
-from config.env import ROOT
+from core.env import ROOT
+from core.postgres import Embedded, socket_dir
 
 pytestmark = pytest.mark.stack
 
 START = """
 import sys
 from pathlib import Path
-from config.embedded import Embedded
+from core.postgres import Embedded
 server = Embedded(Path(sys.argv[1]), durable=False)
 server.start()
 print(server.pid(), flush=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded import Embedded
+from core.postgres import Embedded
 from tests.stack.running import Running
 
 pytestmark = pytest.mark.stack

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from config.faults import CannotStart
-from orchestrator.up.keeper import Keeper
+from core.exceptions import CannotStart
+from orchestrator.launcher.parts import Keeper
 
 
 class Fragile:
@@ -40,7 +40,7 @@ def die_and_restart(part: Fragile, keeper: Keeper, *, at: float) -> float:
     """Kill the part and look until it runs again; give the time that took."""
     part.alive, starts, now = False, part.starts, at
     while part.starts == starts:
-        keeper.look(now)
+        keeper.check(now)
         now += 0.5
     return now - 0.5 - at
 
@@ -54,7 +54,7 @@ def test_a_part_that_keeps_dying_is_started_ever_later() -> None:
         now += waits[-1] + 1
 
     assert waits == [0.5, 1, 2, 4, 8, 16, 30, 30]
-    assert said[0] == "fragile: died; starting it again in 0.5 s."
+    assert said[0] == "fragile: died; restarting in 0.5 s."
     assert len(said) == 8
 
 
@@ -70,10 +70,10 @@ def test_a_part_that_cannot_start_is_tried_again() -> None:
     part, keeper, said = kept()
     part.alive, part.broken = False, True
 
-    keeper.look(1.0)
-    keeper.look(1.5)
+    keeper.check(1.0)
+    keeper.check(1.5)
     part.broken = False
-    keeper.look(2.5)
+    keeper.check(2.5)
 
     assert part.alive
     assert "does not start: no room" in said[-1]
@@ -83,6 +83,6 @@ def test_a_living_part_is_left_alone() -> None:
     part, keeper, said = kept()
 
     for now in range(100):
-        keeper.look(float(now))
+        keeper.check(float(now))
 
     assert (part.starts, said) == (1, [])

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import urllib.error
+import urllib.request
 from datetime import UTC, datetime
 
 import psycopg
 import pytest
 
-from config.embedded import socket_dir
+from core.postgres import socket_dir
 from tests.stack.running import LAST_WORDS, Running, wait_for
 
 pytestmark = pytest.mark.stack
+
+
+def test_a_form_that_nobody_can_read_is_answered(stack: Running) -> None:
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    request = urllib.request.Request(f"{stack.base_url}/sign-in/", b"--x--\r\n", kind)  # noqa: S310
+
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=30)  # noqa: S310
+    with refused.value as answer:
+        assert answer.code == 403  # it has no token: whoever looked for that has read it
 
 
 @pytest.mark.parametrize(
@@ -21,7 +33,7 @@ def test_a_killed_part_is_replaced_and_health_returns(stack: Running, name: str)
 
     stack.wait_until_replaced(name, old)
 
-    assert "starting it again" in stack.said()
+    assert "restarting" in stack.said()
     wait_for(lambda: not stack.group(old), f"the end of what the old {name} forked")
 
 

@@ -20,12 +20,12 @@ from typing import Any
 import psutil
 import pytest
 
-from config.faults import SandboxUnavailable
 from tests.stack.client import Client
 from tests.stack.running import Running, wait_for
 from tests.stack.test_tasks import begin, over
 from tests.tools_app.conftest import needs_bwrap
 from tests.tools_app.sandbox.conftest import IMAGE, lacking
+from tools_app.exceptions import SandboxUnavailable
 from tools_app.sandbox.container.engine import connect
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
@@ -60,7 +60,7 @@ Make = Callable[..., Running]
 
 def lack_of_containers() -> str:
     try:
-        image = connect().ask("GET", f"/images/{IMAGE}/json")
+        image = connect().request("GET", f"/images/{IMAGE}/json")
     except SandboxUnavailable as fault:
         return fault.detail
     return "" if image.is_fine else f"{IMAGE} is not made: run `make containers`"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.up.health import read_health
-from orchestrator.up.logs import LARGEST, keep_small
-from orchestrator.up.plan import shown_address, willing_name
+from orchestrator.launcher.checks import read_health
+from orchestrator.launcher.parts import accepted_host, shown_address
+from orchestrator.launcher.stack import MAX_LOG_BYTES, rotate_logs
 
 
 @pytest.mark.parametrize(
@@ -29,27 +29,27 @@ def test_the_address_shown_works_in_a_browser(public_url: str, host: str, shown:
     [(["*"], "localhost"), ([".yard.example"], "yard.example"), ([], "localhost")],
 )
 def test_the_health_page_is_asked_by_a_name_it_answers_to(allowed: list[str], name: str) -> None:
-    assert willing_name(allowed) == name
+    assert accepted_host(allowed) == name
 
 
 def test_an_answer_that_is_no_health_report_is_still_an_answer() -> None:
     health = read_health(502, b"<h1>Bad gateway</h1>")
 
-    assert (health.answered, health.ok, health.unwell) == (True, False, [])
+    assert (health.answered, health.ok, health.failed) == (True, False, [])
 
 
-def test_a_report_names_what_is_unwell() -> None:
+def test_a_report_names_the_checks_that_failed() -> None:
     health = read_health(503, b'{"checks": {"database": "ok", "workers": "no sign of life"}}')
 
-    assert health.unwell == ["workers"]
+    assert health.failed == ["workers"]
 
 
 def test_a_large_log_makes_room_under_its_writer(tmp_path: Path) -> None:
     log = tmp_path / "web.log"
     with log.open("ab", buffering=0) as writer:
-        writer.write(b"x" * (LARGEST + 1))
-        keep_small(tmp_path)
+        writer.write(b"x" * (MAX_LOG_BYTES + 1))
+        rotate_logs(tmp_path)
         writer.write(b"after")
 
     assert log.read_bytes() == b"after"
-    assert (tmp_path / "web.log.1").stat().st_size == LARGEST + 1
+    assert (tmp_path / "web.log.1").stat().st_size == MAX_LOG_BYTES + 1

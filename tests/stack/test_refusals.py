@@ -10,10 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from config.embedded import Embedded
-from config.external import require_usable
-from config.faults import CannotStart
-from orchestrator.up.doorway import require_free_port
+from core.exceptions import CannotStart
+from core.postgres import Embedded, require_usable
+from orchestrator.launcher.checks import require_free_port
 from tests.stack.running import Running
 
 pytestmark = pytest.mark.stack
@@ -40,7 +39,7 @@ def test_a_taken_port(make_stack: Make) -> None:
 
         line = refusal(make_stack(PORT=str(port)))
 
-    assert f"Port {port} is taken" in line
+    assert f"Port {port} is used by another program" in line
     assert f"PORT={port + 1} make run" in line
 
 
@@ -130,7 +129,7 @@ def test_a_data_directory_of_another_postgres(make_stack: Make, tmp_path: Path) 
     server.stop("immediate")
     (server.place.pgdata / "PG_VERSION").write_text("16\n")
 
-    assert "was made by PostgreSQL 16" in refusal(make_stack())
+    assert "was created by PostgreSQL 16" in refusal(make_stack())
 
 
 def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
@@ -141,6 +140,6 @@ def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
     if owner := server.place.owner():
         os.chown(server.place.pgdata, owner.pw_uid, owner.pw_gid)
 
-    with pytest.raises(CannotStart, match="holds no PostgreSQL data"):
+    with pytest.raises(CannotStart, match="contains no PostgreSQL data"):
         server.start()
     assert (server.place.pgdata / "letters.txt").exists()

@@ -9,7 +9,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from tenants.models import Workspace
-from tenants.webhooks import SecretWebhook, add_webhook
+from tenants.notifications.webhooks import SecretWebhook, add_webhook
 from tests.tenants.receiving import Receiver
 
 

@@ -9,12 +9,11 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from tenants.authentication import BAD_KEY
-from tenants.buckets import buckets
+from core.throttling import buckets
+from orchestrator.workspaces import create_workspace
+from tenants.authentication import BAD_KEY, CHOSEN
 from tenants.keys import issue_key, revoke_key
-from tenants.middleware import CHOSEN
 from tenants.models import ApiKey, Membership
-from tenants.workspaces import create_workspace
 from tests.conftest import add_member
 
 ME = "/api/v1/me/"
@@ -214,7 +213,7 @@ def test_what_no_key_may_do_is_said_to_be_for_owners(client, workspace, owner):
     )
 
     assert answer.status_code == 403
-    assert answer.json()["detail"].endswith("Only an owner who signs in has.")
+    assert answer.json()["detail"].endswith("Only a signed-in owner has it.")
 
 
 def test_guessing_keys_is_slowed_down(client, db, settings):

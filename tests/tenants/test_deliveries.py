@@ -8,10 +8,10 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from tenants import deliveries
 from tenants.models import Webhook, WebhookDelivery
-from tenants.posting import Answer
-from tenants.webhooks import announce
+from tenants.notifications import deliveries
+from tenants.notifications.deliveries import EndpointResponse
+from tenants.notifications.webhooks import announce
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,7 +33,7 @@ def test_a_late_outcome_of_a_lost_attempt_changes_nothing(workspace, subscribe):
     assert lost is not None
     assert again is not None
     assert deliveries.claim(made.webhook.pk) is None
-    gone = Answer(status=410, snippet="", duration_ms=1)
+    gone = EndpointResponse(status=410, snippet="", duration_ms=1)
     deliveries.record(lost, gone)
 
     assert WebhookDelivery.objects.get().status == "pending"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from django.core.management import CommandError, call_command
 
-from sessions_app.preparing.files import shared_room
-from tenants.ids import uuid7
+from core.ids import uuid7
+from sessions_app.resources.prepare import shared_dir
 from tenants.models import Workspace
-from tools_app.folder import SessionFolder
+from tools_app.files import SessionFolder
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def files(workspace, foreign_workspace, settings, tmp_path):
     for place in (workspace, foreign_workspace):
         folder = SessionFolder(workspace_id=place.pk, session_id=uuid7()).make()
         (folder / "note").write_text("kept")
-        shared_room(place.pk).mkdir(parents=True)
+        shared_dir(place.pk).mkdir(parents=True)
         made.append(folder / "note")
     return made
 
@@ -30,7 +30,7 @@ def test_rows_and_files_of_that_workspace_go(workspace, foreign_workspace, files
 
     assert Workspace.objects.get() == foreign_workspace
     assert [file.exists() for file in files] == [False, True]
-    assert [shared_room(one.pk).exists() for one in (workspace, foreign_workspace)] == [False, True]
+    assert [shared_dir(one.pk).exists() for one in (workspace, foreign_workspace)] == [False, True]
 
 
 def test_nothing_goes_without_a_yes(workspace, files, capsys):

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from tenants.buckets import LEAST_BURST, buckets
+from core.throttling import MIN_BURST, buckets
 from tenants.idempotency import LIFE, STALE, forget_old_answers
 from tenants.models import ApiKey, IdempotentAnswer
 from tests.conftest import key_client
@@ -172,7 +172,7 @@ def test_a_key_that_was_revoked_gets_no_old_answer(api):
 def test_repetitions_are_throttled_like_any_request(api, settings):
     settings.REQUESTS_PER_MINUTE = 1
     buckets.empty()
-    statuses = [post(api).status_code for _ in range(LEAST_BURST + 2)]
+    statuses = [post(api).status_code for _ in range(MIN_BURST + 2)]
     buckets.empty()
 
     assert (statuses[0], statuses[-1]) == (201, 429)
@@ -223,7 +223,7 @@ def test_of_two_requests_at_once_one_runs_and_the_other_waits_for_its_answer(
 ):
     monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 60)
     client, looked = key_client(workspace), threading.Event()
-    monkeypatch.setattr("tenants.idempotency.let_go", looked.set)
+    monkeypatch.setattr("tenants.idempotency.release_connection", looked.set)
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(send_slow, client)
@@ -239,7 +239,7 @@ def test_of_two_requests_at_once_one_runs_and_the_other_waits_for_its_answer(
 def test_whoever_waited_for_an_answer_that_is_not_kept_asks_anew(workspace, counting, monkeypatch):
     client, looked = key_client(workspace), threading.Event()
     monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 60)
-    monkeypatch.setattr("tenants.idempotency.let_go", looked.set)
+    monkeypatch.setattr("tenants.idempotency.release_connection", looked.set)
     counting.status = 503
 
     with ThreadPoolExecutor(2) as pool:

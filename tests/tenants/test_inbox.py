@@ -12,12 +12,14 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from config.asgi import application
-from config.faults import NotFound
-from tenants import consumers, inbox, markup
+from core import markdown
+from core.exceptions import NotFound
+from tenants import consumers
 from tenants.access import principal_of_user
 from tenants.keys import issue_key, revoke_key
 from tenants.models import InboxItem, Membership, WebhookDelivery
-from tenants.webhooks import add_webhook
+from tenants.notifications import inbox
+from tenants.notifications.webhooks import add_webhook
 from tests.conftest import add_member
 
 INBOX = "/api/v1/inbox/"
@@ -163,7 +165,7 @@ def test_the_pages_show_mark_and_count(browser_client, workspace, owner):
     ],
 )
 def test_markdown_of_agents_carries_nothing_dangerous(text):
-    html = markup.render(text)
+    html = markdown.render(text)
 
     assert "<img" not in html
     assert "<script" not in html
@@ -175,7 +177,7 @@ def test_markdown_of_agents_carries_nothing_dangerous(text):
 async def test_who_lost_the_right_hears_no_more_of_an_inbox(
     async_db, workspace, owner, monkeypatch
 ):
-    monkeypatch.setattr(consumers, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "POLL_SECONDS", 0.05)
     key = await sync_to_async(issue_key)(workspace_id=workspace.pk, name="x", created_by=owner)
     headers = [(b"host", b"testserver"), (b"x-api-key", key.secret.encode())]
     tab = WebsocketCommunicator(application, f"/ws/inbox/{workspace.pk}/", headers=headers)

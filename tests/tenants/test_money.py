@@ -10,11 +10,12 @@ import pytest
 from django.db import DatabaseError, connection, connections, transaction
 from django.db.models import Sum
 
-from config.faults import BudgetReached, Invalid, OutOfCredits
-from tenants.budgets import set_budget
-from tenants.credits import add_credits, balance_of, take_low_purses
-from tenants.ids import uuid7
-from tenants.low_credits import tell_low_credits
+from core.exceptions import Invalid
+from core.ids import uuid7
+from orchestrator.workspaces import erase_workspace
+from tenants.billing.credits import add_credits, claim_low_purses, get_balance, set_budget
+from tenants.billing.spending import Charge, PlannedCall, Spender, check_purses, reserve, settle
+from tenants.exceptions import BudgetReached, OutOfCredits
 from tenants.models import (
     CreditEntry,
     InboxItem,
@@ -23,9 +24,8 @@ from tenants.models import (
     WebhookDelivery,
     Workspace,
 )
-from tenants.spending import Charge, PlannedCall, Spender, check_purses, reserve, settle
-from tenants.webhooks import add_webhook
-from tenants.workspaces import erase_workspace
+from tenants.notifications.notices import tell_low_credits
+from tenants.notifications.webhooks import add_webhook
 
 pytestmark = pytest.mark.django_db
 D = Decimal
@@ -45,16 +45,16 @@ def paid(planned: PlannedCall, cost: str, outcome: str = "settled") -> bool:
 
 
 def test_a_new_workspace_starts_with_credits(workspace: Workspace) -> None:
-    assert balance_of(workspace.pk).balance == D(10)
+    assert get_balance(workspace.pk).balance == D(10)
     assert CreditEntry.objects.get(workspace=workspace).kind == "grant"
 
 
 def test_a_call_reserves_its_worst_case_and_is_charged_what_it_cost(workspace: Workspace) -> None:
     planned = call(workspace, "4")
     reserve(planned)
-    assert balance_of(workspace.pk).available == D(6)
+    assert get_balance(workspace.pk).available == D(6)
     assert paid(planned, "1.5")
-    after = balance_of(workspace.pk)
+    after = get_balance(workspace.pk)
     assert (after.balance, after.reserved, after.debt) == (D("8.5"), D(0), D(0))
     assert ModelCall.objects.get(pk=planned.id).state == "settled"
 
@@ -64,14 +64,14 @@ def test_a_call_is_charged_once(workspace: Workspace) -> None:
     reserve(planned)
     assert paid(planned, "1")
     assert not paid(planned, "1")
-    assert balance_of(workspace.pk).balance == D(9)
+    assert get_balance(workspace.pk).balance == D(9)
 
 
 def test_what_is_not_there_cannot_be_reserved(workspace: Workspace) -> None:
     reserve(call(workspace, "7"))
     with pytest.raises(OutOfCredits, match="may need"):
         reserve(call(workspace, "4"))
-    assert balance_of(workspace.pk).reserved == D(7)
+    assert get_balance(workspace.pk).reserved == D(7)
     assert ModelCall.objects.filter(workspace=workspace).count() == 1
 
 
@@ -84,7 +84,7 @@ def test_an_overrun_is_a_debt_and_stops_the_purse(workspace: Workspace) -> None:
     planned = call(workspace, "9")
     reserve(planned)
     paid(planned, "12")
-    after = balance_of(workspace.pk)
+    after = get_balance(workspace.pk)
     assert (after.balance, after.debt) == (D(-2), D(3))
     with pytest.raises(OutOfCredits):
         reserve(call(workspace, "0"))
@@ -149,17 +149,17 @@ def test_the_balance_is_the_sum_of_the_ledger(workspace: Workspace) -> None:
         paid(planned, cost)
     add_credits(workspace.pk, D("-1"), kind="adjustment", note="A refund taken back")
     total = CreditEntry.objects.filter(workspace=workspace).aggregate(all=Sum("amount"))["all"]
-    assert total == balance_of(workspace.pk).balance == D("8.65")
+    assert total == get_balance(workspace.pk).balance == D("8.65")
 
 
 def test_people_are_told_once_that_little_is_left(workspace: Workspace) -> None:
-    assert take_low_purses() == []
+    assert claim_low_purses() == []
     add_credits(workspace.pk, D("-9.5"), kind="adjustment")
-    assert [p.workspace_id for p in take_low_purses()] == [workspace.pk]
-    assert take_low_purses() == []
+    assert [p.workspace_id for p in claim_low_purses()] == [workspace.pk]
+    assert claim_low_purses() == []
     add_credits(workspace.pk, D("5"), kind="grant")
     add_credits(workspace.pk, D("-5"), kind="adjustment")
-    assert len(take_low_purses()) == 1
+    assert len(claim_low_purses()) == 1
 
 
 def test_a_workspace_is_erased_with_its_ledger(workspace: Workspace) -> None:
@@ -200,7 +200,7 @@ def test_sixty_four_threads_never_reserve_more_than_the_purse_has(workspace: Wor
     assert purse.spent == D("0.05") * len(settled) <= D(3)
     assert purse.reserved == purse.debt == 0
     total = CreditEntry.objects.filter(workspace=workspace).aggregate(all=Sum("amount"))["all"]
-    assert total == balance_of(workspace.pk).balance
+    assert total == get_balance(workspace.pk).balance
 
 
 def test_few_credits_are_told_by_inbox_mail_and_webhook(
@@ -211,7 +211,7 @@ def test_few_credits_are_told_by_inbox_mail_and_webhook(
     with django_capture_on_commit_callbacks(execute=True):
         assert tell_low_credits() == 1
     assert tell_low_credits() == 0
-    assert InboxItem.objects.get(workspace=workspace).title == "Few credits are left"
+    assert InboxItem.objects.get(workspace=workspace).title == "Credits are running low"
     assert [mail.to for mail in mailoutbox] == [["owner@example.com"]]
     sent = WebhookDelivery.objects.get(webhook_id=hook.webhook.pk)
     assert sent.type == "credits.low"

@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 from django.test import Client
 
-from tenants.ids import uuid7
+from core.ids import uuid7
+from tenants.billing.spending import Charge, PlannedCall, Spender, reserve, settle
 from tenants.models import Purse, User, Workspace
-from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
 from tests.conftest import add_member, key_client
 
 pytestmark = pytest.mark.django_db

@@ -9,11 +9,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from agents.models import Agent
-from sessions_app import schedules
 from sessions_app.models import Schedule
-from tenants.credits import balance_of
+from sessions_app.schedules import schedules
+from tenants.billing.credits import get_balance
+from tenants.billing.spending import Charge, PlannedCall, Spender, reserve, settle
 from tenants.models import Workspace
-from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
 from tests.factories import make
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def test_credits_are_granted_adjusted_and_shown(workspace: Workspace):
     typed("credits", "adjust", "--workspace", "Yard", "--amount=-5")
     shown = typed("credits", "show", "--workspace", "Yard")
 
-    assert balance_of(workspace.pk).balance == D(30)
+    assert get_balance(workspace.pk).balance == D(30)
     assert "balance 30.00" in shown
     assert "Invoice 7" in shown
 

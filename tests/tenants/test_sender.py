@@ -13,10 +13,10 @@ from standardwebhooks import Webhook as Signer
 from standardwebhooks import WebhookVerificationError
 from werkzeug import Request, Response
 
-from tenants import deliveries
 from tenants.models import InboxItem, Webhook, WebhookDelivery
-from tenants.sender import Sender
-from tenants.webhooks import announce, ping, replay, rotate_secret
+from tenants.notifications import deliveries
+from tenants.notifications.sender import Sender
+from tenants.notifications.webhooks import announce, ping, replay, rotate_secret
 from tests.tenants.receiving import soon
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -171,7 +171,7 @@ def test_only_repeated_failure_over_days_switches_off(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "metadata.test"])
 def test_no_private_address_is_contacted(workspace, receiver, start, monkeypatch, host):
-    monkeypatch.setattr("tenants.egress.resolve_host", lambda *_: ["127.0.0.1"])
+    monkeypatch.setattr("core.http.resolve_host", lambda *_: ["127.0.0.1"])
     Webhook.objects.create(
         workspace=workspace,
         url=f"http://{host}:{receiver.port}/hook",

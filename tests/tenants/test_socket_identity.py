@@ -12,15 +12,14 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from config.asgi import application
-from config.faults import Unauthenticated
-from config.sockets import NOT_FOUND
-from tenants.access import NOBODY, Principal
+from config.routing import NOT_FOUND
+from core.exceptions import Unauthenticated
+from core.throttling import buckets
+from tenants.access import ANONYMOUS, Principal, find_revoked, refresh_principal
 from tenants.accounts import set_password
-from tenants.buckets import buckets
 from tenants.keys import issue_key
 from tenants.models import ApiKey
-from tenants.rights import renewed, revoked
-from tenants.socket_identity import SUBPROTOCOL, SocketIdentity, is_own_page, principal_of_scope
+from tenants.sockets import SUBPROTOCOL, SocketIdentity, is_own_page, principal_from_scope
 
 
 @pytest.fixture(autouse=True)
@@ -59,11 +58,11 @@ def test_a_key_works_by_either_header_and_by_subprotocol(workspace, secret):
         scope(subprotocols=[SUBPROTOCOL, f"key.{secret}"]),
     ]
 
-    assert {principal_of_scope(one).workspace_id for one in scopes} == {workspace.pk}
+    assert {principal_from_scope(one).workspace_id for one in scopes} == {workspace.pk}
 
 
 def test_a_cookie_works_from_an_own_page(cookie, workspace, owner):
-    principal = principal_of_scope(scope(cookie=cookie, origin="https://yard.example"))
+    principal = principal_from_scope(scope(cookie=cookie, origin="https://yard.example"))
 
     assert (principal.user, principal.workspace_id) == (owner, workspace.pk)
 
@@ -78,29 +77,29 @@ def test_a_cookie_works_from_an_own_page(cookie, workspace, owner):
     ],
 )
 def test_a_cookie_from_another_site_is_nobody(cookie, origin):
-    assert principal_of_scope(scope(cookie=cookie, origin=origin)) == NOBODY
+    assert principal_from_scope(scope(cookie=cookie, origin=origin)) == ANONYMOUS
 
 
 def test_a_cookie_without_an_origin_is_nobody(cookie):
-    assert principal_of_scope(scope(cookie=cookie)) == NOBODY
+    assert principal_from_scope(scope(cookie=cookie)) == ANONYMOUS
 
 
 def test_a_bad_key_is_nobody_even_beside_a_good_cookie(cookie, secret):
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     own_page = {"cookie": cookie, "origin": "https://yard.example"}
 
-    assert principal_of_scope(scope(x_api_key=secret, **own_page)) == NOBODY
-    assert principal_of_scope(scope(subprotocols=[f"key.{secret}"], **own_page)) == NOBODY
-    assert principal_of_scope(scope(x_api_key="", **own_page)) == NOBODY
+    assert principal_from_scope(scope(x_api_key=secret, **own_page)) == ANONYMOUS
+    assert principal_from_scope(scope(subprotocols=[f"key.{secret}"], **own_page)) == ANONYMOUS
+    assert principal_from_scope(scope(x_api_key="", **own_page)) == ANONYMOUS
 
 
 def test_a_forged_or_ended_session_is_nobody(cookie, browser_client):
     forged = scope(cookie=b"sessionid=zzz", origin="https://yard.example")
-    assert principal_of_scope(forged) == NOBODY
+    assert principal_from_scope(forged) == ANONYMOUS
 
     browser_client.session.flush()
     ended = scope(cookie=cookie, origin="https://yard.example")
-    assert principal_of_scope(ended) == NOBODY
+    assert principal_from_scope(ended) == ANONYMOUS
 
 
 def test_a_changed_password_ends_the_session(cookie, owner):
@@ -108,11 +107,11 @@ def test_a_changed_password_ends_the_session(cookie, owner):
     owner.save()
 
     own_page = scope(cookie=cookie, origin="https://yard.example")
-    assert principal_of_scope(own_page) == NOBODY
+    assert principal_from_scope(own_page) == ANONYMOUS
 
 
 def test_nothing_at_all_is_nobody(db):
-    assert principal_of_scope(scope()) == NOBODY
+    assert principal_from_scope(scope()) == ANONYMOUS
 
 
 def test_a_trusted_origin_may_open_sockets(settings):
@@ -163,7 +162,7 @@ async def test_an_unknown_socket_path_is_closed_with_a_code_that_browsers_see(as
 
 
 def entered(cookie: bytes) -> Principal:
-    return principal_of_scope(scope(cookie=cookie, origin="https://yard.example"))
+    return principal_from_scope(scope(cookie=cookie, origin="https://yard.example"))
 
 
 def leave(client, owner) -> None:
@@ -181,16 +180,16 @@ def expire(client, owner) -> None:
 
 @pytest.mark.parametrize("end", [leave, change_password, expire])
 def test_who_is_signed_out_holds_no_socket_any_longer(browser_client, cookie, owner, secret, end):
-    person, program = entered(cookie), principal_of_scope(scope(x_api_key=secret))
-    assert renewed(person).user == owner
-    assert revoked({person, program}) == set()
+    person, program = entered(cookie), principal_from_scope(scope(x_api_key=secret))
+    assert refresh_principal(person).user == owner
+    assert find_revoked({person, program}) == set()
 
     end(browser_client, owner)
 
     with pytest.raises(Unauthenticated):
-        renewed(person)
-    assert revoked({person, program}) == {person}
-    assert renewed(program).user == owner
+        refresh_principal(person)
+    assert find_revoked({person, program}) == {person}
+    assert refresh_principal(program).user == owner
 
 
 def test_the_browser_in_which_the_password_was_changed_stays_in(browser_client, cookie, owner):
@@ -199,7 +198,7 @@ def test_the_browser_in_which_the_password_was_changed_stays_in(browser_client, 
     value = browser_client.cookies[settings.SESSION_COOKIE_NAME].value
     person = entered(f"{settings.SESSION_COOKIE_NAME}={value}".encode())
 
-    assert revoked({person}) == set()
+    assert find_revoked({person}) == set()
 
 
 def test_nobody_else_is_shown_the_session_that_somebody_came_by(cookie):

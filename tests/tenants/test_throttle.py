@@ -7,24 +7,25 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from config.faults import TooManyAttempts, TooManyRequests
-from tenants.buckets import (
-    LEAST_BURST,
-    MOST_CALLERS,
+from core.exceptions import TooManyRequests
+from core.throttling import (
+    MAX_CALLERS,
+    MIN_BURST,
     Buckets,
     buckets,
     spend_anonymous,
     spend_guess,
 )
-from tenants.models import SignInAttempt
-from tenants.throttle import (
+from tenants.accounts import (
+    ATTEMPT_WINDOW,
     FAILURES_PER_ADDRESS,
     FAILURES_PER_CLIENT,
-    WINDOW,
     check_sign_in,
     clear_failures,
     record_failure,
 )
+from tenants.exceptions import TooManyAttempts
+from tenants.models import SignInAttempt
 from tests.conftest import key_client
 
 ME = "/api/v1/me/"
@@ -47,7 +48,7 @@ def fresh_buckets():
 def test_a_bucket_empties_and_fills_again():
     clock = Clock()
     own = Buckets(clock)
-    spent = [own.spend("a", per_minute=60) for _ in range(LEAST_BURST + 1)]
+    spent = [own.spend("a", per_minute=60) for _ in range(MIN_BURST + 1)]
 
     assert not any(allowance.wait for allowance in spent[:-1])
     assert spent[-1].wait == pytest.approx(1)
@@ -85,28 +86,28 @@ def test_fifty_wrong_keys_a_second_are_each_told_that_they_are_wrong(monkeypatch
 
 
 def test_quiet_callers_are_forgotten_first(monkeypatch):
-    monkeypatch.setattr("tenants.buckets.MOST_CALLERS", 2)
+    monkeypatch.setattr("core.throttling.MAX_CALLERS", 2)
     own = Buckets(Clock())
-    for _ in range(LEAST_BURST):
+    for _ in range(MIN_BURST):
         own.spend("old", per_minute=60)
     own.spend("b", per_minute=60)
     own.spend("c", per_minute=60)
 
-    assert own.spend("old", per_minute=60).remaining == LEAST_BURST - 1
-    assert MOST_CALLERS > 2
+    assert own.spend("old", per_minute=60).remaining == MIN_BURST - 1
+    assert MAX_CALLERS > 2
 
 
 def test_answers_say_what_is_left(api):
     first, second = api.get(ME), api.get(ME)
 
-    assert int(first["X-RateLimit-Limit"]) >= LEAST_BURST
+    assert int(first["X-RateLimit-Limit"]) >= MIN_BURST
     assert int(second["X-RateLimit-Remaining"]) < int(first["X-RateLimit-Limit"])
     assert int(second["X-RateLimit-Reset"]) >= 0
 
 
 def test_too_many_requests_are_told_when_to_come_back(api, workspace, settings):
     settings.REQUESTS_PER_MINUTE = 1
-    answers = [api.get(ME) for _ in range(LEAST_BURST + 1)]
+    answers = [api.get(ME) for _ in range(MIN_BURST + 1)]
 
     assert {answer.status_code for answer in answers[:-1]} == {200}
     refused = answers[-1]
@@ -154,7 +155,7 @@ def test_the_right_answer_opens_the_address_again():
 @pytest.mark.django_db
 def test_old_failures_do_not_count_and_are_removed():
     fail(FAILURES_PER_ADDRESS)
-    SignInAttempt.objects.update(at=timezone.now() - WINDOW - timedelta(seconds=1))
+    SignInAttempt.objects.update(at=timezone.now() - ATTEMPT_WINDOW - timedelta(seconds=1))
     check_sign_in("a@example.com", "10.0.0.1")
     fail(1, email="b@example.com")
 

@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
-from config.faults import Invalid, NotFound, SecretMissing, SecretRefused
+from core.exceptions import Invalid, NotFound
 from tenants import vault
-from tenants.masking import MASK, mask, mask_json, remember
+from tenants.exceptions import SecretMissing, SecretRefused
 from tenants.models import Secret
+from tenants.vault import MASK, mask, mask_json, remember
 from tests.conftest import add_member, key_client
 
 VAULT, PAGE = "/api/v1/vault/", "/settings/vault/"
@@ -21,7 +22,7 @@ VALUE = 'tok"en/with spaces 0123456789'
 def test_a_secret_is_encrypted_at_rest_and_revealed_in_its_own_workspace_only(
     workspace, foreign_workspace
 ):
-    vault.put(workspace.pk, "TOKEN", VALUE)
+    vault.add(workspace.pk, "TOKEN", VALUE)
     with connection.cursor() as cursor:
         cursor.execute("SELECT value FROM vault_secrets")
         stored = cursor.fetchone()[0]
@@ -34,8 +35,8 @@ def test_a_secret_is_encrypted_at_rest_and_revealed_in_its_own_workspace_only(
 
 
 def test_placeholders_are_filled_and_others_left_alone(workspace):
-    vault.put(workspace.pk, "A", "one")
-    vault.put(workspace.pk, "B_2", "{{vault:A}}")
+    vault.add(workspace.pk, "A", "one")
+    vault.add(workspace.pk, "B_2", "{{vault:A}}")
 
     filled = vault.fill(workspace.pk, "Bearer {{vault:A}} {{ vault:B_2 }} {{other}} {vault:A}")
 
@@ -57,7 +58,7 @@ def test_placeholders_are_filled_and_others_left_alone(workspace):
     ],
 )
 def test_a_secret_that_is_bound_to_hosts_goes_nowhere_else(workspace, host, allowed):
-    vault.put(workspace.pk, "TOKEN", VALUE, hosts=["api.example.com", "*.Example.org"])
+    vault.add(workspace.pk, "TOKEN", VALUE, hosts=["api.example.com", "*.Example.org"])
 
     if allowed:
         assert vault.reveal(workspace.pk, "TOKEN", host=host) == VALUE
@@ -67,8 +68,7 @@ def test_a_secret_that_is_bound_to_hosts_goes_nowhere_else(workspace, host, allo
 
 
 def test_replacing_the_value_keeps_the_hosts(workspace):
-    vault.put(workspace.pk, "TOKEN", "old", hosts=["a.example"])
-    vault.put(workspace.pk, "TOKEN", "new")
+    vault.replace(vault.add(workspace.pk, "TOKEN", "old", hosts=["a.example"]), "new")
 
     assert Secret.objects.get().hosts == ["a.example"]
     assert vault.reveal(workspace.pk, "TOKEN", host="a.example") == "new"
@@ -76,7 +76,7 @@ def test_replacing_the_value_keeps_the_hosts(workspace):
 
 @pytest.mark.parametrize("name", ["API_KEY", "api_key", "github-token", "token.v2"])
 def test_a_secret_is_used_by_whatever_name_it_was_given(workspace, name):
-    vault.put(workspace.pk, name, VALUE)
+    vault.add(workspace.pk, name, VALUE)
 
     assert vault.fill(workspace.pk, f"Bearer {{{{vault:{name}}}}}") == f"Bearer {VALUE}"
     assert vault.names_in(f"{{{{vault:{name}}}}}") == [name]
@@ -85,17 +85,17 @@ def test_a_secret_is_used_by_whatever_name_it_was_given(workspace, name):
 @pytest.mark.parametrize("name", ["", "1A", "A B", "A/B", ".a", "A" * 65, "A\n", "{{vault:A}}"])
 def test_a_name_is_plain(workspace, name):
     with pytest.raises(Invalid):
-        vault.put(workspace.pk, name, VALUE)
+        vault.add(workspace.pk, name, VALUE)
 
 
 def test_a_forgotten_secret_is_missing(workspace):
-    vault.put(workspace.pk, "TOKEN", VALUE)
-    vault.forget(workspace.pk, "TOKEN")
+    vault.add(workspace.pk, "TOKEN", VALUE)
+    vault.delete(workspace.pk, "TOKEN")
 
     with pytest.raises(SecretMissing):
         vault.reveal(workspace.pk, "TOKEN")
     with pytest.raises(NotFound):
-        vault.forget(workspace.pk, "TOKEN")
+        vault.delete(workspace.pk, "TOKEN")
 
 
 def test_what_was_revealed_is_masked_in_every_spelling(workspace, foreign_workspace):
@@ -149,7 +149,7 @@ def test_of_two_who_add_a_secret_of_one_name_the_second_is_refused(api, workspac
 
 
 def test_the_vault_is_for_admins(workspace):
-    secret = vault.put(workspace.pk, "TOKEN", VALUE)
+    secret = vault.add(workspace.pk, "TOKEN", VALUE)
     program = key_client(workspace, scope="run")
 
     assert program.get(VAULT).status_code == 403
@@ -161,36 +161,36 @@ def test_the_page_keeps_replaces_and_deletes(browser_client, workspace):
     form = {"name": "TOKEN", "value": VALUE, "hosts": "a.example, b.example"}
     page = browser_client.post(f"{PAGE}new/", form, follow=True)
     secret = Secret.objects.get()
-    assert "only for a.example, b.example" in page.text
+    assert "a.example, b.example only" in page.text
     assert "tok" not in page.text.replace("csrfmiddlewaretoken", "")
 
     browser_client.post(f"{PAGE}{secret.pk}/replace/", {"value": "next"})
     assert vault.reveal(workspace.pk, "TOKEN", host="a.example") == "next"
     refused = browser_client.post(f"{PAGE}new/", form)
     assert refused.status_code == 400
-    assert "is there already" in refused.text
+    assert "already exists" in refused.text
     assert "tok" not in refused.text.replace("csrfmiddlewaretoken", "")
     browser_client.post(f"{PAGE}{secret.pk}/delete/")
     assert not Secret.objects.exists()
 
 
 def test_others_see_that_the_vault_is_for_admins(client, workspace):
-    vault.put(workspace.pk, "TOKEN", VALUE)
+    vault.add(workspace.pk, "TOKEN", VALUE)
     client.force_login(add_member(workspace, "builder"))
 
     page = client.get(PAGE)
-    assert "An admin of this workspace" in page.text
+    assert "Ask an admin to view or change the secrets" in page.text
     assert "TOKEN" not in page.text
 
 
 def test_what_runs_in_a_sandbox_may_send_only_a_secret_that_is_bound_to_the_host(workspace):
-    vault.put(workspace.pk, "LOOSE", "a loose word")
-    vault.put(workspace.pk, "BOUND", "a bound word", hosts=["api.example.com"])
+    vault.add(workspace.pk, "LOOSE", "a loose word")
+    vault.add(workspace.pk, "BOUND", "a bound word", hosts=["api.example.com"])
 
     assert vault.fill_bound(workspace.pk, "Bearer {{vault:BOUND}}", "api.example.com") == (
         "Bearer a bound word"
     )
-    with pytest.raises(SecretRefused, match="bound to no host"):
+    with pytest.raises(SecretRefused, match="not limited to a host"):
         vault.fill_bound(workspace.pk, "{{vault:LOOSE}}", "api.example.com")
     with pytest.raises(SecretRefused, match="may only be sent"):
         vault.fill_bound(workspace.pk, "{{vault:BOUND}}", "evil.example.com")

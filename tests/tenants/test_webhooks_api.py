@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from standardwebhooks import Webhook as Signer
 
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhooks import MOST_WEBHOOKS, announce
+from tenants.notifications.webhooks import MOST_WEBHOOKS, announce
 from tests.conftest import key_client
 from tests.factories import make
 

@@ -6,17 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from agents import canvas
-from agents.canvas import Author
+from agents.canvas import revisions
+from agents.canvas.revisions import Author
+from agents.canvas.validation import validate
 from agents.models import CanvasRevision
 from agents.providers.base import TextDelta, ToolCall
-from config.faults import StaleEpoch, ToolFailed
+from core.exceptions import StaleEpoch
 from sessions_app.models import ToolExecution
 from tests.sessions_app.conftest import agent, principal, script, serve, session
 from tests.sessions_app.stage import say
-from tools_app.effective import EffectivePolicy
-from tools_app.policy import Decision
-from tools_app.registry import ToolContext, registry
+from tools_app.context import ToolContext
+from tools_app.exceptions import ToolFailed
+from tools_app.policy.evaluation import Decision, EffectivePolicy
+from tools_app.registry import registry
+from tools_app.workspace_tools import tools_of_workspace
 
 __all__ = ["agent", "principal", "script", "session"]
 NAMES = ("update_workflow", "add_node", "connect_nodes")
@@ -30,7 +33,7 @@ def call(name: str, nth: str, /, **arguments) -> ToolCall:
 def test_an_agent_draws_its_own_canvas(session, principal, agent, script, monkeypatch):
     allow = Decision(decision="allow", decided_by="test")
     policy = EffectivePolicy(dict.fromkeys(NAMES, allow))
-    monkeypatch.setattr("sessions_app.turn.effective_policy", lambda *_: policy)
+    monkeypatch.setattr("sessions_app.harness.turn.effective_policy", lambda *_: policy)
     script(
         [call("update_workflow", "c1", nodes=[{"id": "go", "type": "trigger"}], revision=0)],
         [call("add_node", "c2", id="end", type="output", after="go")],
@@ -39,9 +42,12 @@ def test_an_agent_draws_its_own_canvas(session, principal, agent, script, monkey
     )
     said = say(session, principal)
     serve(session.pk)
-    drawn = canvas.read(agent)
+    drawn = revisions.read(agent)
 
-    assert (drawn.revision, canvas.validate(agent, drawn.graph)) == (2, [])
+    assert (
+        drawn.revision,
+        validate(drawn.graph, tools=tools_of_workspace(agent.workspace_id)),
+    ) == (2, [])
     wrote = CanvasRevision.objects.get(number=2)
     assert (wrote.session_id, wrote.run_id, wrote.created_by_id) == (session.pk, said.run_id, None)
     states = ToolExecution.objects.order_by("created_at").values_list("state", "error")
@@ -64,19 +70,19 @@ def context(session, agent) -> ToolContext:
 def test_a_call_that_is_repeated_writes_once(context, agent):
     for _ in range(2):
         registry["add_node"].call({"id": "go", "type": "trigger"}, context)
-    assert canvas.read(agent).revision == 1
+    assert revisions.read(agent).revision == 1
 
 
 def test_a_stale_draft_is_not_overwritten_and_the_model_is_shown_the_newer(context, agent):
     nodes = [{"id": "mine", "type": "trigger"}]
-    canvas.save(agent, nodes=nodes, edges=[], revision=0, author=Author())
+    revisions.save(agent, nodes=nodes, edges=[], revision=0, author=Author())
     with pytest.raises(ToolFailed, match=r"revision 1.*mine"):
         registry["update_workflow"].call(
             {"nodes": [{"id": "a", "type": "x"}], "revision": 0}, context
         )
     with pytest.raises(ToolFailed, match="confirm_empty"):
         registry["update_workflow"].call({"nodes": [], "revision": 1}, context)
-    assert canvas.read(agent).revision == 1
+    assert revisions.read(agent).revision == 1
 
 
 @pytest.mark.parametrize(
@@ -97,4 +103,4 @@ def test_a_lost_worker_draws_nothing(context, agent):
 
     with pytest.raises(StaleEpoch):
         registry["add_node"].call({"id": "go", "type": "trigger"}, replace(context, fence=lost))
-    assert canvas.read(agent).revision == 0
+    assert revisions.read(agent).revision == 0

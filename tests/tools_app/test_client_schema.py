@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from config.faults import ToolFailed
-from tools_app.client_schema import check_arguments, check_schema
+from tools_app.exceptions import ToolFailed
+from tools_app.schemas import check_arguments, check_schema
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
@@ -42,14 +42,14 @@ def buried(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
-        (doubling(60), "takes too long to follow"),
+        (doubling(60), "is too complex"),
         (
             {"type": "object", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "not": {"$ref": "#/$defs/a"}},
             "refers to itself",
         ),
         (buried(400), "nested too deeply"),
         ({"type": "object", "not": {"$ref": "#/$defs/nowhere"}}, "refers to itself"),
-        ({"type": "object", "not": {"$ref": "#/type"}}, "a part is no object"),
+        ({"type": "object", "not": {"$ref": "#/type"}}, "a part of it is not an object"),
         ({"type": "object", "allOf": [{}] * 10_000}, "1,500 objects"),
     ],
     ids=["doubling", "circular", "buried", "nowhere", "no-object", "many"],
@@ -109,7 +109,7 @@ def test_what_takes_long_by_its_nature_is_not_read(schema, arguments):
 def test_arguments_that_take_too_long_to_judge_are_refused(schema, arguments):
     check_schema(schema)
 
-    with pytest.raises(ToolFailed, match="cannot be judged by its schema"):
+    with pytest.raises(ToolFailed, match="cannot be checked with its schema"):
         check_arguments("t", schema, arguments)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tools_app.clip import clip_for_model, storable
+from core.validation import storable
+from tools_app.tool_output import clip_for_model
 
 
 def test_a_short_text_is_left_alone():

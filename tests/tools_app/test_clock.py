@@ -7,7 +7,7 @@ from threading import Timer
 
 import pytest
 
-from config.faults import ToolFailed, ToolStopped
+from tools_app.exceptions import ToolFailed, ToolStopped
 from tools_app.registry import registry
 
 
@@ -21,7 +21,7 @@ def test_waiting_ends_early_when_stopped(make_context):
 
 
 def test_waiting_ends_at_the_deadline(make_context):
-    with pytest.raises(ToolFailed, match="time was up"):
+    with pytest.raises(ToolFailed, match="out of time"):
         registry["wait"].call({"seconds": 300}, make_context(deadline=time.monotonic() + 0.05))
 
 

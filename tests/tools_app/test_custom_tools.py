@@ -8,12 +8,12 @@ import pytest
 
 from agents.definitions import create_agent
 from agents.models import Agent
-from config.faults import ToolFailed
 from tenants.models import Workspace
 from tests.conftest import key_client
-from tools_app.api.custom import CustomToolSerializer
-from tools_app.custom import CustomToolInput, create_custom_tool, custom_tools
+from tools_app.api.tools import CustomToolSerializer
+from tools_app.exceptions import ToolFailed
 from tools_app.models import CustomTool
+from tools_app.workspace_tools import CustomToolInput, create_custom_tool, custom_tools
 
 TOOLS = "/api/v1/tools/custom/"
 SCHEMA = {

@@ -7,10 +7,9 @@ import stat
 
 import pytest
 
-from config.faults import ToolFailed
-from tools_app import reading
-from tools_app.files import write_stream
-from tools_app.folder import acting_uid
+from tools_app.builtin import files as reading
+from tools_app.exceptions import ToolFailed
+from tools_app.files import sandbox_uid, write_stream
 
 
 def test_a_written_file_can_be_read(call, files):
@@ -28,7 +27,7 @@ def test_files_and_folders_belong_to_whoever_runs_the_commands(call, files):
     call("write", path="a/b/c.txt", content="x")
 
     for path in (files, files / "a", files / "a" / "b", files / "a" / "b" / "c.txt"):
-        assert path.stat().st_uid == acting_uid()
+        assert path.stat().st_uid == sandbox_uid()
     assert stat.S_IMODE(files.stat().st_mode) == 0o700
 
 
@@ -70,7 +69,7 @@ def test_a_file_without_end_is_not_searched_for_ever(call, files, monkeypatch):
         file.write(b"a" * 10_000)
         file.truncate(10_000_000_000)
 
-    with pytest.raises(ToolFailed, match="too large to look that far"):
+    with pytest.raises(ToolFailed, match="too large to read that far"):
         call("read", path="sparse.bin", first_line=2)
 
 
@@ -127,7 +126,7 @@ def test_an_ambiguous_edit_changes_nothing(call, files):
 def test_an_edit_notices_that_the_file_was_changed_meanwhile(call, files, monkeypatch):
     target = files / "a.txt"
     target.write_text("before")
-    from tools_app.tools import files as tools
+    from tools_app.builtin import files as tools
 
     def change_then_encode(text):
         target.write_text("changed by a command")
@@ -135,7 +134,7 @@ def test_an_edit_notices_that_the_file_was_changed_meanwhile(call, files, monkey
 
     monkeypatch.setattr(tools, "_encoded", change_then_encode)
 
-    with pytest.raises(ToolFailed, match="changed by somebody else"):
+    with pytest.raises(ToolFailed, match="was changed meanwhile"):
         call("edit", path="a.txt", old="before", new="after")
     assert target.read_text() == "changed by a command"
 
@@ -166,7 +165,7 @@ def test_a_folder_is_listed_with_folders_first(call, files):
         "b.txt (4 bytes)",
         "link -> /etc/passwd",
         "new\ufffdline (0 bytes)",
-        "pipe (not an ordinary file)",
+        "pipe (not a regular file)",
     ]
     assert call("list_directory", path="z") == "z is empty."
 
@@ -190,11 +189,11 @@ def test_a_long_listing_says_that_there_is_more(call, files):
         ("write", {"path": "folder", "content": ""}, "folder is a folder"),
         ("write", {"path": "file.txt/x", "content": ""}, "file.txt: Not a directory"),
         ("list_directory", {"path": "file.txt"}, "file.txt: Not a directory"),
-        ("read", {"path": "pipe"}, "pipe is not an ordinary file"),
-        ("read", {"path": "a\0b"}, "not a path that can exist"),
+        ("read", {"path": "pipe"}, "pipe is not a regular file"),
+        ("read", {"path": "a\0b"}, "not a valid path"),
         ("read", {"path": "a\ud800"}, "path: Input should be a valid string"),
-        ("read", {"path": "x" * 300}, "not a path that can exist"),
-        ("write", {"path": "x/" * 100 + "y", "content": ""}, "not a path that can exist"),
+        ("read", {"path": "x" * 300}, "not a valid path"),
+        ("write", {"path": "x/" * 100 + "y", "content": ""}, "not a valid path"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_words(call, files, name, arguments, complaint):

@@ -6,18 +6,17 @@ import pytest
 
 from agents.definitions import create_agent
 from agents.environments import create_environment
-from config.faults import Forbidden
+from core.exceptions import Forbidden
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
 from tests.conftest import add_member
-from tools_app.places import Place, find_place, place_of_agent
-from tools_app.policies import change_policy
+from tools_app.policy.storage import PolicyTarget, agent_target, change_policy, find_target
 
 
 @pytest.fixture
-def place(workspace: Workspace) -> Place:
+def place(workspace: Workspace) -> PolicyTarget:
     fields = {"name": "Tester", "provider": "demo", "model": "demo"}
-    return place_of_agent(create_agent(workspace_id=workspace.pk, fields=fields).pk)
+    return agent_target(create_agent(workspace_id=workspace.pk, fields=fields).pk)
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ def test_a_builder_changes_the_rest(place, admin, workspace, before, after):
 
 def test_an_environments_question_is_lifted_by_an_admin_only(workspace, admin):
     environment = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
-    place = find_place(workspace.pk, "environment", environment.pk)
+    place = find_target(workspace.pk, "environment", environment.pk)
     person = builder(workspace)
     change_policy(person, place, {"ask_tools": ["exec", "write"]})
 

@@ -13,16 +13,16 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from agents.definitions import create_agent
-from config.faults import OutcomeUnknown, ToolFailed, ToolStopped
 from tenants import vault
 from tests.conftest import key_client
 from tests.wire.mcp_process import McpProcess, free_port, wait_until
+from tools_app.context import ToolContext
+from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.mcp import discovery
 from tools_app.mcp.servers import add_server, change_server
 from tools_app.models import McpServer
-from tools_app.policy import Layer
-from tools_app.registry import ToolContext
-from tools_app.selection import effective_policy, filter_tools_by_policy
+from tools_app.policy.effective import effective_policy, filter_tools_by_policy
+from tools_app.policy.layers import Layer
 from tools_app.workspace_tools import tools_of_workspace
 
 SERVERS = "/api/v1/tools/mcp-servers/"
@@ -44,7 +44,7 @@ def allowed(process: McpProcess, settings) -> McpProcess:
 
 @pytest.fixture
 def server(allowed, workspace) -> McpServer:
-    vault.put(workspace.pk, "YARD", TOKEN)
+    vault.add(workspace.pk, "YARD", TOKEN)
     fields = {"name": "yard", "url": allowed.url, "headers": BEARER}
     return discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 
@@ -137,11 +137,11 @@ def test_the_credential_reaches_the_server_and_is_masked_when_it_says_it_back(
 
 
 def test_a_missing_secret_is_named(server, context, workspace):
-    vault.forget(workspace.pk, "YARD")
+    vault.delete(workspace.pk, "YARD")
 
     with pytest.raises(ToolFailed, match="no secret named YARD"):
         call(context, "echo", text="x")
-    assert discovery.refresh(server).error.startswith("The vault holds no secret named YARD")
+    assert discovery.refresh(server).error.startswith("The vault has no secret named YARD")
     assert server.status == "failed"
     assert len(server.tools) == 7
 

@@ -13,8 +13,8 @@ from werkzeug import Request, Response
 from tenants import vault
 from tests.wire.mcp_process import free_port
 from tools_app.mcp import discovery
-from tools_app.mcp.catalog import MOST_TOOLS
 from tools_app.mcp.servers import add_server
+from tools_app.mcp.tools import MOST_TOOLS
 from tools_app.models import McpServer
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -131,7 +131,7 @@ def test_many_schemas_are_not_judged_to_the_last(listing):
     assert [one["name"] for one in server.tools] == ["good"]
     assert [one.partition(":")[0] for one in server.left_out] == [
         "t0",
-        "The rest is too large to be kept.",
+        "The remaining tools are too large.",
     ]
 
 
@@ -168,7 +168,7 @@ def test_a_compressed_answer_is_not_unfolded(httpserver: HTTPServer, workspace, 
         workspace_id=workspace.pk, fields={"name": "evil", "url": httpserver.url_for("/mcp")}
     )
 
-    assert "answers compressed" in discovery.refresh(server).error
+    assert "compressed response" in discovery.refresh(server).error
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -190,7 +190,7 @@ def test_a_redirect_leads_to_no_private_address(
 
     discovery.refresh(server)
     assert server.status == "refused"
-    assert "leads to another address" in server.error
+    assert "redirects to another address" in server.error
     assert set(seen) == {"/mcp"}
 
 
@@ -222,7 +222,7 @@ def test_a_credential_that_comes_back_is_in_no_error_and_no_log(
     httpserver: HTTPServer, workspace, settings, caplog, capfd, valid
 ):
     settings.EGRESS_ALLOWED_PRIVATE = [f"{httpserver.host}:{httpserver.port}"]
-    vault.put(workspace.pk, "EVIL", "s3cr3t-that-comes-back")
+    vault.add(workspace.pk, "EVIL", "s3cr3t-that-comes-back")
 
     def repeat(request: Request) -> Response:
         said = request.headers["Authorization"]

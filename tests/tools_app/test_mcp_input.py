@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools_app.api.mcp import McpServerSerializer
-from tools_app.mcp.server_input import McpServerInput
+from tools_app.api.tools import McpServerSerializer
+from tools_app.mcp.servers import McpServerInput
 from tools_app.models import McpServer
 
 SERVERS = "/api/v1/tools/mcp-servers/"
@@ -23,17 +23,17 @@ def test_the_described_shape_is_the_judged_one():
     [
         ({"name": "Yard", "url": "https://a.example"}, "name"),
         ({"name": "a:b", "url": "https://a.example"}, "name"),
-        ({"name": "yard"}, "has an address"),
+        ({"name": "yard"}, "needs an address"),
         ({"name": "yard", "url": "ftp://a.example"}, "http://"),
         ({"name": "yard", "url": "https://me:pass@a.example"}, "password"),
-        ({"name": "yard", "url": "https://a.example/?token=abcdefgh12345"}, "no secret"),
+        ({"name": "yard", "url": "https://a.example/?token=abcdefgh12345"}, "shown and logged"),
         ({"name": "yard", "url": "https://{{vault:A}}.example"}, ""),
         ({"name": "yard", "url": "https://a.example", "headers": {"Authorization": "Bearer abc"}}, "vault"),
         ({"name": "yard", "url": "https://a.example", "headers": {"X-Api-Key": "abc"}}, "vault"),
         ({"name": "yard", "url": "https://a.example", "headers": {"X-A": "sk-0123456789abcdef"}}, "vault"),
-        ({"name": "yard", "url": "https://a.example", "headers": {"Host": "b.example"}}, "client itself"),
+        ({"name": "yard", "url": "https://a.example", "headers": {"Host": "b.example"}}, "set by Switchyard itself"),
         ({"name": "yard", "url": "https://a.example", "headers": {"X-A": "a\r\nB: c"}}, "printable"),
-        ({"name": "yard", "transport": "stdio"}, "has a command"),
+        ({"name": "yard", "transport": "stdio"}, "needs a command"),
         ({"name": "yard", "url": "https://a.example", "timeout_seconds": 601}, "timeout_seconds"),
     ],
 )  # fmt: skip

@@ -37,7 +37,7 @@ def form(process: McpProcess, settings) -> dict[str, str]:
 def test_a_server_is_added_asked_changed_switched_and_deleted(browser_client, form):
     page = browser_client.post(f"{URL}new/", form, follow=True).text
     server = McpServer.objects.get()
-    assert "yard is added and offers 7 tools." in page
+    assert "yard was added and offers 7 tools." in page
     assert "Yard tools 1.2.3" in page
     assert (server.headers, server.timeout_seconds) == ({"X-Team": "cranes"}, 30)
 
@@ -52,7 +52,8 @@ def test_a_server_is_added_asked_changed_switched_and_deleted(browser_client, fo
     assert "Switched off" in page
     browser_client.post(f"{path}switch/", {"on": "1"})
     assert (
-        "was asked and offers 7 tools" in browser_client.post(f"{path}refresh/", follow=True).text
+        "was refreshed and offers 7 tools"
+        in browser_client.post(f"{path}refresh/", follow=True).text
     )
     browser_client.post(f"{path}delete/")
     assert not McpServer.objects.exists()
@@ -65,16 +66,16 @@ def test_a_dead_server_is_told_with_its_remedy(browser_client, form, settings):
     page = browser_client.post(f"{URL}new/", dead, follow=True).text
 
     assert "Cannot be reached" in page
-    assert "Is it running" in page
+    assert "Check that it is running" in page
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "Yard"}, "Small letters"),
+        ({"name": "Yard"}, "Use lowercase letters"),
         ({"headers": "nonsense"}, "Write “Name: value”"),
         ({"headers": "Authorization: Bearer abcdef"}, "vault"),
-        ({"url": ""}, "has an address"),
+        ({"url": ""}, "needs an address"),
     ],
 )
 def test_what_is_wrong_stands_beside_its_field(browser_client, form, change, words):

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from config.faults import OutcomeUnknown, ToolFailed, ToolStopped
 from tenants.models import Workspace
 from tests.tools_app.conftest import needs_bwrap
-from tools_app.folder import SessionFolder
+from tools_app.context import ToolContext
+from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
+from tools_app.files import SessionFolder
 from tools_app.mcp import discovery
 from tools_app.mcp.servers import add_server
 from tools_app.models import McpServer
-from tools_app.registry import ToolContext
 from tools_app.sandbox import LazySandbox, Limits
-from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.local.sandbox import LocalSandbox
 from tools_app.workspace_tools import tools_of_workspace
 
 pytestmark = needs_bwrap
@@ -63,7 +63,7 @@ def server(workspace: Workspace, data_dir: Any) -> McpServer:
 
 @pytest.fixture
 def context(workspace: Workspace, data_dir: Any) -> ToolContext:
-    from tenants.ids import uuid7
+    from core.ids import uuid7
 
     folder = SessionFolder(workspace_id=workspace.pk, session_id=uuid7())
     sandbox = LocalSandbox(folder=folder, limits=Limits())

@@ -7,10 +7,12 @@ from django.db import transaction
 
 from agents.definitions import create_agent
 from agents.models import Agent
-from config.faults import StaleEpoch, ToolFailed
+from core.exceptions import StaleEpoch
 from tenants.models import InboxItem, SentMail, User, Workspace
 from tests.conftest import add_member
-from tools_app.policy import Layer, decide
+from tools_app.exceptions import ToolFailed
+from tools_app.policy.evaluation import decide
+from tools_app.policy.layers import Layer
 from tools_app.registry import registry
 
 LUNCH = {"title": "Lunch", "body": "It is **ready**."}
@@ -33,7 +35,7 @@ def say(make_context, agent: Agent):
 
 
 def test_a_message_reaches_everybody_or_one_member(say, workspace, owner):
-    assert "everybody" in say("message", **LUNCH)
+    assert "everyone" in say("message", **LUNCH)
     assert owner.email in say("message", **LUNCH, to="OWNER@example.com", context={"call_id": "2"})
     assert owner.email in say("message", **LUNCH, to="Olive", context={"call_id": "3"})
 
@@ -123,7 +125,7 @@ def test_mails_are_bounded_by_the_hour(say, settings, mailoutbox):
     say("email", **MAIL)
     say("email", **MAIL)
 
-    with pytest.raises(ToolFailed, match="may send no more"):
+    with pytest.raises(ToolFailed, match="which is the limit"):
         say("email", **MAIL)
     assert len(mailoutbox) == SentMail.objects.count() == 2
 
@@ -143,7 +145,7 @@ def test_a_failing_mail_server_is_told_without_its_words(say, settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
 
-    with pytest.raises(ToolFailed, match="did not take it: ConnectionRefusedError"):
+    with pytest.raises(ToolFailed, match="refused the e-mail: ConnectionRefusedError"):
         say("email", **MAIL)
 
 

@@ -10,20 +10,27 @@ from django.db import DatabaseError, connection, transaction
 from agents.definitions import change_agent, create_agent, version_by_id
 from agents.environments import create_environment, default_environment
 from agents.models import Agent
-from config.faults import Conflict, InvalidFields, NotFound
+from core.exceptions import Conflict, InvalidFields, NotFound
+from core.ids import uuid7
+from orchestrator.workspaces import erase_workspace
 from sessions_app.models import Session
 from sessions_app.sessions import get_or_create_session
 from tenants.access import Principal, principal_of_user
-from tenants.ids import uuid7
 from tenants.models import User, Workspace
-from tenants.workspaces import erase_workspace
 from tools_app import filter_tools_by_policy, load_agent_tools, load_tool_policy, save_tool_policy
-from tools_app.layers import ORDER
 from tools_app.models import PolicyRevision, ToolPolicy
-from tools_app.places import Place, find_place, place_of_agent
-from tools_app.policies import change_policy, history_of, revert_policy, save_policy
-from tools_app.policy import Decision, Layer
-from tools_app.selection import effective_policy
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.evaluation import Decision
+from tools_app.policy.layers import ORDER, Layer
+from tools_app.policy.storage import (
+    PolicyTarget,
+    agent_target,
+    change_policy,
+    find_target,
+    policy_history,
+    revert_policy,
+    save_policy,
+)
 
 
 @pytest.fixture
@@ -38,8 +45,8 @@ def session(agent: Agent) -> Session:
 
 
 @pytest.fixture
-def place(agent: Agent) -> Place:
-    return place_of_agent(agent.pk)
+def place(agent: Agent) -> PolicyTarget:
+    return agent_target(agent.pk)
 
 
 @pytest.fixture
@@ -132,7 +139,7 @@ def test_every_change_is_a_revision_with_its_author(agent, place, owner, admin):
     change_policy(admin, place, {"denied_tools": ["exec", "write"]})
     change_policy(admin, place, {"denied_tools": ["exec", "write"]})
 
-    told = [(r.revision, r.author, r.denied_tools) for r in history_of(place)]
+    told = [(r.revision, r.author, r.denied_tools) for r in policy_history(place)]
     assert told == [(2, owner.email, ["exec", "write"]), (1, owner.email, ["exec"])]
 
 
@@ -142,7 +149,7 @@ def test_what_was_said_once_can_be_brought_back(place, admin):
 
     revert_policy(admin, place, 1)
 
-    newest = history_of(place).first()
+    newest = policy_history(place).first()
     assert (newest.revision, newest.reverts_to) == (3, 1)
     assert (newest.profile, newest.ask_tools) == ("minimal", ["read"])
     assert load_tool_policy(place.subject_id).profile == "minimal"
@@ -162,7 +169,7 @@ def test_a_revision_is_never_changed(place, admin):
 def test_a_change_on_top_of_an_older_revision_is_refused(place, admin):
     change_policy(admin, place, {"profile": "full"}, expected_revision=0)
 
-    with pytest.raises(Conflict, match="Revision 1 is newer than revision 0"):
+    with pytest.raises(Conflict, match="Revision 0 is not the newest one"):
         change_policy(admin, place, {"profile": "minimal"}, expected_revision=0)
 
 
@@ -177,15 +184,15 @@ def test_changes_at_the_same_moment_all_become_revisions(place):
     with ThreadPoolExecutor(max_workers=6) as pool:
         list(pool.map(change, range(18)))
 
-    numbers = [r.revision for r in history_of(place)]
+    numbers = [r.revision for r in policy_history(place)]
     assert numbers == list(range(18, 0, -1))
-    newest = history_of(place).first().max_tool_calls_per_turn
+    newest = policy_history(place).first().max_tool_calls_per_turn
     assert load_tool_policy(place.subject_id).max_tool_calls_per_turn == newest
 
 
 def test_a_place_is_looked_for_in_its_own_workspace(agent, foreign_workspace):
     with pytest.raises(NotFound):
-        find_place(foreign_workspace.pk, "agent", agent.pk)
+        find_target(foreign_workspace.pk, "agent", agent.pk)
 
 
 def test_nobody_changes_a_policy_of_another_workspace(place, stranger, foreign_workspace):
@@ -197,9 +204,9 @@ def test_all_layers_of_a_run_are_read_in_one_query(session, workspace, django_as
     environment = default_environment(workspace.pk)
     subjects = [workspace.pk, session.agent_id, environment.pk, session.pk, session.pk]
     for layer, subject in zip(ORDER, subjects, strict=True):
-        place = find_place(workspace.pk, layer, subject)
+        place = find_target(workspace.pk, layer, subject)
         save_policy(place, {"ask_tools": ["read"], "profile": "full"})
-    save_policy(place_of_agent(uuid_of_other_agent(workspace)), {"denied_tools": ["read"]})
+    save_policy(agent_target(uuid_of_other_agent(workspace)), {"denied_tools": ["read"]})
 
     version = version_by_id(session.agent_version_id)
     with django_assert_num_queries(0):  # beside the one statement, which goes around the ORM
@@ -217,8 +224,8 @@ def test_the_environment_of_the_session_counts_before_that_of_its_version(agent,
     own = create_environment(workspace_id=workspace.pk, fields={"name": "own"})
     other = create_environment(workspace_id=workspace.pk, fields={"name": "other"})
     change_agent(agent, {"environment": "own"})
-    save_policy(find_place(workspace.pk, "environment", own.pk), {"denied_tools": ["read"]})
-    save_policy(find_place(workspace.pk, "environment", other.pk), {"denied_tools": ["write"]})
+    save_policy(find_target(workspace.pk, "environment", own.pk), {"denied_tools": ["read"]})
+    save_policy(find_target(workspace.pk, "environment", other.pk), {"denied_tools": ["write"]})
     agent.refresh_from_db()
     moved, _ = get_or_create_session(agent=agent, environment=other)
     usual, _ = get_or_create_session(agent=agent)
@@ -237,7 +244,7 @@ def test_a_child_is_bound_by_everything_that_binds_its_parent(session, workspace
     grandchild, _ = get_or_create_session(agent=other, parent=child)
     save_tool_policy(other.pk, {"profile": "full", "allowed_tools": ["exec(*)"]})
     save_policy(
-        find_place(workspace.pk, "session", session.pk),
+        find_target(workspace.pk, "session", session.pk),
         {"denied_tools": ["write"], "max_tool_calls_per_turn": 2},
     )
 

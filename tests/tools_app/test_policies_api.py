@@ -14,8 +14,8 @@ from sessions_app.models import Session
 from sessions_app.sessions import get_or_create_session
 from tenants.models import Workspace
 from tests.conftest import add_member, key_client
-from tools_app.api.serializers import PolicyWordsSerializer
-from tools_app.policy_input import PolicyInput
+from tools_app.api.policies import PolicyWordsSerializer
+from tools_app.policy.storage import PolicyInput
 from tools_app.registry import registry
 
 WORDS: dict[str, Any] = {

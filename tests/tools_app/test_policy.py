@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from agents.models import AgentVersion
 from tools_app import filter_tools_by_policy, load_agent_tools
-from tools_app.policy import STRICTNESS, Decision, Layer, call_limit, decide, unknown_rules
-from tools_app.profiles import PROFILES
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.evaluation import Decision, decide
+from tools_app.policy.layers import STRICTNESS, Layer, call_limit, unknown_rules
+from tools_app.policy.rules import PROFILES
 from tools_app.registry import Arguments, Category, Permission, Tool
-from tools_app.selection import effective_policy
 
 
 class Anything(Arguments):

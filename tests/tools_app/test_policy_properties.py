@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools_app.test_policy import AGENT, INPUTS, RULES, TOOLS
-from tools_app.explanation import explain
-from tools_app.layers import ORDER
-from tools_app.loosening import GUARDED, loosened
-from tools_app.policy import STRICTNESS, Layer, decide, judge
-from tools_app.profiles import PROFILES
+from tools_app.policy.evaluation import decide, explain, judge
+from tools_app.policy.layers import ORDER, STRICTNESS, Layer
+from tools_app.policy.rules import PROFILES
+from tools_app.policy.storage import GUARDED, loosened_tools
 
 NAMES = st.sampled_from(sorted(TOOLS))
 
@@ -100,7 +99,7 @@ def test_a_change_that_frees_a_guarded_call_is_always_noticed(before, after, nam
     was = decide(name, [before], input, tools=TOOLS).decision
     becomes = decide(name, [after], input, tools=TOOLS).decision
     if tool.category in GUARDED and becomes == "allow" and was != "allow":
-        assert name in loosened(before, after, TOOLS.values())
+        assert name in loosened_tools(before, after, TOOLS.values())
 
 
 @given(layer("environment"), layer("environment"), NAMES, INPUTS)
@@ -108,4 +107,4 @@ def test_an_environment_that_stops_asking_is_always_noticed(before, after, name,
     tool = TOOLS[name]
     was, becomes = (judge(tool, one, input).verdict for one in (before, after))
     if tool.category in GUARDED and becomes == "allow" and was != "allow":
-        assert name in loosened(before, after, TOOLS.values())
+        assert name in loosened_tools(before, after, TOOLS.values())

@@ -9,16 +9,9 @@ import pytest
 from django.apps import AppConfig, apps
 from pydantic import Field
 
-from config.faults import ToolFailed, ToolStopped
-from tools_app.registry import (
-    Arguments,
-    Category,
-    Effect,
-    ToolContext,
-    discover,
-    registry,
-    tool,
-)
+from tools_app.context import ToolContext
+from tools_app.exceptions import ToolFailed, ToolStopped
+from tools_app.registry import Arguments, Category, Effect, discover, registry, tool
 
 BUILT_IN = {
     "read",
@@ -93,7 +86,7 @@ def test_two_apps_cannot_claim_one_name(clean_registry):
         ({"name": "x", "times": "many"}, "times: Input should be a valid integer"),
         ({"name": "x", "tone": "warm"}, "tone: Extra inputs are not permitted"),
         ({"_raw": '{"name": "x'}, 'were not a JSON object: \'{"name": "x\''),
-        ({"_raw": '{"name": "x'}, "with less at once if it broke off"),
+        ({"_raw": '{"name": "x'}, "with less content if it was cut off"),
     ],
 )
 def test_bad_arguments_are_told_in_words(greet, raw, complaint):

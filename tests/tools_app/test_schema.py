@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tools_app.registry import registry
-from tools_app.schema import schema_of
+from tools_app.schemas import schema_of
 
 UNDERSTOOD = {
     "additionalProperties",
@@ -103,5 +103,5 @@ def test_arguments_that_refer_to_themselves_are_refused():
     class Tree(BaseModel):
         branches: list[Tree]
 
-    with pytest.raises(TypeError, match="must not refer to themselves"):
+    with pytest.raises(TypeError, match="refers to itself"):
         schema_of(Tree)

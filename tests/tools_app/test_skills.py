@@ -105,7 +105,7 @@ def test_an_agent_loads_a_skill_and_is_told_of_it_in_its_prompt(
 
     say(session, principal, 'Use tool skill_load with {"name": "nothing"}')
     serve(session.pk)
-    assert "The skills here: deploy, meeting-notes" in ToolExecution.objects.latest("id").error
+    assert "Available skills: deploy, meeting-notes" in ToolExecution.objects.latest("id").error
     context = api.get(f"/api/v1/sessions/{session.pk}/context/").json()
     told = next(part for part in context["parts"] if part["name"] == "skills")["content"]
     assert "- deploy: How to deploy." in told
@@ -114,7 +114,7 @@ def test_an_agent_loads_a_skill_and_is_told_of_it_in_its_prompt(
 def test_the_page_writes_edits_and_deletes(browser_client, workspace, agent):
     form = DEPLOY | {"agents": [str(agent.pk)], "enabled": "on"}
     page = browser_client.post("/settings/skills/new/", form, follow=True).text
-    assert "deploy is written" in page
+    assert "deploy was created" in page
     skill = Skill.objects.get(name="deploy")
     assert skill.agents == [agent.pk]
 
@@ -122,7 +122,7 @@ def test_the_page_writes_edits_and_deletes(browser_client, workspace, agent):
     assert "Ask Ann" in browser_client.get(path).text
     refused = browser_client.post(path, form | {"name": "meeting-notes"})
     assert refused.status_code == 400
-    assert "is named" in refused.text
+    assert "is already named" in refused.text
     browser_client.post(path, form | {"agents": [], "body": "New."})
     skill.refresh_from_db()
     assert (skill.agents, skill.body) == ([], "New.")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tools_app.policy import Layer, decide
+from tools_app.policy.evaluation import decide
+from tools_app.policy.layers import Layer
 
 
 def verdict(tool: str, subject: dict[str, str], **rules: Any) -> str:

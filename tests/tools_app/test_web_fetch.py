@@ -13,10 +13,11 @@ from httpx2 import Response as Answer
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from config.faults import ToolFailed, ToolStopped
-from tools_app.policy import Layer, decide
+from tools_app.exceptions import ToolFailed, ToolStopped
+from tools_app.policy.evaluation import decide
+from tools_app.policy.layers import Layer
 from tools_app.registry import registry
-from tools_app.web import extraction, fetch
+from tools_app.web import fetch
 
 ARTICLE = """<!doctype html><html><head><title>Signals &amp; switches</title>
 <script>alert(1)</script></head><body><nav><a href="/home">Home</a></nav>
@@ -66,9 +67,9 @@ def test_a_page_cannot_end_its_own_fence(call, site):
 
 
 def test_a_page_too_large_to_search_is_written_whole(monkeypatch):
-    monkeypatch.setattr(extraction, "MOST_ELEMENTS", 0)
+    monkeypatch.setattr(fetch, "MOST_ELEMENTS", 0)
 
-    text = extraction.markdown_of(ARTICLE, "https://example.com/a/")
+    text = fetch.markdown_of(ARTICLE, "https://example.com/a/")
 
     assert text == (
         "# Signals & switches\n\n# Signals\n\n"
@@ -108,7 +109,7 @@ def test_a_redirect_to_a_private_address_is_told_and_not_followed(call, site):
 def test_a_circle_of_redirects_ends(call, site):
     site.expect_request("/a").respond_with_data("", status=302, headers={"Location": "/a"})
 
-    with pytest.raises(ToolFailed, match="redirects too often"):
+    with pytest.raises(ToolFailed, match="redirects too many times"):
         call("web_fetch", url=site.url_for("/a"))
 
 
@@ -145,7 +146,7 @@ def test_a_redirect_leads_no_further_than_a_call_may(site, make_context, rules, 
     if goes:
         assert body(fetched()) == "x"
     else:
-        with pytest.raises(ToolFailed, match=r"leads to .*/inner\. Call web_fetch with that"):
+        with pytest.raises(ToolFailed, match=r"redirects to .*/inner\. Call web_fetch with that"):
             fetched()
     assert [request.path for request, _ in site.log] == (["/old", "/inner"] if goes else ["/old"])
 
@@ -155,7 +156,7 @@ def test_a_yes_for_one_site_does_not_lead_to_another(site, make_context, setting
     there = f"http://127.0.0.1:{site.port}/there"
     site.expect_request("/go").respond_with_data("", status=302, headers={"Location": there})
 
-    with pytest.raises(ToolFailed, match=r"leads to http://127"):
+    with pytest.raises(ToolFailed, match=r"redirects to http://127"):
         registry["web_fetch"].call(
             {"url": site.url_for("/go")}, make_context(judge=lambda input: "ask")
         )
@@ -237,7 +238,7 @@ def test_the_charset_of_the_page_itself_is_understood(call, site):
         ),
         (
             {"response_data": b"x", "headers": {"Content-Encoding": "br"}},
-            "packed in a way that cannot be read: br",
+            "unsupported encoding: br",
         ),
         (
             {"response_data": b"no gzip", "headers": {"Content-Encoding": "gzip"}},

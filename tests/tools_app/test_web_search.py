@@ -9,7 +9,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from config.faults import ToolFailed, ToolStopped
+from tools_app.exceptions import ToolFailed, ToolStopped
 from tools_app.registry import registry
 
 PANDAS = [
@@ -105,9 +105,9 @@ def test_without_a_service_one_error_says_how_to_set_it_up(call, settings, provi
         ("serper", Response("no", status=429), "Try again later"),
         ("brave", Response("no", status=500), "answered 500"),
         ("brave", Response("<html>"), "JSON"),
-        ("brave", Response("[1]"), "shape"),
-        ("searxng", Response("{}"), "shape"),
-        ("brave", Response(b"x" * 2_100_000), "too much"),
+        ("brave", Response("[1]"), "unexpected response"),
+        ("searxng", Response("{}"), "unexpected response"),
+        ("brave", Response(b"x" * 2_100_000), "too large a response"),
         ("brave", Response("", status=302, headers={"Location": "/x"}), "answered 302"),
     ],
 )

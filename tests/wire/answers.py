@@ -1,4 +1,4 @@
-"""What a wire server can be told to answer, in words that fit every vendor."""
+"""The scripted answers of a wire server, for every vendor."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ JSON: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """The model calls a tool."""
+    """One tool call of the model."""
 
     name: str
     arguments: JSON = field(default_factory=dict)
     id: str = ""
-    #: Gemini only: must come back with the call.
+    #: Gemini only: must be sent back with the call.
     signature: bytes | None = None
-    #: OpenAI only: sent in place of the arguments, to be as broken as one likes.
+    #: OpenAI only: sent in place of the arguments, valid or not.
     raw_arguments: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What the vendor says it counted."""
+    """The token counts that the vendor reports."""
 
     input_tokens: int = 11
     output_tokens: int = 7
@@ -39,11 +39,11 @@ class Answer:
 
     text: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
-    #: Thinking aloud, which must not reach the user.
+    #: Thoughts, which must not reach the user.
     thoughts: str = ""
-    #: Gemini only: belongs to the text and should come back with it.
+    #: Gemini only: belongs to the text and should be sent back with it.
     text_signature: bytes | None = None
-    #: The vendor's word for the end; empty means its word for "done".
+    #: The vendor's finish reason; empty means its regular one.
     finish: str = ""
     counts: Counts | None = field(default_factory=Counts)
     #: Gemini only: the prompt was blocked for this reason.
@@ -52,11 +52,11 @@ class Answer:
     delay: float = 0.0
     #: Drop the connection after this many chunks.
     cut_after: int | None = None
-    #: Send everything, the vendor's last word included, and then drop the connection.
+    #: Send everything, including the finish reason, and then drop the connection.
     cut_at_end: bool = False
-    #: Send this many chunks and an orderly end of the body, but no word that it is done.
+    #: Send this many chunks and end the body properly, but without a finish reason.
     end_after: int | None = None
-    #: After the first chunk, wait for this before going on.
+    #: After the first chunk, wait for this event.
     hold: Event | None = None
     #: Send this error object inside the stream after the chunks.
     error: JSON | None = None

@@ -1,4 +1,4 @@
-"""One connection to a wire server: reads requests, sends answers with the mishaps asked for."""
+"""One connection to a wire server: reads requests, and sends answers with the scripted failures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Received:
-    """One request, and how it went on."""
+    """One request, and how it ended."""
 
     method: str
     path: str
@@ -57,11 +57,11 @@ class Exchange(BaseHTTPRequestHandler):
         self._take("POST")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Tests speak for themselves."""
+        """Log nothing."""
 
     def finish(self) -> None:
         self.wire.connections.discard(self.connection)
-        # The client may be gone, and with it whoever would read the rest.
+        # The client may have left, and then nothing reads the rest.
         with suppress(OSError):
             super().finish()
 
@@ -108,7 +108,7 @@ class Exchange(BaseHTTPRequestHandler):
     def send_stream(
         self, answer: Answer, chunks: Iterator[JSON], *, lead: int = 0, end: str = ""
     ) -> None:
-        """Send chunks as server-sent events, with whatever mishap the answer asks for.
+        """Send chunks as server-sent events, with the failures that the answer scripts.
 
         The first `lead` chunks say nothing yet and are not counted.
         """
@@ -139,7 +139,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%b\r\n" % (len(raw), raw))
 
     def _pause(self, seconds: float) -> None:
-        """Wait, and notice when the client leaves meanwhile."""
+        """Wait, and raise if the client leaves in the meantime."""
         until = time.monotonic() + seconds
         while True:
             left = max(0.0, until - time.monotonic())

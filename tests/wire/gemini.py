@@ -30,7 +30,7 @@ _PATH = re.compile(r"/v1(?:beta)?/models(?:/(?P<model>[^:/]+)(?::(?P<verb>\w+))?
 
 
 class GeminiWire(Wire):
-    """Answers `streamGenerateContent`, lists models, and remembers the signatures it gave."""
+    """Answers `streamGenerateContent`, lists models, and records the signatures it issued."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What Gemini refuses, with its words. The conversation is checked as a whole at each request."""
+"""The rules by which Gemini refuses requests, with its messages. Every request is checked whole."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ REQUEST_FIELDS = frozenset(
 )
 CONTENT_FIELDS = frozenset({"role", "parts"})
 PART_DATA = frozenset({"text", "functionCall", "functionResponse", "inlineData", "fileData"})
-#: Google reads both spellings of a field; its SDK sends the second.
+#: Google accepts both spellings of a field; its SDK sends the second.
 SCHEMA_FIELDS = ("parametersJsonSchema", "parameters_json_schema")
 DECLARATION_FIELDS = frozenset({"name", "description", "parameters", "response", *SCHEMA_FIELDS})
 PART_FIELDS = PART_DATA | {"thought", "thoughtSignature"}
 
 
 def check_request(body: JSON, model: str, signatures: Mapping[str, str]) -> None:
-    """Raise what Gemini would answer to a bad request. `signatures` holds those issued, by call."""
+    """Raise the error that Gemini would answer. `signatures` holds the issued ones, by call."""
     only_known(body, REQUEST_FIELDS, "request")
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents:
@@ -81,7 +81,7 @@ def _check_turns(contents: list[JSON]) -> None:
 
 
 def _check_pair(before: JSON | None, after: JSON) -> None:
-    """Every call has one response in the next content, and no response comes without its call."""
+    """Require one response in the next content for every call, and a call for every response."""
     calls = _all(before, "functionCall") if before else []
     responses = _all(after, "functionResponse")
     if responses and not calls:

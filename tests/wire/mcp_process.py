@@ -1,4 +1,4 @@
-"""Starts the real MCP server of `mcp_server.py` in a process of its own, and kills it."""
+"""Starts the real MCP server of `mcp_server.py` in a separate process, and kills it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from config import env
+from core import env
 
 PATIENCE = 60.0
 
 
 class McpProcess:
-    """A server on a port of this machine. `notes()` says what it was asked."""
+    """A server on a port of this machine. `notes()` returns the requests it received."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="switchyard-mcp-")
@@ -78,7 +78,7 @@ def free_port() -> int:
 
 
 def wait_until(condition: object, what: str) -> None:
-    """Wait on a condition, and fail with its name."""
+    """Wait for a condition, and fail with its name."""
     assert callable(condition)
     until = time.monotonic() + PATIENCE
     while not condition():

@@ -1,4 +1,4 @@
-"""A real MCP server over streamable HTTP, to be run in a process of its own.
+"""A real MCP server over streamable HTTP, to run in a separate process.
 
 `python -m tests.wire.mcp_server PORT NOTES`: NOTES is a file in which it writes what it was asked.
 """
@@ -76,7 +76,7 @@ def whisper() -> str:
 
 
 def remembering(app: Any) -> Any:
-    """The same application; it notes the credential of every request."""
+    """Wrap the application to record the credential of every request."""
 
     async def call(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":

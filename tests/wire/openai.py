@@ -82,7 +82,7 @@ class OpenAIWire(Wire):
             {"object": "embedding", "index": index, "embedding": vector_of(text, size)}
             for index, text in enumerate(body["input"])
         ]
-        # The order is not promised: clients go by the index.
+        # The order is not guaranteed: clients go by the index.
         exchange.send_json({"object": "list", "data": data[::-1], "model": body["model"]})
 
     def _complete(self, exchange: Exchange) -> None:
@@ -133,7 +133,7 @@ def _chunks(answer: Answer, model: str, *, count: bool) -> Iterator[JSON]:
 
 
 def _call_pieces(index: int, call: Call) -> Iterator[JSON]:
-    """The name first with no arguments, then the arguments bit by bit."""
+    """Yield the name without arguments first, then the arguments in pieces."""
     call_id = call.id or f"call_{uuid4().hex[:12]}"
     raw = json.dumps(call.arguments) if call.raw_arguments is None else call.raw_arguments
     first = {"name": call.name, "arguments": ""}

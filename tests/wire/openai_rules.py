@@ -1,4 +1,4 @@
-"""What OpenAI's chat completions refuse, with its words."""
+"""The rules by which OpenAI's chat completions refuse requests, with its messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUEST_FIELDS = frozenset(
 
 
 def check_request(body: JSON) -> None:
-    """Raise what OpenAI would answer to a bad request."""
+    """Raise the error that OpenAI would answer."""
     only_known(body, REQUEST_FIELDS, "body")
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -65,7 +65,7 @@ def _check_call(call: JSON, where: str) -> None:
 
 
 def _check_pairs(messages: list[JSON]) -> None:
-    """Every call has one tool message right after it, and no tool message comes without a call."""
+    """Require one tool message right after every call, and a call for every tool message."""
     open_ids: list[str] = []
     for message in messages:
         if message["role"] == "tool":

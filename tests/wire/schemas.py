@@ -1,4 +1,4 @@
-"""What every vendor demands of the tools it is told of."""
+"""The rules of every vendor for the schemas of tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.wire.answers import JSON, BadRequest
 
 
 def check_tool(name: object, schema: object, *, pattern: str, seen: set[str]) -> None:
-    """A tool needs a name of its own in the vendor's alphabet, and a valid object schema."""
+    """Require a unique name in the vendor's alphabet, and a valid object schema."""
     if not isinstance(name, str) or not re.fullmatch(pattern, name):
         raise BadRequest(f"Invalid function name: {name!r}. It must match {pattern}.")
     if name in seen:
@@ -30,7 +30,7 @@ def check_schema(name: str, schema: object) -> None:
 
 
 def only_known(thing: JSON, known: frozenset[str], where: str) -> None:
-    """Vendors refuse fields that they do not know."""
+    """Refuse unknown fields, as vendors do."""
     if unknown := set(thing) - known:
         raise BadRequest(
             f"Invalid JSON payload received. Unknown name {min(unknown)!r} at {where!r}."

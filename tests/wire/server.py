@@ -1,4 +1,4 @@
-"""What all wire servers share: a script of answers and a memory of requests."""
+"""The base of all wire servers: a script of answers and a record of requests."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Wire:
         with self._lock:
             return self._replies.popleft() if self._replies else self._otherwise
 
-    # What each vendor does in its own way.
+    # Each vendor implements these.
 
     def respond(self, exchange: Exchange) -> None:
         """Check the request by the vendor's rules and send the answer."""
         raise NotImplementedError
 
     def error_body(self, refusal: Refuse, param: str = "") -> JSON:
-        """An error in the vendor's form."""
+        """Return an error in the vendor's format."""
         raise NotImplementedError
 
     # Starting and stopping.
@@ -89,7 +89,7 @@ class Wire:
         self.closing.set()
         self._server.shutdown()
         self._server.server_close()
-        # Clients keep connections open; a server that is gone must not answer on them.
+        # Clients keep connections open; a stopped server must not answer on them.
         for connection in tuple(self.connections):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -103,6 +103,6 @@ class WireServer(ThreadingHTTPServer):
     wire: Wire
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients may leave at any time; anything else is a fault of the test."""
+        """Ignore clients that leave; any other error is a bug in the test."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""REST doors of tools."""
+"""REST views of tools and policies."""

@@ -1,32 +1,111 @@
-"""REST: the policy of a workspace, agent, environment or session, its past, and reverting to it."""
+"""REST: policies with their revisions, and explanations of their decisions."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from django.apps import apps
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    PolymorphicProxySerializer,
+    extend_schema,
+)
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.body import fields_in, take_number
+from agents.api.base import pop_number, writable_fields
+from agents.definitions import current_version, version_by_id
+from agents.models import Agent
+from core.exceptions import NotFound
+from core.pagination import PAGE, NewestFirst, whole_page, whole_page_of
+from core.rest import StrictJSONParser, TextField
 from tenants.access import Principal, Verb, authorise
-from tenants.api.parsing import StrictJSONParser
-from tenants.api.whole import PAGE, whole_page_of
-from tenants.authentication import principal_of
-from tenants.pagination import NewestFirst
-from tenants.permissions import verb_of
-from tools_app.api.serializers import PolicyRevisionSerializer, PolicySerializer, RevertSerializer
-from tools_app.places import Place, find_place
-from tools_app.policies import change_policy, history_of, revert_policy, stored_policy
-from tools_app.policy import LayerName
+from tenants.authentication import principal_of, required_verb
+from tools_app.models import ToolPolicy
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.evaluation import EffectivePolicy, Explanation
+from tools_app.policy.layers import LayerName, Verdict
+from tools_app.policy.rules import PROFILES
+from tools_app.policy.storage import (
+    MOST_CALLS,
+    MOST_RULES,
+    PolicyTarget,
+    change_policy,
+    find_target,
+    policy_history,
+    revert_policy,
+    stored_policy,
+)
+
+PROFILE_CHOICES = [(name, name) for name in PROFILES]
+DECISIONS = [(name, name) for name in get_args(Verdict)]
+LAYERS = [*ToolPolicy.Layer.choices, ("default", "Default")]
+
+
+def _rules(help_text: str) -> serializers.ListField:
+    return serializers.ListField(
+        child=serializers.CharField(), required=False, max_length=MOST_RULES, help_text=help_text
+    )
+
+
+class PolicyWordsSerializer(serializers.Serializer):
+    """The rules of one layer."""
+
+    profile = serializers.ChoiceField(
+        choices=PROFILE_CHOICES,
+        required=False,
+        allow_null=True,
+        help_text="The set of tools to start from. Null: `coding` for an agent, else no limit.",
+    )
+    allowed_tools = _rules("If empty, the whole profile; otherwise these narrow the profile.")
+    denied_tools = _rules("Names, `group:web`, `mcp:github:*`, `exec(rm *)`. Denying wins.")
+    ask_tools = _rules("Calls that need a person's approval first.")
+    max_tool_calls_per_turn = serializers.IntegerField(
+        required=False, allow_null=True, min_value=0, max_value=MOST_CALLS
+    )
+
+
+class PolicySerializer(PolicyWordsSerializer):
+    layer = serializers.ChoiceField(choices=LAYERS, read_only=True)
+    revision = serializers.IntegerField(
+        read_only=True, help_text="0 until the policy is saved for the first time."
+    )
+    created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
+    created_at = serializers.DateTimeField(read_only=True, allow_null=True)
+    expected_revision = serializers.IntegerField(
+        write_only=True,
+        required=False,
+        help_text="Refuse the change with 409 if this is not the newest revision.",
+    )
+
+
+class PolicyRevisionSerializer(PolicyWordsSerializer):
+    """A revision of a policy, with its author."""
+
+    revision = serializers.IntegerField()
+    author = serializers.CharField(help_text="The person's e-mail address, or the key's name.")
+    reverts_to = serializers.IntegerField(
+        allow_null=True, help_text="The revision that was restored, if this was a revert."
+    )
+    created_by = serializers.UUIDField(source="created_by_id", allow_null=True)
+    created_at = serializers.DateTimeField()
+
+
+class RevertSerializer(serializers.Serializer):
+    revision = serializers.IntegerField(
+        min_value=0, help_text="0 restores the defaults before the first revision."
+    )
+
 
 STALE = OpenApiResponse(description="`expected_revision` is not the newest revision.")
 
 
-class PolicyDoor(APIView):
-    """Finds the object before it reads the body: a stranger learns nothing by sending one."""
+class PolicyAPIView(APIView):
+    """Looks up the object before it reads the body, so that a stranger learns nothing by sending one."""
 
     layer: ClassVar[LayerName] = "agent"
     parser_classes = [StrictJSONParser]
@@ -35,55 +114,157 @@ class PolicyDoor(APIView):
     def principal(self) -> Principal:
         return principal_of(self.request)
 
-    def place(self, named: dict[str, UUID]) -> Place:
-        workspace_id = authorise(self.principal, verb_of(self.request, self))
-        return find_place(workspace_id, self.layer, next(iter(named.values()), None))
+    def target(self, named: dict[str, UUID]) -> PolicyTarget:
+        workspace_id = authorise(self.principal, required_verb(self.request, self))
+        return find_target(workspace_id, self.layer, next(iter(named.values()), None))
 
 
-class PolicyView(PolicyDoor):
+class PolicyView(PolicyAPIView):
     @extend_schema(responses=PolicySerializer)
     def get(self, request: Request, **named: UUID) -> Response:
-        """What this layer says about tools. A layer can only narrow what those above it leave."""
-        return Response(PolicySerializer(stored_policy(self.place(named))).data)
+        """Return the policy of this layer. A layer can only narrow what the layers above it allow."""
+        return Response(PolicySerializer(stored_policy(self.target(named))).data)
 
     @extend_schema(request=PolicySerializer, responses={200: PolicySerializer, 409: STALE})
     def put(self, request: Request, **named: UUID) -> Response:
-        """Replace the policy. It binds the next run; what is not named gets its default.
+        """Replace the policy from the next run on. Fields that are left out get their defaults.
 
-        To let commands, messages or MCP tools act without asking takes a higher right.
+        Letting commands, messages or MCP tools act without asking takes a higher right.
         """
-        place = self.place(named)
-        fields = fields_in(request, PolicySerializer)
-        expected = take_number(fields, "expected_revision")
-        saved = change_policy(self.principal, place, fields, expected_revision=expected)
+        target = self.target(named)
+        fields = writable_fields(request, PolicySerializer)
+        expected = pop_number(fields, "expected_revision")
+        saved = change_policy(self.principal, target, fields, expected_revision=expected)
         return Response(PolicySerializer(saved).data)
 
 
-class HistoryView(PolicyDoor):
+class HistoryView(PolicyAPIView):
     @extend_schema(parameters=PAGE, responses=whole_page_of(PolicyRevisionSerializer))
     def get(self, request: Request, **named: UUID) -> Response:
-        """Every change of the policy with its author, the newest first."""
+        """List all revisions of the policy with their authors, newest first."""
         pages = NewestFirst()
-        found = pages.paginate_queryset(history_of(self.place(named)), request, self)
+        found = pages.paginate_queryset(policy_history(self.target(named)), request, self)
         return pages.get_paginated_response(list(PolicyRevisionSerializer(found, many=True).data))
 
 
-class RevertView(PolicyDoor):
+class RevertView(PolicyAPIView):
     @extend_schema(request=RevertSerializer, responses={200: PolicySerializer})
     def post(self, request: Request, **named: UUID) -> Response:
-        """Bring back what the policy said at a revision, as its newest one."""
-        place = self.place(named)
-        asked = RevertSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        saved = revert_policy(self.principal, place, asked.validated_data["revision"])
+        """Restore a revision of the policy, as its newest revision."""
+        target = self.target(named)
+        serializer = RevertSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        saved = revert_policy(self.principal, target, serializer.validated_data["revision"])
         return Response(PolicySerializer(saved).data)
 
 
-def doors_of(layer: LayerName, verb: Verb) -> dict[str, Any]:
-    """The three views of one layer, for which changing takes this right."""
+def policy_views(layer: LayerName, verb: Verb) -> dict[str, Any]:
+    """Return the three views of one layer. Changing its policy takes this right."""
     of_layer = {"layer": layer, "verbs": {"PUT": verb, "POST": verb}}
     kinds = {"": PolicyView, "history": HistoryView, "revert": RevertView}
     return {
         name: type(f"{layer.title()}{view.__name__}", (view,), of_layer)
         for name, view in kinds.items()
     }
+
+
+class CallSerializer(serializers.Serializer):
+    """A hypothetical call."""
+
+    tool = TextField(max_length=160)
+    input = serializers.DictField(required=False)
+
+
+class LinkSerializer(serializers.Serializer):
+    """The verdict of one layer by itself."""
+
+    layer = serializers.ChoiceField(choices=LAYERS)
+    decision = serializers.ChoiceField(choices=DECISIONS)
+    rule = serializers.CharField()
+
+
+class ExplanationSerializer(serializers.Serializer):
+    tool = serializers.CharField()
+    decision = serializers.ChoiceField(choices=DECISIONS)
+    layer = serializers.ChoiceField(choices=LAYERS, help_text="The layer that decided.")
+    rule = serializers.CharField(help_text="The rule that decided.")
+    decided_by = serializers.CharField(help_text="Layer and rule, as in the events of a call.")
+    chain = LinkSerializer(many=True, help_text="The verdict of every layer, workspace first.")
+
+
+TOOL = OpenApiParameter(
+    "tool", str, description="Explain only this tool, as an object instead of a list."
+)
+EXPLAINED = PolymorphicProxySerializer(
+    component_name="Explained",
+    serializers=[ExplanationSerializer, whole_page_of(ExplanationSerializer)],
+    resource_type_field_name=None,
+)
+
+
+class EffectivePolicyView(APIView):
+    """Explains policies. It only reads: a simulated call is not made."""
+
+    parser_classes = [StrictJSONParser]
+    verbs = {"POST": "read"}
+
+    def policy(self, subject_id: UUID) -> EffectivePolicy:
+        raise NotImplementedError
+
+    def workspace_id(self) -> UUID:
+        return authorise(principal_of(self.request), "read")
+
+
+class AgentPolicyView(EffectivePolicyView):
+    def policy(self, subject_id: UUID) -> EffectivePolicy:
+        """Return the policy of a new session of the agent."""
+        agents = Agent.objects.for_workspace(self.workspace_id()).select_related("current")
+        agent = agents.filter(pk=subject_id).first()
+        if agent is None:
+            raise NotFound
+        return effective_policy(current_version(agent))
+
+
+class SessionPolicyView(EffectivePolicyView):
+    def policy(self, subject_id: UUID) -> EffectivePolicy:
+        """Return the policy of the session's next run."""
+        sessions: Any = apps.get_model("sessions_app.Session")._default_manager
+        session = sessions.for_workspace(self.workspace_id()).filter(pk=subject_id).first()
+        if session is None:
+            raise NotFound
+        return effective_policy(version_by_id(session.agent_version_id), session.pk)
+
+
+class ExplainView(EffectivePolicyView):
+    @extend_schema(parameters=[TOOL], responses=EXPLAINED)
+    def get(self, request: Request, **named: UUID) -> Response:
+        """Explain the decision on a tool: which layer and which rule made it.
+
+        Without `tool`, all tools are explained, in a list under `results`.
+        """
+        policy = self.policy(*named.values())
+        if tool := request.query_params.get("tool"):
+            return _answer(policy.explain(tool))
+        everything = [policy.explain(name) for name in sorted(policy)]
+        return whole_page(ExplanationSerializer(everything, many=True).data)
+
+    @extend_schema(request=CallSerializer, responses=ExplanationSerializer)
+    def post(self, request: Request, **named: UUID) -> Response:
+        """Explain what would happen on a call with this input. The call is not made."""
+        policy = self.policy(*named.values())
+        serializer = CallSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        call = serializer.validated_data
+        return _answer(policy.simulate(call["tool"], call.get("input", {})))
+
+
+class AgentExplainView(AgentPolicyView, ExplainView):
+    pass
+
+
+class SessionExplainView(SessionPolicyView, ExplainView):
+    pass
+
+
+def _answer(explanation: Explanation) -> Response:
+    return Response(ExplanationSerializer(explanation).data)

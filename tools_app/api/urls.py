@@ -1,4 +1,4 @@
-"""Paths of the REST doors of tools, under /api/v1/."""
+"""The REST paths of tools and policies, under /api/v1/."""
 
 from __future__ import annotations
 
@@ -6,29 +6,26 @@ from django.urls import URLPattern, include, path
 from rest_framework.routers import SimpleRouter
 
 from tenants.access import Verb
-from tools_app.api.custom import CustomToolViewSet
-from tools_app.api.drafts import DraftChangesView, DraftPublishView, DraftUndoView, DraftView
-from tools_app.api.mcp import McpServerViewSet
-from tools_app.api.policies import doors_of
-from tools_app.api.skills import SkillViewSet
+from tools_app.api.policies import AgentExplainView, SessionExplainView, policy_views
 from tools_app.api.tools import (
-    AgentExplainView,
     AgentToolsView,
-    SessionExplainView,
+    CustomToolViewSet,
+    McpServerViewSet,
+    SkillViewSet,
     ToolListView,
 )
-from tools_app.policy import LayerName
+from tools_app.policy.layers import LayerName
 
 
-def _policy(under: str, layer: LayerName, verb: Verb) -> list[URLPattern]:
-    """The same three doors wherever a policy hangs."""
+def _policy_patterns(under: str, layer: LayerName, verb: Verb) -> list[URLPattern]:
+    """Return the paths of the policy of one layer: the policy, its history, and reverting it."""
     return [
         path(
             f"{under}policy/{name}/" if name else f"{under}policy/",
             view.as_view(),
             name=f"{layer}-policy-{name}" if name else f"{layer}-policy",
         )
-        for name, view in doors_of(layer, verb).items()
+        for name, view in policy_views(layer, verb).items()
     ]
 
 
@@ -45,16 +42,8 @@ urlpatterns = [
     path(f"{AGENT}tools/", AgentToolsView.as_view(), name="agent-tools"),
     path(f"{AGENT}policy/explain/", AgentExplainView.as_view(), name="agent-policy-explain"),
     path(f"{SESSION}policy/explain/", SessionExplainView.as_view(), name="session-policy-explain"),
-    path(f"{AGENT}draft/", DraftView.as_view(), name="agent-draft"),
-    path(f"{AGENT}draft/publish/", DraftPublishView.as_view(), name="agent-draft-publish"),
-    path(f"{AGENT}draft/changes/", DraftChangesView.as_view(), name="agent-draft-changes"),
-    path(
-        f"{AGENT}draft/changes/<uuid:change_id>/undo/",
-        DraftUndoView.as_view(),
-        name="agent-draft-undo",
-    ),
-    *_policy("workspace/", "workspace", "admin"),
-    *_policy(AGENT, "agent", "build"),
-    *_policy("environments/<uuid:environment_id>/", "environment", "build"),
-    *_policy(SESSION, "session", "run"),
+    *_policy_patterns("workspace/", "workspace", "admin"),
+    *_policy_patterns(AGENT, "agent", "build"),
+    *_policy_patterns("environments/<uuid:environment_id>/", "environment", "build"),
+    *_policy_patterns(SESSION, "session", "run"),
 ]

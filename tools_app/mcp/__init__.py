@@ -1,1 +1,1 @@
-"""MCP servers of a workspace: known, asked what they offer, called."""
+"""MCP servers of a workspace: their settings, discovery and calls."""

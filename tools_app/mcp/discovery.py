@@ -1,4 +1,4 @@
-"""Asks servers what they offer, and keeps it: on demand, and now and then in the background."""
+"""Asks MCP servers for their tools and stores them: on demand, and regularly in the background."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from django.db.models import F
 from django.utils import timezone
 
 from agents.environments import default_environment
-from config.faults import Fault, McpFailed, OutcomeUnknown
-from tenants.masking import mask, mask_json
-from tenants.off_loop import let_go
-from tools_app.folder import SessionFolder
-from tools_app.mcp.catalog import MOST_TOOLS, Catalog, catalog_of
-from tools_app.mcp.reach import endpoint_of
-from tools_app.mcp.servers import REACH
-from tools_app.mcp.words import plain
+from core.db import release_connection
+from core.exceptions import Fault
+from tenants.vault import mask, mask_json
+from tools_app.exceptions import McpFailed, OutcomeUnknown
+from tools_app.files import SessionFolder
+from tools_app.mcp.servers import REACH_FIELDS, endpoint_of
+from tools_app.mcp.tools import MOST_TOOLS, Catalog, catalog_of, one_line
 from tools_app.models import McpServer
 
 log = structlog.get_logger(__name__)
 
 ASK_SECONDS = 20.0
-#: How old the list may grow before it is asked for again.
+#: How old a list of tools may get before it is asked for again.
 FRESH = timedelta(hours=6)
-#: The first wait after a failure; it doubles with each one.
+#: The first wait after a failure. It doubles with each further one.
 FIRST_WAIT = timedelta(minutes=2)
-#: Longer than any refresh takes: whoever claimed it has died.
+#: Longer than any refresh takes, so an expired claim belongs to a process that died.
 CLAIM = timedelta(minutes=5)
 AT_ONCE = 4
 MOST_CLAIMED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """How asking a server went."""
+class ProbeResult:
+    """The outcome of asking a server for its tools."""
 
     ok: bool
     error: str
@@ -51,25 +50,25 @@ class Seen:
     facts: dict[str, Any]
 
 
-def look(server: McpServer, stopped: threading.Event | None = None) -> Seen:
-    """Ask a server what it offers, and change nothing."""
+def probe(server: McpServer, stopped: threading.Event | None = None) -> ProbeResult:
+    """Ask a server for its tools and store nothing."""
     began = time.monotonic()
     catalog, told, error, state = Catalog(), None, "", McpServer.Status.OK.value
     try:
         told, catalog = _ask(server, stopped)
     except Fault as fault:
-        # Behind a request that was sent and not answered stands what broke.
+        # The cause of an unanswered request says what broke.
         broke = fault.__cause__ if isinstance(fault, OutcomeUnknown) else fault
         error, state = fault.detail, getattr(broke, "state", McpServer.Status.FAILED.value)
     facts = {
         "tools": mask_json(server.workspace_id, catalog.tools),
         "left_out": mask_json(server.workspace_id, catalog.left_out),
-        "protocol": plain(told.protocol, 20) if told else "",
-        "server_info": plain(mask(server.workspace_id, told.server_info), 200) if told else "",
+        "protocol": one_line(told.protocol, 20) if told else "",
+        "server_info": one_line(mask(server.workspace_id, told.server_info), 200) if told else "",
     }
-    return Seen(
+    return ProbeResult(
         ok=not error,
-        error=plain(mask(server.workspace_id, error), 1_000),
+        error=one_line(mask(server.workspace_id, error), 1_000),
         state=state,
         tools=len(catalog.tools),
         seconds=round(time.monotonic() - began, 3),
@@ -80,36 +79,38 @@ def look(server: McpServer, stopped: threading.Event | None = None) -> Seen:
 def _ask(server: McpServer, stopped: threading.Event | None) -> tuple[Any, Catalog]:
     from tools_app.mcp.client import list_tools
 
-    # What was negotiated once may have changed: a refresh asks anew.
+    # The server may support another version by now, so a refresh negotiates again.
     server.protocol = ""
     endpoint = endpoint_of(server, _place(server) if server.command else None)
-    let_go()
+    release_connection()
     told = list_tools(endpoint, seconds=ASK_SECONDS, most=MOST_TOOLS, stopped=stopped)
     return told, catalog_of(told.tools, complete=told.complete, clean=endpoint.clean)
 
 
 def _place(server: McpServer) -> Any:
-    """A server that is asked outside any session runs in a folder of its own."""
-    from tools_app.mcp.stdio import Place
+    """Return a sandbox for a server that is asked outside any session, with its own folder."""
+    from tools_app.mcp.client import ServerSandbox
     from tools_app.sandbox import provision
 
     folder = SessionFolder(workspace_id=server.workspace_id, session_id=server.pk)
     environment = default_environment(server.workspace_id)
     try:
-        return Place(folder=folder, sandbox=provision(environment, folder))
+        return ServerSandbox(folder=folder, sandbox=provision(environment, folder))
     except Fault as fault:
         raise McpFailed(f"{server.name} runs in a sandbox. {fault.detail}") from None
 
 
 def refresh(server: McpServer) -> McpServer:
-    """Ask a server what it offers, and keep it. What was kept before stays if it does not answer."""
-    seen = look(server)
+    """Ask a server for its tools and store them. If it does not answer, the old ones stay."""
+    seen = probe(server)
     now = timezone.now()
     with transaction.atomic():
         rows = McpServer.objects.select_for_update(no_key=True)
         kept = rows.filter(pk=server.pk).first()
-        if kept is None or any(getattr(kept, name) != getattr(server, name) for name in REACH):
-            return server  # Changed or deleted meanwhile: what was seen is of another one.
+        if kept is None or any(
+            getattr(kept, name) != getattr(server, name) for name in REACH_FIELDS
+        ):
+            return server  # Changed or deleted meanwhile: the tools are those of another server.
         changes: dict[str, Any] = {"status": seen.state, "error": seen.error, "tried_at": now}
         if seen.ok:
             changes |= seen.facts | {"refreshed_at": now, "failures": 0, "due_at": now + FRESH}
@@ -127,10 +128,10 @@ _busy = threading.Lock()
 
 
 def refresh_due() -> bool:
-    """Begin to ask the servers that are due, if nobody here does so already.
+    """Start asking the servers that are due, unless this process is doing so already.
 
-    For the supervisor: it returns at once, as a dead server may take its time. Any number of
-    supervisors may call it; each server is claimed by one.
+    For the supervisor: it returns at once, as a dead server may be slow. Any number of supervisors
+    may call it; each server is claimed by one of them.
     """
     if not _busy.acquire(blocking=False):
         return False
@@ -141,19 +142,19 @@ def refresh_due() -> bool:
 def _refresh_claimed() -> None:
     try:
         ids = claim_due()
-        let_go()
+        release_connection()
         if ids:
             with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="mcp refresh") as pool:
                 list(pool.map(_refresh_one, ids))
     except Error:
         log.warning("mcp_refresh_failed", exc_info=True)
     finally:
-        let_go()
+        release_connection()
         _busy.release()
 
 
 def claim_due() -> list[UUID]:
-    """Take the servers whose time has come. Nobody else takes them for a while."""
+    """Claim the servers that are due. No other process gets them for a while."""
     now = timezone.now()
     with transaction.atomic():
         due = McpServer.objects.select_for_update(skip_locked=True, no_key=True)
@@ -171,4 +172,4 @@ def _refresh_one(server_id: UUID) -> None:
     except Error:
         log.warning("mcp_refresh_failed", exc_info=True)
     finally:
-        let_go()
+        release_connection()

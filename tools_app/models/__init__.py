@@ -1,8 +1,6 @@
-"""The tables of tools, one noun per module."""
+"""The models of policies, custom tools, MCP servers and skills."""
 
-from tools_app.models.custom import CustomTool
-from tools_app.models.mcp_server import McpServer
 from tools_app.models.policy import PolicyRevision, ToolPolicy
-from tools_app.models.skill import Skill
+from tools_app.models.tools import CustomTool, McpServer, Skill
 
 __all__ = ["CustomTool", "McpServer", "PolicyRevision", "Skill", "ToolPolicy"]

@@ -1,11 +1,11 @@
-"""What one party says about tools, and everything it ever said."""
+"""The policy of a layer and its revisions."""
 
 from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tenants.models import OwnedModel
 
 RULE_LENGTH = 150
@@ -16,7 +16,7 @@ def rules() -> ArrayField:
 
 
 class PolicyFields(models.Model):
-    """The words of a policy. An empty one says nothing."""
+    """The rules of a policy. Without any, it has no effect."""
 
     profile = models.CharField(max_length=20, null=True, blank=True)
     allowed_tools = rules()
@@ -29,7 +29,7 @@ class PolicyFields(models.Model):
 
 
 class ToolPolicy(PolicyFields, OwnedModel):
-    """The newest word of one layer. Its number is that of the newest revision."""
+    """The current policy of one layer. `revision` is the number of its newest revision."""
 
     class Layer(models.TextChoices):
         WORKSPACE = "workspace"
@@ -40,8 +40,8 @@ class ToolPolicy(PolicyFields, OwnedModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     layer = models.CharField(max_length=11, choices=Layer)
-    #: The workspace, agent, environment or session that it binds. Not a foreign key: sessions lie
-    #: to the right, and what a deleted environment was bound to can still be read.
+    #: The workspace, agent, environment or session that the policy binds. Not a foreign key:
+    #: sessions belong to a later app, and the policy of a deleted environment can still be read.
     subject_id = models.UUIDField()
     revision = models.PositiveIntegerField(default=0)
 
@@ -50,7 +50,7 @@ class ToolPolicy(PolicyFields, OwnedModel):
         verbose_name_plural = "tool policies"
         ordering = ["-created_at"]
         constraints = [
-            # The subject first: a run asks for all layers of its subjects at once.
+            # The subject comes first, as a run reads all layers of its subjects at once.
             models.UniqueConstraint(
                 fields=["subject_id", "layer"], name="policy_is_one_per_layer_and_subject"
             ),
@@ -61,14 +61,14 @@ class ToolPolicy(PolicyFields, OwnedModel):
 
 
 class PolicyRevision(PolicyFields, OwnedModel):
-    """What a policy said from some moment on, and who said it. The database refuses a change."""
+    """A revision of a policy, with its author. The database refuses to change it."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     policy = models.ForeignKey(ToolPolicy, on_delete=models.CASCADE, related_name="revisions")
     revision = models.PositiveIntegerField()
-    #: The person's address or the key's name at that time.
+    #: The person's e-mail address or the key's name at that time.
     author = models.CharField(max_length=254, blank=True)
-    #: The revision that was brought back, if this is a revert.
+    #: The revision that was restored, if this is a revert.
     reverts_to = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:

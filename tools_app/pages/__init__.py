@@ -1,1 +1,1 @@
-"""Pages for people: the policy editor, MCP servers and skills."""
+"""The pages of policies, MCP servers, custom tools and skills."""

@@ -1,4 +1,4 @@
-"""MCP servers: which there are, how each one is, what it offers; added, changed, taken away."""
+"""The pages of MCP servers."""
 
 from __future__ import annotations
 
@@ -12,34 +12,41 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from agents.pages.carrying_out import carry_out
+from core.validation import submit_form
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tools_app.mcp.discovery import refresh
-from tools_app.mcp.server_input import LONGEST_SECONDS, NAME_PATTERN
-from tools_app.mcp.servers import add_server, change_server, find_server
+from tools_app.mcp.servers import (
+    LONGEST_SECONDS,
+    SERVER_NAME_PATTERN,
+    add_server,
+    change_server,
+    find_server,
+)
 from tools_app.models import McpServer
 
 S = McpServer.Status
 LAMPS = {S.OK: "is-done", S.DOWN: "is-failed", S.REFUSED: "is-failed", S.FAILED: "is-failed"}
 REMEDIES = {
-    S.DOWN: "Is it running, and can it be reached from here? It is tried again by itself; its tools stay known.",
-    S.REFUSED: "Look at its headers here and at the secrets that they name in the vault.",
-    S.FAILED: "Look at its address. An MCP server often answers under /mcp.",
+    S.DOWN: "Check that it is running and reachable from here. Switchyard tries again, and its tools stay listed.",
+    S.REFUSED: "Check its headers, and the secrets that they name in the vault.",
+    S.FAILED: "Check its address. MCP servers often answer under /mcp.",
 }
-#: Not in the template, where the braces would mean something else.
+#: Not in the template, which would read the braces as its own.
 EXAMPLE = "Authorization: Bearer {{vault:TOKEN}}"
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 
 
 class ServerForm(forms.Form):
     name = forms.RegexField(
-        NAME_PATTERN,
+        SERVER_NAME_PATTERN,
         label="Name",
         max_length=40,
         widget=forms.TextInput(attrs=PLAIN),
-        help_text="Small letters, digits, - and _. Its tools are called mcp:name:tool.",
-        error_messages={"invalid": "Small letters, digits, - and _, a letter first."},
+        help_text="Lowercase letters, digits, - and _. Its tools are called mcp:name:tool.",
+        error_messages={
+            "invalid": "Use lowercase letters, digits, - and _, and begin with a letter."
+        },
     )
     url = forms.CharField(
         label="Address", required=False, max_length=500, widget=forms.URLInput(attrs=PLAIN)
@@ -56,7 +63,7 @@ class ServerForm(forms.Form):
         required=False,
         max_length=2_000,
         widget=forms.TextInput(attrs=PLAIN),
-        help_text="For a server over stdio, in place of an address. It runs in the sandbox.",
+        help_text="For a server over stdio, instead of an address. It runs in the sandbox.",
     )
     permission = forms.ChoiceField(
         label="Its tools",
@@ -66,14 +73,14 @@ class ServerForm(forms.Form):
         ],
     )
     timeout_seconds = forms.IntegerField(
-        label="Give up after (seconds)", min_value=1, max_value=LONGEST_SECONDS, initial=60
+        label="Time out after (seconds)", min_value=1, max_value=LONGEST_SECONDS, initial=60
     )
     repeatable_tools = forms.CharField(
         label="May run twice after a crash",
         required=False,
         max_length=10_000,
         widget=forms.TextInput(attrs=PLAIN),
-        help_text="Tools that change nothing by running again: names or globs, with spaces between.",
+        help_text="Tools that are safe to repeat: names or globs, separated by spaces.",
     )
 
     def clean_headers(self) -> dict[str, str]:
@@ -97,7 +104,7 @@ class ServerForm(forms.Form):
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One server, as the page shows it."""
+    """A server as the page shows it."""
 
     server: McpServer
     state: str
@@ -134,11 +141,11 @@ def servers(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def server_new(request: HttpRequest) -> HttpResponse:
-    """Add a server, then ask it at once what it offers."""
+    """Add a server, then ask it for its tools."""
     principal = principal_of(request)
     workspace_id = authorise(principal, "admin")
     form = ServerForm(request.POST or None)
-    made = carry_out(
+    made = submit_form(
         form,
         lambda: add_server(
             workspace_id=workspace_id, fields=form.fields_of_server(), created_by=principal.user
@@ -147,56 +154,58 @@ def server_new(request: HttpRequest) -> HttpResponse:
     if made is None:
         context = {"form": form, "example_header": EXAMPLE}
         return render(request, "pages/mcp/new.html", context, status=400 if form.errors else 200)
-    say(request, refresh(made), "is added")
+    add_result_message(request, refresh(made), "was added")
     return redirect("mcp")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def server_edit(request: HttpRequest, server_id: UUID) -> HttpResponse:
-    server = found(request, server_id, "admin")
+    server = get_server_or_404(request, server_id, "admin")
     current = {
         **{name: getattr(server, name) for name in ServerForm.base_fields},
         "headers": "\n".join(f"{name}: {value}" for name, value in server.headers.items()),
         "repeatable_tools": " ".join(server.repeatable_tools),
     }
     form = ServerForm(request.POST or None, initial=current)
-    changed = carry_out(form, lambda: change_server(server, form.fields_of_server()))
+    changed = submit_form(form, lambda: change_server(server, form.fields_of_server()))
     if changed is None:
         context = {"form": form, "server": server, "example_header": EXAMPLE}
         return render(request, "pages/mcp/edit.html", context, status=400 if form.errors else 200)
-    say(request, refresh(changed), "is saved")
+    add_result_message(request, refresh(changed), "was saved")
     return redirect("mcp")
 
 
 @require_POST
 def server_refresh(request: HttpRequest, server_id: UUID) -> HttpResponse:
-    say(request, refresh(found(request, server_id, "build")), "was asked")
+    add_result_message(
+        request, refresh(get_server_or_404(request, server_id, "build")), "was refreshed"
+    )
     return redirect("mcp")
 
 
 @require_POST
 def server_switch(request: HttpRequest, server_id: UUID) -> HttpResponse:
-    server = found(request, server_id, "admin")
+    server = get_server_or_404(request, server_id, "admin")
     changed = change_server(server, {"enabled": request.POST.get("on") == "1"})
-    words = "on" if changed.enabled else "off. Agents have its tools no more"
-    messages.success(request, f"{server.name} is switched {words}.")
+    state = "on" if changed.enabled else "off. Agents can no longer use its tools"
+    messages.success(request, f"{server.name} was switched {state}.")
     return redirect("mcp")
 
 
 @require_POST
 def server_delete(request: HttpRequest, server_id: UUID) -> HttpResponse:
-    server = found(request, server_id, "admin")
+    server = get_server_or_404(request, server_id, "admin")
     server.delete()
-    messages.success(request, f"{server.name} is gone, and its tools with it.")
+    messages.success(request, f"{server.name} and its tools were deleted.")
     return redirect("mcp")
 
 
-def found(request: HttpRequest, server_id: UUID, verb: Any) -> McpServer:
+def get_server_or_404(request: HttpRequest, server_id: UUID, verb: Any) -> McpServer:
     return find_server(authorise(principal_of(request), verb), server_id)
 
 
-def say(request: HttpRequest, server: McpServer, done: str) -> None:
-    """What was done, and how the server answered."""
+def add_result_message(request: HttpRequest, server: McpServer, done: str) -> None:
+    """Tell what was done, and how the server answered."""
     if server.status == S.OK:
         count = len(server.tools)
         tools = f"{count} tool{'' if count == 1 else 's'}"

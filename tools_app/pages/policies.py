@@ -1,33 +1,232 @@
-"""The policy editor: what a place says about tools, what follows from it, and a change before it counts."""
+"""The policy editor: shows a policy and its effect, and reviews a change before it is saved."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+from django.apps import apps
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from config.faults import Conflict, Forbidden, Invalid, NotFound
+from agents.models import Agent, Environment
+from core.exceptions import Conflict, Forbidden, Invalid, NotFound
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
-from tools_app.effective import EffectivePolicy
-from tools_app.explanation import Explanation
-from tools_app.loosening import loosened
-from tools_app.pages.choices import changes
-from tools_app.pages.effect import differences, effective, sentence
-from tools_app.pages.form import number_in, words_in
-from tools_app.pages.places import url_of
-from tools_app.pages.showing import context_of
-from tools_app.places import Place, find_place
-from tools_app.policies import change_policy, revert_policy, said_at, stored_policy
-from tools_app.policy import LayerName
-from tools_app.policy_input import check_known, layer_of, words_of
+from tools_app.models import ToolPolicy
+from tools_app.pages.policy_matrix import (
+    by_category,
+    changes,
+    current_choice,
+    differences,
+    effective,
+    extra_rules,
+    fields_from_form,
+    first_line,
+    narrows,
+    number_from_form,
+    sentence,
+)
+from tools_app.policy.evaluation import EffectivePolicy, Explanation
+from tools_app.policy.layers import LayerName
+from tools_app.policy.rules import PROFILES
+from tools_app.policy.storage import (
+    GUARDED,
+    PolicyTarget,
+    change_policy,
+    check_rules,
+    fields_at_revision,
+    find_target,
+    loosened_tools,
+    policy_fields,
+    policy_history,
+    revert_policy,
+    stored_policy,
+    to_layer,
+)
+from tools_app.registry import Category
 from tools_app.workspace_tools import tools_of_workspace
+
+MOST_AGENTS = 200
+MOST_SESSIONS = 30
+TITLES = {
+    "workspace": "Workspace ceiling",
+    "agent": "Agent",
+    "environment": "Environment",
+    "session": "Session",
+}
+DESCRIPTIONS = {
+    "workspace": "Applies to every agent of this workspace. No other policy can allow more.",
+    "agent": "What this agent may use, within the workspace ceiling.",
+    "environment": "Applies to every run in this environment, whatever the agent.",
+    "session": "Applies to this session only, on top of all other policies.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    url: str
+    name: str
+    has_rules: bool
+    is_current: bool
+
+
+def url_of(target: PolicyTarget) -> str:
+    if target.layer == "workspace":
+        return reverse("policies")
+    return reverse(f"policy_of_{target.layer}", args=[target.subject_id])
+
+
+def options(workspace_id: UUID, current: PolicyTarget) -> dict[str, list[Option]]:
+    """Return everything that has a policy, by layer; of the sessions only the newest and `current`."""
+    with_rules = set(
+        ToolPolicy.objects.for_workspace(workspace_id)
+        .filter(revision__gt=0)
+        .values_list("subject_id", flat=True)
+    )
+    named: list[tuple[LayerName, UUID, str]] = [("workspace", workspace_id, "Workspace ceiling")]
+    named += [("agent", pk, name) for pk, name in _agents(workspace_id)]
+    environments = Environment.objects.for_workspace(workspace_id).order_by("name")
+    named += [("environment", pk, name) for pk, name in environments.values_list("pk", "name")]
+    named += _sessions(workspace_id, current)
+    groups: dict[str, list[Option]] = {}
+    for layer, subject_id, name in named:
+        target = PolicyTarget(workspace_id=workspace_id, layer=layer, subject_id=subject_id)
+        groups.setdefault(layer, []).append(
+            Option(
+                url=url_of(target),
+                name=name,
+                has_rules=subject_id in with_rules,
+                is_current=subject_id == current.subject_id,
+            )
+        )
+    return groups
+
+
+def _agents(workspace_id: UUID) -> list[tuple[UUID, str]]:
+    rows = Agent.objects.for_workspace(workspace_id).active().known()
+    return list(rows.order_by("current__name").values_list("pk", "current__name")[:MOST_AGENTS])
+
+
+def _sessions(workspace_id: UUID, current: PolicyTarget) -> list[tuple[LayerName, UUID, str]]:
+    """Look the model up by name: sessions are a later app than this one."""
+    rows: Any = apps.get_model("sessions_app.Session")._default_manager
+    owned = rows.for_workspace(workspace_id)
+    found = list(owned.order_by("-active_at").values_list("pk", "title")[:MOST_SESSIONS])
+    if current.layer == "session" and current.subject_id not in dict(found):
+        found += owned.filter(pk=current.subject_id).values_list("pk", "title")
+    return [("session", pk, title or "Untitled session") for pk, title in found]
+
+
+MOST_REVISIONS = 20
+#: Empty rows at the end of the list of rules, for browsers without JavaScript.
+SPARE_RULES = 2
+CHOICES = (("default", "Default"), ("allow", "Allow"), ("ask", "Ask"), ("deny", "Deny"))
+PROFILE_DESCRIPTIONS = {
+    "minimal": "read and search only",
+    "coding": "files, web, memory, commands",
+    "messaging": "messages, web, memory",
+    "full": "everything",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyRow:
+    """One tool of the matrix."""
+
+    name: str
+    title: str
+    words: str
+    choice: str
+    decision: str
+    why: str
+    asks: bool
+    guarded: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Revision:
+    number: int
+    author: str
+    created_at: datetime | None
+    lines: list[str]
+    reverts_to: int | None
+    is_newest: bool
+
+
+def page_context(
+    principal: Principal, target: PolicyTarget, fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    stored = stored_policy(target)
+    policy = effective(target, fields)
+    groups = {
+        name: [_row(tool, policy, fields) for tool in tools]
+        for name, tools in by_category(policy.tools).items()
+    }
+    chosen = options(target.workspace_id, target)
+    current = next((one for group in chosen.values() for one in group if one.is_current), None)
+    return {
+        "place": target,
+        "place_url": url_of(target),
+        "place_name": current.name if current else "",
+        "place_kind": TITLES[target.layer],
+        "place_words": DESCRIPTIONS[target.layer],
+        "places": chosen,
+        "words": fields,
+        "groups": groups,
+        "tool_names": sorted(policy.tools),
+        "rules": extra_rules(fields, policy.tools),
+        "spare": range(SPARE_RULES),
+        "narrows": narrows(fields),
+        "profiles": [(name, PROFILE_DESCRIPTIONS.get(name, "")) for name in PROFILES],
+        "choices": CHOICES,
+        "revision": stored.revision,
+        "history": history_entries(target),
+        "may_change": principal.may(target.changing),
+        "only_agent_lifts": target.layer != "agent",
+    }
+
+
+def _row(tool: Any, policy: Any, fields: Mapping[str, Any]) -> PolicyRow:
+    explanation = policy.explain(tool.name)
+    return PolicyRow(
+        name=tool.name,
+        title=tool.title,
+        words=first_line(tool),
+        choice=current_choice(tool.name, fields),
+        decision=explanation.decision,
+        why=sentence(explanation),
+        asks=tool.permission == "always_ask",
+        guarded=tool.category in GUARDED and tool.category != Category.MCP,
+    )
+
+
+def history_entries(target: PolicyTarget) -> list[Revision]:
+    """Return the newest revisions with what each changed, down to the first if it is among them."""
+    rows = list(policy_history(target)[: MOST_REVISIONS + 1])
+    texts = [policy_fields(row) for row in rows]
+    if len(rows) <= MOST_REVISIONS:
+        texts.append(fields_at_revision(target, 0))
+    return [
+        Revision(
+            number=row.revision,
+            author=row.author or "Switchyard",
+            created_at=row.created_at,
+            lines=changes(before, after),
+            reverts_to=row.reverts_to,
+            is_newest=number == 0,
+        )
+        for number, (row, (after, before)) in enumerate(zip(rows, pairwise(texts), strict=False))
+    ]
+
 
 TEMPLATE = "pages/policies/policies.html"
 PLACES: tuple[LayerName, ...] = ("agent", "environment", "session")
@@ -40,7 +239,7 @@ class Review:
 
     lines: list[str]
     effects: list[Any]
-    #: Tools that could act without a question from then on, and could not before.
+    #: Guarded tools that could act without asking after the change, but not before it.
     risky: list[str]
     #: Whether the person may make such a change.
     may_loosen: bool
@@ -48,131 +247,141 @@ class Review:
     problem: str = ""
 
 
-def place_in(request: HttpRequest, layer: LayerName | None, subject_id: UUID | None) -> Place:
-    """The place that the address names, for whoever may read it."""
+def get_target(
+    request: HttpRequest, layer: LayerName | None, subject_id: UUID | None
+) -> PolicyTarget:
+    """Return the policy target that the address names. Anyone who may read the workspace sees it."""
     workspace_id = authorise(principal_of(request), "read")
     if layer is None:
-        return find_place(workspace_id, "workspace")
-    return find_place(workspace_id, layer, subject_id)
+        return find_target(workspace_id, "workspace")
+    return find_target(workspace_id, layer, subject_id)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(
     request: HttpRequest, layer: LayerName | None = None, subject_id: UUID | None = None
 ) -> HttpResponse:
-    """Show a place's policy; or review a change, or save one."""
+    """Show a policy, review a change of it, or save one."""
     principal = principal_of(request)
-    place = place_in(request, layer, subject_id)
+    target = get_target(request, layer, subject_id)
     if request.method != "POST":
-        return page(request, principal, place, words_of(stored_policy(place)))
-    authorise(principal, place.changing)
+        return render_page(request, principal, target, policy_fields(stored_policy(target)))
+    authorise(principal, target.changing)
     act = request.POST.get("act", "review")
     if act == "revert":
-        return _review_revert(request, principal, place)
-    return _change(request, principal, place, save=act == "save")
+        return _review_revert(request, principal, target)
+    return _change(request, principal, target, save=act == "save")
 
 
-def page(
+def render_page(
     request: HttpRequest,
     principal: Principal,
-    place: Place,
-    words: dict[str, Any],
+    target: PolicyTarget,
+    fields: dict[str, Any],
     *,
     review: Review | None = None,
     problem: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    context = context_of(principal, place, words)
+    context = page_context(principal, target, fields)
     context |= {
         "review": review,
         "problem": problem,
-        "simulated": _simulated(request, place, words),
+        "simulated": _simulated(request, target, fields),
     }
     return render(request, TEMPLATE, context, status=status)
 
 
 def _change(
-    request: HttpRequest, principal: Principal, place: Place, *, save: bool
+    request: HttpRequest, principal: Principal, target: PolicyTarget, *, save: bool
 ) -> HttpResponse:
-    stored = words_of(stored_policy(place))
-    tools = tools_of_workspace(place.workspace_id)
-    words, reverts_to = stored, number_in(request.POST, "reverts_to") if save else None
+    stored = policy_fields(stored_policy(target))
+    tools = tools_of_workspace(target.workspace_id)
+    fields, reverts_to = stored, number_from_form(request.POST, "reverts_to") if save else None
     try:
-        # A revert says again exactly what was said, not what a form can show of it.
-        words = (
-            words_in(request.POST, place, tools, stored)
+        # A revert restores exactly what was stored, not what a form can show of it.
+        fields = (
+            fields_from_form(request.POST, target, tools, stored)
             if reverts_to is None
-            else said_at(place, reverts_to)
+            else fields_at_revision(target, reverts_to)
         )
-        check_known(layer_of(place.layer, words), tools)
+        check_rules(to_layer(target.layer, fields), tools)
     except Invalid as fault:
-        return page(request, principal, place, words, problem=fault.detail, status=400)
-    review = review_of(principal, place, stored, words, reverts_to)
+        return render_page(request, principal, target, fields, problem=fault.detail, status=400)
+    review = make_review(principal, target, stored, fields, reverts_to)
     confirmed = bool(request.POST.get("confirmed")) or not review.risky
     if not save or not confirmed:
-        return page(request, principal, place, words, review=review)
-    return _save(request, principal, place, words, review)
+        return render_page(request, principal, target, fields, review=review)
+    return _save(request, principal, target, fields, review)
 
 
 def _save(
-    request: HttpRequest, principal: Principal, place: Place, words: dict[str, Any], review: Review
+    request: HttpRequest,
+    principal: Principal,
+    target: PolicyTarget,
+    fields: dict[str, Any],
+    review: Review,
 ) -> HttpResponse:
-    seen = number_in(request.POST, "revision")
+    seen = number_from_form(request.POST, "revision")
     try:
         if review.reverts_to is not None:
-            saved = revert_policy(principal, place, review.reverts_to)
+            saved = revert_policy(principal, target, review.reverts_to)
         else:
-            saved = change_policy(principal, place, words, expected_revision=seen)
+            saved = change_policy(principal, target, fields, expected_revision=seen)
     except Conflict as fault:
-        words_now = f"{fault.detail} Somebody changed this policy meanwhile: look at what is new."
-        return page(request, principal, place, words, review=review, problem=words_now, status=409)
-    except Forbidden as fault:
-        return page(
-            request, principal, place, words, review=review, problem=fault.detail, status=403
+        problem = f"{fault.detail} The policy was changed meanwhile. Review what is new."
+        return render_page(
+            request, principal, target, fields, review=review, problem=problem, status=409
         )
-    messages.success(request, f"Saved as revision {saved.revision}. It binds the next run.")
-    return redirect(url_of(place))
+    except Forbidden as fault:
+        return render_page(
+            request, principal, target, fields, review=review, problem=fault.detail, status=403
+        )
+    messages.success(request, f"Saved as revision {saved.revision}. It applies from the next run.")
+    return redirect(url_of(target))
 
 
-def _review_revert(request: HttpRequest, principal: Principal, place: Place) -> HttpResponse:
-    number = number_in(request.POST, "revision")
+def _review_revert(
+    request: HttpRequest, principal: Principal, target: PolicyTarget
+) -> HttpResponse:
+    number = number_from_form(request.POST, "revision")
     if number is None:
         raise NotFound
-    stored, words = words_of(stored_policy(place)), said_at(place, number)
-    review = review_of(principal, place, stored, words, number)
-    return page(request, principal, place, words, review=review)
+    stored, fields = policy_fields(stored_policy(target)), fields_at_revision(target, number)
+    review = make_review(principal, target, stored, fields, number)
+    return render_page(request, principal, target, fields, review=review)
 
 
-def review_of(
+def make_review(
     principal: Principal,
-    place: Place,
+    target: PolicyTarget,
     before: dict[str, Any],
     after: dict[str, Any],
     reverts_to: int | None = None,
 ) -> Review:
-    """What the change says, what follows from it, and whether it opens something dangerous."""
-    tools = tools_of_workspace(place.workspace_id)
-    old, new = layer_of(place.layer, before), layer_of(place.layer, after)
+    """Return what the change says, what it does, and which guarded tools it loosens."""
+    tools = tools_of_workspace(target.workspace_id)
+    old, new = to_layer(target.layer, before), to_layer(target.layer, after)
     return Review(
         lines=changes(before, after),
-        effects=differences(effective(place, before), effective(place, after)),
-        risky=loosened(old, new, tools.values()),
-        may_loosen=principal.may(place.loosening),
+        effects=differences(effective(target, before), effective(target, after)),
+        risky=loosened_tools(old, new, tools.values()),
+        may_loosen=principal.may(target.loosening),
         reverts_to=reverts_to,
     )
 
 
-def _simulated(request: HttpRequest, place: Place, words: dict[str, Any]) -> Any:
-    """A call that is not made, as the address or the form describes it."""
+def _simulated(request: HttpRequest, target: PolicyTarget, fields: dict[str, Any]) -> Any:
+    """Explain the hypothetical call that the query string or the form describes."""
     asked = request.GET if "tool" in request.GET else request.POST
     tool, raw = asked.get("tool", "").strip()[:160], asked.get("input", "").strip()
     if not tool:
         return None
     try:
-        said = simulate(effective(place, words), tool, raw)
+        explanation = simulate(effective(target, fields), tool, raw)
     except Invalid as fault:
         return {"tool": tool, "input": raw, "problem": fault.detail}
-    return {"tool": tool, "input": raw, "said": said, "sentence": sentence(said)}
+    return {"tool": tool, "input": raw, "said": explanation, "sentence": sentence(explanation)}
 
 
 def simulate(policy: EffectivePolicy, tool: str, raw: str) -> Explanation:
@@ -181,9 +390,9 @@ def simulate(policy: EffectivePolicy, tool: str, raw: str) -> Explanation:
     try:
         input = json.loads(raw) if raw else {}
     except (ValueError, RecursionError):
-        raise Invalid('The arguments are a JSON object, such as {"command": "ls"}.') from None
+        raise Invalid('The arguments must be a JSON object, such as {"command": "ls"}.') from None
     if not isinstance(input, dict):
-        raise Invalid('The arguments are a JSON object, such as {"command": "ls"}.')
+        raise Invalid('The arguments must be a JSON object, such as {"command": "ls"}.')
     return policy.simulate(tool, input)
 
 
@@ -191,20 +400,22 @@ def simulate(policy: EffectivePolicy, tool: str, raw: str) -> Explanation:
 def policy_preview(
     request: HttpRequest, layer: LayerName | None = None, subject_id: UUID | None = None
 ) -> JsonResponse:
-    """For the page's script: what the form as it stands would mean, with nothing saved."""
+    """Return the effect of the form as it stands, for the page's script. Nothing is saved."""
     principal = principal_of(request)
-    place = place_in(request, layer, subject_id)
-    stored = words_of(stored_policy(place))
+    target = get_target(request, layer, subject_id)
+    stored = policy_fields(stored_policy(target))
     try:
-        words = words_in(request.POST, place, tools_of_workspace(place.workspace_id), stored)
-        simulated = _simulated(request, place, words)
+        fields = fields_from_form(
+            request.POST, target, tools_of_workspace(target.workspace_id), stored
+        )
+        simulated = _simulated(request, target, fields)
     except Invalid as fault:
         return JsonResponse({"problem": fault.detail}, status=400)
-    policy = effective(place, words)
-    review = review_of(principal, place, stored, words)
+    policy = effective(target, fields)
+    review = make_review(principal, target, stored, fields)
     tools = {
-        name: {"decision": said.decision, "why": sentence(policy.explain(name))}
-        for name, said in policy.items()
+        name: {"decision": decision.decision, "why": sentence(policy.explain(name))}
+        for name, decision in policy.items()
     }
     if simulated and "said" in simulated:
         simulated = {**simulated, "said": asdict(simulated["said"])}

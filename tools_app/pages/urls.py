@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from tools_app.pages import custom, environments, mcp, skills
+from tools_app.pages import mcp, tools
 from tools_app.pages.policies import PLACES, policies, policy_preview
 
 
 def of_layer(layer: str) -> list[URLPattern]:
-    """The policy page of one kind of place."""
+    """Return the patterns of the policy page of one layer."""
     where, named = f"policies/{layer}/<uuid:subject_id>/", {"layer": layer}
     return [
         path(where, policies, named, name=f"policy_of_{layer}"),
@@ -27,31 +27,16 @@ urlpatterns = [
     path("settings/mcp/<uuid:server_id>/refresh/", mcp.server_refresh, name="mcp_refresh"),
     path("settings/mcp/<uuid:server_id>/switch/", mcp.server_switch, name="mcp_switch"),
     path("settings/mcp/<uuid:server_id>/delete/", mcp.server_delete, name="mcp_delete"),
-    path("settings/environments/", environments.environments, name="environments"),
-    path("settings/environments/new/", environments.environment_new, name="environment_new"),
-    path(
-        "settings/environments/check/", environments.environments_check, name="environments_check"
-    ),
-    path(
-        "settings/environments/<uuid:environment_id>/",
-        environments.environment_edit,
-        name="environment_edit",
-    ),
-    path(
-        "settings/environments/<uuid:environment_id>/delete/",
-        environments.environment_delete,
-        name="environment_delete",
-    ),
-    path("settings/tools/", custom.custom_tools, name="custom_tools"),
-    path("settings/tools/new/", custom.custom_tool_new, name="custom_tool_new"),
-    path("settings/tools/<uuid:tool_id>/", custom.custom_tool_edit, name="custom_tool_edit"),
+    path("settings/tools/", tools.custom_tools, name="custom_tools"),
+    path("settings/tools/new/", tools.custom_tool_new, name="custom_tool_new"),
+    path("settings/tools/<uuid:tool_id>/", tools.custom_tool_edit, name="custom_tool_edit"),
     path(
         "settings/tools/<uuid:tool_id>/delete/",
-        custom.custom_tool_delete,
+        tools.custom_tool_delete,
         name="custom_tool_delete",
     ),
-    path("settings/skills/", skills.skills, name="skills"),
-    path("settings/skills/new/", skills.skill_new, name="skill_new"),
-    path("settings/skills/<uuid:skill_id>/", skills.skill_edit, name="skill_edit"),
-    path("settings/skills/<uuid:skill_id>/delete/", skills.skill_delete, name="skill_delete"),
+    path("settings/skills/", tools.skills, name="skills"),
+    path("settings/skills/new/", tools.skill_new, name="skill_new"),
+    path("settings/skills/<uuid:skill_id>/", tools.skill_edit, name="skill_edit"),
+    path("settings/skills/<uuid:skill_id>/delete/", tools.skill_delete, name="skill_delete"),
 ]

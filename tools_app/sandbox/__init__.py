@@ -1,4 +1,4 @@
-"""Sandboxes: where the commands of a session run."""
+"""Provisions the sandboxes in which the commands of a session run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from django.conf import settings
 from django.db import connection
 from pydantic import ValidationError
 
-from config.faults import SandboxUnavailable
-from tools_app.folder import SessionFolder
-from tools_app.listing import Entry
+from tools_app.exceptions import SandboxUnavailable
+from tools_app.files import Entry, SessionFolder
 from tools_app.sandbox import host
 from tools_app.sandbox.base import ExecResult, Limits, Mount, Sandbox, Terminal
-from tools_app.sandbox.container import ContainerSandbox, end_claimed
-from tools_app.sandbox.leftovers import kill_marked
-from tools_app.sandbox.local import LocalSandbox
-from tools_app.sandbox.network import Network
-from tools_app.sandbox.workspace import MOST_BYTES, MOST_ENTRIES
+from tools_app.sandbox.container import ContainerSandbox, end_session_claims
+from tools_app.sandbox.host import MOST_BYTES, MOST_ENTRIES
+from tools_app.sandbox.local.processes import kill_marked
+from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.network.namespace import Network
 
 if TYPE_CHECKING:
     from agents.models import Environment
@@ -43,7 +42,7 @@ __all__ = [
 def provision(
     environment: Environment, folder: SessionFolder, mounts: tuple[Mount, ...] = ()
 ) -> Sandbox:
-    """A sandbox as the environment describes it, or a refusal that says what is missing."""
+    """Return a sandbox as the environment describes it. Raise SandboxUnavailable if it cannot run."""
     limits, network = _limits(environment), _network(environment)
     if environment.kind == "container":
         return ContainerSandbox(
@@ -57,12 +56,12 @@ def provision(
 
 
 def kill_leftovers(session_id: UUID) -> int:
-    """End every command of the session that still runs on this machine, and say how many."""
-    return kill_marked(session_id) + end_claimed(session_id)
+    """End every command of the session that still runs on this machine; return their number."""
+    return kill_marked(session_id) + end_session_claims(session_id)
 
 
 class LazySandbox:
-    """Provisions at the first command: most runs never need a sandbox, and none waits for one."""
+    """Provisions the sandbox on first use: most runs need none, and no run waits for one."""
 
     def __init__(self, make: Callable[[], Sandbox]) -> None:
         self._make = make
@@ -120,14 +119,14 @@ def _network(environment: Environment) -> Network:
                 fill=partial(fill_secrets, environment.workspace_id),
             )
         case other:
-            raise SandboxUnavailable(f"There is no network posture {other!r}.")
+            raise SandboxUnavailable(f"There is no network mode {other!r}.")
 
 
 def fill_secrets(workspace_id: UUID, value: str, host: str) -> str:
-    """Called on a thread of the proxy, which must keep no connection to the database."""
+    """Fill in secrets for a host. Runs on a thread of the proxy, so it closes its connection."""
     if "{{" not in value:
         return value
-    from tenants.vault import fill_bound  # rows; a sandbox itself needs no database
+    from tenants.vault import fill_bound  # Imports models; a sandbox itself needs no database.
 
     try:
         return fill_bound(workspace_id, value, host)

@@ -1,4 +1,4 @@
-"""What the runtime knows of a sandbox: one Protocol, one result, one set of limits."""
+"""The interface of sandboxes and terminals, with limits, mounts and results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from pydantic import ConfigDict, Field
 
 from agents.limits import SandboxLimits
-from tools_app.listing import Entry
+from tools_app.files import Entry
 
 #: Why a command is over: it ended by itself, or a limit or a person ended it.
 EndedBy: TypeAlias = Literal["itself", "time", "stop", "cpu", "memory", "disk"]
@@ -19,7 +19,7 @@ EndedBy: TypeAlias = Literal["itself", "time", "stop", "cpu", "memory", "disk"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult:
-    """What became of one command. `exit_code` is None when it did not end by itself."""
+    """The result of one command. `exit_code` is None if it did not end by itself."""
 
     exit_code: int | None
     output: str
@@ -30,8 +30,8 @@ class ExecResult:
 class Mount:
     """A folder or file that a session sees beside its own files.
 
-    The runtime made `source`; no command can replace it or what lies above it. Without a source it
-    could not be prepared, and `missing` says why.
+    Switchyard created `source`, and no command can replace it or its parents. Without a source the
+    mount could not be prepared, and `missing` says why.
     """
 
     source: Path | None
@@ -41,9 +41,9 @@ class Mount:
 
 
 class Limits(SandboxLimits):
-    """What one command and everything it starts may use: what its environment says, and the rest."""
+    """What one command and everything it starts may use."""
 
-    #: A limit that a later release dropped must not stop the environments that still name it.
+    #: A limit that a later release dropped must not break environments that still name it.
     model_config = ConfigDict(extra="ignore")
 
     file_mb: int = Field(default=512, ge=1, le=1_048_576)
@@ -60,23 +60,23 @@ class Limits(SandboxLimits):
 
 
 class Terminal(Protocol):
-    """A shell with a screen, for a person. It ends when it is closed, or by itself."""
+    """A shell with a screen, for a person. It ends by itself or when it is closed."""
 
     def read(self, seconds: float) -> bytes | None:
-        """What the shell wrote, b"" when it wrote nothing in that time, None when it is over."""
+        """Return what the shell wrote, b"" if it wrote nothing in that time, None if it has ended."""
 
     def write(self, data: bytes) -> None:
-        """Type."""
+        """Send input to the shell."""
 
     def resize(self, columns: int, rows: int) -> None:
-        """Tell the programs inside how large the screen is now."""
+        """Set the size of the screen."""
 
     def close(self) -> None:
         """End the shell and everything it started. May be called twice."""
 
 
 class Sandbox(Protocol):
-    """A place to run commands of one session. Its files outlive it."""
+    """Runs the commands of one session. The session's files outlive it."""
 
     def execute(
         self,
@@ -86,19 +86,19 @@ class Sandbox(Protocol):
         on_output: Callable[[str], None] | None = None,
         stopped: threading.Event | None = None,
     ) -> ExecResult:
-        """Run one bash command line and everything it starts, and leave nothing running."""
+        """Run one bash command line, and leave nothing running that it started."""
 
     def open_terminal(self, command: str = "", *, columns: int = 80, rows: int = 24) -> Terminal:
-        """A shell, or this command, on a screen. It may run beside commands."""
+        """Start a shell, or this command, on a screen. It may run beside commands."""
 
     def destroy(self) -> None:
-        """End whatever runs in it. The session's files stay."""
+        """End everything that runs in it. The session's files stay."""
 
     def read(self, path: str, *, limit: int = ...) -> bytes:
-        """The beginning of a file of the workspace, at most `limit` bytes of it."""
+        """Return the first `limit` bytes of a file of the workspace."""
 
     def write(self, path: str, content: bytes) -> bool:
-        """Put a file in place at once, with its folders, and say whether it is new."""
+        """Replace a file atomically, creating its folders, and return whether it is new."""
 
     def list(self, path: str = ".", *, limit: int = ...) -> Sequence[Entry]:
-        """What lies in a folder of the workspace."""
+        """Return the entries of a folder of the workspace."""

@@ -1,4 +1,4 @@
-"""What the machine must offer before a command may run. Each lack is told with its remedy."""
+"""Checks what a machine must offer before a command may run, and says how to fix what is missing."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ import shutil
 import stat
 import subprocess
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from config.faults import SandboxUnavailable
-from tools_app.folder import acting_uid
+from tools_app.exceptions import SandboxUnavailable
+from tools_app.files import (
+    Entry,
+    SessionFolder,
+    list_entries,
+    make_mount_points,
+    open_file,
+    sandbox_uid,
+    write_file,
+)
+from tools_app.sandbox.base import Limits, Mount
+from tools_app.sandbox.network.namespace import NO_NETWORK, Network
 
-#: `--disable-userns`, without which a command could open further namespaces.
+#: The first version with `--disable-userns`, which keeps a command from creating namespaces.
 OLDEST_BWRAP = (0, 8)
-#: From here on the number of processes is counted per sandbox and not per user of the machine.
+#: From this version on, processes are counted per sandbox and not per user of the machine.
 OLDEST_LINUX = (5, 14)
 PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 INSTALL = (
@@ -27,20 +39,18 @@ INSTALL = (
 
 
 def find_bwrap() -> str:
-    """The path of a bubblewrap that is new enough, on a kernel that is new enough."""
+    """Return the path of bubblewrap. Raise SandboxUnavailable if it or the kernel is too old."""
     if platform.system() != "Linux":
-        raise SandboxUnavailable(
-            f"Commands run in a sandbox that needs Linux; this is {platform.system()}."
-        )
+        raise SandboxUnavailable(f"The sandbox needs Linux; this is {platform.system()}.")
     if _numbers(platform.release()) < OLDEST_LINUX:
         raise SandboxUnavailable(
-            f"The sandbox needs Linux {_dotted(OLDEST_LINUX)} or newer to bound the number of "
+            f"The sandbox needs Linux {_dotted(OLDEST_LINUX)} or newer to limit the number of "
             f"processes; this is {platform.release()}."
         )
     if not os.path.exists(f"/proc/self/task/{threading.get_native_id()}/children"):
         raise SandboxUnavailable(
-            "The kernel does not list the children of processes (CONFIG_PROC_CHILDREN), without "
-            "which the sandbox cannot bound their memory."
+            "The kernel does not list the children of processes (CONFIG_PROC_CHILDREN), so the "
+            "sandbox cannot limit their memory."
         )
     path = shutil.which("bwrap", path=PLACES)
     if path is None:
@@ -54,7 +64,7 @@ def find_bwrap() -> str:
 
 
 def find_bash() -> str:
-    """Where bash lies under /usr, as that is what a sandbox sees of the machine."""
+    """Return the path of bash under /usr, which is what a sandbox sees of the machine."""
     path = shutil.which("bash", path="/usr/bin:/usr/local/bin:/bin")
     if path is None:
         raise SandboxUnavailable("bash is not installed. Install the package `bash`.")
@@ -62,7 +72,7 @@ def find_bash() -> str:
 
 
 def find_setsid() -> str:
-    """What gives a terminal to the shell inside."""
+    """Return the path of setsid, which gives a terminal to the shell inside."""
     path = shutil.which("setsid", path=PLACES)
     if path is None:
         raise SandboxUnavailable("setsid is not installed. Install the package `util-linux`.")
@@ -70,13 +80,13 @@ def find_setsid() -> str:
 
 
 def check_passable(folder: Path) -> None:
-    """Root hands commands to a user without rights, who must be able to reach the folder."""
+    """Check that the unprivileged user that runs the commands of root can reach the folder."""
     if os.geteuid() != 0:
         return
     for parent in folder.parents:
         if not parent.stat().st_mode & stat.S_IXOTH:
             raise SandboxUnavailable(
-                f"Commands run as user {acting_uid()}, who may not pass {parent}. "
+                f"Commands run as user {sandbox_uid()}, which may not enter {parent}. "
                 f"Run `chmod o+x {parent}`, or set DATA_DIR to another folder."
             )
 
@@ -96,3 +106,34 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(str(number) for number in version)
+
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST_ENTRIES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxBase:
+    """The part that all kinds of sandbox share: what they are made from, and their files."""
+
+    folder: SessionFolder
+    limits: Limits
+    network: Network = NO_NETWORK
+    mounts: tuple[Mount, ...] = ()
+
+    def make(self) -> Path:
+        """Create the session's folder and the mount points in it."""
+        files = self.folder.make()
+        check_passable(files)
+        make_mount_points(self.folder, self.mounts)
+        return files
+
+    def read(self, path: str, *, limit: int = MOST_BYTES) -> bytes:
+        with open_file(self.folder, path) as file:
+            return file.read(limit)
+
+    def write(self, path: str, content: bytes) -> bool:
+        return write_file(self.folder, path, content)
+
+    def list(self, path: str = ".", *, limit: int = MOST_ENTRIES) -> Sequence[Entry]:
+        return list_entries(self.folder, path, limit=limit)

@@ -1,4 +1,4 @@
-"""What this machine can enforce, by trying it, and which sandboxes run on it now."""
+"""Reports which sandboxes this machine can run, by trying each, and which are running."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from uuid import UUID
 
 from django.conf import settings
 
-from config.faults import Fault
-from tenants.ids import uuid7
-from tools_app.folder import SessionFolder
+from core.exceptions import Fault
+from core.ids import uuid7
+from tools_app.files import SessionFolder
 from tools_app.sandbox.base import Limits
 from tools_app.sandbox.container.claims import forget_session
-from tools_app.sandbox.container.lifecycle import ROLE, SESSION
+from tools_app.sandbox.container.lifecycle import ROLE, SESSION, list_containers
 from tools_app.sandbox.container.sandbox import ContainerSandbox
-from tools_app.sandbox.container.sweep import running
-from tools_app.sandbox.leftovers import marked_sessions
-from tools_app.sandbox.local import LocalSandbox
-from tools_app.sandbox.network import Network
+from tools_app.sandbox.local.processes import marked_sessions
+from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.network.namespace import Network
 
 Probe: TypeAlias = LocalSandbox | ContainerSandbox
 SECONDS = 60
@@ -29,7 +28,7 @@ SECONDS = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Ability:
-    """One thing that a sandbox promises, and why it cannot be kept here, if so."""
+    """A kind of sandbox, and why it does not work here, if so."""
 
     name: str
     lack: str = ""
@@ -58,7 +57,7 @@ def running_sandboxes() -> list[Running]:
         for session_id in marked_sessions(kind=role)
     ]
     try:
-        boxes = running()
+        boxes = list_containers()
     except Fault:
         return found
     return found + [
@@ -89,7 +88,7 @@ def _container(folder: SessionFolder, network: Network) -> Probe:
 
 
 def _clear(sandbox: Probe) -> None:
-    """Leave neither a container nor files of a session that never was."""
+    """Remove the container and the files of the session that never existed."""
     with suppress(Fault):
         sandbox.destroy()
     forget_session(sandbox.folder.session_id)

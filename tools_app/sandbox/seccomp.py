@@ -1,8 +1,8 @@
-"""The system calls that commands in a sandbox do not get, one list for every kind of sandbox.
+"""The system calls that commands in a sandbox are refused, one list for every kind of sandbox.
 
-What `memfd_create`, `shmget`, `msgget` and their kin hold in memory belongs to no process, so no
-limit would see it. The others are doors into the kernel that programs in a sandbox have no use for.
-All of them answer "not implemented", which programs know how to live with.
+The memory that `memfd_create`, `shmget`, `msgget` and the like allocate belongs to no process, so
+no limit would count it. The other calls are entry points into the kernel that programs in a sandbox
+do not need. All of them return "not implemented", which programs can handle.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import platform
 import struct
 from typing import Any
 
-from config.faults import SandboxUnavailable
+from tools_app.exceptions import SandboxUnavailable
 
 _LOAD, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _NOT_IMPLEMENTED = 0x7FFF0000, 0x00050000 | 38
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
-#: The kernel's name of an architecture, and the column of its numbers below.
+#: The kernel's identifier of an architecture, and the column of its numbers below.
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 REFUSED = {
     # Memory that belongs to no process.
@@ -26,7 +26,7 @@ REFUSED = {
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
-    # Other processes, and handles on files that no path leads to.
+    # Other processes, and file handles that bypass paths.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -75,24 +75,24 @@ REFUSED = {
     "clock_settime": (227, 112),
     "adjtimex": (159, 171),
 }
-#: Calls from here on are younger than this list, and numbered alike everywhere.
+#: Calls from this number on are newer than this list, and have the same number everywhere.
 YOUNGER = 463
 IOCTL, SOCKET = (16, 29), (41, 198)
-#: Typing into a terminal in somebody's name, and the console's own tricks.
+#: These inject input into a terminal, and use features of the Linux console.
 REFUSED_IOCTLS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C}
-#: Unix, both internets, and the kernel's own for asking about them. Others may lead out of the
-#: network namespace: vsock leads to whoever runs this virtual machine.
+#: Unix, IPv4, IPv6 and netlink. Others may lead out of the network namespace: vsock leads to the
+#: host of this virtual machine.
 SOCKET_FAMILIES = (1, 2, 10, 16)
 _NEW_USER_NAMESPACE = 0x10000000
 _FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24
 
 
 def program(machine: str = "") -> bytes:
-    """The filter as the kernel loads it."""
+    """Return the filter as a BPF program for the kernel."""
     architecture, column = _known(machine or platform.machine())
     lines: list[tuple[int, int, str, str]] = [
         (_LOAD, _ARCHITECTURE_OFFSET, "", ""),
-        # Another architecture numbers its calls otherwise: none of them is let through.
+        # Another architecture has other numbers, so all of its calls are refused.
         (_EQUALS, architecture, "", "refuse"),
         (_LOAD, _NUMBER_OFFSET, "", ""),
         (_AT_LEAST, YOUNGER, "refuse", ""),
@@ -118,10 +118,10 @@ def program(machine: str = "") -> bytes:
 
 
 def profile(machine: str = "") -> dict[str, Any]:
-    """The same for container engines. They forbid other architectures by themselves.
+    """Return the filter as a profile for container engines, which refuse other architectures.
 
-    A container is not in a user namespace whose makers are counted, so that making one is refused
-    here; `clone3` hides what it is asked for behind a pointer, and programs fall back to `clone`.
+    A container has no user namespace that limits further ones, so creating one is refused here;
+    `clone3` passes its flags behind a pointer, and programs fall back to `clone`.
     """
     machine = machine or platform.machine()
     _known(machine)
@@ -147,5 +147,5 @@ def profile(machine: str = "") -> dict[str, Any]:
 def _known(machine: str) -> tuple[int, int]:
     if machine not in ARCHITECTURES:
         names = " and ".join(ARCHITECTURES)
-        raise SandboxUnavailable(f"The sandbox knows {names} processors, not {machine}.")
+        raise SandboxUnavailable(f"The sandbox supports {names} processors, not {machine}.")
     return ARCHITECTURES[machine]

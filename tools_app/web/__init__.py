@@ -1,1 +1,1 @@
-"""Fetching pages from the web and reading them."""
+"""Web search, and fetching pages as text."""

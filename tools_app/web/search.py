@@ -1,4 +1,4 @@
-"""Searches the web through the service that the operator chose: Brave, Serper or SearXNG."""
+"""Searches the web with the service that the operator chose: Brave, Serper or SearXNG."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import httpx2
 import orjson
 from django.conf import settings
 
-from config.faults import ToolFailed
-from tools_app.clip import storable
+from core.validation import storable
+from tools_app.exceptions import ToolFailed
 
 SECONDS = 20.0
 LARGEST_ANSWER = 2_000_000
 LONGEST_TITLE, LONGEST_URL, LONGEST_SNIPPET = 300, 2_000, 600
 HOW = (
-    "Searching the web is not set up. Whoever runs Switchyard sets WEB_SEARCH_PROVIDER to brave, serper "
-    "or searxng; WEB_SEARCH_KEY to its API key (brave, serper); or WEB_SEARCH_URL to the address of a "
-    "SearXNG server that offers the JSON format; and starts Switchyard again."
+    "Web search is not set up. The operator of Switchyard sets WEB_SEARCH_PROVIDER to brave, serper "
+    "or searxng, WEB_SEARCH_KEY to its API key (brave, serper) or WEB_SEARCH_URL to the address of a "
+    "SearXNG server that offers the JSON format, and restarts Switchyard."
 )
 
 
@@ -33,7 +33,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """How one vendor is asked, and where its answer holds what."""
+    """How to query one vendor, and where its response holds the results."""
 
     address: str
     needs_key: bool
@@ -84,7 +84,7 @@ SERVICES: Mapping[str, Service] = {
 
 
 def search(query: str, *, count: int, seconds: float = SECONDS) -> list[Result]:
-    """The first results. Whatever goes wrong is told in words, without the key."""
+    """Return the first results. Raise ToolFailed with a message that never contains the key."""
     service = SERVICES.get(settings.WEB_SEARCH_PROVIDER)
     if service is None or (service.needs_key and not settings.WEB_SEARCH_KEY):
         raise ToolFailed(HOW)
@@ -101,7 +101,7 @@ def search(query: str, *, count: int, seconds: float = SECONDS) -> list[Result]:
         rows = service.results(answer)
         found = [_result(row, service) for row in rows if isinstance(row, dict)]
     except (KeyError, TypeError, AttributeError) as error:
-        raise ToolFailed("The search service answered in a shape that is not known.") from error
+        raise ToolFailed("The search service sent an unexpected response.") from error
     return [one for one in found if one.url.startswith(("http://", "https://"))][:count]
 
 
@@ -117,7 +117,7 @@ def _result(row: dict[str, Any], service: Service) -> Result:
 
 
 def _answer(address: str, asked: dict[str, Any], seconds: float) -> Any:
-    """The address is the operator's own, so it may lie in a private network."""
+    """Send the request. The operator chose the address, so it may be in a private network."""
     until = time.monotonic() + seconds
     try:
         with (
@@ -139,7 +139,7 @@ def _body(response: httpx2.Response, until: float) -> bytes:
     for part in response.iter_bytes():
         held += part
         if len(held) > LARGEST_ANSWER:
-            raise ToolFailed("The search service answered with far too much.")
+            raise ToolFailed("The search service sent too large a response.")
         if time.monotonic() > until:
             raise ToolFailed("The search service did not answer in time.")
     return held
@@ -157,5 +157,5 @@ def _check(response: httpx2.Response) -> None:
         )
         raise ToolFailed(f"The search service refused the request ({code}): {hint}.")
     if code == 429:
-        raise ToolFailed("The search service wants fewer requests (429). Try again later.")
+        raise ToolFailed("The search service is rate limiting (429). Try again later.")
     raise ToolFailed(f"The search service answered {code}.")

@@ -1,4 +1,4 @@
-"""The demo provider: no model and no key, but real tool calls for plain requests."""
+"""The demo provider: needs no model and no key, and makes real tool calls for plain requests."""
 
 from agents.providers.demo.provider import DemoProvider
 

@@ -1,128 +1,102 @@
-"""How the demo keeps records: it picks out the lines that hold names, decisions and questions."""
+"""Answers the requests that the runtime sends to a model: summaries, notes and verdicts.
+
+The demo provider cannot write, so it picks lines: those with names, decisions and open questions.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
+from itertools import cycle, islice
 
-from agents.providers.demo.words import clip
-from agents.providers.estimate import estimate_tokens
+from agents.providers.base import estimate_tokens
 
 LINE_LENGTH = 200
-USUAL_TOKENS = 600
+DEFAULT_TOKENS = 600
 MOST_NOTES = 30
+MOST_FILLER = 20_000
+HEADING = "The demo provider is not a model; these lines are picked from the conversation."
+#: Untrusted content, between the marks that tell a model so.
+FENCED = re.compile(r"<<<UNTRUSTED (\S{1,40})>>>[^\n]*\n(.*?)\n<<<END UNTRUSTED \1>>>", re.DOTALL)
 
 _SAVE = re.compile(r"\s{0,4}save what matters\b", re.IGNORECASE)
+_SUMMARISE = re.compile(r"\s{0,4}summarise\b", re.IGNORECASE)
+_JUDGE = re.compile(r"\s{0,4}judge this answer\b", re.IGNORECASE)
+_SENT_BACK = re.compile(r"\s{0,4}\[Not accepted yet\b")
+
 _TARGET = re.compile(r"at most (\d{2,6}) tokens", re.IGNORECASE)
-_BETWEEN = re.compile(r"<<<(\S{1,40}) ([^>\n]{1,200})>>>\n(.*?)\n<<<end \1>>>", re.DOTALL)
+_MATERIAL = re.compile(r"<<<(\S{1,40}) ([^>\n]{1,200})>>>\n(.*?)\n<<<end \1>>>", re.DOTALL)
 _SPEAKER = re.compile(r"^(?:person|agent|agent calls \S{1,160}|\S{1,160} answers): ")
+#: Addresses, paths, file names, ticket numbers and identifiers.
 _NAME = re.compile(
     r"https?://\S+|(?:[\w.-]+/)+[\w.-]*\w|\b[\w-]+\.[A-Za-z]{1,4}\b|\b[A-Z][A-Z0-9]+-\d+\b"
     r"|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{4,64}\b|\b[a-z]+(?:_[a-z0-9]+)+\b"
 )
-_WEIGHTY = re.compile(
-    r"\b(?:remember|decided?|decision|agreed?|must|never|always|prefers?|deadline|password|owner"
+_DECISION = re.compile(
+    r"\b(?:remember|decided?|decision|agreed?|must|never|always|prefers?|deadline|owner"
     r"|called|named|is|are|was|closes|because|chose|chosen|fact)\b",
     re.IGNORECASE,
 )
 
 
-def is_save_request(text: str) -> bool:
-    return bool(_SAVE.match(text))
+def record_for(text: str) -> str | None:
+    """Return the answer to a request of the runtime, or None when the message is not one."""
+    if _SAVE.match(text):
+        return notes_of(text)
+    if _JUDGE.match(text) and _CRITERIA.search(text):
+        return verdict_of(text)
+    if _SENT_BACK.match(text):
+        return second_try(text)
+    if _SUMMARISE.match(text) and _MATERIAL.search(text):
+        return summary_of(text)
+    return None
 
 
 def notes_of(text: str) -> str:
-    """The facts in what people said, one a line; NOTHING when there are none."""
-    said = [
-        line.removeprefix("person: ") for line in _lines(_material(text, "conversation"), "person")
-    ]
-    facts = [line for line in said if _is_fact(line)]
-    picked = list(dict.fromkeys(clip(line, LINE_LENGTH) for line in facts))[-MOST_NOTES:]
-    return "\n".join(f"- {line}" for line in picked) or "NOTHING"
+    """Return the facts in what people wrote, one a line, or NOTHING when there are none."""
+    paragraphs = (" ".join(one.split()) for one in _material(text, "conversation").split("\n\n"))
+    messages = [one.removeprefix("person: ") for one in paragraphs if one.startswith("person: ")]
+    facts = dict.fromkeys(clip(line, LINE_LENGTH) for line in messages if _is_fact(line))
+    return "\n".join(f"- {line}" for line in list(facts)[-MOST_NOTES:]) or "NOTHING"
 
 
-def record_of(text: str) -> str:
-    """A summary by picking: names first, then what is open, what was decided, what was said last."""
-    target = _target(text)
-    record, before = _material(text, "conversation"), _material(text, "summary")
-    asked = text.split("<<<", 1)[0]
-    lines = ["The demo provider is not a model; these lines are picked from the conversation."]
-    names = _joined(_names(asked.split("Keep word for word: ")[-1]), _names(record), _names(before))
-    room = target - estimate_tokens(lines[0])
-    lines += _fill([_named(names, room // 3)] if names else [], room)
-    room = target - sum(estimate_tokens(line) + 1 for line in lines)
-    chosen = [
-        *_open(record),
-        *_newest(record, _is_fact),
-        *_newest(before, bool),
-        *_newest(record, bool),
-    ]
-    return "\n".join(
-        [*lines, *_fill(dict.fromkeys(f"- {clip(one, LINE_LENGTH)}" for one in chosen), room)]
+def summary_of(text: str) -> str:
+    """Return names first, then the newest lines, decisions, the earlier summary and the rest."""
+    target = _TARGET.search(text)
+    room = (int(target[1]) if target else DEFAULT_TOKENS) - estimate_tokens(HEADING)
+    conversation, earlier = _material(text, "conversation"), _material(text, "summary")
+    asked = text.split("<<<", 1)[0].split("Keep word for word: ")[-1]
+    names = dict.fromkeys(
+        name.rstrip(".,:;")
+        for source in (asked, conversation, earlier)
+        for name in reversed(_NAME.findall(source))
     )
-
-
-def is_record_request(text: str) -> bool:
-    return bool(_BETWEEN.search(text))
-
-
-def _target(text: str) -> int:
-    found = _TARGET.search(text)
-    return int(found[1]) if found else USUAL_TOKENS
+    named = f"Names: {', '.join(_fitting(names, room // 3))}"
+    lines = _newest_lines(conversation)
+    # A question that the agent asked last is at the end of its message.
+    newest = [*lines[:2], *(line[-LINE_LENGTH:] for line in lines[:1])]
+    facts = [line for line in lines if _is_fact(line)]
+    chosen = [*newest, *facts, *_newest_lines(earlier), *lines]
+    picked = dict.fromkeys(f"- {clip(line, LINE_LENGTH)}" for line in chosen)
+    return "\n".join([HEADING, *_fitting([named, *picked], room)])
 
 
 def _material(text: str, name: str) -> str:
-    return "\n".join(m[3] for m in _BETWEEN.finditer(text) if m[2].startswith(name))
+    return "\n".join(m[3] for m in _MATERIAL.finditer(text) if m[2].startswith(name))
 
 
-def _lines(record: str, speaker: str) -> Iterator[str]:
-    """The paragraphs of one speaker."""
-    for paragraph in record.split("\n\n"):
-        if paragraph.startswith(f"{speaker}: "):
-            yield " ".join(paragraph.split())
+def _newest_lines(text: str) -> list[str]:
+    lines = [" ".join(line.split()) for line in text.split("\n") if line.strip()]
+    return [line.removeprefix("- ") for line in reversed(lines)]
 
 
 def _is_fact(line: str) -> bool:
     words = _SPEAKER.sub("", line)
-    return bool(_NAME.search(words) or _WEIGHTY.search(words)) and not words.endswith("?")
+    return bool(_NAME.search(words) or _DECISION.search(words)) and not words.endswith("?")
 
 
-def _newest(record: str, is_wanted: Callable[[str], object]) -> list[str]:
-    lines = [" ".join(line.split()) for line in record.split("\n") if line.strip()]
-    return [line.removeprefix("- ") for line in reversed(lines) if is_wanted(line)]
-
-
-def _open(record: str) -> list[str]:
-    """What was asked and not answered, the last question of the agent included."""
-    pending: list[str] = []
-    for paragraph in record.split("\n\n"):
-        line = " ".join(paragraph.split())
-        if line.startswith("person: "):
-            pending.append(line)
-        elif line.startswith("agent: "):
-            pending = [clip(line, LINE_LENGTH), line[-LINE_LENGTH:]] if line.endswith("?") else []
-    return pending
-
-
-def _names(text: str) -> list[str]:
-    return [name.rstrip(".,:;") for name in reversed(_NAME.findall(text))]
-
-
-def _joined(*lists: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(name for names in lists for name in names))
-
-
-def _named(names: Iterable[str], tokens: int) -> str:
-    kept: list[str] = []
-    for name in names:
-        if estimate_tokens(", ".join([*kept, name])) > tokens:
-            break
-        kept.append(name)
-    return f"Names: {', '.join(kept)}"
-
-
-def _fill(lines: Iterable[str], tokens: int) -> list[str]:
-    """As many as there is room for."""
+def _fitting(lines: Iterable[str], tokens: int) -> list[str]:
     kept: list[str] = []
     for line in lines:
         tokens -= estimate_tokens(line) + 1
@@ -130,3 +104,81 @@ def _fill(lines: Iterable[str], tokens: int) -> list[str]:
             break
         kept.append(line)
     return kept
+
+
+_CRITERIA = re.compile(r"^Criteria: (\[.*\])$", re.MULTILINE)
+_QUOTED = re.compile(r"\"([^\"]{1,500})\"|“([^”]{1,500})”|`([^`]{1,500})`")
+_LENGTH = re.compile(r"at least (\d{1,6}) words?", re.IGNORECASE)
+_LONG_WORD = re.compile(r"[^\W_]{4,64}")
+_COMMON = re.compile(
+    r"about|also|answer|explains?|from|have|mentions?|must|says|should|that|this|with"
+)
+_NOT_MET = re.compile(r"^Not met:\n((?:- .*\n?)+)", re.MULTILINE)
+
+
+def verdict_of(text: str) -> str:
+    """Return the verdict on an answer, as a grader gives it: one JSON object."""
+    asked = _CRITERIA.search(text)
+    criteria = [str(one) for one in json.loads(asked[1])] if asked else []
+    material = FENCED.findall(text)
+    answer = material[-1][1] if material else ""
+    missing = {name: _missing(name, answer) for name in criteria}
+    met = "The answer meets this criterion."
+    verdict = {
+        "met": not any(missing.values()),
+        "criteria": [
+            {"name": name, "met": not why, "why": why or met} for name, why in missing.items()
+        ],
+        "feedback": " ".join(filter(None, missing.values())),
+    }
+    return json.dumps(verdict, ensure_ascii=False)
+
+
+def _missing(criterion: str, answer: str) -> str:
+    """Say what the answer lacks: quoted text, length, or else most words of the criterion."""
+    quotes, length = _quotes(criterion), _LENGTH.search(criterion)
+    lacking = [one for one in quotes if one.casefold() not in answer.casefold()]
+    if lacking:
+        return f"The answer lacks {', '.join(f'“{one}”' for one in lacking)}."
+    if length and len(answer.split()) < int(length[1]):
+        return f"The answer has {len(answer.split())} of {int(length[1])} words."
+    if quotes or length:
+        return ""
+    wanted = {word for word in _words(criterion) if not _COMMON.fullmatch(word)}
+    absent = wanted - _words(answer)
+    if len(absent) * 2 > len(wanted):
+        return f"The answer does not mention {', '.join(sorted(absent))}."
+    return ""
+
+
+def _quotes(text: str) -> list[str]:
+    return [next(filter(None, groups)) for groups in _QUOTED.findall(text)]
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _LONG_WORD.findall(text)}
+
+
+def second_try(text: str) -> str:
+    """Return a better answer after a refusal: the quoted text and the length that were missing."""
+    listed = _NOT_MET.search(text)
+    lines = listed[1].splitlines() if listed else []
+    # The grader repeats what is missing, so each quotation is used once.
+    parts = list(dict.fromkeys(one for line in lines for one in _quotes(line)))
+    parts += [filler(min(int(m[1]), MOST_FILLER)) for line in lines if (m := _LENGTH.search(line))]
+    return " ".join(parts) or "The demo provider is not a model and can do no better."
+
+
+_LOREM = (
+    "lorem", "ipsum", "dolor", "sit", "amet", "consectetur", "adipiscing", "elit", "sed", "do",
+    "eiusmod", "tempor", "incididunt", "ut", "labore", "et", "dolore", "magna", "aliqua", "enim",
+)  # fmt: skip
+
+
+def filler(count: int) -> str:
+    """Return so many words of placeholder text."""
+    return " ".join(islice(cycle(_LOREM), count))
+
+
+def clip(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

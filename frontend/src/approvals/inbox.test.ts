@@ -10,7 +10,7 @@ const card = (id: string, title = id): string => `<li data-approval="${id}">
     <button name="answer" value="once" data-approve>Allow once</button></form></section></li>`;
 
 function page(ids: string[], answered = ""): string {
-  return `<title>x</title><span data-inbox-status>${ids.length ? `${ids.length} waiting` : "Nothing waits"}</span>
+  return `<title>x</title><span data-inbox-status>${ids.length ? `${ids.length} waiting` : "None waiting"}</span>
     <div data-island="approvals" data-api="/api/v1/approvals/"><p data-announce></p>
     <input name="csrfmiddlewaretoken" value="t">
     <div data-part="waiting">${ids.length ? `<ol data-pending>${ids.map((id) => card(id)).join("")}</ol>` : "Nothing"}</div>
@@ -56,7 +56,7 @@ test("a ring brings what is new and leaves alone what somebody writes", async ()
   await vi.waitFor(() => expect(shown()).toEqual(["a", "b", "c"]));
   expect($<HTMLTextAreaElement>("[data-approval=a] textarea").value).toBe("{}");
   expect(document.title).toBe("(3) Approvals");
-  expect($("[data-announce]").textContent).toBe("Needs an answer: Run a command: ls");
+  expect($("[data-announce]").textContent).toBe("Needs approval: Run a command: ls");
 });
 
 test("what somebody else has answered goes to the past, and says who", async () => {

@@ -1,43 +1,39 @@
-import { listenTo } from "../lib/bells.ts";
-import { need, say } from "../lib/dom.ts";
-import { restWith } from "../lib/rest.ts";
+import { requireElement, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
-import { lookAt } from "../lib/look.ts";
-import { isCommand } from "../lib/keys.ts";
-import { pressInCard } from "../lib/press.ts";
-import { walkAlong } from "../lib/walk.ts";
-import { bodyOf, changeWords, type Change } from "./answer.ts";
-import { patch, showCount } from "./patch.ts";
+import { isCommand, clickInCard, moveWithKeys } from "../lib/keys.ts";
+import { refresher } from "../lib/pages.ts";
+import { type Json, restWith } from "../lib/rest.ts";
+import { subscribe } from "../lib/socket.ts";
 
 /**
- * Keeps the inbox of approvals live, and answers without leaving the page.
+ * Keep the approvals page live and answer without leaving it.
  *
- * The server writes every card; a ring only says that it has something new to read.
+ * The server renders every card. A socket message only says that there is something new to fetch.
  *
  * @example
  * <div data-island="approvals" data-api="/api/v1/approvals/"><ol data-pending>…</ol></div>
  */
 const inbox: Island = (root) => {
   const api = root.dataset["api"] ?? "";
-  const rest = restWith(need<HTMLInputElement>(root, "[name=csrfmiddlewaretoken]").value);
-  const status = need<HTMLElement>(root, "[data-announce]");
+  const rest = restWith(requireElement<HTMLInputElement>(root, "[name=csrfmiddlewaretoken]").value);
+  const status = requireElement<HTMLElement>(root, "[data-announce]");
   const listening = new AbortController();
   let isFirst = true;
 
-  const looking = lookAt(
+  const refreshing = refresher(
     () => location.href,
     (page) => patch(root, page),
   );
 
-  const leave = [listenTo("/ws/approvals/", hear), walkAlong(cards)];
+  const leave = [subscribe("/ws/approvals/", hear), moveWithKeys(cards)];
 
   function hear(text: string): void {
     const change = JSON.parse(text) as Change;
     if (change.type !== "approvals") return;
     showCount(change.pending);
     if (change.approval) say(status, changeWords(change.approval));
-    // The page was written a moment ago; only a count that differs says that it is old.
-    if (!isFirst || change.pending !== cards().length) looking.soon();
+    // The page was rendered a moment ago, so the first message matters only if its count differs.
+    if (!isFirst || change.pending !== cards().length) refreshing.soon();
     isFirst = false;
   }
 
@@ -50,14 +46,14 @@ const inbox: Island = (root) => {
     const card = form.closest<HTMLElement>("[data-approval]");
     if (!form.matches("[data-answer]") || !card) return;
     event.preventDefault();
-    const wrong = need<HTMLElement>(form, "[data-wrong]");
+    const wrong = requireElement<HTMLElement>(form, "[data-wrong]");
     const buttons = [...form.querySelectorAll<HTMLButtonElement>("button:not([data-no-default])")];
     wrong.hidden = true;
     for (const button of buttons) button.disabled = true;
     try {
       const body = bodyOf(form, (event.submitter as HTMLButtonElement | null)?.value ?? "deny");
       await rest.post(`${api}${card.dataset["approval"]}/`, body);
-      await looking.now();
+      await refreshing.now();
     } catch (fault) {
       say(wrong, (fault as Error).message);
       wrong.hidden = false;
@@ -67,17 +63,127 @@ const inbox: Island = (root) => {
 
   function onKey(event: KeyboardEvent): void {
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
-    if (isCommand(event, "enter")) pressInCard(root, "[data-approve]", event);
-    else if (isCommand(event, "backspace")) pressInCard(root, "[data-deny]", event);
+    if (isCommand(event, "enter")) clickInCard(root, "[data-approve]", event);
+    else if (isCommand(event, "backspace")) clickInCard(root, "[data-deny]", event);
   }
 
   root.addEventListener("submit", (event) => void onSubmit(event), { signal: listening.signal });
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   return () => {
     listening.abort();
-    looking.stop();
+    refreshing.stop();
     for (const one of leave) one();
   };
 };
 
 export default inbox;
+
+// --- Answers
+
+export interface Change {
+  type: string;
+  pending: number;
+  approval: { title: string; status: string; resolved_by_name: string } | null;
+}
+
+/**
+ * Build the request body from the form and the button pressed. Throws if the arguments are not an
+ * object.
+ */
+export function bodyOf(form: HTMLFormElement, pressed: string): Json {
+  const note = form.querySelector<HTMLInputElement>("[name=note]")?.value.trim() ?? "";
+  const denies = pressed === "deny";
+  const body: Json = {
+    decision: denies ? "deny" : "allow",
+    scope: denies ? "once" : pressed,
+    note,
+  };
+  const input = form.querySelector<HTMLTextAreaElement>("[name=input]");
+  // Leave out unchanged arguments: the server's copy is more exact than their text.
+  if (!denies && input && input.value !== input.defaultValue) body["input"] = objectIn(input.value);
+  return body;
+}
+
+function objectIn(text: string): Json {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch (fault) {
+    throw new Error(`The arguments aren't valid JSON: ${(fault as Error).message}`);
+  }
+  if (typeof read !== "object" || read === null || Array.isArray(read)) {
+    throw new Error("The arguments must be a JSON object.");
+  }
+  return read as Json;
+}
+
+/** Describe a change for screen readers. */
+export function changeWords(approval: NonNullable<Change["approval"]>): string {
+  if (approval.status === "pending") return `Needs approval: ${approval.title}`;
+  const who = approval.resolved_by_name ? ` by ${approval.resolved_by_name}` : "";
+  return `${approval.status}${who}: ${approval.title}`;
+}
+
+// --- Updating the page
+
+const WAITING = '[data-part="waiting"]';
+const ANSWERED = '[data-part="answered"]';
+
+/**
+ * Replace the lists with those of a freshly fetched page. Cards that are still pending stay
+ * untouched.
+ */
+export function patch(root: HTMLElement, html: string): void {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  const fresh = page.querySelector<HTMLElement>('[data-island="approvals"]');
+  const waiting = fresh?.querySelector(WAITING);
+  const answered = fresh?.querySelector(ANSWERED);
+  if (!waiting || !answered) return;
+  const focused = document.activeElement?.closest<HTMLElement>("[data-approval]");
+  const place = focused ? cardsOf(root).indexOf(focused) : -1;
+  if (!updateCards(root, waiting)) {
+    root.querySelector(WAITING)?.replaceWith(document.importNode(waiting, true));
+  }
+  root.querySelector(ANSWERED)?.replaceWith(document.importNode(answered, true));
+  root.dispatchEvent(new Event("times-shown", { bubbles: true }));
+  if (focused && !focused.isConnected) focusNear(root, place);
+  showCount(Number(page.querySelector("[data-inbox-status]")?.textContent?.match(/\d+/)?.[0] ?? 0));
+}
+
+/**
+ * Remove answered cards and append new ones. Returns false if either page has no list.
+ *
+ * A card that stays is never moved, so a person writing in it keeps the focus.
+ */
+function updateCards(root: HTMLElement, waiting: Element): boolean {
+  const list = root.querySelector("[data-pending]");
+  if (!list || !waiting.querySelector("[data-pending]")) return false;
+  const fresh = new Map(cardsOf(waiting).map((card) => [card.dataset["approval"], card]));
+  for (const mine of cardsOf(root)) {
+    if (!fresh.delete(mine.dataset["approval"])) mine.remove();
+  }
+  for (const card of fresh.values()) list.append(document.importNode(card, true));
+  return true;
+}
+
+function cardsOf(root: ParentNode): HTMLElement[] {
+  return [...root.querySelectorAll<HTMLElement>("[data-pending] [data-approval]")];
+}
+
+/** Focus the card that moved up, so that a list can be worked through by keyboard. */
+function focusNear(root: HTMLElement, place: number): void {
+  const left = cardsOf(root);
+  const next = left[Math.min(place, left.length - 1)];
+  next?.querySelector<HTMLElement>(".approval")?.focus();
+}
+
+/** Show the number of pending approvals in the title and next to the heading. */
+export function showCount(pending: number): void {
+  const plain = document.title.replace(/^\(\d+\) /, "");
+  document.title = pending ? `(${pending}) ${plain}` : plain;
+  const status = document.querySelector("[data-inbox-status]");
+  if (status) {
+    status.textContent = pending ? `${pending} waiting` : "None waiting";
+    status.classList.toggle("is-waiting", pending > 0);
+  }
+}

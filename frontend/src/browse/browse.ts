@@ -1,8 +1,7 @@
-/** The entry of the session list's own script: keys, the pane beside the list, rows that unfold. */
+/** Entry of the session list: keyboard, preview pane and expandable rows. */
 import type { Island } from "../lib/islands.ts";
-import { folds } from "./folds.ts";
-import { pane } from "./pane.ts";
-import { walk } from "./walk.ts";
+import { isForPage, standing, moveWithKeys } from "../lib/keys.ts";
+import { fetchPart, isAbort } from "../lib/pages.ts";
 
 /**
  * @example
@@ -18,3 +17,149 @@ const browse: Island = (root) => {
 };
 
 export default browse;
+
+interface Pane {
+  /** Show another row if the pane is open. */
+  follow: (link: HTMLElement) => void;
+  cleanUp: () => void;
+}
+
+const NARROW = "(max-width: 63.99rem)";
+
+/** Open a row beside the list. A second press, or a narrow screen, follows the link to its page. */
+export function pane(root: HTMLElement): Pane {
+  const box = root.querySelector<HTMLElement>("[data-pane]");
+  const said = root.querySelector<HTMLElement>("[data-said]");
+  if (!box) throw new Error("browse needs a [data-pane].");
+  let shown: HTMLElement | undefined;
+  let asking: AbortController | undefined;
+
+  async function open(link: HTMLElement): Promise<void> {
+    asking?.abort();
+    asking = new AbortController();
+    mark(link);
+    try {
+      const part = await fetchPart(link.dataset["open"] ?? "", { signal: asking.signal });
+      box!.replaceChildren(...part.body.childNodes);
+      box!.dispatchEvent(new Event("times-shown", { bubbles: true }));
+      box!.hidden = false;
+      box!.scrollTop = 0;
+      if (said) said.textContent = `Showing preview of ${link.textContent}.`;
+    } catch (fault) {
+      if (isAbort(fault)) return;
+      location.assign((link as HTMLAnchorElement).href);
+    }
+  }
+
+  function mark(link: HTMLElement | undefined): void {
+    shown?.closest("[data-row]")?.removeAttribute("data-shown");
+    shown = link;
+    shown?.closest("[data-row]")?.setAttribute("data-shown", "");
+  }
+
+  function close(): void {
+    asking?.abort();
+    const link = shown;
+    mark(undefined);
+    box!.hidden = true;
+    box!.replaceChildren();
+    link?.focus();
+  }
+
+  const onClick = (event: MouseEvent): void => {
+    const target = event.target as Element;
+    if (target.closest("[data-close]")) return close();
+    const link = target.closest<HTMLElement>("[data-open]");
+    const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
+    if (!link || !plain || link === shown || matchMedia(NARROW).matches) return;
+    event.preventDefault();
+    void open(link);
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key !== "Escape" || box.hidden || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    close();
+  };
+
+  root.addEventListener("click", onClick);
+  document.addEventListener("keydown", onKey);
+  return {
+    follow: (link) => {
+      if (!box.hidden && link !== shown) void open(link);
+    },
+    cleanUp: () => {
+      asking?.abort();
+      root.removeEventListener("click", onClick);
+      document.removeEventListener("keydown", onKey);
+    },
+  };
+}
+
+/** Show the sub-agents of a row below it. Without JavaScript the link opens the tree. */
+export function folds(root: HTMLElement): () => void {
+  /** Rows added by each fold; they can contain folds themselves. */
+  const brought = new Map<HTMLElement, HTMLElement[]>();
+
+  async function unfold(fold: HTMLElement): Promise<void> {
+    const row = fold.closest<HTMLElement>("[data-row]");
+    if (!row || fold.ariaBusy === "true") return;
+    fold.ariaBusy = "true";
+    try {
+      const depth = Number(row.dataset["depth"] ?? 0) + 1;
+      const part = await fetchPart(`${fold.dataset["fold"]}?depth=${depth}`);
+      const rows = [...part.querySelectorAll<HTMLElement>("[data-row]")];
+      brought.set(fold, rows);
+      row.after(...rows);
+      row.parentElement?.dispatchEvent(new Event("times-shown", { bubbles: true }));
+      fold.ariaExpanded = "true";
+    } catch {
+      location.assign((fold as HTMLAnchorElement).href);
+    } finally {
+      fold.ariaBusy = null;
+    }
+  }
+
+  function takeBack(fold: HTMLElement): void {
+    for (const row of brought.get(fold) ?? []) {
+      for (const inner of row.querySelectorAll<HTMLElement>("[data-fold]")) takeBack(inner);
+      row.remove();
+    }
+    brought.delete(fold);
+    fold.ariaExpanded = "false";
+  }
+
+  const onClick = (event: MouseEvent): void => {
+    const fold = (event.target as Element).closest<HTMLElement>("[data-fold]");
+    if (!fold || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    if (brought.has(fold)) takeBack(fold);
+    else void unfold(fold);
+  };
+
+  for (const fold of root.querySelectorAll<HTMLElement>("[data-fold]")) {
+    fold.role = "button";
+    fold.ariaExpanded = "false";
+  }
+  root.addEventListener("click", onClick);
+  return () => root.removeEventListener("click", onClick);
+}
+
+/** Move with J and K and export the focused row with E. Enter follows its link. */
+export function walk(root: HTMLElement, follow: (link: HTMLElement) => void): () => void {
+  const links = (): HTMLElement[] => [...root.querySelectorAll<HTMLElement>("[data-open]")];
+
+  const onKey = (event: KeyboardEvent): void => {
+    if (event.key !== "e" || !isForPage(event)) return;
+    const url = standing(links())?.dataset["export"];
+    if (!url) return;
+    event.preventDefault();
+    location.assign(url);
+  };
+
+  document.addEventListener("keydown", onKey);
+  const leave = moveWithKeys(links, follow);
+  return () => {
+    document.removeEventListener("keydown", onKey);
+    leave();
+  };
+}

@@ -1,6 +1,6 @@
-/** The entry of the replay's own script: a slider, steps and playing, one event at a time. */
+/** Entry of the replay page: a slider, step buttons and playback, one event at a time. */
 import type { Island } from "../lib/islands.ts";
-import { fetchPart, isAbort } from "../lib/part.ts";
+import { fetchPart, isAbort } from "../lib/pages.ts";
 
 const STEP_MS = 900;
 
@@ -41,7 +41,7 @@ const replay: Island = (root) => {
     }
   }
 
-  /** What has no script of its own must lead on from here, too. */
+  /** Update the plain links and the fork form to the current event. */
   function point(seq: number): void {
     const fork = root.querySelector<HTMLInputElement>("[data-fork]");
     if (fork) fork.value = String(seq);
@@ -68,7 +68,7 @@ const replay: Island = (root) => {
       await show(place + 1);
       if (timer !== undefined) timer = window.setTimeout(() => void next(), STEP_MS);
     };
-    // At the end it begins again.
+    // Playback restarts at the end.
     if (place >= last) place = 0;
     timer = window.setTimeout(() => void next(), 0);
   }
@@ -99,7 +99,7 @@ const replay: Island = (root) => {
   };
   const onKey = (event: KeyboardEvent): void => {
     if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return;
-    // The slider has the focus after it was used; its own arrows do the same.
+    // The focused slider handles the arrow keys itself.
     if (event.target instanceof Element && event.target.matches("input, textarea, select, pre")) return;
     if (document.querySelector("dialog[open]")) return;
     const by = { ArrowRight: 1, j: 1, ArrowLeft: -1, k: -1 }[event.key];

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeSocket } from "../lib/samples/socket.ts";
 import builder from "./builder.ts";
+import { type Parts, partsIn, swap } from "./builder.ts";
 import { light } from "./form.ts";
-import { type Parts, partsIn, swap } from "./swap.ts";
 
 const form = (name: string, description: string, revision: number): string => `
   <div data-live="panel"><form data-build-form>

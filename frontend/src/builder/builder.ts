@@ -1,13 +1,12 @@
-/** The entry of the builder page's own script: what changes in the draft is shown at once. */
-import { need, say } from "../lib/dom.ts";
-import { connect } from "../lib/link.ts";
-import { fetchPart } from "../lib/part.ts";
-import { restWith } from "../lib/rest.ts";
+/** Entry of the builder page: shows changes to the draft as they happen. */
+import { requireElement, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
-import { light, putUnsaved, unsavedIn, watchForm, type Unsaved } from "./form.ts";
-import { type Parts, partsIn, swap } from "./swap.ts";
+import { fetchPart } from "../lib/pages.ts";
+import { restWith } from "../lib/rest.ts";
+import { connect } from "../lib/socket.ts";
+import { light, mergeForm, putUnsaved, type Unsaved, unsavedIn, watchForm } from "./form.ts";
 
-/** Several changes of one call come together. */
+/** Changes made by one call arrive together. */
 const ASK_MS = 60;
 
 interface Frame {
@@ -18,13 +17,13 @@ interface Frame {
   author?: { session_id: string | null };
 }
 
-/** The next change of the draft tries again. */
+/** A failed request is repeated with the next change of the draft. */
 const quiet = (): void => undefined;
 
 const builder: Island = (root) => {
   const side = root.dataset["side"] ?? "";
-  const said = need<HTMLElement>(root, "[data-build-said]");
-  const token = need<HTMLInputElement>(document, "[name=csrfmiddlewaretoken]").value;
+  const said = requireElement<HTMLElement>(root, "[data-build-said]");
+  const token = requireElement<HTMLInputElement>(document, "[name=csrfmiddlewaretoken]").value;
   const listening = new AbortController();
   const changed = new Set<string>();
   let revision = Number(root.dataset["revision"] ?? 0);
@@ -46,7 +45,7 @@ const builder: Island = (root) => {
     timer = window.setTimeout(() => void refresh(), ASK_MS);
   }
 
-  /** Only the newest answer is shown. */
+  /** Fetch the parts again; only the latest response is shown. */
   async function refresh(): Promise<void> {
     asked += 1;
     const mine = asked;
@@ -62,7 +61,7 @@ const builder: Island = (root) => {
     if (tab === "preview") await restWith(token).post(root.dataset["preview"] ?? "", {}).catch(quiet);
   }
 
-  /** The parts as they are now, or nothing: whoever leaves the page or its network cuts this off. */
+  /** Fetch the parts, or return null if the request is cut off. */
   async function read(wanted: string): Promise<Parts | null> {
     try {
       return partsIn(await fetchPart(`${side}?tab=${wanted}`));
@@ -76,7 +75,7 @@ const builder: Island = (root) => {
     const mine = asked;
     const page = await read(next);
     if (mine !== asked) return;
-    need<HTMLElement>(root, "[data-build-lost]").hidden = page !== null;
+    requireElement<HTMLElement>(root, "[data-build-lost]").hidden = page !== null;
     if (!page) return;
     tab = next;
     root.dataset["tab"] = root.dataset["onPhone"] = next;
@@ -88,12 +87,12 @@ const builder: Island = (root) => {
     hold();
     swap(page, { keepForm: false });
     giveBack();
-    // Another tab begins at its top: on a phone the document scrolls, else the tab's own box.
+    // A new tab starts at its top. On a phone the document scrolls, elsewhere the tab's own box.
     window.scrollTo({ top: 0 });
-    need<HTMLElement>(root, ".build-scroll").scrollTop = 0;
+    requireElement<HTMLElement>(root, ".build-scroll").scrollTop = 0;
   }
 
-  /** What is typed and not saved is kept while another tab is shown. */
+  /** Keep unsaved input while another tab is shown. */
   function hold(): void {
     const form = root.querySelector<HTMLFormElement>("[data-build-form]");
     if (form) unsaved = unsavedIn(form);
@@ -105,7 +104,9 @@ const builder: Island = (root) => {
     unsaved = new Map();
   }
 
-  /** A preview is a talk of its own, so the page is read anew for it. */
+  /**
+   * Opening or leaving the preview loads the page again, because the preview is a separate chat.
+   */
   function onClick(event: MouseEvent): void {
     const target = event.target as HTMLElement;
     const chosen = target.closest<HTMLElement>("[data-tab-link]")?.dataset["tabLink"];
@@ -126,3 +127,35 @@ const builder: Island = (root) => {
 };
 
 export default builder;
+
+// --- Swapping parts
+
+export interface Parts {
+  revision: number;
+  /** Keyed by `data-live`. */
+  regions: Map<string, HTMLElement>;
+}
+
+/** Read the parts from HTML rendered by our own template. */
+export function partsIn(page: Document): Parts {
+  const regions = new Map<string, HTMLElement>();
+  for (const one of page.querySelectorAll<HTMLElement>("[data-live]")) {
+    regions.set(one.dataset["live"] ?? "", one);
+  }
+  const told = page.querySelector<HTMLDataElement>("[data-build-revision]");
+  return { revision: Number(told?.getAttribute("value") ?? 0), regions };
+}
+
+export function swap(parts: Parts, { keepForm }: { keepForm: boolean }): void {
+  for (const one of document.querySelectorAll<HTMLElement>("[data-live]")) {
+    const newer = parts.regions.get(one.dataset["live"] ?? "");
+    if (!newer) continue;
+    const form = one.querySelector<HTMLFormElement>("[data-build-form]");
+    const next = newer.querySelector<HTMLFormElement>("[data-build-form]");
+    if (keepForm && form && next) mergeForm(form, next);
+    else {
+      one.replaceChildren(...[...newer.childNodes].map((node) => document.adoptNode(node)));
+      one.dispatchEvent(new Event("times-shown", { bubbles: true }));
+    }
+  }
+}

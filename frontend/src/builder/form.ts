@@ -1,4 +1,4 @@
-/** The form for exact editing: it takes over what the builder changes, but never what is being typed. */
+/** Merges draft changes into the configuration form without overwriting what a person is typing. */
 
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
@@ -8,7 +8,7 @@ function fieldsOf(form: HTMLFormElement): Field[] {
   return [...form.querySelectorAll<Field>("[data-part]")];
 }
 
-/** What the field held when the server wrote it. */
+/** Return the value that the server rendered. */
 function initialOf(field: Field): string {
   if (field instanceof HTMLSelectElement) {
     const first = [...field.options].find((option) => option.defaultSelected);
@@ -21,7 +21,7 @@ export function isDirty(field: Field): boolean {
   return field.value !== initialOf(field);
 }
 
-/** Brings the form up to the newer one. A field that is being edited keeps its text, and says so. */
+/** Update the form to a newer one. A field with unsaved input keeps it and shows a note. */
 export function mergeForm(form: HTMLFormElement, next: HTMLFormElement): void {
   for (const field of fieldsOf(form)) {
     const newer = next.querySelector<Field>(`[name="${field.name}"]`);
@@ -36,13 +36,13 @@ export function mergeForm(form: HTMLFormElement, next: HTMLFormElement): void {
   }
 }
 
-/** What was typed into a field, and what the server had written there. */
+/** Unsaved input of a field and the value it was based on. */
 interface Typed {
   value: string;
   initial: string;
 }
 
-/** What is typed and not saved, by the name of its field. */
+/** Unsaved input by field name. */
 export type Unsaved = Map<string, Typed>;
 
 export function unsavedIn(form: HTMLFormElement): Unsaved {
@@ -50,7 +50,7 @@ export function unsavedIn(form: HTMLFormElement): Unsaved {
   return new Map(dirty.map((field) => [field.name, { value: field.value, initial: initialOf(field) }]));
 }
 
-/** Puts it into the form that the server has written since. */
+/** Restore unsaved input in a newly rendered form. */
 export function putUnsaved(form: HTMLFormElement, unsaved: Unsaved): void {
   for (const field of fieldsOf(form)) {
     const typed = unsaved.get(field.name);
@@ -61,7 +61,7 @@ export function putUnsaved(form: HTMLFormElement, unsaved: Unsaved): void {
   form.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-/** Makes this the value that counts as saved. */
+/** Make this the saved value of the field. */
 function settle(field: Field, value: string): void {
   if (field instanceof HTMLSelectElement) {
     for (const option of field.options) option.defaultSelected = option.value === value;
@@ -76,17 +76,17 @@ function noteOn(field: Field): void {
   if (!box || box.querySelector(".field-also")) return;
   const note = document.createElement("p");
   note.className = "field-also";
-  note.textContent = "This was changed meanwhile. Saving replaces that by your text.";
+  note.textContent = "This field was changed in the meantime. Saving overwrites that change.";
   box.append(note);
 }
 
-/** Lets what was changed be seen for a moment. */
+/** Highlight changed parts for a moment. */
 export function light(root: HTMLElement, parts: readonly string[]): void {
   for (const part of parts) {
     const found = root.querySelectorAll<HTMLElement>(`[data-part="${part}"], [data-change="${part}"]`);
     for (const one of found) {
       one.removeAttribute("data-lit");
-      // Reading its size lets the animation begin anew.
+      // Reading its size restarts the animation.
       void one.offsetWidth;
       one.setAttribute("data-lit", "");
       window.setTimeout(() => one.removeAttribute("data-lit"), LIT_MS);
@@ -94,7 +94,7 @@ export function light(root: HTMLElement, parts: readonly string[]): void {
   }
 }
 
-/** Says that something is not saved yet, and asks before the page is left without it. */
+/** Show the unsaved-changes note and ask before leaving the page. */
 export function watchForm(root: HTMLElement, isHeld: () => boolean): () => void {
   const listening = new AbortController();
   const { signal } = listening;

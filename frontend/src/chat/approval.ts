@@ -1,27 +1,27 @@
-/** The card of a call that waits for a person: what will happen, with what, and the buttons. */
-import { titleOf } from "./calls.ts";
-import type { Desk, Said } from "./desk.ts";
+/** Renders the approval card of a pending tool call. */
 import { button, h, icon, say } from "../lib/dom.ts";
-import type { Json } from "../lib/json.ts";
-import type { CallItem, Item, QuestionItem } from "./items.ts";
-import type { Line } from "./lines.ts";
+import type { Json } from "../lib/rest.ts";
+import { titleOf } from "./calls.ts";
+import type { ChatHost, Said } from "./host.ts";
+import type { Line } from "./renderer.ts";
+import type { CallItem, Item, QuestionItem } from "./state.ts";
 
 const MOST_ROWS = 12;
 
-/** The same for a call of a sub-agent, which is answered where its parent is read. */
-export function question(item: QuestionItem, desk: Desk): Line {
-  const its: Desk = {
-    ...desk,
+/** Render the approval card of a sub-agent's call, answered in the parent's chat. */
+export function question(item: QuestionItem, host: ChatHost): Line {
+  const its: ChatHost = {
+    ...host,
     agent: item.agent || "The sub-agent",
-    answer: (_, said) => desk.answerQuestion(item.approvalId, said),
+    answer: (_, said) => host.answerQuestion(item.approvalId, said),
   };
   const title = item.sessionTitle || "Sub-agent";
   const from = h("a", { class: "link-text approval-from", href: `/chat/${item.sessionId}/`, text: title });
   return approval(item.call, its, from);
 }
 
-export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line {
-  const words = desk.tools[first.name];
+export function approval(first: CallItem, host: ChatHost, from?: HTMLElement): Line {
+  const words = host.tools[first.name];
   const id = `approval-${first.key}`;
   const given = JSON.stringify(first.input, null, 2);
   const input = h("textarea", {
@@ -34,7 +34,7 @@ export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line 
   const note = h("input", {
     class: "input input-sm",
     id: `${id}-note`,
-    placeholder: "Why not? The agent reads it.",
+    placeholder: "Reason, shown to the agent",
     maxlength: "2000",
   });
   const wrong = h("p", { class: "field-error", role: "alert", hidden: true });
@@ -59,8 +59,8 @@ export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line 
       from,
       h("span", { class: "state is-waiting", text: "Needs you" }),
     ),
-    h("p", { class: "approval-words", text: wordsOf(first, desk) }),
-    h("label", { class: "approval-label", for: input.id, text: "Exactly these arguments; you can change them" }),
+    h("p", { class: "approval-words", text: wordsOf(first, host) }),
+    h("label", { class: "approval-label", for: input.id, text: "Exact arguments. You can edit them." }),
     input,
     wrong,
     h(
@@ -73,9 +73,9 @@ export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line 
         note,
         deny,
       ),
-      h("div", { class: "approval-yes" }, desk.mayAdmin && always, forSession, once),
+      h("div", { class: "approval-yes" }, host.mayAdmin && always, forSession, once),
     ),
-    h("p", { class: "approval-covers", text: coversOf(first, desk) }),
+    h("p", { class: "approval-covers", text: coversOf(first, host) }),
   );
 
   async function answer(decision: Said["decision"], scope: Said["scope"] = "once"): Promise<void> {
@@ -84,21 +84,21 @@ export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line 
     busy(true);
     try {
       const said: Said = { decision, scope, note: note.value.trim() };
-      await desk.answer(first.key, changed ? { ...said, input: changed } : said);
+      await host.answer(first.key, changed ? { ...said, input: changed } : said);
     } catch (fault) {
       complain((fault as Error).message);
       busy(false);
     }
   }
 
-  /** The edited arguments, or null when they are none. */
+  /** Parse the edited arguments, or show the problem and return null. */
   function parsed(): Json | null {
     try {
       const read: unknown = JSON.parse(input.value);
       if (typeof read === "object" && read !== null && !Array.isArray(read)) return read as Json;
       complain("The arguments must be a JSON object.");
     } catch (fault) {
-      complain(`The arguments are not JSON: ${(fault as Error).message}`);
+      complain(`The arguments aren't valid JSON: ${(fault as Error).message}`);
     }
     input.focus();
     return null;
@@ -118,19 +118,19 @@ export function approval(first: CallItem, desk: Desk, from?: HTMLElement): Line 
   return { node, update: (_item: Item) => undefined };
 }
 
-/** In plain words: what happens on a yes, and why it asks. */
-function wordsOf(item: CallItem, desk: Desk): string {
+/** Describe the effects of the call and why it needs approval. */
+function wordsOf(item: CallItem, host: ChatHost): string {
   const reason = why(item.decidedBy);
-  const effects = desk.tools[item.name]?.effects ?? "";
-  return [`${desk.agent} wants to do this.`, effects, reason].filter(Boolean).join(" ");
+  const effects = host.tools[item.name]?.effects ?? "";
+  return [`${host.agent} wants to do this.`, effects, reason].filter(Boolean).join(" ");
 }
 
-/** Which calls the wider answers let through. */
-function coversOf(item: CallItem, desk: Desk): string {
-  const what = desk.tools[item.name]?.covers ?? "every call of this tool";
-  return desk.mayAdmin
-    ? `For this session and always cover ${what}. Always writes a rule into the agent's policy.`
-    : `For this session covers ${what}.`;
+/** Describe which calls the wider answers would allow. */
+function coversOf(item: CallItem, host: ChatHost): string {
+  const what = host.tools[item.name]?.covers ?? "every call of this tool";
+  return host.mayAdmin
+    ? `“For this session” and “Always” apply to ${what}. “Always” adds a rule to the agent's policy.`
+    : `“For this session” applies to ${what}.`;
 }
 
 function keycap(key: string): HTMLElement {
@@ -138,7 +138,7 @@ function keycap(key: string): HTMLElement {
   return h("kbd", { class: "for-keys", "aria-hidden": "true", text: `${mac ? "⌘" : "Ctrl"} ${key}` });
 }
 
-/** Whose policy a layer is. */
+/** The owner of each policy layer. */
 const OWNERS: Record<string, string> = {
   workspace: "The workspace's policy",
   agent: "The agent's policy",
@@ -147,10 +147,10 @@ const OWNERS: Record<string, string> = {
   subagent: "The policy of the session that started this one",
 };
 
-/** Before a rule that binds a sub-agent because it bound the session that started it. */
+/** Prefix of a rule inherited from the parent session. */
 const PARENT = "subagent: parent, ";
 
-/** Which rule asked, as a sentence; `sessions_app/pages/words.py` says the same. */
+/** Explain which rule requires approval. Keep in step with `sessions_app/pages/labels.py`. */
 export function why(decidedBy: string): string {
   const at = decidedBy.indexOf(": ");
   if (at < 0) return decidedBy ? `Asked because of ${decidedBy}.` : "";

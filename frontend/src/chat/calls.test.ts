@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { advance, duration, outputText, resolve, subjectOf, titleOf } from "./calls.ts";
 import type { CallState } from "./frames.ts";
-import type { CallItem, Status } from "./items.ts";
 import { confirmation, result, use } from "./samples/frames.ts";
+import type { CallItem, Status } from "./state.ts";
 
 const asked = advance(undefined, use(1, "c1", "ask", { command: "ls" }));
 const allowed = advance(undefined, use(1, "c1"));

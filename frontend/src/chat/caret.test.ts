@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Caret } from "./caret.ts";
+import { Caret } from "./streaming.ts";
 
 function marked(html: string): string | undefined {
   const said = document.createElement("div");

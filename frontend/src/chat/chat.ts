@@ -1,4 +1,4 @@
-/** The entry of the chat's own script: a conversation, or the page on which one begins. */
+/** Entry of the chat pages: an open chat, or the page that starts one. */
 import type { Island } from "../lib/islands.ts";
 import { session } from "./session.ts";
 import { start } from "./start.ts";

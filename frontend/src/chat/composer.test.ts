@@ -1,7 +1,6 @@
-import { beforeEach, afterEach, expect, test, vi } from "vitest";
-import { composer, type Composer } from "./composer.ts";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { composer, type Composer, storedText } from "./composer.ts";
 import type { OnBusy } from "./messages.ts";
-import { typedIn } from "./typed.ts";
 
 beforeEach(() => {
   vi.stubGlobal("matchMedia", () => ({ matches: false }));
@@ -27,7 +26,7 @@ function write(): Written {
   let stopped = 0;
   const writing = composer({
     form: $<HTMLFormElement>("form"),
-    typed: typedIn(localStorage, "draft"),
+    typed: storedText(localStorage, "draft"),
     onSend: (text, onBusy) => sent.push([text, onBusy]),
     onStop: () => (stopped += 1),
     onUp: () => undefined,

@@ -1,27 +1,26 @@
-/** Where one writes: grows with the text, keeps it until it is sent, sends on Enter. */
-import { need, say } from "../lib/dom.ts";
+/** The message box: grows with its text, keeps a draft and sends on Enter. */
+import { requireElement, say } from "../lib/dom.ts";
 import type { OnBusy } from "./messages.ts";
-import type { Typed } from "./typed.ts";
 
 interface ComposerOptions {
   form: HTMLFormElement;
-  /** Where the draft of this session is kept. */
-  typed: Typed;
+  /** Stores the draft of this session. */
+  typed: StoredText;
   onSend: (text: string, onBusy: OnBusy) => void;
   onStop: () => void;
-  /** The arrow up in an empty composer. */
+  /** Called on Arrow Up in an empty composer. */
   onUp: () => void;
-  /** Something else must be done before it can be sent. */
+  /** Whether sending has to wait, for example for uploads. */
   mustWait?: () => boolean;
 }
 
 export interface Composer {
-  /** Show what can be done while the agent works, or while it does not. */
+  /** Show the controls for a busy or an idle agent. */
   setBusy(busy: boolean): void;
   setLink(words: string): void;
-  /** Put a text before what is typed. */
+  /** Insert text before what is typed. */
   addText(text: string): void;
-  /** What it has to wait for has changed. */
+  /** Update the controls after `mustWait` changed. */
   look(): void;
   focus(): void;
   close(): void;
@@ -29,12 +28,12 @@ export interface Composer {
 
 export function composer(options: ComposerOptions): Composer {
   const { form, typed } = options;
-  const area = need<HTMLTextAreaElement>(form, "textarea");
-  const manner = need<HTMLSelectElement>(form, "[data-manner]");
-  const stop = need<HTMLButtonElement>(form, "[data-stop]");
-  const send = need<HTMLButtonElement>(form, "[data-send]");
-  const link = need<HTMLElement>(form, "[data-link]");
-  // A finger has no Shift key at hand, so there Enter begins a line.
+  const area = requireElement<HTMLTextAreaElement>(form, "textarea");
+  const manner = requireElement<HTMLSelectElement>(form, "[data-manner]");
+  const stop = requireElement<HTMLButtonElement>(form, "[data-stop]");
+  const send = requireElement<HTMLButtonElement>(form, "[data-send]");
+  const link = requireElement<HTMLElement>(form, "[data-link]");
+  // On touch screens Enter starts a new line, as there is no Shift key at hand.
   const byTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
   const growsAlone = typeof CSS !== "undefined" && CSS.supports?.("field-sizing", "content");
   let isBusy = false;
@@ -109,4 +108,38 @@ export function composer(options: ComposerOptions): Composer {
       area.removeEventListener("input", changed);
     },
   };
+}
+
+// --- Drafts stored in this browser
+
+export interface StoredText {
+  read(): string;
+  write(text: string): void;
+}
+
+/** Store text under a name. If storage is full or blocked, the text is just not kept. */
+export function storedText(store: Storage, name: string): StoredText {
+  return {
+    read: () => store.getItem(name) ?? "",
+    write: (text) => {
+      try {
+        if (text) store.setItem(name, text);
+        else store.removeItem(name);
+      } catch {
+        // Storage is full or blocked.
+      }
+    },
+  };
+}
+
+export const draftKey = (sessionId: string): string => `chat-draft:${sessionId}`;
+/** Key for the page that starts a chat and has no session yet. */
+const FIRST = "chat-draft:new";
+
+export const newChatText = (store: Storage): StoredText => storedText(store, FIRST);
+
+/** Clear the stored first message once its session has it. */
+export function clearNewChatText(store: Storage, said: string): void {
+  const first = newChatText(store);
+  if (first.read().trim() === said.replaceAll("\r\n", "\n").trim()) first.write("");
 }

@@ -1,5 +1,5 @@
-/** What a session's socket says, and stored events from REST in the same shape. */
-import type { Json } from "../lib/json.ts";
+/** Frames of a session's socket, and stored events from REST in the same shape. */
+import type { Json } from "../lib/rest.ts";
 
 export type CallState =
   | "pending"
@@ -11,7 +11,7 @@ export type CallState =
   | "cancelled"
   | "unknown";
 
-/** An event as REST shows it, and as `metadata.event` of a frame without a place of its own. */
+/** An event as in REST, and as `metadata.event` of a frame. */
 export interface StoredEvent {
   id: string;
   seq: number;
@@ -21,7 +21,7 @@ export interface StoredEvent {
   created_at: string;
   processed_at: string | null;
   processed_run_id?: string | null;
-  /** The name of the person who wrote it. */
+  /** Name of the author. */
   author?: string;
 }
 
@@ -47,14 +47,14 @@ export interface Frame {
   seq: number | null;
 }
 
-/** Everything that can arrive on the socket. */
+/** Messages that can arrive on the socket. */
 type Incoming =
   | { kind: "frame"; frame: Frame }
   | { kind: "ack"; id: string; seq: number; runId: string | null }
   | { kind: "refusal"; id: string | null; code: string; reason: string }
   | { kind: "pong" };
 
-/** Reads one message of the socket; null when it is nothing that is known. */
+/** Parse a socket message; null if it is not a known one. */
 export function read(text: string): Incoming | null {
   let body: Json;
   try {
@@ -97,7 +97,7 @@ const DECISIONS: Record<string, CallState> = {
   deny: "denied",
 };
 
-/** The frame that the socket would send for a stored event. */
+/** Return the frame that the socket would send for a stored event. */
 export function frameOf(event: StoredEvent): Frame {
   const { payload } = event;
   const metadata: Metadata = {

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 import type { Frame } from "./frames.ts";
-import { placesOf, type Letter, type QueueEntry } from "./messages.ts";
+import { type OutgoingMessage, placesOf, type QueueEntry } from "./messages.ts";
 import { answer, end, event, message, start } from "./samples/frames.ts";
-import { shown, waits } from "./shown.ts";
 import { begin, type State } from "./state.ts";
-import { reduce } from "./transcript.ts";
+import { reduce, visibleItems, waits } from "./transcript.ts";
 
 function after(frames: Frame[], state: State = begin()): State {
   return frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);
@@ -17,13 +16,13 @@ function queue(state: State, entries: [runId: string, ...seqs: number[]][]): Sta
   return reduce(state, { type: "queue", entries: listed, asOf: state.seq });
 }
 
-function letter(id: string, text: string, onBusy: Letter["onBusy"] = "followup"): Letter {
+function letter(id: string, text: string, onBusy: OutgoingMessage["onBusy"] = "followup"): OutgoingMessage {
   return { id, text, onBusy,
     files: [], at: "", state: "sending", reason: "", seq: null, found: false };
 }
 
 const people = (state: State): string[] =>
-  shown(state).flatMap((item) => (item.kind === "user" ? [`${item.text}: ${item.receipt}`] : []));
+  visibleItems(state).flatMap((item) => (item.kind === "user" ? [`${item.text}: ${item.receipt}`] : []));
 const waiting = (state: State): string[] => placesOf(state).map((place) => place.text);
 
 const busy = after([message(1, "first"), start(2)]);
@@ -43,7 +42,7 @@ test("a message to a busy session waits, and stands where it is answered", () =>
 
   const taken = after([answer(4, "One."), end(5), start(6, "run-2")], queued);
   expect(waiting(taken)).toEqual([]);
-  expect(shown(taken).map((item) => item.order)).toEqual([1, 4, 6]);
+  expect(visibleItems(taken).map((item) => item.order)).toEqual([1, 4, 6]);
   expect(people(taken)).toEqual(["first: answered", "second: taken"]);
 });
 
@@ -134,7 +133,7 @@ test("the past knows which run took a message", () => {
     end(9, "run-2"),
   ]);
 
-  expect(shown(state).map((item) => ("text" in item ? item.text : ""))).toEqual([
+  expect(visibleItems(state).map((item) => ("text" in item ? item.text : ""))).toEqual([
     "first",
     "joined",
     "One.",
@@ -202,6 +201,6 @@ test("a refused letter stays with its reason until it is sent again or dropped",
   const sending = reduce(begin(), { type: "sending", letter: letter("a", "hello") });
   const refused = reduce(sending, { type: "refused", id: "a", reason: "The session has ended." });
 
-  expect(shown(refused)[0]).toMatchObject({ receipt: "failed", reason: "The session has ended." });
-  expect(shown(reduce(refused, { type: "dropped", id: "a" }))).toEqual([]);
+  expect(visibleItems(refused)[0]).toMatchObject({ receipt: "failed", reason: "The session has ended." });
+  expect(visibleItems(reduce(refused, { type: "dropped", id: "a" }))).toEqual([]);
 });

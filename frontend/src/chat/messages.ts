@@ -1,20 +1,25 @@
-/** Messages of people: on their way, in the queue, taken by a run, answered. */
+/** Tracks people's messages from sending to answered, and renders them. */
+import { act, button, h, icon, say, timeOf } from "../lib/dom.ts";
 import type { StoredEvent } from "./frames.ts";
+import type { ChatHost } from "./host.ts";
+import { bytes } from "./labels.ts";
+import type { Line } from "./renderer.ts";
 import {
+  type Attached,
   change,
   insert,
   isUser,
-  type Attached,
+  type Item,
   type Receipt,
+  type State,
   type Status,
   type UserItem,
-} from "./items.ts";
-import type { State } from "./state.ts";
+} from "./state.ts";
 
 export type OnBusy = "followup" | "steer" | "interrupt";
 
-/** A message that this page sends, until the log has it. */
-export interface Letter {
+/** A message sent by this page that the log doesn't have yet. */
+export interface OutgoingMessage {
   id: string;
   text: string;
   files: readonly Attached[];
@@ -22,20 +27,20 @@ export interface Letter {
   at: string;
   state: "sending" | "failed";
   reason: string;
-  /** Known from the acknowledgement. */
+  /** Known after the acknowledgement. */
   seq: number | null;
-  /** Its event is on the screen already. */
+  /** Whether its event is already in the transcript. */
   found: boolean;
 }
 
-/** One place in the queue, as REST lists it. */
+/** A queued run, as REST lists it. */
 export interface QueueEntry {
   run_id: string;
   text: string;
   message_seqs: number[];
 }
 
-/** One place in the queue, as the page shows it. A run is known a moment after its message. */
+/** A queued message as shown. Its run is known shortly after the message. */
 export interface Place {
   key: string;
   runId: string | null;
@@ -43,7 +48,7 @@ export interface Place {
   seqs: number[];
 }
 
-/** A stored message: it joins the conversation at once, or waits for its run. */
+/** Add a stored message to the transcript, or to the messages waiting for a run. */
 export function takeMessage(state: State, event: StoredEvent, author: string): State {
   const runId = event.processed_run_id ?? null;
   const found = letterOf(state, event);
@@ -74,14 +79,14 @@ function filesIn(value: unknown): Attached[] {
   return Array.isArray(value) ? (value as Attached[]) : [];
 }
 
-/** Whether a message that comes now is answered at once: nothing runs and nothing is before it. */
+/** Whether a new message would be answered immediately. */
 function isNext(state: State): boolean {
   const before = state.items.some((item) => isUser(item) && item.receipt === "sent");
   return state.status === "idle" && !state.waiting.length && !before;
 }
 
-/** The letter that became this event: by its acknowledgement, else the oldest with the same text. */
-function letterOf(state: State, event: StoredEvent): Letter | undefined {
+/** Find the outgoing message that became this event: by its acknowledgement, else by its text. */
+function letterOf(state: State, event: StoredEvent): OutgoingMessage | undefined {
   return (
     state.outbox.find((letter) => letter.seq === event.seq) ??
     state.outbox.find(
@@ -105,13 +110,13 @@ function place(state: State, item: UserItem, order: number, receipt: Receipt): S
   return { ...state, items: insert(state.items, { ...item, order, receipt }) };
 }
 
-/** A run starts: the messages that it takes stand here, where they are answered. */
+/** Move the messages that a starting run takes to where they are answered. */
 export function takeRun(state: State, runId: string, seq: number, reason: string): State {
   let taken = state.waiting.filter((item) => item.runId === runId);
   if (!taken.length && reason === "message" && !state.started.has(runId)) {
     const adopted = adopt(state, runId);
     if (adopted) return { ...adopted, started: new Set([...state.started, runId]) };
-    // The server was not asked yet whose turn it is; it is the first one's.
+    // Until the queue is fetched, assume that the first message is next.
     taken = state.waiting.filter((item) => item.runId === null).slice(0, 1);
   }
   let next: State = { ...state, started: new Set([...state.started, runId]) };
@@ -121,7 +126,7 @@ export function takeRun(state: State, runId: string, seq: number, reason: string
   return next;
 }
 
-/** The run of messages that are in the conversation already because nothing was before them. */
+/** Set the run of messages already in the transcript. */
 function adopt(state: State, runId: string): State | null {
   const items = change(state.items, isUser, (item) =>
     item.receipt === "sent" && item.runId === null ? { ...item, runId, receipt: "taken" } : item,
@@ -155,9 +160,9 @@ export function withdrawMessage(state: State, seq: number): State {
 }
 
 /**
- * What the server says of the queue, true for all messages up to `asOf`.
+ * Apply the server's queue, valid for all messages up to `asOf`.
  *
- * A waiting message that is in no place of it joined an answer, or nothing will read it.
+ * A waiting message that is not in it joined an answer or will never be read.
  */
 export function applyQueue(state: State, entries: readonly QueueEntry[], asOf: number): State {
   const runs = new Map(entries.flatMap((one) => one.message_seqs.map((seq) => [seq, one.run_id])));
@@ -172,14 +177,14 @@ export function applyQueue(state: State, entries: readonly QueueEntry[], asOf: n
   return next;
 }
 
-/** What became of a message that waits no more, though no run was seen to begin with it. */
+/** Settle a message that left the queue without a run starting for it. */
 function leftWith(item: UserItem, status: Status): Receipt {
   if (status === "terminated") return "sent";
-  // It joined the running answer, or one that has ended since.
+  // It joined the running answer or one that has ended since.
   return item.receipt !== "taken" && status === "running" ? "steered" : "answered";
 }
 
-/** The server has the message: it will come, or has come, as a frame. */
+/** Record an acknowledgement. The message's frame may arrive before or after it. */
 export function acknowledge(state: State, id: string, seq: number, runId: string | null): State {
   const outbox =
     seq <= state.seq
@@ -203,7 +208,7 @@ export function refuse(state: State, id: string, reason: string): State {
   return { ...state, outbox };
 }
 
-/** The queue as it is shown: places in the server's order, then what has just been sent. */
+/** Return the queue as shown: in the server's order, then what was just sent. */
 export function placesOf(state: State): Place[] {
   const places = new Map<string, Place>();
   const order = new Map(state.queue.map((entry, nth) => [entry.run_id, nth]));
@@ -219,6 +224,126 @@ export function placesOf(state: State): Place[] {
     }
   }
   const nth = (place: Place): number => order.get(place.key) ?? Infinity;
-  // Equal places keep the order in which they came.
+  // Equal positions keep their order.
   return [...places.values()].toSorted((a, b) => (nth(a) === nth(b) ? 0 : nth(a) - nth(b)));
+}
+
+// --- The line of a person's message
+
+const RECEIPTS: Record<Receipt, string> = {
+  sending: "Sending…",
+  failed: "Not sent",
+  sent: "Sent",
+  queued: "Queued",
+  taken: "Read",
+  steered: "Added to the running answer",
+  answered: "Answered",
+};
+
+export function personLine(first: UserItem, host: ChatHost): Line {
+  const bubble = h("div", { class: "bubble" });
+  const files = h("ul", { class: "files", hidden: true });
+  const meta = h("p", { class: "line-meta" });
+  const node = h("li", { class: "line is-person" }, files, bubble, meta);
+  let item = first;
+  let editing = false;
+  let attached: readonly Attached[] | undefined;
+
+  function update(next: Item): void {
+    if (next.kind !== "user") return;
+    item = next;
+    node.dataset["receipt"] = item.receipt;
+    if (attached !== item.files) {
+      attached = item.files;
+      files.replaceChildren(...attached.map((file) => fileChip(file, host)));
+      files.hidden = attached.length === 0;
+    }
+    if (editing) return;
+    // A changed receipt must not lay out a long text again or clear a selection.
+    say(bubble, item.text);
+    const known = [item.author ? h("span", { text: item.author }) : null, timeOf(item.at)];
+    const edited = item.edited ? h("span", { text: "edited" }) : null;
+    meta.replaceChildren(
+      ...[...known, edited, receiptOf(item), ...actsOf()].filter((part) => part !== null),
+    );
+  }
+
+  function actsOf(): HTMLElement[] {
+    const { seq } = item;
+    if (item.receipt === "failed") {
+      const id = item.key.replace("letter-", "");
+      return [
+        button("Send again", () => host.resend(id), { class: "link-text" }),
+        button("Edit", () => host.reword(id, item), { class: "link-text" }),
+        button("Discard", () => host.discard(id), { class: "link-text" }),
+      ];
+    }
+    if (!host.mayRun || seq === null) return [];
+    const edit = button("Edit and resend in a copy of this chat", begin, {
+      class: "btn btn-bare btn-square btn-xs",
+      icon: "pencil",
+    });
+    edit.dataset["editMessage"] = "";
+    const fork = act("Continue from here in a copy of this chat", "git-branch", () => host.fork(seq));
+    return [edit, fork];
+  }
+
+  /** Turn the bubble into an editor. */
+  function begin(): void {
+    editing = true;
+    const area = h("textarea", { class: "bubble-edit", rows: "2", "aria-label": "Your message" });
+    area.value = item.text;
+    const send = button("Send in a copy", () => void submit(area.value, send), {
+      class: "btn btn-sm btn-primary",
+    });
+    area.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;
+      if (event.key === "Escape") {
+        event.preventDefault();
+        event.stopPropagation();
+        end();
+      } else if (event.key === "Enter" && !event.shiftKey) {
+        event.preventDefault();
+        send.click();
+      }
+    });
+    const note = h("span", { class: "bubble-note", text: "This chat stays unchanged." });
+    const cancel = button("Cancel", end, { class: "btn btn-sm btn-quiet" });
+    bubble.replaceChildren(area, h("div", { class: "bubble-end" }, note, cancel, send));
+    node.toggleAttribute("data-editing", true);
+    area.focus();
+  }
+
+  async function submit(text: string, send: HTMLButtonElement): Promise<void> {
+    if (!text.trim()) return;
+    send.disabled = true;
+    await host.resendInFork(item, text);
+    send.disabled = false;
+  }
+
+  function end(): void {
+    editing = false;
+    node.removeAttribute("data-editing");
+    update(item);
+    node.querySelector<HTMLElement>("[data-edit-message]")?.focus();
+  }
+  update(first);
+  return { node, update };
+}
+
+function receiptOf(item: UserItem): HTMLElement {
+  const word = item.receipt === "failed" ? `Not sent: ${item.reason}` : RECEIPTS[item.receipt];
+  const text = item.merged ? `${word} together with others` : word;
+  return h("span", { class: "receipt", text, title: item.runId ? `Run ${item.runId}` : undefined });
+}
+
+function fileChip(file: Attached, host: Pick<ChatHost, "fileUrl">): HTMLElement {
+  const link = h(
+    "a",
+    { class: "file-chip", href: host.fileUrl(file.path), download: file.name, title: file.path },
+    icon("paperclip"),
+    h("span", { class: "file-name", text: file.name }),
+    h("span", { class: "file-size", text: bytes(file.size) }),
+  );
+  return h("li", {}, link);
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Outbox } from "./outbox.ts";
 import { Refused, type Rest } from "../lib/rest.ts";
+import { Outbox } from "./outbox.ts";
 import type { Action } from "./state.ts";
 
 let actions: Action[];

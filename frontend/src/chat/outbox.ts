@@ -1,25 +1,23 @@
 /**
- * Sends messages exactly once, whatever happens to the connection meanwhile.
+ * Sends messages exactly once over an unreliable connection.
  *
- * A message keeps its id and its way: what was handed to a socket goes over a socket again, what
- * went over REST goes over REST, as only the same door recognises a repetition. It stays in this
- * browser's store until the server has it or its writer gives it up, so that a reload loses nothing.
+ * A message keeps its id and its transport, because only the same endpoint recognises a repetition.
+ * It stays in this browser's storage until the server has it or its author discards it, so a reload
+ * loses nothing.
  */
-import type { Attached } from "./items.ts";
-import type { Letter, OnBusy } from "./messages.ts";
-import type { Json } from "../lib/json.ts";
-import { newId, Refused, type Rest } from "../lib/rest.ts";
-import type { Action } from "./state.ts";
+import { type Json, newId, Refused, type Rest } from "../lib/rest.ts";
+import type { OutgoingMessage, OnBusy } from "./messages.ts";
+import type { Action, Attached } from "./state.ts";
 
 interface Kept {
   id: string;
   text: string;
-  /** Missing in what an older page has kept. */
+  /** Missing in messages stored by older versions of this page. */
   files?: readonly Attached[];
   onBusy: OnBusy;
   at: string;
   way: "socket" | "rest";
-  /** Why the server does not want it. */
+  /** Why the server rejected it. */
   refusal?: string;
 }
 
@@ -32,20 +30,20 @@ interface OutboxOptions {
   store: Storage;
   name: string;
   rest: Rest;
-  /** Where REST takes messages. */
+  /** REST path for messages. */
   path: string;
-  /** Hands a message to the socket, if it is open. */
+  /** Send over the socket; false if it isn't open. */
   send: (message: object) => boolean;
   dispatch: (action: Action) => void;
 }
 
 const AGAIN_MS = 5_000;
-/** What a socket says when another try may end otherwise. */
+/** Error codes after which a retry can succeed. */
 const PASSING = new Set(["throttled", "stream_unavailable"]);
 
 export class Outbox {
   private kept: Kept[];
-  /** What REST is being told now: a second time meanwhile it would be refused. */
+  /** Messages being posted; posting one twice at once would be refused. */
   private posting = new Set<string>();
   private timer: number | undefined;
   private readonly options: OutboxOptions;
@@ -59,7 +57,7 @@ export class Outbox {
     }
   }
 
-  /** Take a message and see to it that it arrives. */
+  /** Send a message and retry until it arrives. */
   send(text: string, onBusy: OnBusy, files: readonly Attached[] = []): void {
     const letter = { id: newId(), text, files, onBusy, at: new Date().toISOString() };
     const way = this.options.send(command(letter)) ? "socket" : "rest";
@@ -69,7 +67,7 @@ export class Outbox {
     if (way === "rest") void this.post(one);
   }
 
-  /** The socket is open, perhaps again: say what it has not acknowledged. */
+  /** Send everything unacknowledged again after the socket opened. */
   flush(): void {
     for (const one of this.kept) {
       if (one.refusal) continue;
@@ -84,7 +82,7 @@ export class Outbox {
     this.options.dispatch({ type: "acked", id, seq, runId });
   }
 
-  /** The server does not want it. The person decides what becomes of it, unless it is only too early. */
+  /** Mark a message as rejected, or retry later if the refusal is temporary. */
   refuse(id: string, reason: string, code = ""): boolean {
     const one = this.find(id);
     if (!one) return false;
@@ -97,7 +95,7 @@ export class Outbox {
     return true;
   }
 
-  /** Send a refused message once more, as a new one. */
+  /** Resend a rejected message as a new one. */
   again(id: string): void {
     const one = this.find(id);
     this.forget(id);
@@ -134,7 +132,7 @@ export class Outbox {
   }
 
   private show(one: Kept): void {
-    const letter: Letter = { ...one, files: one.files ?? [], state: "sending", reason: "", seq: null, found: false };
+    const letter: OutgoingMessage = { ...one, files: one.files ?? [], state: "sending", reason: "", seq: null, found: false };
     this.options.dispatch({ type: "sending", letter });
   }
 
@@ -142,7 +140,7 @@ export class Outbox {
     return this.kept.find((one) => one.id === id);
   }
 
-  /** Keeps this one, or nothing of it. Other windows keep theirs in the same place. */
+  /** Store or remove one message. Other tabs share the same storage entry. */
   private keep(id: string, one: Kept | null): void {
     const { store, name } = this.options;
     const put = (all: readonly Kept[]): Kept[] => [
@@ -155,12 +153,12 @@ export class Outbox {
       if (all.length) store.setItem(name, JSON.stringify(all));
       else store.removeItem(name);
     } catch {
-      // A full or forbidden store costs only the safety net under a reload.
+      // Without storage, only a reload can lose messages.
     }
   }
 }
 
-/** Another try may end otherwise when it was too early, one too many, or the first still runs. */
+/** Whether a retry is pointless. */
 function isFinal(fault: Refused): boolean {
   const passing = [408, 425, 429].includes(fault.status) || fault.code === "idempotency_in_flight";
   return fault.status < 500 && !passing;

@@ -1,136 +1,129 @@
+import { copyText, requireElement } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
-import { isCommand } from "../lib/keys.ts";
-import { pressInCard } from "../lib/press.ts";
-import { Beside } from "./beside.ts";
-import { composer, type Composer } from "./composer.ts";
-import { copyAndGo, type CopiesOptions } from "./copies.ts";
-import { ContextPanel } from "./contextpanel.ts";
-import type { Desk } from "./desk.ts";
-import { copyText, need } from "../lib/dom.ts";
-import { Flow } from "./flow.ts";
-import { isUser } from "./items.ts";
-import { placesOf } from "./messages.ts";
-import { Meter } from "./meter.ts";
-import { openingOf } from "./opening.ts";
-import { QueueView } from "./queueview.ts";
+import { isCommand, clickInCard } from "../lib/keys.ts";
 import { restWith } from "../lib/rest.ts";
-import { Scroll } from "./scroll.ts";
-import { isBusy, shown, waits } from "./shown.ts";
-import { Signs } from "./signs.ts";
-import { Talk } from "./talk.ts";
-import { complaint, trayIn, type Tray } from "./tray.ts";
-import { forgetFirst, nameOf, typedIn } from "./typed.ts";
-import { fileUrl, upload } from "./upload.ts";
+import { problemReporter, fileUrl, type AttachmentTray, attachmentTray, upload } from "./attachments.ts";
+import { composer, type Composer, clearNewChatText, draftKey, storedText } from "./composer.ts";
+import type { ChatHost } from "./host.ts";
+import { placesOf } from "./messages.ts";
+import { type ForkOptions, forkAndOpen } from "./new-session.ts";
+import { QueueView } from "./queue.ts";
+import { LineList, Scroll } from "./renderer.ts";
+import { SessionClient } from "./session-client.ts";
+import { isUser } from "./state.ts";
+import { ContextPanel, Meter, StatusDisplay } from "./status.ts";
+import { SubagentPreview } from "./subagent-preview.ts";
+import { isBusy, readBootstrap, visibleItems, waits } from "./transcript.ts";
 
-/** A page that nobody sees is drawn less often. */
+/** Hidden pages are redrawn less often. */
 const HIDDEN_MS = 250;
 
 /**
- * Takes over a chat that the server has written: frames come in live, messages and answers go out.
+ * Take over a server-rendered chat: frames arrive live, messages and answers are sent.
  *
  * @example
  * <div data-island="chat"><ol data-lines>…</ol><form data-composer>…</form>
  *   <script type="application/json" id="chat-opening">…</script></div>
  */
 export const session: Island = (root) => {
-  const opening = openingOf(root);
-  const form = need<HTMLFormElement>(root, "[data-composer]");
-  const list = need<HTMLElement>(root, "[data-lines]");
-  const empty = need<HTMLElement>(root, "[data-empty]");
-  const problem = need<HTMLElement>(root, "[data-problem]");
-  const page = root.closest<HTMLElement>("[data-scrolls]") ?? need<HTMLElement>(document, ".page");
-  const token = need<HTMLInputElement>(form, "[name=csrfmiddlewaretoken]").value;
+  const bootstrap = readBootstrap(root);
+  const form = requireElement<HTMLFormElement>(root, "[data-composer]");
+  const list = requireElement<HTMLElement>(root, "[data-lines]");
+  const empty = requireElement<HTMLElement>(root, "[data-empty]");
+  const problem = requireElement<HTMLElement>(root, "[data-problem]");
+  const page = root.closest<HTMLElement>("[data-scrolls]") ?? requireElement<HTMLElement>(document, ".page");
+  const token = requireElement<HTMLInputElement>(form, "[name=csrfmiddlewaretoken]").value;
   const rest = restWith(token);
-  const complain = complaint(problem);
-  const scroll = new Scroll(page, need(root, "[data-jump]"));
+  const complain = problemReporter(problem);
+  const scroll = new Scroll(page, requireElement(root, "[data-jump]"));
   const listening = new AbortController();
   let drawing = 0;
-  let tray: Tray | undefined;
-  // The socket may speak before everything is built.
-  let signs: Signs | undefined;
+  let tray: AttachmentTray | undefined;
+  // The socket can deliver before everything is set up.
+  let statusDisplay: StatusDisplay | undefined;
 
-  const talk = new Talk({
-    opening,
+  const client = new SessionClient({
+    bootstrap,
     rest,
     store: localStorage,
     onChange: schedule,
-    onLink: (state, code) => signs?.link(state, code),
+    onLink: (state, code) => statusDisplay?.link(state, code),
   });
-  const desk: Desk = {
-    agent: opening.agent,
-    mayRun: opening.may_run,
-    mayAdmin: opening.may_admin,
-    tools: opening.tools,
-    retry: (runId) => talk.retry(runId),
-    answer: (callId, said) => talk.answer(callId, said),
-    answerQuestion: (id, said) => talk.family.answer(id, said),
-    lookInto: (child) => void attempt(() => beside.open(child)),
-    sayInstead: (item, text) => attempt(() => copy(item.seq! - 1, { text, files: item.files })),
-    answerAgain: (item) => attempt(() => askAgain(item.order)),
-    fork: (seq) => attempt(() => copy(talk.endAt(seq))),
-    fileUrl: (path) => fileUrl(opening.api, path),
-    verify: (callId, tookEffect) => talk.verify(callId, tookEffect),
-    runAgain: (callId) => talk.runAgain(callId),
-    resend: (id) => talk.resend(id),
+  const host: ChatHost = {
+    agent: bootstrap.agent,
+    mayRun: bootstrap.may_run,
+    mayAdmin: bootstrap.may_admin,
+    tools: bootstrap.tools,
+    retry: (runId) => client.retry(runId),
+    answer: (callId, said) => client.answer(callId, said),
+    answerQuestion: (id, said) => client.subagents.answer(id, said),
+    openPreview: (child) => void attempt(() => preview.open(child)),
+    resendInFork: (item, text) => attempt(() => copy(item.seq! - 1, { text, files: item.files })),
+    regenerateInFork: (item) => attempt(() => askAgain(item.order)),
+    fork: (seq) => attempt(() => copy(client.endAt(seq))),
+    fileUrl: (path) => fileUrl(bootstrap.api, path),
+    verify: (callId, tookEffect) => client.verify(callId, tookEffect),
+    runAgain: (callId) => client.runAgain(callId),
+    resend: (id) => client.resend(id),
     reword: (id, { text, files }) => {
-      talk.forget(id);
+      client.forget(id);
       tray?.putBack(files);
       writing.addText(text);
     },
-    discard: (id) => talk.forget(id),
-    wholeOutput: (seq) => talk.wholeOutput(seq),
-    summary: (id) => talk.summary(id),
-    undo: (id) => talk.undo(id),
+    discard: (id) => client.forget(id),
+    wholeOutput: (seq) => client.wholeOutput(seq),
+    summary: (id) => client.summary(id),
+    undo: (id) => client.undo(id),
   };
   const writing: Composer = composer({
     form,
-    typed: typedIn(localStorage, nameOf(opening.session_id)),
+    typed: storedText(localStorage, draftKey(bootstrap.session_id)),
     onSend: (text, onBusy) => {
       complain("");
-      talk.send(text, onBusy, tray?.take());
+      client.send(text, onBusy, tray?.take());
       scroll.toEnd();
     },
-    onStop: () => void attempt(() => talk.stop()),
+    onStop: () => void attempt(() => client.stop()),
     onUp: () => {
       if (!waiting.editLast()) [...list.querySelectorAll<HTMLElement>("[data-edit-message]")].at(-1)?.click();
     },
     mustWait: () => tray?.isBusy ?? false,
   });
-  const copies: CopiesOptions = {
-    api: opening.api,
-    sessionId: opening.session_id,
+  const copies: ForkOptions = {
+    api: bootstrap.api,
+    sessionId: bootstrap.session_id,
     rest,
     token,
     store: localStorage,
     go: (path) => location.assign(path),
   };
-  const copy = (atSeq: number, said?: Parameters<typeof copyAndGo>[2]): Promise<void> =>
-    copyAndGo(copies, atSeq, said);
-  tray = trayIn(form, {
+  const copy = (atSeq: number, said?: Parameters<typeof forkAndOpen>[2]): Promise<void> =>
+    forkAndOpen(copies, atSeq, said);
+  tray = attachmentTray(form, {
     ground: root,
-    largest: opening.largest_file,
-    put: (file, onShare) => upload(opening.api, token, file, onShare),
-    remove: (file) => void attempt(() => rest.remove(fileUrl(opening.api, file.path))),
+    largest: bootstrap.largest_file,
+    put: (file, onShare) => upload(bootstrap.api, token, file, onShare),
+    remove: (file) => void attempt(() => rest.remove(fileUrl(bootstrap.api, file.path))),
     onChange: () => writing.look(),
     onProblem: complain,
   });
-  signs = new Signs(root, talk.state, (words) => writing.setLink(words));
+  statusDisplay = new StatusDisplay(root, client.state, (words) => writing.setLink(words));
   const waiting = new QueueView({
-    root: need(root, "[data-queue]"),
-    onEdit: (runId, text) => attempt(() => talk.queue.edit(runId, text)),
-    onRemove: (runId) => attempt(() => talk.queue.remove(runId)),
+    root: requireElement(root, "[data-queue]"),
+    onEdit: (runId, text) => attempt(() => client.queue.edit(runId, text)),
+    onRemove: (runId) => attempt(() => client.queue.remove(runId)),
     onLate: (text) => {
-      complain("That message waits no more. Your new wording is below.");
+      complain("That message is no longer queued. Your edited text is below.");
       writing.addText(text);
     },
-    onNow: (runId, onBusy) => attempt(() => talk.queue.sendNow(runId, onBusy)),
-    onMove: (runId, position) => attempt(() => talk.queue.move(runId, position)),
+    onNow: (runId, onBusy) => attempt(() => client.queue.sendNow(runId, onBusy)),
+    onMove: (runId, position) => attempt(() => client.queue.move(runId, position)),
     onDone: () => {
       if (matchMedia("(hover: hover)").matches) writing.focus();
     },
   });
-  const flow = new Flow(list, desk);
-  const beside = new Beside({ inspector: need(document, "#inspector"), opening, rest, desk });
+  const flow = new LineList(list, host);
+  const preview = new SubagentPreview({ inspector: requireElement(document, "#inspector"), bootstrap, rest, host });
   const box = document.querySelector<HTMLElement>("[data-context]");
   const line = root.querySelector<HTMLElement>("[data-meter]");
   const meter = line ? new Meter(line) : undefined;
@@ -145,8 +138,8 @@ export const session: Island = (root) => {
 
   function draw(): void {
     drawing = 0;
-    const { state } = talk;
-    const items = shown(state);
+    const { state } = client;
+    const items = visibleItems(state);
     flow.draw(items);
     empty.hidden = items.length > 0;
     list.setAttribute("aria-busy", String(state.draft !== null));
@@ -156,22 +149,22 @@ export const session: Island = (root) => {
       letters.filter((letter) => waits(state, letter)),
     );
     writing.setBusy(isBusy(state.status));
-    signs?.draw(state);
+    statusDisplay?.draw(state);
     meter?.draw(state);
     panel?.follow(state);
-    talk.family.follow(state);
-    if (!opening.title) signs?.name(items);
+    client.subagents.follow(state);
+    if (!bootstrap.title) statusDisplay?.name(items);
     scroll.follow();
   }
 
-  /** The question before an answer, asked again in a copy that ends before it. */
+  /** Ask the question of an answer again in a fork that ends before it. */
   async function askAgain(order: number): Promise<void> {
-    const asked = talk.state.items.filter(isUser).findLast((item) => item.order < order);
-    if (!asked?.seq) throw new Error("Its question is in an earlier part. Show that first.");
+    const asked = client.state.items.filter(isUser).findLast((item) => item.order < order);
+    if (!asked?.seq) throw new Error("Load earlier messages first.");
     await copy(asked.seq - 1, asked);
   }
 
-  /** Does something that may fail, and says near the composer why it did. True when it did not. */
+  /** Run an action and show its error next to the composer. Resolves to whether it succeeded. */
   async function attempt(act: () => Promise<void>): Promise<boolean> {
     complain("");
     try {
@@ -190,7 +183,7 @@ export const session: Island = (root) => {
     const suggestion = target.closest<HTMLButtonElement>("[data-suggestion]");
     if (suggestion) {
       event.preventDefault();
-      talk.send(suggestion.value, "followup");
+      client.send(suggestion.value, "followup");
     }
     const earlier = target.closest<HTMLElement>("[data-earlier]");
     if (earlier) {
@@ -202,10 +195,10 @@ export const session: Island = (root) => {
   async function showEarlier(button: HTMLElement): Promise<void> {
     button.setAttribute("aria-disabled", "true");
     try {
-      await talk.loadEarlier();
+      await client.loadEarlier();
       scroll.hold(() => {
-        flow.draw(shown(talk.state));
-        button.hidden = talk.firstSeq <= 1;
+        flow.draw(visibleItems(client.state));
+        button.hidden = client.firstSeq <= 1;
       });
     } finally {
       button.removeAttribute("aria-disabled");
@@ -217,17 +210,17 @@ export const session: Island = (root) => {
     if (!isMine(event.target as HTMLElement)) return;
     if (event.key === "Escape") {
       event.preventDefault();
-      if (isBusy(talk.state.status)) void attempt(() => talk.stop());
-      // Out of the text, so that single keys are shortcuts again.
+      if (isBusy(client.state.status)) void attempt(() => client.stop());
+      // Leave the text, so that single keys work as shortcuts again.
       else (document.activeElement as HTMLElement | null)?.blur();
     } else if (isCommand(event, "enter")) {
-      pressInCard(list, "[data-approve]", event);
+      clickInCard(list, "[data-approve]", event);
     } else if (isCommand(event, "backspace")) {
-      pressInCard(list, "[data-deny]", event);
+      clickInCard(list, "[data-deny]", event);
     }
   }
 
-  /** Of several talks on one page, keys are for the one that they are pressed in, else the first. */
+  /** Whether keys pressed here belong to this chat: the one they are pressed in, else the first. */
   function isMine(target: HTMLElement): boolean {
     const others = [...document.querySelectorAll<HTMLElement>("[data-island=chat]")];
     const inside = others.find((one) => one.contains(target));
@@ -238,17 +231,17 @@ export const session: Island = (root) => {
   list.addEventListener("line-grown", () => scroll.follow(), { signal: listening.signal });
   document.addEventListener("keydown", onKey, { signal: listening.signal });
   draw();
-  forgetFirst(localStorage, talk.state.items.find(isUser)?.text ?? "");
+  clearNewChatText(localStorage, client.state.items.find(isUser)?.text ?? "");
   scroll.toEnd();
   if (matchMedia("(hover: hover)").matches && isMine(document.body)) writing.focus();
   return () => {
     listening.abort();
-    beside.close();
+    preview.close();
     tray?.close();
     meter?.close();
-    talk.close();
+    client.close();
     writing.close();
-    signs?.close();
+    statusDisplay?.close();
     panel?.close();
     scroll.close();
   };

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { clearNewChatText } from "./composer.ts";
 import { start } from "./start.ts";
-import { forgetFirst } from "./typed.ts";
 
 let root: HTMLElement;
 let area: HTMLTextAreaElement;
@@ -96,9 +96,9 @@ test("a first message that is not sent yet is there again, until its session has
   cleanUp = start(root);
   expect(area.value).toBe("a long\nquestion");
 
-  forgetFirst(localStorage, "something else");
+  clearNewChatText(localStorage, "something else");
   expect(localStorage.getItem("chat-draft:new")).toBe("a long\nquestion");
-  forgetFirst(localStorage, "a long\r\nquestion");
+  clearNewChatText(localStorage, "a long\r\nquestion");
   expect(localStorage.getItem("chat-draft:new")).toBeNull();
 });
 

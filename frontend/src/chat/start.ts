@@ -1,12 +1,11 @@
 import type { Island } from "../lib/islands.ts";
 import { restWith } from "../lib/rest.ts";
-import { Beginning } from "./beginning.ts";
-import { complaint, trayIn, type Tray } from "./tray.ts";
-import { firstTyped } from "./typed.ts";
-import { upload } from "./upload.ts";
+import { problemReporter, type AttachmentTray, attachmentTray, upload } from "./attachments.ts";
+import { newChatText } from "./composer.ts";
+import { SessionStarter } from "./new-session.ts";
 
 /**
- * The page on which a conversation begins: the composer names the chosen agent and sends on Enter.
+ * The page that starts a chat: the composer names the chosen agent and sends on Enter.
  *
  * @example
  * <div data-island="chat"><input type="radio" name="agent" data-name="Coder" form="composer">
@@ -22,17 +21,17 @@ export const start: Island = (root) => {
   let isSending = false;
   let byPointer = false;
   const { signal } = listening;
-  const complain = complaint(form.querySelector<HTMLElement>("[data-problem]") ?? document.createElement("p"));
-  // Kept until its session has it: the way there may break.
-  const typed = firstTyped(localStorage);
-  const tray: Tray | undefined = trayIn(form, {
+  const complain = problemReporter(form.querySelector<HTMLElement>("[data-problem]") ?? document.createElement("p"));
+  // Kept until the session has it, as sending can fail.
+  const typed = newChatText(localStorage);
+  const tray: AttachmentTray | undefined = attachmentTray(form, {
     ground: root,
     largest: Number(form.dataset["largest"]),
     onChange: changed,
     onProblem: complain,
   });
   const token = form.querySelector<HTMLInputElement>("[name=csrfmiddlewaretoken]")?.value ?? "";
-  const beginning = new Beginning({
+  const starter = new SessionStarter({
     rest: restWith(token),
     sessions: form.dataset["api"] ?? "",
     put: (api, file) => upload(api, token, file),
@@ -46,7 +45,7 @@ export const start: Island = (root) => {
     const choice = event.target as HTMLInputElement;
     if (choice.name !== "agent" || !choice.dataset["name"]) return;
     area!.placeholder = `Message ${choice.dataset["name"]}`;
-    // The arrows go on to the next agent, so with them the focus stays.
+    // Arrow keys choose the next agent, so the focus stays there.
     if (byPointer && !byTouch) area!.focus();
   }
   function onRootKey(event: KeyboardEvent): void {
@@ -66,7 +65,7 @@ export const start: Island = (root) => {
     form!.requestSubmit();
   }
 
-  /** A form carries no files of a session that is not there. */
+  /** Send with files by script: a form can't upload to a session that doesn't exist yet. */
   async function onSubmit(event: Event): Promise<void> {
     const files = tray?.held ?? [];
     if (!files.length) return;
@@ -76,7 +75,7 @@ export const start: Island = (root) => {
     complain("");
     try {
       const agent = String(new FormData(form!).get("agent"));
-      location.assign(`/chat/${await beginning.send(agent, area!.value, files)}/`);
+      location.assign(`/chat/${await starter.send(agent, area!.value, files)}/`);
     } catch (fault) {
       complain((fault as Error).message);
       setSending(false);
@@ -93,11 +92,11 @@ export const start: Island = (root) => {
   root.addEventListener("keydown", onRootKey, { signal });
   area.addEventListener("input", changed, { signal });
   area.addEventListener("keydown", onKey, { signal });
-  // Whoever comes back finds the page as it was left, and it was left while sending.
+  // A page restored from history may still be marked as sending.
   window.addEventListener("pageshow", (event) => event.persisted && setSending(false), { signal });
   if (!area.value) area.value = typed.read();
   changed();
-  // Among many agents the one that was talked to last may be far below.
+  // The agent used last may be far down the list.
   root.querySelector("[name=agent]:checked")?.closest(".agent-card")?.scrollIntoView?.({ block: "nearest" });
   if (matchMedia("(hover: hover)").matches) area.focus({ preventScroll: true });
   return () => {

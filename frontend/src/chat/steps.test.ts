@@ -1,19 +1,18 @@
 import { beforeEach, expect, test, vi } from "vitest";
-import { sampleDesk } from "./samples/desk.ts";
-import type { Desk } from "./desk.ts";
-import { Flow } from "./flow.ts";
 import type { Frame } from "./frames.ts";
+import type { ChatHost } from "./host.ts";
+import { LineList } from "./renderer.ts";
 import { answer, end, failure, message, result, start, use } from "./samples/frames.ts";
-import { shown } from "./shown.ts";
+import { sampleHost } from "./samples/host.ts";
 import { begin, type State } from "./state.ts";
-import { reduce } from "./transcript.ts";
+import { reduce, visibleItems } from "./transcript.ts";
 
-let desk: Desk;
+let host: ChatHost;
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 
 beforeEach(() => {
   document.body.innerHTML = "<ol></ol>";
-  desk = sampleDesk();
+  host = sampleHost();
 });
 
 function after(frames: Frame[], state: State = begin()): State {
@@ -28,11 +27,11 @@ function calls(count: number): Frame[] {
 
 test("calls in a row fold when the agent has gone on, and open to each", async () => {
   let state = after(calls(5));
-  const flow = new Flow($("ol"), desk);
-  flow.draw(shown(state));
+  const flow = new LineList($("ol"), host);
+  flow.draw(visibleItems(state));
   expect(document.querySelectorAll(".is-call")).toHaveLength(5);
   state = after([answer(13, "Done.")], state);
-  flow.draw(shown(state));
+  flow.draw(visibleItems(state));
   expect(document.querySelectorAll(".is-call")).toHaveLength(1);
   expect($(".call-row .call-title").textContent).toBe("5 steps · 1.7 s");
 
@@ -41,38 +40,38 @@ test("calls in a row fold when the agent has gone on, and open to each", async (
 });
 
 test("a few calls, and one that somebody must settle, stay in sight", () => {
-  expect(shown(after([...calls(2), answer(7, "Done.")])).map((item) => item.kind)).toEqual([
+  expect(visibleItems(after([...calls(2), answer(7, "Done.")])).map((item) => item.kind)).toEqual([
     "user", "call", "call", "agent",
   ]);
   const unknown = result(8, "c2", { tool_state: "unknown" });
   const frames = [...calls(2), use(7, "c2"), unknown, answer(9, "Hm."), end(10)];
-  expect(shown(after(frames)).map((item) => item.kind)).not.toContain("steps");
+  expect(visibleItems(after(frames)).map((item) => item.kind)).not.toContain("steps");
 });
 
 test("a call of unknown outcome asks what became of it", async () => {
   const unknown = result(4, "c1", { tool_state: "unknown", error: "The worker was lost." });
   const state = after([message(1, "hi"), start(2), use(3, "c1"), unknown, end(5)]);
-  new Flow($("ol"), desk).draw(shown(state));
+  new LineList($("ol"), host).draw(visibleItems(state));
   await vi.waitFor(() => expect($(".call-settle")).not.toBeNull());
   const press = (words: string): void =>
     [...document.querySelectorAll<HTMLButtonElement>(".call-settle button")]
       .find((one) => one.textContent === words)!
       .click();
-  press("It did not");
-  await vi.waitFor(() => expect(desk.verify).toHaveBeenCalledWith("c1", false));
+  press("It had no effect");
+  await vi.waitFor(() => expect(host.verify).toHaveBeenCalledWith("c1", false));
 });
 
 test("an error has the button that helps, and Retry until something newer runs", () => {
   const spent = { ...failure(3, false) };
   spent.metadata = { ...spent.metadata, code: "out_of_credits" };
   let state = after([message(1, "hi"), start(2), spent, end(4, "run-1", "budget_reached")]);
-  const flow = new Flow($("ol"), desk);
-  flow.draw(shown(state));
+  const flow = new LineList($("ol"), host);
+  flow.draw(visibleItems(state));
   expect($(".is-trouble a").getAttribute("href")).toBe("/settings/budgets/");
   expect($(".is-trouble button").textContent).toBe("Retry");
 
   state = after([start(5, "run-2", "retry")], state);
-  flow.draw(shown(state));
+  flow.draw(visibleItems(state));
   expect(document.querySelector(".is-trouble button")).toBeNull();
 });
 

@@ -1,19 +1,19 @@
 /**
- * Renders a text that grows. Finished blocks are rendered once; only the last one again.
+ * Renders growing Markdown. Finished blocks are rendered once, only the last one again.
  *
- * Rendering all of it at every delta would cost more than all else on the page together.
+ * Rendering everything at every delta would cost more than the rest of the page together.
  */
 import type { Token } from "markdown-it";
-import { markdown, render, type Env } from "../lib/markdown.ts";
+import { type Env, markdown, render } from "../lib/markdown.ts";
 
 export class StreamingText {
   private text = "";
-  /** Where the part begins that is not rendered for good. */
+  /** Offset of the first unfinished block. */
   private done = 0;
   private tail: ChildNode[] = [];
-  /** Links that finished blocks define hold for later ones. */
+  /** Link definitions of finished blocks, valid for later ones. */
   private known: Env = {};
-  /** A link was defined after blocks that may mean it. */
+  /** A link was defined after blocks that may refer to it. */
   private isLate = false;
 
   private readonly root: HTMLElement;
@@ -23,15 +23,15 @@ export class StreamingText {
   }
 
   /**
-   * Shows this text; when it only grew, what stands is left standing.
+   * Show a text; if it only grew, rendered blocks stay.
    *
-   * No more than so many blocks are finished at once. Says whether all of the text is there: if not,
-   * the same text again goes on.
+   * At most `most` blocks are finished per call. Returns false if more remain; call again with the
+   * same text to continue.
    */
   update(given: string, most = Infinity): boolean {
-    // One sign for the end of a line, as the parser counts lines.
+    // Use single line feeds, as the parser counts lines by them.
     const text = given.includes("\r") ? given.replaceAll(/\r\n?/g, "\n") : given;
-    // What was written down may lack the blanks that the answer ended in: nothing of it is seen.
+    // The stored text may lack trailing blanks of the stream, which aren't visible.
     if (text.trimEnd() === this.text.trimEnd()) return true;
     if (!text.startsWith(this.text)) this.clear();
     this.text = text;
@@ -55,7 +55,7 @@ export class StreamingText {
     return later.length === 0;
   }
 
-  /** The text is complete. What stood there before its links were defined is rendered once more. */
+  /** Finish: render again if links were defined after their use. */
   settle(): void {
     if (!this.isLate) return;
     const { text } = this;
@@ -63,9 +63,9 @@ export class StreamingText {
     this.update(text);
   }
 
-  /** What lies before the open blocks will not change any more. */
+  /** Mark everything before the open blocks as finished. */
   private finish(part: string): void {
-    // Only a definition of a link says something to later blocks.
+    // Only link definitions affect later blocks.
     if (part.includes("]:")) markdown.parse(part, this.known);
     this.done += part.length;
   }
@@ -85,23 +85,23 @@ function linksIn(env: Env): number {
 }
 
 /**
- * How many of the last blocks may still change.
+ * Return how many of the last blocks may still change.
  *
  * The last one may. So may the one before it while the last is an unfinished line: "3" after a list
- * is a paragraph, and "3. more" is its third point.
+ * is a paragraph, but "3. more" is its third item.
  */
 function openBlocks(blocks: Token[][], startOf: (block: Token[]) => number, text: string): number {
   const last = blocks.at(-1);
   return last && text.indexOf("\n", startOf(last)) < 0 ? 2 : 1;
 }
 
-/** Parsing writes into what it is given; an unfinished definition must not stay there. */
+/** Copy the environment: parsing writes to it, and an unfinished definition must not stay. */
 function copyOf(env: Env): Env {
   const references = env["references"];
   return references ? { references: { ...(references as Env) } } : {};
 }
 
-/** The tokens of each block at the top level. */
+/** Group tokens by top-level block. */
 function blocksOf(tokens: Token[]): Token[][] {
   const blocks: Token[][] = [];
   for (const token of tokens) {
@@ -111,9 +111,37 @@ function blocksOf(tokens: Token[]): Token[][] {
   return blocks;
 }
 
-/** Where each line of a text begins. */
+/** Return the offset of each line. */
 function lineStarts(text: string): number[] {
   const starts = [0];
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
   return starts;
+}
+
+/**
+ * Marks the element in which an answer is being written.
+ *
+ * A CSS rule on the line would restyle the whole answer each time.
+ */
+export class Caret {
+  private at: Element | null = null;
+
+  /** Move the caret to the end of the text, or remove it. */
+  move(said: Element | null): void {
+    const next = said && placeIn(said);
+    if (next === this.at) return;
+    this.at?.removeAttribute("data-caret");
+    next?.setAttribute("data-caret", "");
+    this.at = next;
+  }
+}
+
+/** Return the innermost element that ends in text, or null where a caret would stand alone. */
+function placeIn(box: Element): Element | null {
+  const last = box.lastElementChild;
+  if (box.matches("li") && !last?.matches("p, ul, ol")) return box;
+  if (last?.matches("p, h3, h4, h5, h6")) return last;
+  if (last?.matches("ul, ol, li")) return placeIn(last);
+  if (last?.matches(".code-box")) return last.querySelector("code");
+  return null;
 }

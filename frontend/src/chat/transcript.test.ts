@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Frame } from "./frames.ts";
-import type { Item } from "./items.ts";
+import { thousands } from "./labels.ts";
 import {
   answer,
   confirmation,
@@ -13,16 +13,14 @@ import {
   start,
   use,
 } from "./samples/frames.ts";
-import { thousands } from "./notes.ts";
-import { shown } from "./shown.ts";
-import { begin, type State } from "./state.ts";
-import { reduce } from "./transcript.ts";
+import { begin, type Item, type State } from "./state.ts";
+import { reduce, visibleItems } from "./transcript.ts";
 
 function after(frames: Frame[], state: State = begin()): State {
   return frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);
 }
 
-const texts = (state: State): string[] => shown(state).map(wordsOf);
+const texts = (state: State): string[] => visibleItems(state).map(wordsOf);
 
 function wordsOf(item: Item): string {
   switch (item.kind) {
@@ -46,14 +44,14 @@ test("a turn is told in its order", () => {
   const state = after([
     message(1, "hello"),
     start(2),
-    answer(3, "Looking."),
+    answer(3, "Refresher."),
     use(4, "c1"),
     result(5, "c1"),
     answer(6, "Done."),
     end(7),
   ]);
 
-  expect(texts(state)).toEqual(["> hello", "Looking.", "[exec completed]", "Done."]);
+  expect(texts(state)).toEqual(["> hello", "Refresher.", "[exec completed]", "Done."]);
   expect(state).toMatchObject({ seq: 7, status: "idle", runId: null, lacks: false });
 });
 
@@ -77,10 +75,10 @@ test("deltas grow a draft, and the stored event takes its place under the same k
   const begun = after([message(1, "hello"), start(2), delta("e3", 0, "Hel"), delta("e3", 3, "lo 🚂")]);
 
   expect(texts(begun)).toEqual(["> hello", "Hello 🚂…"]);
-  const draft = shown(begun).at(-1)!;
+  const draft = visibleItems(begun).at(-1)!;
   const done = after([answer(3, "Hello 🚂!")], begun);
   expect(texts(done)).toEqual(["> hello", "Hello 🚂!"]);
-  expect(shown(done).at(-1)!.key).toBe(draft.key);
+  expect(visibleItems(done).at(-1)!.key).toBe(draft.key);
   expect(done.draft).toBeNull();
 });
 
@@ -196,7 +194,7 @@ test("compaction, resources, verdicts and terminals are notes, a sub-agent is a 
     "- Olive opened a terminal",
     "- A terminal was opened",
   ]);
-  expect(shown(state)[1]).toMatchObject({ child: { sessionId: "kid", state: "running" } });
+  expect(visibleItems(state)[1]).toMatchObject({ child: { sessionId: "kid", state: "running" } });
 });
 
 test("tokens add up as answers come", () => {

@@ -1,38 +1,41 @@
 /**
- * The conversation as a pure function of what arrived: frames in, things to show out.
+ * The transcript as a pure function: frames in, items out.
  *
- * Stored frames count once and in order. Deltas only ever touch the draft, which the stored event
- * replaces. `sessions_app/pages/telling.py` tells the same for the first paint.
+ * Stored frames count once and in order. Deltas only change the draft, which the stored event
+ * replaces. Keep in step with `sessions_app/pages/transcript.py`, which renders the first paint.
  */
-import { advance, resolve } from "./calls.ts";
-import { takeBranches, takeChild } from "./children.ts";
+import { advance, foldSteps, resolve, type ToolWords } from "./calls.ts";
 import { takeCompaction } from "./compactions.ts";
-import { addDelta } from "./draft.ts";
-import { addOutput, pieceIn } from "./live.ts";
-import { objectOf, textOf, type Frame, type StoredEvent } from "./frames.ts";
-import {
-  change,
-  insert,
-  isCall,
-  isError,
-  type AgentItem,
-  type CallItem,
-  type Item,
-  type Status,
-} from "./items.ts";
+import { addDelta, addOutput, type Draft, pieceIn } from "./deltas.ts";
+import { type Frame, frameOf, objectOf, type StoredEvent, textOf } from "./frames.ts";
+import { noteOf, numberOf, resourceWords, stopWords, terminalWords, verdictWords } from "./labels.ts";
 import {
   acknowledge,
   applyQueue,
   editMessage,
   finishRun,
+  type OutgoingMessage,
+  type QueueEntry,
   refuse,
   takeMessage,
   takeRun,
   withdrawMessage,
-  type Letter,
 } from "./messages.ts";
-import { noteOf, numberOf, resourceWords, stopWords, terminalWords, verdictWords } from "./notes.ts";
-import type { Action, State } from "./state.ts";
+import {
+  type Action,
+  type AgentItem,
+  begin,
+  type CallItem,
+  change,
+  insert,
+  isCall,
+  isError,
+  type Item,
+  type State,
+  type Status,
+  type UserItem,
+} from "./state.ts";
+import { takeBranches, takeChild } from "./subagents.ts";
 
 export function reduce(state: State, action: Action): State {
   switch (action.type) {
@@ -59,7 +62,7 @@ export function reduce(state: State, action: Action): State {
   }
 }
 
-function without(outbox: readonly Letter[], id: string): Letter[] {
+function without(outbox: readonly OutgoingMessage[], id: string): OutgoingMessage[] {
   return outbox.filter((letter) => letter.id !== id);
 }
 
@@ -93,7 +96,7 @@ function takeStored(state: State, frame: Frame, seq: number): State {
   if (seq <= state.seq) return state;
   if (seq > state.seq + 1) return { ...state, lacks: true };
   const next = apply({ ...state, seq }, frame, seq);
-  // Looking through all calls at every frame would cost a long session dear.
+  // Checking all calls at every frame would be slow in long sessions.
   return next.status === state.status ? next : settle(next);
 }
 
@@ -112,7 +115,7 @@ function apply(state: State, frame: Frame, seq: number): State {
   }
 }
 
-/** Open calls mean something else when the session does something else. */
+/** Update the state of open calls after the session's status changed. */
 export function settle(state: State): State {
   const items = change(state.items, isCall, (call) => {
     const now = resolve(call, state.status);
@@ -144,7 +147,7 @@ function takeAnswer(state: State, frame: Frame, seq: number): State {
 
 function takeCall(state: State, frame: Frame): State {
   const key = textOf(frame.metadata["tool_use_id"]);
-  // What is spoken of is nearly always among the newest.
+  // The call is nearly always among the newest items.
   const at = state.items.findLastIndex((item) => isCall(item) && item.key === key);
   const call = advance(state.items[at] as CallItem | undefined, frame);
   const now = { ...call, state: resolve(call, state.status) };
@@ -171,7 +174,7 @@ function takeError(state: State, frame: Frame, seq: number): State {
 
 function takeStart(state: State, frame: Frame, seq: number): State {
   const runId = frame.metadata.run_id ?? null;
-  // Something newer runs, so what failed before need not be tried again.
+  // A newer run makes retrying earlier errors pointless.
   const items = change(state.items, isError, (item) =>
     item.latest ? { ...item, retryable: false, latest: false } : item,
   );
@@ -193,7 +196,7 @@ function takeEnd(state: State, frame: Frame): State {
   return withNote(next, frame, state.stopNote || "Stopped");
 }
 
-/** Events without a frame of their own. */
+/** Apply an event without a specific frame type. */
 function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
   const { payload } = event;
   switch (event.type) {
@@ -225,4 +228,146 @@ function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
 
 function withNote(state: State, frame: Frame, text: string, link: string | null = null): State {
   return { ...state, items: insert(state.items, noteOf(frame, state.seq, text, link)) };
+}
+
+// --- The data embedded in the page and the initial state
+
+export interface Bootstrap {
+  session_id: string;
+  agent: string;
+  status: Status;
+  title: string;
+  first_seq: number;
+  last_seq: number;
+  tokens: number;
+  cost: string;
+  frames: Frame[];
+  queue: QueueEntry[];
+  tools: Record<string, ToolWords>;
+  may_run: boolean;
+  may_admin: boolean;
+  /** REST paths. */
+  api: string;
+  runs: string;
+  approvals: string;
+  executions: string;
+  /** Maximum size of a file in bytes. */
+  largest_file: number;
+}
+
+/** Events per request. */
+const PAGE = 200;
+
+export function readBootstrap(root: ParentNode): Bootstrap {
+  const found = root.querySelector("script[id$=chat-opening]");
+  if (!found) throw new Error("The chat page lacks #chat-opening.");
+  return JSON.parse(found.textContent ?? "") as Bootstrap;
+}
+
+/** Return the state at the time the page was rendered. */
+export function stateOf(bootstrap: Bootstrap): State {
+  const frames = bootstrap.frames;
+  let state = replay(frames, bootstrap.first_seq);
+  // The server read the status after the events. A fork may end in the middle of a run that isn't
+  // its own.
+  const runId = bootstrap.status === "running" ? state.runId : null;
+  state = settle({ ...state, status: bootstrap.status, runId });
+  state = reduce(state, { type: "queue", entries: bootstrap.queue, asOf: bootstrap.last_seq });
+  const { tokens, cost } = bootstrap;
+  return { ...state, seq: Math.max(state.seq, bootstrap.last_seq), tokens, cost: Number(cost) };
+}
+
+function replay(frames: readonly Frame[], firstSeq: number): State {
+  return frames.reduce((state, frame) => reduce(state, { type: "frame", frame }), begin(firstSeq));
+}
+
+/** Rebuild the state with earlier frames and keep what isn't in the log. */
+export function withEarlierFrames(state: State, frames: readonly Frame[], firstSeq: number): State {
+  let longer = reduce(replay(frames, firstSeq), {
+    type: "queue",
+    entries: state.queue,
+    asOf: state.seq,
+  });
+  longer = reduce(longer, { type: "branches", branches: state.branches });
+  return {
+    ...longer,
+    status: state.status,
+    runId: state.runId,
+    draft: state.draft,
+    outbox: state.outbox,
+    tokens: state.tokens,
+    cost: state.cost,
+    questions: state.questions,
+  };
+}
+
+/** Return the path of the events before this seq, and the first of them. */
+export function pageBefore(api: string, seq: number): { path: string; firstSeq: number } {
+  const after = Math.max(0, seq - 1 - PAGE);
+  return { path: `${api}events/?after=${after}&limit=${seq - 1 - after}&authors=1`, firstSeq: after + 1 };
+}
+
+export function framesOf(events: readonly StoredEvent[]): Frame[] {
+  return events.map(frameOf);
+}
+
+// --- Selectors
+
+export function isBusy(status: Status): boolean {
+  return status === "running" || status === "rescheduling" || status === "requires_action";
+}
+
+/** Whether the session waits only for sub-agents, not for a person. */
+export function waitsForChildren(state: State): boolean {
+  if (state.status !== "requires_action" || state.questions.length) return false;
+  const open = state.items.filter(isCall).filter((call) => !call.result);
+  return open.length > 0 && open.every((call) => call.child?.state === "running");
+}
+
+/** Return everything shown in the transcript, in order. */
+export function visibleItems(state: State): Item[] {
+  const items: Item[] = [...foldSteps(state.items, state.status), ...state.questions];
+  if (state.draft?.text) items.push(draftItem(state.draft));
+  for (const letter of state.outbox) {
+    if (!letter.found && !(letter.state === "sending" && waits(state, letter))) {
+      items.push(letterItem(letter));
+    }
+  }
+  return items;
+}
+
+/** Whether an outgoing message belongs to the queue rather than the transcript. */
+export function waits(state: State, letter: OutgoingMessage): boolean {
+  return letter.onBusy === "followup" && (isBusy(state.status) || state.waiting.length > 0);
+}
+
+function draftItem(draft: Draft): AgentItem {
+  return {
+    kind: "agent",
+    key: draft.eventId,
+    order: Infinity,
+    seq: null,
+    at: "",
+    text: draft.text,
+    model: "",
+    streaming: true,
+  };
+}
+
+function letterItem(letter: OutgoingMessage): UserItem {
+  return {
+    kind: "user",
+    key: `letter-${letter.id}`,
+    order: Infinity,
+    seq: null,
+    at: letter.at,
+    text: letter.text,
+    files: letter.files,
+    merged: false,
+    author: "",
+    edited: false,
+    receipt: letter.state,
+    runId: null,
+    reason: letter.reason,
+  };
 }

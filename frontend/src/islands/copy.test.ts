@@ -48,7 +48,7 @@ test("without a clipboard the text is selected, and the button says how to go on
   clipboard(() => Promise.reject(new Error("forbidden")));
   const button = await press();
 
-  expect(button.textContent).toBe("Press Ctrl-C");
+  expect(button.textContent).toBe("Press Ctrl+C");
   expect(window.getSelection()?.toString().trim()).toBe("sy_secret");
 });
 

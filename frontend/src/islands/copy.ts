@@ -3,7 +3,7 @@ import type { Island } from "../lib/islands.ts";
 const SHOWN_MS = 2_000;
 
 /**
- * Copies the text of another element and says so for a moment.
+ * Copy the text of another element and confirm it for a moment.
  *
  * @example
  * <code id="key">sy_…</code>
@@ -18,7 +18,7 @@ export const copy: Island = (root) => {
 
   async function run(): Promise<void> {
     const copied = await write(source!);
-    label.textContent = copied ? "Copied" : "Press Ctrl-C";
+    label.textContent = copied ? "Copied" : "Press Ctrl+C";
     root.toggleAttribute("data-copied", copied);
     window.clearTimeout(timer);
     timer = window.setTimeout(() => {
@@ -35,7 +35,7 @@ export const copy: Island = (root) => {
   };
 };
 
-/** The clipboard exists only on https and localhost; elsewhere the text is left selected. */
+/** The clipboard API exists only on https and localhost; elsewhere the text is selected. */
 async function write(source: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText((source.textContent ?? "").trim());

@@ -1,7 +1,7 @@
 import type { Island } from "../lib/islands.ts";
 
 /**
- * Opens a `<dialog>` in place of following a link. Without a script the link leads to the same form.
+ * Open a `<dialog>` instead of following a link. Without JavaScript the link opens the same form.
  *
  * @example
  * <a href="/settings/keys/new/" data-island="dialog" data-dialog="new-key">New key</a>
@@ -16,7 +16,7 @@ export const dialog: Island = (root) => {
     event.preventDefault();
     box.showModal();
   };
-  // A press that starts and ends on the dialog itself is on its backdrop.
+  // A press on the dialog element itself is on its backdrop.
   const onBackdrop = (event: MouseEvent): void => {
     if (event.target === box) box.close();
   };

@@ -4,7 +4,7 @@ import { isCommand } from "../lib/keys.ts";
 const KEY = "inspector";
 
 /**
- * Shows and hides the inspector with ⌘/Ctrl-. or its button, and remembers it in this browser.
+ * Toggle the inspector with ⌘/Ctrl+. or its button, and remember it in this browser.
  *
  * @example
  * <button data-inspector aria-expanded="true">Inspector</button>
@@ -30,7 +30,7 @@ export const inspector: Island = (root) => {
     toggle();
   };
 
-  // On a phone it covers the page, so it opens only when asked for.
+  // On a phone it covers the page, so it starts closed.
   const narrow = matchMedia("(max-width: 47.99rem)").matches;
   show(!narrow && localStorage.getItem(KEY) !== "closed");
   button?.addEventListener("click", toggle);

@@ -3,7 +3,7 @@ import type { Island } from "../lib/islands.ts";
 const ITEMS = "a[href], button:not([disabled]), input:not([type=hidden]), select";
 
 /**
- * A `<details>` that behaves as a menu: closes on Escape and outside, arrows move inside.
+ * Make a `<details>` behave as a menu: close on Escape and outside clicks, move with arrow keys.
  *
  * @example
  * <details class="menu-box" data-island="menu"><summary>Account</summary><div class="menu-panel">…</div></details>
@@ -39,7 +39,7 @@ export const menu: Island = (root) => {
   };
 };
 
-/** Moves the focus by one item, around the ends. A select keeps its own arrows. */
+/** Move the focus by one item, wrapping around. A select keeps its own arrow keys. */
 function move(box: HTMLElement, by: 1 | -1): boolean {
   if (document.activeElement instanceof HTMLSelectElement) return false;
   const items = [...box.querySelectorAll<HTMLElement>(ITEMS)];

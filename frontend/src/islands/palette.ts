@@ -1,13 +1,12 @@
 import type { Island } from "../lib/islands.ts";
 import { isCommand } from "../lib/keys.ts";
-import { newest } from "../lib/newest.ts";
+import { latestQuery } from "../lib/latest-query.ts";
 
 /**
- * The command palette: ⌘/Ctrl-K opens it, typing narrows it, Enter goes.
+ * The command palette: ⌘/Ctrl+K opens it, typing filters it, Enter follows the selection.
  *
- * The server writes every entry, so there is one list of pages and it is the person's own. What has
- * no page of its own in that list, a chat or a document, it finds by its name once typing rests;
- * that stands last, so what Enter would do does not change under the hand.
+ * The server renders the list of pages. Chats, agents and documents are searched once typing pauses
+ * and listed last, so the current selection doesn't change.
  *
  * @example
  * <dialog data-island="palette"><input role="combobox">
@@ -24,7 +23,7 @@ export const palette: Island = (root) => {
 
   const options = (): HTMLElement[] => [...box.querySelectorAll<HTMLElement>("[role=option]")];
   const shown = (): HTMLElement[] => options().filter((option) => !option.hidden);
-  const asking = newest(
+  const asking = latestQuery(
     async () => {
       const asked = new URLSearchParams({ q: input.value });
       const answer = await fetch(`${found?.dataset["found"]}?${asked}`, { credentials: "same-origin" });
@@ -58,7 +57,7 @@ export const palette: Island = (root) => {
     settle();
   }
 
-  /** All that can be known is there. */
+  /** Show "no results" once all results are in. */
   function settle(): void {
     none!.hidden = shown().length > 0;
     if (!chosen?.isConnected || chosen.hidden) choose(shown()[0]);
@@ -73,7 +72,7 @@ export const palette: Island = (root) => {
   }
 
   function onKey(event: KeyboardEvent): void {
-    // These keys choose among the words of an input method first.
+    // An input method uses these keys first.
     if (event.isComposing) return;
     const rows = shown();
     const at = chosen ? rows.indexOf(chosen) : -1;
@@ -92,7 +91,7 @@ export const palette: Island = (root) => {
   const onClick = (event: MouseEvent): void => {
     const target = event.target as Element;
     if (target.closest("[data-palette]")) open();
-    // An entry that stays on the page (a theme, a dialog) must not leave the palette over it.
+    // An entry that stays on the page must not leave the palette open.
     else if (target === box || target.closest("[role=option]")) box.close();
   };
 

@@ -1,9 +1,9 @@
 import type { Island } from "../lib/islands.ts";
-import { newest } from "../lib/newest.ts";
-import { fetchPart } from "../lib/part.ts";
+import { latestQuery } from "../lib/latest-query.ts";
+import { fetchPart } from "../lib/pages.ts";
 
 /**
- * Shows what the server makes of a form as it stands. Without a script its preview button does it.
+ * Show the server's preview of the current form. Without JavaScript its preview button does it.
  *
  * @example
  * <form data-island="preview" data-url="/schedules/preview/"><select name="timezone" data-own-zone>…</select>
@@ -14,10 +14,10 @@ export const preview: Island = (root) => {
   const shown = form.querySelector<HTMLElement>("[data-preview]");
   if (!shown) throw new Error("preview needs a [data-preview] to show in.");
   const fallback = form.querySelector<HTMLElement>("[data-fallback]");
-  const asking = newest(
+  const asking = latestQuery(
     () => read(form),
     (page) => {
-      // The server's own page, escaped by its templates.
+      // Rendered and escaped by the server.
       shown.replaceChildren(...page.body.childNodes);
       shown.dispatchEvent(new Event("times-shown", { bubbles: true }));
     },
@@ -33,7 +33,7 @@ export const preview: Island = (root) => {
   };
 };
 
-/** What the server makes of the form. */
+/** Fetch the preview. */
 function read(form: HTMLFormElement): Promise<Document> {
   const facts = new URLSearchParams();
   for (const [name, value] of new FormData(form)) {
@@ -42,7 +42,7 @@ function read(form: HTMLFormElement): Promise<Document> {
   return fetchPart(`${form.dataset["url"]}?${facts}`);
 }
 
-/** A new form begins with the viewer's time zone. */
+/** A new form starts with the viewer's time zone. */
 function chooseOwnZone(form: HTMLFormElement): void {
   const choice = form.querySelector<HTMLSelectElement>("select[data-own-zone]");
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -1,11 +1,11 @@
 import type { Island } from "../lib/islands.ts";
-import { isTyping } from "../lib/keys.ts";
+import { isForPage } from "../lib/keys.ts";
 
 const GO_MS = 1_200;
 
 /**
- * Single keys: `?` opens this help sheet, G then a letter goes, and any `data-key` is a button's key.
- * `data-key-else` is one on pages where nothing else has it.
+ * Handle single-key shortcuts: `?` opens the help, G and a letter navigate, `data-key` presses an
+ * element, `data-key-else` one on pages without such a key.
  *
  * @example
  * <a href="/memory/" data-go="m">Memory</a> <input data-key="/"> <dialog data-island="shortcuts">…</dialog>
@@ -32,8 +32,7 @@ export const shortcuts: Island = (root) => {
   }
 
   const onKey = (event: KeyboardEvent): void => {
-    if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return;
-    if (isTyping(event) || document.querySelector("dialog[open]")) return;
+    if (!isForPage(event)) return;
     if (event.key.length === 1 && act(event.key.toLowerCase())) event.preventDefault();
   };
   const onClick = (event: MouseEvent): void => {
@@ -49,7 +48,7 @@ export const shortcuts: Island = (root) => {
   };
 };
 
-/** Focuses a field, presses anything else. Says whether there was one. */
+/** Focus a field or click anything else. Returns false if there is no such element. */
 function press(selector: string): boolean {
   const target = document.querySelector<HTMLElement>(selector);
   if (target?.matches("input, textarea")) target.focus();

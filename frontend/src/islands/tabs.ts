@@ -1,9 +1,9 @@
 import type { Island } from "../lib/islands.ts";
 
 /**
- * Brings the tab that is open into sight, where a narrow screen cannot show all of them.
+ * Scroll the current tab into view on narrow screens.
  *
- * By the row's own scroll: after `scrollIntoView` the Tab key would begin there, not at the page's top.
+ * Scrolls the row itself: after `scrollIntoView` the Tab key would start there.
  *
  * @example
  * <nav data-island="tabs"><a href="a/">A</a><a href="b/" aria-current="page">B</a></nav>

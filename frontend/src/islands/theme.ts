@@ -1,8 +1,8 @@
 import type { Island } from "../lib/islands.ts";
-import { chooseTheme, shownTheme, storedTheme, watchTheme, type Theme } from "../lib/theme.ts";
+import { chooseTheme, shownTheme, storedTheme, type Theme, watchTheme } from "../lib/theme.ts";
 
 /**
- * A button that flips between light and dark.
+ * A button that toggles between light and dark.
  *
  * @example
  * <button type="button" data-island="theme-flip">…</button>
@@ -14,7 +14,7 @@ export const themeFlip: Island = (root) => {
 };
 
 /**
- * A group of buttons, one per choice; the chosen one is pressed.
+ * A group of theme buttons with the current choice pressed.
  *
  * @example
  * <div role="group" data-island="theme-choice"><button data-choice="system">System</button>…</div>

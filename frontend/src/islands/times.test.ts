@@ -1,6 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { relative } from "../lib/ago.ts";
-import { times } from "./times.ts";
+import { relative, times } from "./times.ts";
 
 let cleanUp = (): void => undefined;
 afterEach(() => cleanUp());

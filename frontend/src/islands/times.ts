@@ -1,8 +1,7 @@
-import { relative } from "../lib/ago.ts";
 import { say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
 
-/** A page may be open all day: what was a minute ago is not for ever. */
+/** Relative times are updated, as a page may be open all day. */
 const TICK_MS = 20_000;
 
 const SHORT: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "short" };
@@ -17,8 +16,7 @@ const LONG: Intl.DateTimeFormatOptions = {
 };
 
 /**
- * Says every time of the page in the viewer's own time zone: the exact one on hover, and, where the
- * page shows an exact time, in its text. Distances in time are counted on.
+ * Show times in the viewer's time zone and keep relative times current.
  *
  * @example
  * <body data-island="times">… <time data-exact datetime="2026-01-31T09:00:00+00:00">31 Jan 2026, 09:00 UTC</time>
@@ -46,10 +44,32 @@ export const times: Island = (root) => {
 
   write(root);
   const ticking = window.setInterval(count, TICK_MS);
-  // Whoever puts new times on the page says so.
+  // Code that adds times to the page dispatches this event.
   root.addEventListener("times-shown", onShown);
   return () => {
     window.clearInterval(ticking);
     root.removeEventListener("times-shown", onShown);
   };
 };
+
+// --- Relative times. Keep in step with `relative` in `core/templatetags/frame.py`.
+
+const STEPS: readonly [limit: number, size: number, unit: string][] = [
+  [60, 1, "s"],
+  [3_600, 60, "min"],
+  [86_400, 3_600, "h"],
+  [86_400 * 60, 86_400, "d"],
+];
+
+/** Return `just now`, `5 min ago` or `in 30 d`, or null if only a date makes sense. */
+export function relative(at: Date, now: Date): string | null {
+  const seconds = (now.getTime() - at.getTime()) / 1_000;
+  const distance = Math.abs(seconds);
+  if (distance < 10) return "just now";
+  for (const [limit, size, unit] of STEPS) {
+    if (distance >= limit) continue;
+    const count = `${(seconds > 0 ? Math.floor : Math.ceil)(distance / size)} ${unit}`;
+    return seconds > 0 ? `${count} ago` : `in ${count}`;
+  }
+  return null;
+}

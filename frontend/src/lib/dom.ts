@@ -1,15 +1,15 @@
-/** Small tools to write elements without a template language. Text is text, never HTML. */
+/** Helpers to build elements. Text is always text, never HTML. */
 
 type Child = Node | string | null | undefined | false;
 
 interface Facts {
   class?: string;
   text?: string;
-  /** Attributes as they are written; false leaves one out. */
+  /** Attributes; false omits one. */
   [attribute: string]: string | boolean | undefined;
 }
 
-/** An element with attributes and children. */
+/** Create an element with attributes and children. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   facts: Facts = {},
@@ -25,14 +25,14 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
-/** A copy of an icon that the page brought along in `<template id="chat-icons">`. */
+/** Return a copy of an icon from `<template id="chat-icons">`. */
 export function icon(name: string): Node {
   const store = document.querySelector<HTMLTemplateElement>("[data-chat-icons], #chat-icons");
   const found = store?.content.querySelector(`[data-icon="${name}"] > svg`);
   return found ? document.importNode(found, true) : document.createTextNode("");
 }
 
-/** A button that does something, by its words or by an icon with a name for those who do not see. */
+/** Create a button with a text, or with an icon and an accessible name. */
 export function button(
   words: string,
   act: () => void,
@@ -51,26 +51,26 @@ export function button(
   return node;
 }
 
-/** Sets a text only when it differs, so that nothing is announced or selected away twice. */
+/** Set a text only if it differs, so nothing is announced twice or deselected. */
 export function say(node: Element, text: string): void {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** The one element that a page must have. */
-export function need<T extends Element>(root: ParentNode, selector: string): T {
+/** Return an element or throw if the page lacks it. */
+export function requireElement<T extends Element>(root: ParentNode, selector: string): T {
   const found = root.querySelector<T>(selector);
   if (!found) throw new Error(`The page lacks ${selector}.`);
   return found;
 }
 
-/** The time of the day as every page writes it; on another day with the day. */
+/** Format a time of day, with the date if it isn't today. */
 export function clock(at: Date): string {
   const time = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
   if (at.toDateString() === new Date().toDateString()) return time;
   return `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${time}`;
 }
 
-/** A moment as a short time, with all of it on hover. */
+/** Create a `<time>` with the exact time on hover. */
 export function timeOf(at: string): HTMLTimeElement | null {
   const moment = new Date(at);
   if (!at || Number.isNaN(moment.getTime())) return null;
@@ -78,7 +78,7 @@ export function timeOf(at: string): HTMLTimeElement | null {
   return h("time", { datetime: at, title, text: clock(moment) });
 }
 
-/** Puts text on the clipboard and says so on the button for a moment. */
+/** Copy text and confirm it on the button for a moment. */
 export async function copyText(text: string, by: HTMLElement): Promise<void> {
   const words = by.getAttribute("aria-label") ?? by.textContent ?? "";
   const hasIcon = by.hasAttribute("aria-label");
@@ -86,7 +86,7 @@ export async function copyText(text: string, by: HTMLElement): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    said = "Select it and press Ctrl-C";
+    said = "Select it and press Ctrl+C";
   }
   if (hasIcon) by.setAttribute("aria-label", said);
   else by.textContent = said;
@@ -98,7 +98,7 @@ export async function copyText(text: string, by: HTMLElement): Promise<void> {
   }, 2_000);
 }
 
-/** A small button by an icon for something that takes a moment, and cannot be pressed twice. */
+/** Create a small icon button that is disabled while its action runs. */
 export function act(words: string, symbol: string, does: () => Promise<unknown>): HTMLButtonElement {
   const run = async (): Promise<void> => {
     node.disabled = true;

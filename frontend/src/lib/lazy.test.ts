@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { lazy } from "./lazy.ts";
+import { lazy } from "./islands.ts";
 
 test("the script is fetched when its island is there, and cleaned up after", async () => {
   const cleanUp = vi.fn();
@@ -28,6 +28,6 @@ test("a script that does not come is said on the page, with a way on", async () 
   document.body.innerHTML = "<div></div>";
   lazy(() => Promise.reject(new TypeError("Failed to fetch")))(document.querySelector("div")!);
 
-  await vi.waitFor(() => expect(document.querySelector("[role=alert]")?.textContent).toContain("did not load"));
+  await vi.waitFor(() => expect(document.querySelector("[role=alert]")?.textContent).toContain("didn't load"));
   expect(document.querySelector("[role=alert] button")?.textContent).toBe("Reload");
 });

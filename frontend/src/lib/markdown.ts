@@ -1,29 +1,31 @@
 /**
- * Markdown of agents as safe elements.
+ * Renders agents' Markdown as safe elements.
  *
- * markdown-it writes no HTML of its own input, and DOMPurify lets through only a short list of
- * elements and http(s) and mailto links: no image can carry anything out, no form can ask.
+ * markdown-it passes no HTML through, and DOMPurify allows only a short list of elements and
+ * http(s) and mailto links: no image can leak data and no form can ask for it.
  */
 import DOMPurify from "dompurify";
+import { copyText } from "./dom.ts";
+
 import MarkdownIt, { type Token } from "markdown-it";
 
 const TAGS = [
   ...["a", "b", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "i", "li"],
   ...["ol", "p", "pre", "s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"],
 ];
-/** What blocks of one text share: the links that it defines. */
+/** Link definitions shared by the blocks of a text. */
 export type Env = Record<string, unknown>;
 
 const LINK = /^(?:https?:\/\/|mailto:)/i;
 const ALIGNED = /text-align:(left|center|right)/;
 
 export const markdown = new MarkdownIt({ html: false, linkify: true, typographer: false });
-// Only what says that it is a link becomes one: "notes.md" is a file, not a domain of Moldova.
+// Only explicit links become links: "notes.md" is a file, not a domain.
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 markdown.validateLink = (url) => LINK.test(url.trim());
 
 const { rules } = markdown.renderer;
-// An image would tell its server that somebody reads this; a link tells the reader.
+// An image would tell its server that it was viewed, so it becomes a link.
 rules["image"] = (tokens, at) => {
   const { escapeHtml } = markdown.utils;
   const token = tokens[at]!;
@@ -31,10 +33,10 @@ rules["image"] = (tokens, at) => {
   const words = escapeHtml(token.content || url);
   return LINK.test(url) ? `<a href="${escapeHtml(url)}">${words}</a>` : words;
 };
-// The page has headings of its own above these.
+// The page has its own headings above these.
 rules["heading_open"] = (tokens, at) => `<${deeper(tokens[at]!)}>`;
 rules["heading_close"] = (tokens, at) => `</${deeper(tokens[at]!)}>\n`;
-// An inline style would break the content security policy.
+// Inline styles violate the content security policy.
 rules["th_open"] = (tokens, at) => cell(tokens[at]!);
 rules["td_open"] = (tokens, at) => cell(tokens[at]!);
 
@@ -54,7 +56,7 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   node.setAttribute("rel", "noopener noreferrer nofollow");
 });
 
-/** What is left of HTML that markdown-it wrote. */
+/** Sanitize HTML written by markdown-it. */
 export function purify(html: string): DocumentFragment {
   return DOMPurify.sanitize(html, {
     ALLOWED_TAGS: TAGS,
@@ -66,7 +68,7 @@ export function purify(html: string): DocumentFragment {
   });
 }
 
-/** Elements of some tokens. */
+/** Render tokens as elements. */
 export function render(tokens: Token[], env: Env): DocumentFragment {
   const fragment = purify(markdown.renderer.render(tokens, markdown.options, env));
   for (const pre of fragment.querySelectorAll("pre")) frame(pre);
@@ -74,7 +76,7 @@ export function render(tokens: Token[], env: Env): DocumentFragment {
   return fragment;
 }
 
-/** A block of code with its language and a button that copies it. */
+/** Wrap a code block with its language and a copy button. */
 function frame(pre: HTMLPreElement): void {
   const code = pre.querySelector("code");
   const language = /language-([\w+#.-]+)/.exec(code?.className ?? "")?.[1] ?? "";
@@ -98,7 +100,7 @@ function frame(pre: HTMLPreElement): void {
   box.append(head, pre);
 }
 
-/** A wide table scrolls by itself, not the page. */
+/** Wrap a table so that it scrolls on its own. */
 function scroll(table: HTMLTableElement): void {
   const box = document.createElement("div");
   box.className = "table-box";
@@ -107,4 +109,18 @@ function scroll(table: HTMLTableElement): void {
   box.setAttribute("aria-label", "Table");
   table.replaceWith(box);
   box.append(table);
+}
+
+// --- Rendering into an element
+
+/** Render Markdown into an element. */
+export function renderMarkdown(box: HTMLElement, text: string): void {
+  const env = {};
+  box.replaceChildren(render(markdown.parse(text, env), env));
+  for (const button of box.querySelectorAll<HTMLElement>("[data-copy-code]")) {
+    button.addEventListener("click", () => {
+      const code = button.closest(".code-box")?.querySelector("pre");
+      void copyText(code?.textContent ?? "", button);
+    });
+  }
 }

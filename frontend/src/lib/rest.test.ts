@@ -30,8 +30,8 @@ test.each([
   [401, '{"detail":"Sign in, or send a valid API key.","code":"unauthenticated"}', "Reload the page"],
   [401, "", "Reload the page"],
   [403, '{"detail":"CSRF token incorrect.","code":"csrf_failed"}', "Reload it"],
-  [502, "<html>Bad gateway</html>", "The server answered 502. Try again"],
-  [500, "null", "The server answered 500. Try again"],
+  [502, "<html>Bad gateway</html>", "Something went wrong (error 502). Try again"],
+  [500, "null", "Something went wrong (error 500). Try again"],
 ])("%i says to a person what to do: %s", async (status, body, words) => {
   answer(status, body);
   const refused = await fault();
@@ -43,7 +43,7 @@ test.each([
 test("a server that cannot be reached is said so, in words", async () => {
   vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
 
-  expect(await fault()).toMatchObject({ message: expect.stringContaining("out of reach") });
+  expect(await fault()).toMatchObject({ message: expect.stringContaining("Can't reach the server") });
   expect(await fault()).not.toBeInstanceOf(Refused);
 });
 

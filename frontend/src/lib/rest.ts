@@ -1,7 +1,6 @@
-/** The REST doors of this server, with the browser's own identity. */
-import type { Json } from "./json.ts";
+/** A client of the REST API with the browser's session. */
 
-/** An answer that says no, in words for a person. */
+/** An error response with a message for people. */
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
@@ -20,12 +19,12 @@ export interface Rest {
   remove(path: string): Promise<void>;
 }
 
-/** What a person is told when no answer comes. */
-const OUT_OF_REACH = "The server is out of reach. Try again in a moment.";
-/** A line that broke in silence would be waited for by the minute. */
+/** Shown when no response arrives. */
+const OUT_OF_REACH = "Can't reach the server. Try again in a moment.";
+/** A silently broken connection would otherwise hang for minutes. */
 const LONGEST_MS = 30_000;
 
-/** Calls with the page's CSRF token. Paths are whole. */
+/** Return a client that sends the page's CSRF token. Paths are absolute. */
 export function restWith(token: string): Rest {
   async function call<T>(method: string, path: string, body?: Json, key?: string): Promise<T> {
     const headers: Record<string, string> = { Accept: "application/json", "X-CSRFToken": token };
@@ -52,7 +51,7 @@ export function restWith(token: string): Rest {
   };
 }
 
-/** Browsers say "Failed to fetch", which tells nobody what to do. */
+/** Replace the browser's "Failed to fetch" with a helpful message. */
 export async function reached<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
@@ -61,17 +60,17 @@ export async function reached<T>(asked: Promise<T>): Promise<T> {
   }
 }
 
-/** The problem document of an answer, as far as it has one, in words for whoever looks at the page. */
+/** Turn an error response into an error with a message for people. */
 export function refusalOf(status: number, said: string): Refused {
   const { detail, title, code } = problemIn(said);
   const words = PAGE_WORDS[status === 401 ? "unauthenticated" : (code ?? "")];
-  return new Refused(words ?? (detail || title || `The server answered ${status}. Try again in a moment.`), status, code);
+  return new Refused(words ?? (detail || title || `Something went wrong (error ${status}). Try again in a moment.`), status, code);
 }
 
-/** What is said to programs otherwise. */
+/** Messages that differ from those for API clients. */
 const PAGE_WORDS: Record<string, string> = {
-  unauthenticated: "You are signed out. Reload the page to sign in again.",
-  csrf_failed: "This page is too old. Reload it and try again.",
+  unauthenticated: "You're signed out. Reload the page to sign in again.",
+  csrf_failed: "This page is out of date. Reload it and try again.",
 };
 
 function problemIn(said: string): { detail?: string; title?: string; code?: string } {
@@ -82,9 +81,12 @@ function problemIn(said: string): { detail?: string; title?: string; code?: stri
   }
 }
 
-/** An id for something that is sent. `randomUUID` exists only on https and localhost. */
+/** Return a random id. `randomUUID` exists only on https and localhost. */
 export function newId(): string {
   if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
+
+/** A JSON object of unknown shape. */
+export type Json = Record<string, unknown>;

@@ -1,4 +1,5 @@
-/** The person's choice of theme, kept in this browser. `theme.js` applies it before the first paint. */
+
+/** The chosen theme, stored in this browser. `theme.js` applies it before the first paint. */
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "theme";
@@ -9,7 +10,7 @@ export function storedTheme(): Theme {
   return choice === "light" || choice === "dark" ? choice : "system";
 }
 
-/** What is on the screen now, whoever chose it. */
+/** Return the theme in effect. */
 export function shownTheme(): "light" | "dark" {
   const choice = storedTheme();
   if (choice !== "system") return choice;
@@ -30,7 +31,7 @@ function applyTheme(): void {
   document.dispatchEvent(new Event(CHANGED));
 }
 
-/** Calls back now and whenever the theme changes, here or in another tab. */
+/** Call back now and whenever the theme changes, here or in another tab. */
 export function watchTheme(onChange: () => void): () => void {
   const onStorage = (event: StorageEvent): void => {
     if (event.key === KEY) applyTheme();

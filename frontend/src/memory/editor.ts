@@ -1,14 +1,13 @@
 /**
- * The editor of one document: saves without leaving the page, shows what the text will look like.
+ * The document editor: saves in place and previews the Markdown.
  *
- * Somebody else's newer version is the server's to show: the form is sent as it is, and the answer
- * is the page that merges both.
+ * On a conflict the form is submitted as it is, and the server responds with the merge page.
  */
-import { need, say } from "../lib/dom.ts";
-import { Refused, restWith } from "../lib/rest.ts";
-import { fetchPart } from "../lib/part.ts";
+import { requireElement, say } from "../lib/dom.ts";
 import { isCommand } from "../lib/keys.ts";
-import { showProse } from "../lib/prose.ts";
+import { renderMarkdown } from "../lib/markdown.ts";
+import { fetchPart } from "../lib/pages.ts";
+import { Refused, restWith } from "../lib/rest.ts";
 
 const DRAW_MS = 120;
 const VIEW_KEY = "memory-view";
@@ -21,14 +20,14 @@ interface Saved {
 }
 
 export function editor(form: HTMLFormElement): () => void {
-  const text = need<HTMLTextAreaElement>(form, "[data-text]");
-  const path = need<HTMLInputElement>(form, "[name=path]");
-  const hash = need<HTMLInputElement>(form, "[name=expected_hash]");
-  const said = need<HTMLElement>(form, "[data-said]");
-  const save = need<HTMLButtonElement>(form, "[data-save]");
-  const box = need<HTMLElement>(form, "[data-preview]");
-  const panes = need<HTMLElement>(form, "[data-panes]");
-  const rest = restWith(need<HTMLInputElement>(form, "[name=csrfmiddlewaretoken]").value);
+  const text = requireElement<HTMLTextAreaElement>(form, "[data-text]");
+  const path = requireElement<HTMLInputElement>(form, "[name=path]");
+  const hash = requireElement<HTMLInputElement>(form, "[name=expected_hash]");
+  const said = requireElement<HTMLElement>(form, "[data-said]");
+  const save = requireElement<HTMLButtonElement>(form, "[data-save]");
+  const box = requireElement<HTMLElement>(form, "[data-preview]");
+  const panes = requireElement<HTMLElement>(form, "[data-panes]");
+  const rest = restWith(requireElement<HTMLInputElement>(form, "[name=csrfmiddlewaretoken]").value);
   const most = Number(text.dataset["most"] ?? 0);
   let stored = { text: text.defaultValue, path: path.defaultValue };
   let saving = false;
@@ -40,11 +39,11 @@ export function editor(form: HTMLFormElement): () => void {
   function tell(): void {
     const bytes = new TextEncoder().encode(text.value).length;
     if (most && bytes > most) {
-      say(said, `${bytes.toLocaleString()} of at most ${most.toLocaleString()} bytes`);
+      say(said, `Too long: ${bytes.toLocaleString()} of ${most.toLocaleString()} bytes`);
     } else say(said, isDirty() ? "Unsaved changes" : "");
   }
   function draw(): void {
-    if (panes.dataset["panes"] !== "write") showProse(box, text.value);
+    if (panes.dataset["panes"] !== "write") renderMarkdown(box, text.value);
   }
   function onInput(): void {
     tell();
@@ -72,7 +71,7 @@ export function editor(form: HTMLFormElement): () => void {
     saving = true;
     save.disabled = true;
     const sent = { text: text.value, path: path.value };
-    say(said, "Saving");
+    say(said, "Saving…");
     try {
       const done = await rest.patch<Saved>(form.dataset["url"] ?? "", {
         content: sent.text,
@@ -81,7 +80,7 @@ export function editor(form: HTMLFormElement): () => void {
       });
       hash.value = done.hash;
       stored = sent;
-      // It is saved, whether the page around it can be renewed or not.
+      // The document is saved even if refreshing the page fails.
       await refresh(location.href).catch(() => undefined);
       say(said, isDirty() ? "Unsaved changes" : `Saved as version ${done.version}`);
     } catch (error) {
@@ -90,7 +89,7 @@ export function editor(form: HTMLFormElement): () => void {
         HTMLFormElement.prototype.submit.call(form);
         return;
       }
-      say(said, error instanceof Refused ? error.message : "Not saved: no connection. Try again.");
+      say(said, error instanceof Refused ? error.message : "Couldn't save. Check your connection and try again.");
     } finally {
       saving = false;
       save.disabled = false;
@@ -127,7 +126,7 @@ export function editor(form: HTMLFormElement): () => void {
   };
 }
 
-/** Brings the tree and the inspector in step with what was saved, without touching the editor. */
+/** Refresh the tree and the inspector without touching the editor. */
 async function refresh(url: string): Promise<void> {
   const fresh = await fetchPart(url);
   for (const selector of ["#inspector", "[data-tree]"]) {

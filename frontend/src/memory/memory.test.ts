@@ -97,7 +97,7 @@ test("too long a text says so while it is typed", () => {
   page(FORM);
   type("ü".repeat(11));
 
-  expect(find("[data-said]").textContent).toBe("22 of at most 20 bytes");
+  expect(find("[data-said]").textContent).toBe("Too long: 22 of 20 bytes");
 });
 
 test("the preview is safe and follows the text", async () => {
@@ -121,13 +121,13 @@ test("J and K walk along the documents that are in sight", () => {
 });
 
 test("a merge takes a whole text and sees the marks that were left", () => {
-  page(`<button data-take="mine">Take mine</button><textarea id="mine">mine</textarea>
+  page(`<button data-take="mine">Use mine</button><textarea id="mine">mine</textarea>
     <form data-merge><span data-said></span><textarea data-text><<<<<<< mine
 a
 =======
 b
 >>>>>>> theirs</textarea></form>`);
-  expect(find("[data-said]").textContent).toContain("still marked");
+  expect(find("[data-said]").textContent).toContain("remaining conflicts");
   find("[data-take]").click();
 
   expect(find<HTMLTextAreaElement>("form [data-text]").value).toBe("mine");

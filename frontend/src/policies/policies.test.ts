@@ -46,7 +46,7 @@ test("a choice shows what follows from it before anything is saved", async () =>
   await vi.waitFor(() => expect(find("[data-verdict]").textContent).toBe("allow"));
   expect(find("[data-verdict]").className).toBe("verdict is-allow");
   expect(find("[data-why]").textContent).toBe("Allowed by the agent: exec(*).");
-  expect(find("[data-said]").textContent).toBe("1 change, not saved yet. Lets exec act without asking.");
+  expect(find("[data-said]").textContent).toBe("1 unsaved change. Lets exec run without approval.");
   expect(find("[data-tool]").hasAttribute("data-changed")).toBe(true);
   const body = asked.mock.calls[0]![1]!.body as FormData;
   expect(body.get("choice:exec")).toBe("allow");
@@ -69,7 +69,7 @@ test("a review is offered while something differs, and only then", async () => {
 });
 
 test.each([
-  ["is out of reach", () => Promise.reject(new TypeError("Failed to fetch")), "out of reach"],
+  ["is out of reach", () => Promise.reject(new TypeError("Failed to fetch")), "Can't reach the server"],
   ["forgot who asks", async () => Response.json({ detail: "x" }, { status: 401 }), "signed out"],
   ["refuses the form", async () => Response.json({ problem: "No such tool." }, { status: 400 }), "No such tool."],
 ])("a server that %s is not taken for one that sees no changes", async (_name, fetched, words) => {

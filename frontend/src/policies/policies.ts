@@ -1,22 +1,20 @@
-/** The entry of the policy page's own script: what follows from the form as it stands, at once. */
+/** Entry of the policy page: shows the effect of the form as it is edited. */
+import { h, requireElement, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
-import { need } from "../lib/dom.ts";
-import { newest } from "../lib/newest.ts";
+import { latestQuery } from "../lib/latest-query.ts";
 import { reached, refusalOf } from "../lib/rest.ts";
-import { editRules } from "./rules.ts";
-import { type Answer, offerReview, showAnswer, showCall } from "./showing.ts";
 
 const policies: Island = (root) => {
-  const form = need<HTMLFormElement>(root, "[data-policy]");
+  const form = requireElement<HTMLFormElement>(root, "[data-policy]");
   const simulate = document.querySelector<HTMLFormElement>("[data-simulate]");
-  const asking = newest(
+  const asking = latestQuery(
     () => judge(form.dataset["preview"] ?? "", facts(form, simulate)).catch(problemOf),
     (said) => {
       showAnswer(form, said);
       showCall(said.call);
     },
   );
-  // Offered at once: the server's answer may take a moment, or not come.
+  // Offered immediately, as the response may take a moment or fail.
   const changed = (): void => {
     offerReview(form, true);
     asking.soon();
@@ -41,7 +39,7 @@ const policies: Island = (root) => {
   };
 };
 
-/** A browser may bring back what was chosen before a reload. */
+/** Browsers restore choices on reload. */
 function isTouched(form: HTMLFormElement): boolean {
   const choices = [...form.querySelectorAll<HTMLInputElement>("input[type=radio]")];
   const texts = [...form.querySelectorAll<HTMLInputElement>("input:not([type=radio], [type=hidden])")];
@@ -51,7 +49,7 @@ function isTouched(form: HTMLFormElement): boolean {
   );
 }
 
-/** What follows, or why that is not known: silence would pass for "no changes". */
+/** Show the effect, or why it is unknown: silence would look like "no changes". */
 async function judge(url: string, body: FormData): Promise<Answer> {
   const headers = { Accept: "application/json" };
   const answer = await reached(fetch(url, { method: "POST", credentials: "same-origin", headers, body }));
@@ -62,7 +60,7 @@ async function judge(url: string, body: FormData): Promise<Answer> {
 
 const problemOf = (fault: unknown): Answer => ({ problem: (fault as Error).message });
 
-/** The form as it stands and the call to simulate. A viewer's form is disabled, and counts as well. */
+/** Collect the form and the simulated call. A viewer's disabled form counts too. */
 function facts(form: HTMLFormElement, simulate: HTMLFormElement | null): FormData {
   const fields = form.querySelector<HTMLFieldSetElement>(".policy-fields");
   const closed = fields?.disabled ?? false;
@@ -76,3 +74,112 @@ function facts(form: HTMLFormElement, simulate: HTMLFormElement | null): FormDat
 }
 
 export default policies;
+
+/** Add and remove rows of the rule list. */
+export function editRules(form: HTMLFormElement, changed: () => void): () => void {
+  const list = form.querySelector<HTMLElement>("[data-rules]");
+  const spare = [...(list?.querySelectorAll<HTMLElement>("[data-spare]") ?? [])];
+  const pattern = spare[0]?.cloneNode(true) as HTMLElement | undefined;
+  // Without JavaScript spare rows serve to add rules; with it there is a button.
+  for (const row of spare) if (!row.querySelector("input")?.value) row.remove();
+
+  const onClick = (event: Event): void => {
+    const target = event.target as Element;
+    if (target.closest("[data-add]") && pattern && list) {
+      const row = pattern.cloneNode(true) as HTMLElement;
+      list.append(row);
+      row.querySelector("input")?.focus();
+      return;
+    }
+    const remove = target.closest("[data-remove]");
+    const row = remove?.closest("[data-rule]");
+    if (!row) return;
+    const next = (row.nextElementSibling ?? row.previousElementSibling)?.querySelector("input");
+    row.remove();
+    (next ?? form.querySelector<HTMLElement>("[data-add]"))?.focus();
+    changed();
+  };
+
+  form.addEventListener("click", onClick);
+  return () => form.removeEventListener("click", onClick);
+}
+
+// --- Showing the result; everything is inserted as text
+
+interface Link {
+  layer: string;
+  decision: string;
+  rule: string;
+}
+
+interface Call {
+  problem?: string;
+  sentence?: string;
+  said?: { decision: string; chain: Link[] };
+}
+
+export interface Answer {
+  problem?: string;
+  tools?: Record<string, { decision: string; why: string }>;
+  lines?: string[];
+  risky?: string[];
+  call?: Call | null;
+}
+
+const verdict = (decision: string): HTMLElement =>
+  h("span", { class: `verdict is-${decision}`, text: decision });
+
+/** Show the effect next to each tool and a summary of the changes. */
+export function showAnswer(form: HTMLFormElement, answer: Answer): void {
+  for (const row of form.querySelectorAll<HTMLElement>("[data-tool]")) {
+    const effect = answer.tools?.[row.dataset["tool"] ?? ""];
+    const shown = row.querySelector<HTMLElement>("[data-verdict]");
+    if (!effect || !shown) continue;
+    shown.className = `verdict is-${effect.decision}`;
+    say(shown, effect.decision);
+    say(row.querySelector("[data-why]")!, effect.why);
+    const chosen = row.querySelector<HTMLInputElement>("input:checked");
+    row.toggleAttribute("data-changed", chosen !== null && !chosen.defaultChecked);
+  }
+  const said = form.querySelector<HTMLElement>("[data-said]");
+  if (said) tell(said, answer);
+  offerReview(form, Boolean(answer.problem) || (answer.lines?.length ?? 0) > 0);
+}
+
+/** Offer to review or discard only if something changed. */
+export function offerReview(form: HTMLFormElement, isChanged: boolean): void {
+  const review = form.querySelector<HTMLButtonElement>("[data-review]");
+  const discard = form.querySelector<HTMLElement>("[data-discard]");
+  if (review) review.disabled = !isChanged;
+  if (discard) discard.hidden = !isChanged;
+}
+
+function tell(said: HTMLElement, answer: Answer): void {
+  const count = answer.lines?.length ?? 0;
+  const risky = answer.risky ?? [];
+  said.toggleAttribute("data-risky", risky.length > 0);
+  if (answer.problem) say(said, answer.problem);
+  else if (count === 0) say(said, "No changes.");
+  else {
+    const words = `${count} unsaved change${count === 1 ? "" : "s"}.`;
+    say(said, risky.length ? `${words} Lets ${risky.join(", ")} run without approval.` : words);
+  }
+}
+
+/** Show the verdict on the simulated call, layer by layer. */
+export function showCall(call: Call | null | undefined): void {
+  const box = document.querySelector<HTMLElement>("[data-call]");
+  if (!box) return;
+  if (!call) box.replaceChildren();
+  else if (call.problem || !call.said) {
+    box.replaceChildren(h("p", { class: "field-error", text: call.problem ?? "" }));
+  } else {
+    const chain = h("ol", { class: "chain" });
+    for (const link of call.said.chain) {
+      const words = h("span", {}, h("strong", { text: link.layer }), ` ${link.rule}`);
+      chain.append(h("li", {}, verdict(link.decision), words));
+    }
+    const head = h("p", { class: "call-verdict" }, verdict(call.said.decision));
+    box.replaceChildren(head, h("p", { text: call.sentence ?? "" }), chain);
+  }
+}

@@ -5,15 +5,10 @@ const AA = 4.5;
 const AA_SHAPES = 3;
 const sheet = readFileSync("src/styles/theme.css", "utf8");
 
-/** The colours of one theme: Daisy's own and the `light-dark()` ones beside them. */
+/** Return the colours of one theme by name. */
 function colours(theme: "light" | "dark"): Record<string, string> {
-  const block = sheet.split(`name: "switchyard-${theme}"`)[1]?.split("}")[0] ?? "";
-  const own = [...block.matchAll(/--color-([\w-]+): (#\w{6})/g)];
-  const pairs = [...sheet.matchAll(/--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)/g)];
-  return Object.fromEntries([
-    ...own.map(([, name, value]) => [name, value]),
-    ...pairs.map(([, name, light, dark]) => [name, theme === "light" ? light : dark]),
-  ]);
+  const pairs = [...sheet.matchAll(/--(?:color-)?([\w-]+): light-dark\((#\w{6}), (#\w{6})\)/g)];
+  return Object.fromEntries(pairs.map(([, name, light, dark]) => [name, theme === "light" ? light : dark]));
 }
 
 function luminance(hex: string): number {

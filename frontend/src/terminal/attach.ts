@@ -1,21 +1,21 @@
-/** Ties a screen to a terminal's socket: bytes both ways, sizes, and what stands beside the screen. */
-import { connect, type LinkState } from "../lib/link.ts";
+/** Connects a screen to a terminal's socket: bytes both ways, sizes and status. */
+import { connect, type SocketState } from "../lib/socket.ts";
 
 export interface Size {
   cols: number;
   rows: number;
 }
 
-/** What is shown and typed on; xterm in the browser. */
+/** The screen: xterm in the browser. */
 export interface Screen {
   size(): Size;
-  /** Shows what the shell wrote; `done` when it is on the screen. */
+  /** Show output; `done` is called when it is on the screen. */
   write(bytes: Uint8Array, done?: () => void): void;
-  /** Empties the screen, as its past follows. */
+  /** Clear the screen before a replay. */
   reset(): void;
-  /** Takes the size of somebody else's screen. */
+  /** Adopt the size of another viewer's screen. */
   resize(size: Size): void;
-  /** Fills the room there is. */
+  /** Fit the screen to its box. */
   fit(): void;
   onType(listener: (bytes: Uint8Array<ArrayBuffer>) => void): void;
   onResize(listener: (size: Size) => void): void;
@@ -39,13 +39,13 @@ type Word =
   | { type: "error"; error: string }
   | { type: "pong" };
 
-/** The terminal is over: nothing to come back to. */
+/** The terminal is closed for good. */
 const OVER = 4410;
 
-/** Keeps the screen live until it is let go, coming back by itself after a break. */
+/** Keep the screen connected, reconnecting after a break. Returns its clean-up. */
 export function attach(screen: Screen, path: () => string, told: Told): () => void {
   let mayWrite = false;
-  /** Bytes of the past that are still to come or to be shown. */
+  /** Replayed bytes still to arrive or to be shown. */
   let past = 0;
   let reason = "";
 
@@ -60,7 +60,7 @@ export function attach(screen: Screen, path: () => string, told: Told): () => vo
       });
     },
     onState: (state, code) => {
-      const words = reason || (code === OVER ? "This terminal is over." : "");
+      const words = reason || (code === OVER ? "This terminal is closed." : "");
       const standing = standingOf(state, code);
       if (standing) told.standing(standing, words);
     },
@@ -80,7 +80,7 @@ export function attach(screen: Screen, path: () => string, told: Told): () => vo
   }
 
   screen.onType((bytes) => {
-    // A replayed question to the terminal must not be answered again into the shell.
+    // A replayed terminal query must not be answered into the shell again.
     if (mayWrite && past === 0) link.sendBytes(bytes);
   });
   screen.onResize((size) => {
@@ -89,7 +89,7 @@ export function attach(screen: Screen, path: () => string, told: Told): () => vo
   return () => link.close();
 }
 
-function standingOf(state: LinkState, code: number): Standing | null {
+function standingOf(state: SocketState, code: number): Standing | null {
   if (state === "ended") return code === OVER ? "over" : "refused";
   if (state === "lost") return "lost";
   return state === "connecting" ? "connecting" : null;

@@ -1,9 +1,9 @@
-/** The screen itself: xterm, as wide as its box, in the colours of the page. */
+/** The screen: xterm, fitted to its box, in the page's colours. */
 import { FitAddon } from "@xterm/addon-fit";
-import { Terminal, type ITheme } from "@xterm/xterm";
-import "@xterm/xterm/css/xterm.css";
+import { type ITheme, Terminal } from "@xterm/xterm";
 import { shownTheme, watchTheme } from "../lib/theme.ts";
 import type { Screen } from "./attach.ts";
+import "@xterm/xterm/css/xterm.css";
 
 const DARK: ITheme = {
   background: "#111113",
@@ -39,7 +39,7 @@ const LIGHT: ITheme = {
 };
 
 interface ShownScreen extends Screen {
-  /** What is selected, else everything that can be scrolled to. */
+  /** Return the selection, else the whole scrollback. */
   text(): string;
   type(text: string): void;
   focus(): void;

@@ -1,9 +1,9 @@
-/** The entry of the script of a terminal's page. */
-import { restWith } from "../lib/rest.ts";
+/** Entry of a terminal's page. */
+import { clock } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
+import { Refused, type Rest, restWith } from "../lib/rest.ts";
 import { attach, type Standing } from "./attach.ts";
 import { openScreen } from "./screen.ts";
-import { sharing } from "./share.ts";
 
 const WORDS: Record<Standing, [lamp: string, words: string]> = {
   connecting: ["is-waiting", "Connecting"],
@@ -16,7 +16,7 @@ const WORDS: Record<Standing, [lamp: string, words: string]> = {
 const COPIED_MS = 2_000;
 
 /**
- * Shows a terminal and lets its person type.
+ * Show a terminal and let its owner type.
  *
  * @example
  * <div data-island="terminal" data-socket="/ws/terminals/1/" data-rest="/api/v1/terminals/1/">
@@ -38,7 +38,7 @@ const terminal: Island = (root) => {
     }
     root.dataset["standing"] = standing;
     if (notice) {
-      notice.textContent = standing === "over" ? words || "This terminal is over." : noticeFor(standing);
+      notice.textContent = standing === "over" ? words || "This terminal is closed." : noticeFor(standing);
       notice.hidden = notice.textContent === "";
     }
     if (standing === "open") screen.focus();
@@ -69,8 +69,8 @@ const terminal: Island = (root) => {
 };
 
 function noticeFor(standing: Standing): string {
-  if (standing === "refused") return "You cannot see this terminal, or the link to it is not valid any more.";
-  if (standing === "lost") return "The connection is lost. It comes back by itself; the shell goes on meanwhile.";
+  if (standing === "refused") return "You don't have access to this terminal, or its link has expired.";
+  if (standing === "lost") return "Connection lost. Reconnecting. The shell keeps running.";
   return "";
 }
 
@@ -80,7 +80,7 @@ async function copyText(button: HTMLElement, text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    said = "Select, then Ctrl-C";
+    said = "Select and press Ctrl+C";
   }
   if (!label) return;
   label.textContent = said;
@@ -90,3 +90,53 @@ async function copyText(button: HTMLElement, text: string): Promise<void> {
 }
 
 export default terminal;
+
+// --- Sharing
+
+interface Shared {
+  url: string;
+  expires_at: string;
+}
+
+/**
+ * @example
+ * <dialog data-share><form><select name="minutes">…</select><button>Create link</button></form>
+ *   <div data-shared hidden><code data-link></code><p data-until></p><button data-unshare></button></div>
+ *   <p data-share-problem hidden></p></dialog>
+ */
+export function sharing(dialog: HTMLElement, rest: Rest, path: string): void {
+  const form = dialog.querySelector<HTMLFormElement>("form[data-share-form]");
+  const result = dialog.querySelector<HTMLElement>("[data-shared]");
+  const link = dialog.querySelector<HTMLElement>("[data-link]");
+  const until = dialog.querySelector<HTMLElement>("[data-until]");
+  const problem = dialog.querySelector<HTMLElement>("[data-share-problem]");
+  if (!form || !result || !link || !until || !problem) throw new Error("The share sheet lacks a part.");
+
+  async function attempt(work: () => Promise<void>): Promise<void> {
+    problem!.hidden = true;
+    try {
+      await work();
+    } catch (fault) {
+      problem!.textContent = fault instanceof Refused ? fault.message : "Can't reach the server.";
+      problem!.hidden = false;
+    }
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const minutes = Number(new FormData(form).get("minutes"));
+    void attempt(async () => {
+      const shared = await rest.post<Shared>(`${path}share/`, { minutes });
+      link.textContent = shared.url;
+      until.textContent = `Works until ${clock(new Date(shared.expires_at))}. Earlier links no longer work.`;
+      result.hidden = false;
+    });
+  });
+  dialog.querySelector("[data-unshare]")?.addEventListener("click", () => {
+    void attempt(async () => {
+      await rest.remove(`${path}share/`);
+      link.textContent = "";
+      result.hidden = true;
+    });
+  });
+}

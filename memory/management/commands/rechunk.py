@@ -1,4 +1,4 @@
-"""Splits the documents of memory again, after an upgrade that splits otherwise; may be stopped."""
+"""Splits all documents again, after an upgrade that changes how they are split."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from memory.documents import content_of
+from memory.documents import content_of, lock_entry
 from memory.index import index_entry
 from memory.models import MemoryEntry
-from memory.writing import locked
 
 
 class Command(BaseCommand):
-    help = "Bring the chunks of every document in step with how documents are split now."
+    help = "Update the chunks of every document to how documents are split now."
 
     def handle(self, *args: Any, **options: Any) -> None:
         done = 0
         for entry in MemoryEntry.objects.kept().order_by("pk").iterator(chunk_size=200):
             with transaction.atomic():
-                row = locked(entry)
+                row = lock_entry(entry)
                 index_entry(row, content_of(row))
             done += 1
-        self.stdout.write(f"{done} documents looked at.")
+        self.stdout.write(f"{done} documents checked.")

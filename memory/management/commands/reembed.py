@@ -1,4 +1,4 @@
-"""Moves memory to another embedding model, with a progress bar; may be stopped and run again."""
+"""Moves memory to another embedding model, with a progress bar. It can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.faults import Fault
-from memory.reembedding import move
+from core.exceptions import Fault
+from memory.embeddings import move
 from tenants.models import Workspace
 
 WIDTH = 30
@@ -21,7 +21,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--model", required=True, help="wordllama, gemini, openai, or openai:NAME@DIMENSIONS"
         )
-        parser.add_argument("--workspace", help="The name, slug or id of one; all if left out.")
+        parser.add_argument(
+            "--workspace", help="The name, slug or id of one workspace; default: all."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         for workspace in _workspaces(options["workspace"]):
@@ -45,7 +47,7 @@ def _workspaces(ref: str | None) -> list[Workspace]:
     rows = Workspace.objects.order_by("created_at")
     if ref is None:
         return list(rows)
-    found = [one for one in rows if ref in (one.name, one.slug, str(one.pk))]
+    found = [row for row in rows if ref in (row.name, row.slug, str(row.pk))]
     if len(found) != 1:
-        raise CommandError(f"{'No' if not found else 'More than one'} workspace is {ref!r}.")
+        raise CommandError(f"{'No' if not found else 'More than one'} workspace matches {ref!r}.")
     return found

@@ -1,4 +1,4 @@
-"""Holds the terminals of this machine, so that they outlive web processes and sockets."""
+"""Runs the host of terminals, so that they outlive web processes and sockets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.faults import CannotStart
+from core.exceptions import CannotStart
 from orchestrator.terminals.host import host_until_stopped
 
 
 class Command(BaseCommand):
-    help = "Hold the terminals that people open in sandboxes. One runs for each data directory."
+    help = "Run the terminals that people open in sandboxes. One per data directory."
 
     def handle(self, *args: Any, **options: Any) -> None:
         locks = Path(settings.DATA_DIR) / "locks"
@@ -24,6 +24,6 @@ class Command(BaseCommand):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise CannotStart(
-                    f"Another process holds the terminals of {settings.DATA_DIR}."
+                    f"Another process already runs the terminals of {settings.DATA_DIR}."
                 ) from None
             host_until_stopped()

@@ -1,4 +1,4 @@
-"""Schedules from the command line: listed, paused, resumed, run now."""
+"""Lists, pauses, resumes and runs schedules from the command line."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.faults import Fault
-from sessions_app import schedules
+from core.exceptions import Fault
 from sessions_app.models import Schedule
-from sessions_app.timing import describe
+from sessions_app.schedules import schedules
+from sessions_app.schedules.timing import describe
 from tenants.models import Workspace
 from tenants.workspaces import find_workspace
 
 
 class Command(BaseCommand):
-    help = "List a workspace's schedules, pause or resume one, or send one now."
+    help = "List the schedules of a workspace, or pause, resume or run one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         for name, words in (
-            ("list", "every schedule with its next time"),
-            ("pause", "send nothing until it is resumed"),
-            ("resume", "go on from now"),
-            ("run", "send it now, beside its times"),
+            ("list", "list schedules with their next time"),
+            ("pause", "pause a schedule"),
+            ("resume", "resume a schedule from now on"),
+            ("run", "send the message of a schedule now"),
         ):
             one = verbs.add_parser(name, help=words)
-            one.add_argument("--workspace", required=True, help="its name or slug")
+            one.add_argument("--workspace", required=True, help="name or slug")
             if name != "list":
-                one.add_argument("--schedule", required=True, help="its id or its name")
+                one.add_argument("--schedule", required=True, help="id or name")
 
     def handle(self, *args: Any, **options: Any) -> None:
         workspace = find_workspace(options["workspace"])
@@ -62,7 +62,7 @@ class Command(BaseCommand):
 
 
 def named(workspace: Workspace, ref: str) -> Schedule:
-    """By id, else by its exact name when only one has it."""
+    """Return a schedule by id, or by its exact name if only one has it."""
     rows = Schedule.objects.for_workspace(workspace.pk).select_related("agent__current")
     try:
         found = list(rows.filter(pk=UUID(ref)))

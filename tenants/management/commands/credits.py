@@ -1,4 +1,4 @@
-"""The credits of a workspace from the command line: shown, granted, adjusted."""
+"""`manage.py credits` shows, grants and adjusts the credits of a workspace."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.faults import Fault
-from tenants.credits import add_credits, balance_of
+from core.exceptions import Fault
+from tenants.billing.credits import add_credits, get_balance
 from tenants.models import CreditEntry
 from tenants.workspaces import find_workspace
 
@@ -27,20 +27,22 @@ def amount_of(text: str) -> Decimal:
 
 
 class Command(BaseCommand):
-    help = "Show the credits of a workspace, grant some, or adjust them."
+    help = "Show, grant or adjust the credits of a workspace."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        for name, words in (
-            ("show", "the balance and the newest lines of the ledger"),
+        for name, description in (
+            ("show", "show the balance and the newest entries of the ledger"),
             ("grant", "add credits"),
-            ("adjust", "add credits, or take some with a negative amount"),
+            ("adjust", "add credits, or remove some with a negative amount"),
         ):
-            one = verbs.add_parser(name, help=words)
-            one.add_argument("--workspace", required=True, help="its name or slug")
+            command = verbs.add_parser(name, help=description)
+            command.add_argument("--workspace", required=True, help="name or slug")
             if name != "show":
-                one.add_argument("--amount", required=True, help="US dollars, as in 25 or -1.50")
-                one.add_argument("--note", default="")
+                command.add_argument(
+                    "--amount", required=True, help="US dollars, such as 25 or -1.50"
+                )
+                command.add_argument("--note", default="", help="a note for the ledger")
 
     def handle(self, *args: Any, **options: Any) -> None:
         workspace = find_workspace(options["workspace"])
@@ -57,10 +59,10 @@ class Command(BaseCommand):
                 )
             except Fault as fault:
                 raise CommandError(fault.detail) from fault
-        found = balance_of(workspace.pk)
+        credits = get_balance(workspace.pk)
         self.stdout.write(
-            f"balance {found.balance:.2f}\tset aside {found.reserved:.2f}"
-            f"\tgranted {found.granted:.2f}\tspent {found.spent:.2f}"
+            f"balance {credits.balance:.2f}\treserved {credits.reserved:.2f}"
+            f"\tgranted {credits.granted:.2f}\tspent {credits.spent:.2f}"
         )
         if options["verb"] == "show":
             for entry in CreditEntry.objects.for_workspace(workspace.pk)[:SHOWN]:

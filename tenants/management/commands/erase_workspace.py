@@ -1,4 +1,4 @@
-"""Erases a workspace: its rows, its logs and its files."""
+"""`manage.py erase_workspace` deletes a workspace: its rows, logs and files."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from orchestrator.workspaces import erase_workspace
 from tenants.models import Membership
-from tenants.workspaces import erase_workspace, find_workspace
+from tenants.workspaces import find_workspace
 
 
 class Command(BaseCommand):
-    help = "Erase a workspace with its agents, sessions, memory, money and files. No way back."
+    help = (
+        "Erase a workspace with its agents, sessions, memory, credits and files. Cannot be undone."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("workspace", help="its name or slug")
+        parser.add_argument("workspace", help="name or slug")
         parser.add_argument(
-            "--yes", action="store_true", help="do it; otherwise only say what goes"
+            "--yes", action="store_true", help="erase it; otherwise only show what would be erased"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -32,4 +35,4 @@ class Command(BaseCommand):
             )
             return
         erase_workspace(workspace)
-        self.stdout.write(f"{workspace.name} is erased.")
+        self.stdout.write(f"{workspace.name} was erased.")

@@ -1,4 +1,4 @@
-"""Prints a new API key and nothing else."""
+"""Issues an API key and prints only its secret."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tenants.first_run import installer
+from orchestrator.workspaces import create_workspace
+from tenants.accounts import first_superuser
 from tenants.keys import issue_key
 from tenants.models import ApiKey
-from tenants.workspaces import create_workspace, find_workspace, first_owner
+from tenants.workspaces import find_workspace, first_owner
 
 
 class Command(BaseCommand):
     help = "Issue an API key for a workspace and print it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--workspace", required=True, help="its name or slug")
-        parser.add_argument("--create", action="store_true", help="make the workspace if missing")
+        parser.add_argument("--workspace", required=True, help="name or slug of the workspace")
+        parser.add_argument(
+            "--create", action="store_true", help="create the workspace if it does not exist"
+        )
         parser.add_argument("--scope", choices=ApiKey.Scope.values, default=ApiKey.Scope.RUN)
         parser.add_argument("--name", default="command line")
 
@@ -27,8 +30,8 @@ class Command(BaseCommand):
         workspace = find_workspace(name)
         if workspace is None:
             if not options["create"]:
-                raise CommandError(f"There is no workspace {name!r}. Add --create to make it.")
-            workspace = create_workspace(name=name, owner=installer())
+                raise CommandError(f"There is no workspace {name!r}. Add --create to create it.")
+            workspace = create_workspace(name=name, owner=first_superuser())
         issued = issue_key(
             workspace_id=workspace.pk,
             name=options["name"],

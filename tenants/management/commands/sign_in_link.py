@@ -1,4 +1,4 @@
-"""Prints a link that signs one person in, once."""
+"""`manage.py sign_in_link` prints a link that signs a user in once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.models import User
 
 
 class Command(BaseCommand):
-    help = "Print a one-time sign-in link, for who has lost every other way in."
+    help = "Print a one-time sign-in link, for a user who cannot sign in otherwise."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email", nargs="?", help="default: the first owner")
@@ -26,6 +26,6 @@ class Command(BaseCommand):
         else:
             user = users.filter(is_superuser=True).order_by("created_at").first()
         if user is None:
-            raise CommandError("There is no such person.")
+            raise CommandError("There is no such active user.")
         path = reverse("sign_in_link", args=[make_sign_in_link(user)])
         self.stdout.write(f"{settings.PUBLIC_URL}{path}")

@@ -1,4 +1,4 @@
-"""What a workspace used and what it cost, from the command line."""
+"""Reports the usage of a workspace."""
 
 from __future__ import annotations
 
@@ -7,41 +7,46 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.faults import Fault
-from tenants.usage import GROUPS, Span, csv_text, report, totals
+from core.exceptions import Fault
+from tenants.api.billing import owner_names
+from tenants.billing.usage import GROUPS, Span, csv_text, report, totals
 from tenants.workspaces import find_workspace
 
 
 class Command(BaseCommand):
-    help = "Calls, tokens and cost of a workspace: by day, member, agent, model, key or session."
+    help = (
+        "Show calls, tokens and cost of a workspace by day, member, agent, model, key or session."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--workspace", required=True, help="its name or slug")
+        parser.add_argument("--workspace", required=True, help="name or slug of the workspace")
         parser.add_argument("--by", choices=list(GROUPS), default="day")
-        parser.add_argument("--from", dest="first", help="a day like 2026-01-31; 30 days ago")
-        parser.add_argument("--to", dest="last", help="a day, included; today")
-        parser.add_argument("--csv", action="store_true", help="for a spreadsheet")
+        parser.add_argument(
+            "--from", dest="first", help="first day, such as 2026-01-31 (default: 30 days ago)"
+        )
+        parser.add_argument("--to", dest="last", help="last day (default: today)")
+        parser.add_argument("--csv", action="store_true", help="write CSV for a spreadsheet")
 
     def handle(self, *args: Any, **options: Any) -> None:
         workspace = find_workspace(options["workspace"])
         if workspace is None:
             raise CommandError(f"There is no workspace {options['workspace']!r}.")
         try:
-            span = Span.read(options["first"], options["last"])
-            lines = report(workspace.pk, options["by"], span)
+            span = Span.parse(options["first"], options["last"])
+            rows = report(workspace.pk, options["by"], span, names=owner_names)
         except Fault as fault:
             raise CommandError(fault.detail) from fault
         if options["csv"]:
-            self.stdout.write(csv_text(options["by"], lines), ending="")
+            self.stdout.write(csv_text(options["by"], rows), ending="")
             return
-        for line in lines:
+        for row in rows:
             self.stdout.write(
-                f"{line.name}\t{line.calls} calls\t{line.input_tokens} in"
-                f"\t{line.output_tokens} out\t{line.cost:.6f}"
+                f"{row.name}\t{row.calls} calls\t{row.input_tokens} in"
+                f"\t{row.output_tokens} out\t{row.cost:.6f}"
             )
-        whole = totals(workspace.pk, span)
+        total = totals(workspace.pk, span)
         self.stdout.write(
-            f"{span.first} to {span.last}\t{whole['calls']} calls\t{whole['input_tokens']} in"
-            f"\t{whole['output_tokens']} out\t{whole['cost']:.6f}"
-            f"\tsandboxes {whole['sandbox_cost']:.6f}"
+            f"{span.first} to {span.last}\t{total['calls']} calls\t{total['input_tokens']} in"
+            f"\t{total['output_tokens']} out\t{total['cost']:.6f}"
+            f"\tsandboxes {total['sandbox_cost']:.6f}"
         )

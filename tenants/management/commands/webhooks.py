@@ -1,4 +1,4 @@
-"""Webhooks from the command line: listed, tried, sent again."""
+"""`manage.py webhooks` lists and pings webhooks, and replays deliveries."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.faults import Fault
+from core.exceptions import Fault
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhooks import ping, replay
+from tenants.notifications.webhooks import ping, replay
 from tenants.workspaces import find_workspace
 
 
@@ -19,8 +19,8 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        listing = actions.add_parser("list", help="all webhooks, or those of one workspace")
-        listing.add_argument("--workspace", default="", help="its name or slug")
+        listing = actions.add_parser("list", help="list all webhooks, or those of one workspace")
+        listing.add_argument("--workspace", default="", help="name or slug")
         actions.add_parser("ping", help="send a test event").add_argument("webhook", type=UUID)
         again = actions.add_parser("replay", help="send a delivery again, with the same id")
         again.add_argument("delivery", type=UUID)
@@ -40,19 +40,19 @@ class Command(BaseCommand):
             if workspace is None:
                 raise CommandError(f"There is no workspace {name!r}.")
             rows = rows.filter(workspace=workspace)
-        for one in rows:
-            state = "on" if one.active else f"off: {one.disabled_reason}"
-            wanted = ",".join(one.events)
-            self.stdout.write(f"{one.pk}  {one.workspace.slug}  {one.url}  {wanted}  {state}")
+        for hook in rows:
+            state = "on" if hook.active else f"off: {hook.disabled_reason}"
+            events = ",".join(hook.events)
+            self.stdout.write(f"{hook.pk}  {hook.workspace.slug}  {hook.url}  {events}  {state}")
 
     def _ping(self, options: dict[str, Any]) -> None:
         webhook = Webhook.objects.filter(pk=options["webhook"]).first()
         if webhook is None:
             raise CommandError("There is no such webhook.")
-        self.stdout.write(f"{ping(webhook).pk}  on its way")
+        self.stdout.write(f"{ping(webhook).pk}  queued")
 
     def _replay(self, options: dict[str, Any]) -> None:
         delivery = WebhookDelivery.objects.filter(pk=options["delivery"]).first()
         if delivery is None:
             raise CommandError("There is no such delivery.")
-        self.stdout.write(f"{replay(delivery).pk}  on its way")
+        self.stdout.write(f"{replay(delivery).pk}  queued")

@@ -1,4 +1,4 @@
-"""The page of the keys to model providers."""
+"""The page of model providers and their keys."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.agent_input import DEFAULT_MODELS
+from agents.definitions import DEFAULT_MODELS
 from agents.models import ProviderKey
-from agents.provider_keys import save_key
+from agents.providers.keys import save_key
 from tests.conftest import add_member
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
@@ -50,7 +50,7 @@ def test_a_key_is_saved_tested_and_never_shown(browser_client, workspace, owner,
     key = ProviderKey.objects.get()
     assert (key.workspace, key.provider, key.secret) == (workspace, "openai", SECRET)
     assert (key.created_by, key.check_error) == (owner, "")
-    assert "is saved, and it works." in page
+    assert "was saved and works." in page
     assert state_of(page, "OpenAI or compatible") == "Key set"
     assert SECRET not in page
     assert "…efgh" in page
@@ -88,7 +88,7 @@ def test_a_test_without_a_key_says_what_to_do(browser_client, workspace):
         ("openai", {"api_key": "", "base_url": ""}, "OpenAI or compatible needs a key."),
         ("openai", {"api_key": "with space"}, "without spaces"),
         ("openai", {"api_key": SECRET, "base_url": "ftp://x"}, "must begin with http"),
-        ("demo", {"api_key": SECRET}, "needs no key"),
+        ("demo", {"api_key": SECRET}, "does not need a key"),
     ],
 )
 def test_a_wrong_form_comes_back_with_what_is_wrong(
@@ -114,7 +114,7 @@ def test_a_removed_key_is_gone(browser_client, workspace):
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     page = browser_client.post(f"{URL}gemini/remove/", follow=True).text
 
-    assert "The key for Google Gemini is gone." in page
+    assert "The key for Google Gemini was deleted." in page
     assert not ProviderKey.objects.exists()
     assert browser_client.post(f"{URL}gemini/remove/").status_code == 404
 
@@ -127,7 +127,7 @@ def test_who_is_no_admin_sees_what_works_and_changes_nothing(workspace, role):
     page = client.get(URL).text
 
     assert state_of(page, "Google Gemini") == "Key set"
-    assert "An admin of this workspace can add a key." in page
+    assert "Ask an admin to add a key." in page
     assert 'type="password"' not in page
     for action in ("gemini/", "gemini/test/", "gemini/remove/"):
         assert client.post(URL + action, {"api_key": "another-key"}).status_code == 403

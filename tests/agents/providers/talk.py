@@ -1,4 +1,4 @@
-"""Short words for tests that talk to a provider."""
+"""Helpers for tests that call a provider."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPENAI_MODEL = "gpt-6-luna"
 
 @dataclass(kw_only=True)
 class Heard:
-    """A whole answer, as the harness would put it together."""
+    """A whole answer, as the harness would assemble it."""
 
     pieces: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
@@ -63,7 +63,7 @@ def user(text: str) -> Message:
 
 
 def results(*calls: ToolCall, output: str = "fine", is_error: bool = False) -> Message:
-    """One tool message that answers all these calls."""
+    """Return one tool message with results for all these calls."""
     answered = tuple(
         ToolResult(call_id=call.call_id, name=call.name, output=output, is_error=is_error)
         for call in calls
@@ -91,7 +91,7 @@ def request(
 
 
 def hear(provider: Provider, asked: ModelRequest) -> Heard:
-    """Ask, and take in the whole answer."""
+    """Send a request and return the whole answer."""
     heard = Heard()
     for delta in provider.stream(asked):
         take(heard, delta)

@@ -1,4 +1,4 @@
-"""What holds for every vendor's adapter, through its real client over real HTTP."""
+"""Every vendor's adapter, through its real client over real HTTP."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
+from agents.exceptions import ProviderRejected, ProviderUnavailable
 from agents.providers.base import Delta, Message, TextDelta, ToolCall, ToolSpec, Usage
-from config.faults import ProviderRejected, ProviderUnavailable
 from tests.agents.providers.talk import CLOCK, WEATHER, hear, results, tool
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.answers import Answer, Call, Counts
@@ -38,7 +38,7 @@ def test_a_piece_is_handed_on_before_the_next_one_is_sent(vendor: Vendor):
     assert rest == [TextDelta(text="second")]
 
 
-def test_thinking_aloud_is_not_shown(vendor: Vendor):
+def test_thoughts_are_not_shown(vendor: Vendor):
     with vendor.wire([Answer(thoughts="let me see", text=("42",))]) as wire:
         assert hear(vendor.provider(wire), vendor.request("hi")).text == "42"
 
@@ -79,7 +79,7 @@ def test_parallel_calls_come_back_whole_and_their_results_are_accepted(vendor: V
     assert second.text == "Sunny."
 
 
-def test_results_told_one_by_one_are_accepted_like_one_message(vendor: Vendor):
+def test_results_in_separate_messages_are_accepted_like_one_message(vendor: Vendor):
     calls = (Call(name="weather", id="c1", signature=b"s"), Call(name="clock", id="c2"))
     with vendor.wire([Answer(calls=calls), Answer(text=("ok",))]) as wire:
         provider = vendor.provider(wire)
@@ -208,7 +208,7 @@ def test_one_connection_serves_one_request_after_the_other(vendor: Vendor):
     assert wire.opened == 1
 
 
-def test_an_answer_may_hold_characters_that_look_like_line_ends(vendor: Vendor):
+def test_an_answer_may_contain_characters_that_look_like_line_ends(vendor: Vendor):
     text = "one\u2028two\x85three\r\nfour\x0b"
     with vendor.wire([Answer(text=(text,))]) as wire:
         assert hear(vendor.provider(wire), vendor.request("hi")).text == text

@@ -1,4 +1,4 @@
-"""The demo provider through a whole turn: it calls what is offered, and reports what came back."""
+"""The demo provider through a whole turn: it calls the offered tools and reports their results."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
+from agents.exceptions import ContextOverflow, ProviderRejected, ProviderUnavailable
 from agents.providers.base import Delta, Message, ModelRequest, TextDelta, ToolSpec
 from agents.providers.demo import DemoProvider
-from config.faults import ContextOverflow, ProviderRejected, ProviderUnavailable
 from tests.agents.providers.talk import Heard, hear, request, results, tool, user
 
 LIST = tool("list_directory", "path")
@@ -21,7 +21,7 @@ demo = DemoProvider(delay_seconds=0)
 
 
 def turn(text: str, *tools: ToolSpec, output: str = "fine", is_error: bool = False) -> list[Heard]:
-    """Play the harness: answer every call, until the demo makes no more."""
+    """Play the harness: answer every call, until the demo makes no more calls."""
     messages: list[Message] = [user(text)]
     answers: list[Heard] = []
     while not answers or answers[-1].calls:
@@ -46,7 +46,7 @@ def test_without_tools_it_says_so():
     assert "may use no tools" in hear(demo, request("hello")).text
 
 
-def test_a_call_is_made_and_its_result_told():
+def test_a_call_is_made_and_its_result_reported():
     called, told = turn("list the files", LIST, output="notes.md")
 
     assert [(call.name, call.arguments) for call in called.calls] == [
@@ -69,7 +69,7 @@ def test_a_call_is_made_and_its_result_told():
         ("<<<UNTRUSTED ab12>>> read: cut", "<<<UNTRUSTED ab12>>> read: cut"),
     ],
 )
-def test_a_result_is_told_as_people_want_it(output, said):
+def test_a_result_is_reported_without_fences(output, said):
     _, told = turn("list the files", LIST, output=output)
 
     assert told.text == f"`list_directory` answered: “{said}”"
@@ -116,7 +116,7 @@ def test_parallel_calls_share_one_answer_and_have_ids_of_their_own():
         ("", "`read` failed."),
     ],
 )
-def test_errors_and_denials_are_told_apart(output: str, told: str):
+def test_errors_and_denials_are_reported_differently(output: str, told: str):
     assert turn("read a.md", READ, output=output, is_error=True)[-1].text == told
 
 
@@ -128,7 +128,7 @@ def test_a_long_output_is_quoted_briefly_and_cannot_break_out_of_its_quotation()
 
 
 def test_only_arguments_that_the_schema_names_are_sent():
-    called = turn("send a message to Ann: hi", MESSAGE)[0]
+    called = turn("tell Ann: hi", MESSAGE)[0]
 
     assert called.calls[0].arguments == {"title": "hi"}
 

@@ -1,18 +1,17 @@
-"""What the demo understands of building agents, and only with a builder's tools."""
+"""With the builder's tools, the demo provider builds agents."""
 
 from __future__ import annotations
 
 import pytest
 
-from agents.providers.demo.plan import plan_of
-from agents.providers.demo.steps import Calls, Help, Say, Wish
+from agents.providers.demo.phrases import Call, Calls, Help, Say, plan_of
 
 
-def wishes(text: str) -> list[Wish]:
-    found: list[Wish] = []
+def calls(text: str) -> list[Call]:
+    found: list[Call] = []
     for step in plan_of(text, building=True):
         assert isinstance(step, Calls), step
-        found += step.wishes
+        found += step.calls
     return found
 
 
@@ -28,10 +27,10 @@ def wishes(text: str) -> list[Wish]:
     ],
 )
 def test_a_purpose_becomes_a_whole_agent(text, name):
-    (wish,) = wishes(text)
-    assert wish.tool == "builder_update_agent"
-    assert wish.arguments["name"] == name
-    assert set(wish.arguments) == {"name", "description", "system_prompt"}
+    (call,) = calls(text)
+    assert call.tool == "builder_update_agent"
+    assert call.arguments["name"] == name
+    assert set(call.arguments) == {"name", "description", "system_prompt"}
 
 
 @pytest.mark.parametrize(
@@ -56,20 +55,20 @@ def test_rules_in_plain_words_become_a_policy_or_a_question(text, rules):
     if rules is None:
         assert isinstance(step, (Say, Calls))
     else:
-        assert wishes(text) == [Wish(tool="builder_set_policy", arguments=rules)]
+        assert calls(text) == [Call(tool="builder_set_policy", arguments=rules)]
 
 
-def test_several_wishes_in_one_breath():
-    said = "Make an agent that counts boats. Call it Bo and use the model demo. Publish it!"
-    assert [wish.tool for wish in wishes(said)] == [
+def test_one_message_may_ask_for_several_changes():
+    said = "Make an agent that counts boats. Call it Bo and add a step that counts. Publish it!"
+    assert [call.tool for call in calls(said)] == [
         "builder_update_agent",
         "builder_update_agent",
-        "builder_update_agent",
+        "builder_add_step",
         "builder_publish",
     ]
-    assert wishes(said)[1].arguments == {"name": "Bo"}
+    assert calls(said)[1].arguments == {"name": "Bo"}
 
 
-def test_without_a_builders_tools_it_does_not_build():
+def test_without_the_builders_tools_it_does_not_build():
     assert plan_of("publish it") == (Help(),)
     assert plan_of("make an agent that counts boats") == (Help(),)

@@ -1,4 +1,4 @@
-"""The demo judges by rules that can be checked: quoted words, length, words in common."""
+"""The demo provider grades by rules that can be checked: quoted words, length, words in common."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import json
 
 import pytest
 
-from agents.providers.demo.grading import second_try, verdict_of
-from agents.providers.demo.plan import plan_of
-from agents.providers.demo.steps import Say
-from sessions_app.outcomes.stated import Outcome
-from sessions_app.outcomes.verdict import read_verdict
-from sessions_app.outcomes.words import grade_request, heard_of
+from agents.providers.demo.phrases import Say, plan_of
+from agents.providers.demo.records import second_try, verdict_of
+from sessions_app.outcomes.criteria import Outcome, grade_request, read_verdict, return_message
 
 
 def asked(answer: str, *criteria: str) -> str:
@@ -60,4 +57,4 @@ def test_an_answer_cannot_bring_its_own_criteria_or_end_its_fence():
 
 def test_the_demo_tries_again_with_the_words_that_were_missing():
     criteria = [{"name": 'It says "a: b"', "met": False, "why": "The answer lacks “a: b”."}]
-    assert second_try(heard_of({"criteria": criteria, "feedback": "x"}, "ab12")) == "a: b"
+    assert second_try(return_message({"criteria": criteria, "feedback": "x"}, "ab12")) == "a: b"

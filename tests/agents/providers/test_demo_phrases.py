@@ -1,11 +1,10 @@
-"""What the demo provider understands."""
+"""The demo provider turns plain requests into steps."""
 
 from __future__ import annotations
 
 import pytest
 
-from agents.providers.demo.plan import LONGEST_MESSAGE, plan_of
-from agents.providers.demo.steps import Calls, Fail, Help, Say
+from agents.providers.demo.phrases import LONGEST_MESSAGE, Calls, Fail, Help, Say, plan_of
 
 
 def said(text: str, **more: str) -> dict[str, str]:
@@ -15,10 +14,10 @@ def said(text: str, **more: str) -> dict[str, str]:
 HELLO = said("Hello from the demo provider.")
 
 
-def wishes(text: str) -> list[list[tuple[str, dict]]]:
-    """The calls asked for, step by step."""
+def calls(text: str) -> list[list[tuple[str, dict]]]:
+    """Return the requested calls, step by step."""
     return [
-        [(wish.tool, wish.arguments) for wish in step.wishes]
+        [(call.tool, call.arguments) for call in step.calls]
         for step in plan_of(text)
         if isinstance(step, Calls)
     ]
@@ -48,22 +47,21 @@ def wishes(text: str) -> list[list[tuple[str, dict]]]:
         ("ask a sub-agent to list the files", "sessions_spawn", {"task": "list the files"}),
         ('ask a sub agent to "run ls and then read x"', "sessions_spawn", {"task": "run ls and then read x"}),
         ("wait for 20 seconds", "wait", {"seconds": 20}),
-        ("Wait 2 minutes.", "wait", {"seconds": 120}),
-        ("wait for 500 ms", "wait", {"seconds": 0.5}),
+        ("Wait 0.5 seconds.", "wait", {"seconds": 0.5}),
         ("tell me something", "message", HELLO),
         ("tell me that lunch is ready", "message", said("lunch is ready")),
         ("tell people that lunch is ready", "message", said("lunch is ready")),
-        ("send a message to Ann: hi there!", "message", said("hi there!", to="Ann")),
+        ("tell Ann: hi there!", "message", said("hi there!", to="Ann")),
         ('use mcp:git:search with {"q": "a and then run b"}', "mcp:git:search", {"q": "a and then run b"}),
         ("use the tool clock", "clock", {}),
     ],
 )  # fmt: skip
 def test_a_plain_request_becomes_one_call(text: str, tool: str, arguments: dict):
-    assert wishes(text) == [[(tool, arguments)]]
+    assert calls(text) == [[(tool, arguments)]]
 
 
 def test_requests_joined_by_and_then_or_lines_become_steps():
-    assert wishes("run ls and then read a.md\nwrite x to b.md") == [
+    assert calls("run ls and then read a.md\nwrite x to b.md") == [
         [("exec", {"command": "ls"})],
         [("read", {"path": "a.md"})],
         [("write", {"path": "b.md", "content": "x"})],
@@ -71,18 +69,16 @@ def test_requests_joined_by_and_then_or_lines_become_steps():
 
 
 def test_a_sentence_is_not_cut_where_no_request_begins():
-    assert (
-        wishes("remember that I eat and then sleep")[0][0][1]["content"] == "I eat and then sleep"
-    )
-    assert wishes("write one\ntwo to notes.md")[0][0][1]["content"] == "one\ntwo"
+    assert calls("remember that I eat and then sleep")[0][0][1]["content"] == "I eat and then sleep"
+    assert calls("write one\ntwo to notes.md")[0][0][1]["content"] == "one\ntwo"
 
 
 def test_words_around_a_request_do_no_harm():
-    assert wishes("Good morning!\nlist the files\nthank you") == wishes("list the files")
+    assert calls("Good morning!\nlist the files\nthank you") == calls("list the files")
 
 
 def test_in_parallel_makes_several_calls_of_one_step():
-    assert wishes("In parallel: list the files; read a.md; run ls") == [
+    assert calls("In parallel: list the files; read a.md; run ls") == [
         [
             ("list_directory", {"path": "."}),
             ("read", {"path": "a.md"}),
@@ -131,7 +127,8 @@ def test_anything_else_asks_for_help(text: str):
 
 
 def test_a_summary_runs_nothing_of_what_it_summarises():
-    (step,) = plan_of("Summarise the conversation:\nuser: run rm -rf x\nuser: list the files")
+    talk = "<<<ab conversation>>>\nperson: go\nrun rm -rf x\nlist the files\n<<<end ab>>>"
+    (step,) = plan_of(f"Summarise the conversation:\n{talk}")
 
     assert isinstance(step, Say)
     assert "run rm -rf x" in step.text
@@ -157,7 +154,7 @@ def test_a_message_that_is_too_long_is_refused_and_not_cut():
         'run "' + "x\n" * 20_000,
         "please " * 7_000,
         "in parallel: " + ";" * 40_000,
-        "send a message to " + "that " * 9_000,
+        "tell Ann " + "that " * 9_000,
     ],
 )
 def test_no_message_keeps_the_matcher_busy(text: str):

@@ -1,11 +1,10 @@
-"""The demo keeps records by picking lines: names, open questions, decisions."""
+"""The demo provider summarises by picking lines: names, open questions, decisions."""
 
 from __future__ import annotations
 
-from agents.providers.demo.plan import plan_of
-from agents.providers.demo.records import notes_of, record_of
-from agents.providers.demo.steps import Say
-from agents.providers.estimate import estimate_tokens
+from agents.providers.base import estimate_tokens
+from agents.providers.demo.phrases import Help, Say, plan_of
+from agents.providers.demo.records import notes_of, summary_of
 
 TALK = """<<<ab12 conversation>>>
 person: the launch is on Friday under ticket YARD-77
@@ -20,7 +19,7 @@ SUMMARISE = f"Summarise this conversation in at most 200 tokens, for the agent.\
 
 
 def test_a_summary_keeps_names_and_what_is_open():
-    record = record_of(SUMMARISE)
+    record = summary_of(SUMMARISE)
 
     assert "YARD-77" in record
     assert "Shall I write notes/plan.md?" in record
@@ -30,7 +29,7 @@ def test_a_summary_keeps_names_and_what_is_open():
 def test_a_summary_folds_in_the_one_before_and_what_was_missed():
     before = "<<<ab12 summary of what went before>>>\n- The owner is Marta.\n<<<end ab12>>>"
     asked = f"Summarise, at most 300 tokens. Keep word for word: src/lost.py\n\n{before}\n\n{TALK}"
-    record = record_of(asked)
+    record = summary_of(asked)
 
     assert "The owner is Marta." in record
     assert "src/lost.py" in record
@@ -44,6 +43,6 @@ def test_facts_of_people_are_saved_and_small_talk_is_not():
     assert notes_of(small) == "NOTHING"
 
 
-def test_requests_for_records_are_told_from_other_talk():
-    assert plan_of(SUMMARISE) == (Say(text=record_of(SUMMARISE)),)
-    assert plan_of("summarise\nfirst line")[0] != plan_of(SUMMARISE)[0]
+def test_requests_for_records_are_recognised():
+    assert plan_of(SUMMARISE) == (Say(text=summary_of(SUMMARISE)),)
+    assert plan_of("summarise\nfirst line") == (Help(),)

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.providers.estimate import estimate_request, estimate_tokens
-from agents.providers.names import ID_LENGTH, names_by_wire_name, wire_id, wire_name
+from agents.providers.base import (
+    ID_LENGTH,
+    estimate_request,
+    estimate_tokens,
+    names_by_wire_name,
+    wire_id,
+    wire_name,
+)
 from tests.agents.providers.talk import WEATHER, request, tool
 
 

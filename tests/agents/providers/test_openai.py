@@ -1,4 +1,4 @@
-"""What is true of OpenAI's chat completions only: pieces of calls, servers with other habits."""
+"""OpenAI's chat completions only: deltas of calls, and servers that deviate."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
+from agents.exceptions import ProviderRejected, ProviderUnavailable
 from agents.providers.base import RAW, Message, Provider
-from agents.providers.openai_calls import CallAssembly, parse_arguments
+from agents.providers.openai import CallAssembly, parse_arguments
 from agents.providers.registry import build_provider
-from config.faults import ProviderRejected, ProviderUnavailable
 from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, hear, request, results
 from tests.wire.answers import Answer, Call, Refuse
 from tests.wire.openai import OpenAIWire
@@ -25,7 +25,7 @@ def ask(*messages: Message | str, **extra: Any):
 
 
 @pytest.mark.parametrize("raw", ['{"city": "Be', "not json", '["a", "list"]', '"text"'])
-def test_arguments_that_are_no_object_are_kept_whole_and_the_talk_goes_on(raw: str):
+def test_arguments_that_are_not_an_object_are_kept_whole(raw: str):
     call = Call(name="weather", id="c1", raw_arguments=raw)
     with OpenAIWire([Answer(calls=(call,)), Answer(text=("sorry",))]) as wire:
         provider = provider_for(wire)
@@ -42,7 +42,7 @@ def test_no_arguments_are_an_empty_object(raw: str):
     assert parse_arguments(raw) == {}
 
 
-def test_a_failed_result_says_so_in_words():
+def test_a_failed_result_says_so():
     with OpenAIWire([Answer(calls=(Call(name="weather", id="c1"),))]) as wire:
         provider = provider_for(wire)
         first = hear(provider, ask("go"))
@@ -59,7 +59,7 @@ def test_a_failed_result_says_so_in_words():
 
 
 @pytest.mark.parametrize("indexes", [(0, 0), (None, None), (0, 1), (3, 7)])
-def test_calls_are_told_apart_however_a_server_numbers_them(indexes: tuple[int | None, ...]):
+def test_calls_are_separated_however_a_server_numbers_them(indexes: tuple[int | None, ...]):
     calls = CallAssembly()
     for index, call_id in zip(indexes, ("a", "b"), strict=True):
         function = {"name": "weather", "arguments": f'{{"city": "{call_id}"}}'}
@@ -78,7 +78,7 @@ def test_calls_are_told_apart_however_a_server_numbers_them(indexes: tuple[int |
 
 
 class _Function:
-    """A piece of a call, as loosely as some servers send it."""
+    """Return a delta of a call, as loosely as some servers send it."""
 
     def __init__(self, name: str, arguments: str) -> None:
         self.name, self.arguments = name, arguments

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI's language with habits of their own."""
+"""OpenAI-compatible servers that deviate from OpenAI."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from agents.exceptions import ProviderRejected, ProviderUnavailable
 from agents.providers.registry import build_provider
-from config.faults import ProviderRejected, ProviderUnavailable
 from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, Heard, hear, request
 
 Server = Callable[..., Heard]
@@ -17,7 +17,7 @@ Server = Callable[..., Heard]
 
 @pytest.fixture
 def server(httpserver) -> Server:
-    """A server that streams these very lines; answers with what was heard of it."""
+    """Stream these lines from a server, and return what the provider made of them."""
 
     def ask(*bodies: dict[str, Any] | bytes) -> Heard:
         lines = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in bodies]
@@ -37,7 +37,7 @@ def piece(delta: Any, finish: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def call(**fields: Any) -> dict[str, Any]:
-    """A piece of a call: what is said of the function, and of the call itself."""
+    """Return a delta of a call: the function's fields and the call's."""
     own = {name: fields.pop(name) for name in ("index", "id") if name in fields}
     return piece({"tool_calls": [{**own, "function": fields}]})
 
@@ -64,7 +64,7 @@ def test_an_answer_is_heard_through_every_habit(server, bodies):
 
 @pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 0, "completion_tokens": 0}])
 def test_a_count_of_nothing_is_none(server, usage):
-    """Otherwise the answer would be free, and its context never full."""
+    """Without an estimate the answer would be free and the context never full."""
     heard = server(SAID, piece({}, "stop", usage=usage))
 
     assert heard.usage
@@ -89,7 +89,7 @@ def test_the_pieces_of_a_call_belong_together(server, pieces):
 
 
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
-def test_calls_without_ids_are_told_apart_by_their_names(server, index):
+def test_calls_without_ids_are_separated_by_their_names(server, index):
     pieces = [
         call(**index, name="weather", arguments=f'{{"city": "{city}"}}') for city in ("Bonn", "Ulm")
     ]
@@ -98,7 +98,7 @@ def test_calls_without_ids_are_told_apart_by_their_names(server, index):
     assert [one.arguments for one in heard] == [{"city": "Bonn"}, {"city": "Ulm"}]
 
 
-def test_thinking_that_uses_up_the_answer_is_told_and_not_tried_again(server):
-    with pytest.raises(ProviderRejected, match="limit of tokens") as caught:
+def test_thinking_that_uses_up_the_answer_is_reported_and_not_retried(server):
+    with pytest.raises(ProviderRejected, match="token limit") as caught:
         server(piece({"reasoning_content": "well …"}), piece({}, "length"))
     assert not isinstance(caught.value, ProviderUnavailable)

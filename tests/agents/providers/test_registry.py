@@ -1,4 +1,4 @@
-"""Providers by name: what they need, how they are kept, and how a connection is tried."""
+"""Providers by name: what they need, how they are cached, and how a connection is tested."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import sys
 import httpx2
 import pytest
 
+from agents.exceptions import (
+    ProviderNotConfigured,
+    ProviderRejected,
+    ProviderUnauthorized,
+    ProviderUnavailable,
+)
 from agents.providers.base import Provider
 from agents.providers.demo import DemoProvider
-from agents.providers.pool import CONCURRENT_STREAMS, shared_client
+from agents.providers.http import CONCURRENT_STREAMS, shared_client
 from agents.providers.registry import (
     PROVIDERS,
     build_provider,
     check_connection,
     credentials_from_environment,
 )
-from config.faults import (
-    Invalid,
-    ProviderNotConfigured,
-    ProviderRejected,
-    ProviderUnauthorized,
-    ProviderUnavailable,
-)
+from core.exceptions import Invalid
 from tests.agents.providers.talk import hear
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.openai import OpenAIWire
 
 
 def client_of(provider: Provider) -> object:
-    """What a built provider reads from."""
+    """Return the adapter that a built provider reads from."""
     return vars(provider)["_provider"]
 
 
@@ -94,7 +94,7 @@ def test_the_pool_is_large_enough_for_a_whole_worker():
 
 FORK = """
 import os, sys
-from agents.providers.pool import shared_client
+from agents.providers.http import shared_client
 from agents.providers.registry import build_provider
 
 def client():
@@ -112,18 +112,22 @@ def test_a_forked_child_gets_connections_of_its_own():
     assert run_python(FORK) == 0
 
 
-def test_the_sdks_are_not_imported_before_they_are_needed():
-    program = (
-        "import sys; import agents.providers.registry, agents.models_catalog; "
-        "sys.exit(any(name in sys.modules for name in "
-        "('openai', 'google.genai', 'httpx2', 'genai_prices')))"
-    )
+LOADED = "sys.exit(any(name in sys.modules for name in {names}))"
 
-    assert run_python(program) == 0
+
+@pytest.mark.parametrize(
+    ("modules", "names"),
+    [
+        ("agents.providers.registry", ("openai", "google.genai", "httpx2")),
+        ("django; django.setup(); import agents.model_catalog", ("google.genai", "genai_prices")),
+    ],
+)
+def test_the_sdks_are_not_imported_before_they_are_needed(modules, names):
+    assert run_python(f"import sys; import {modules}; {LOADED.format(names=names)}") == 0
 
 
 def run_python(program: str) -> int:
-    """A process of its own, with one thread and nothing imported."""
+    """Run a separate process, with one thread and nothing imported."""
     return subprocess.run([sys.executable, "-c", program], check=False).returncode
 
 

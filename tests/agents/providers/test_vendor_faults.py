@@ -1,4 +1,4 @@
-"""How each vendor's refusals are told apart, and that none of them repeats the key."""
+"""Vendors' errors become the right faults, and none of them repeats the key."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from email.utils import format_datetime
 
 import pytest
 
-from agents.providers.failures import retry_after, scrub
-from agents.providers.registry import build_provider
-from config.faults import (
+from agents.exceptions import (
     ContextOverflow,
     ProviderFault,
     ProviderRejected,
     ProviderUnauthorized,
     ProviderUnavailable,
 )
+from agents.providers.failures import retry_after, scrub
+from agents.providers.registry import build_provider
 from tests.agents.providers.talk import hear
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.answers import Answer, Refuse
@@ -41,13 +41,13 @@ def test_overload_and_breakdown_may_be_tried_again(vendor: Vendor, status: int):
 
 @both
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_told_apart(vendor: Vendor, status: int):
+def test_a_refused_key_has_its_own_fault(vendor: Vendor, status: int):
     assert type(fault_of(vendor, Refuse(status=status))) is ProviderUnauthorized
 
 
 @both
 @pytest.mark.parametrize("status", [400, 402, 404, 409, 422])
-def test_other_refusals_say_what_the_vendor_said(vendor: Vendor, status: int):
+def test_other_refusals_quote_the_vendor(vendor: Vendor, status: int):
     fault = fault_of(vendor, Refuse(status=status, message="no such thing here"))
 
     assert type(fault) is ProviderRejected
@@ -63,7 +63,7 @@ def test_other_refusals_say_what_the_vendor_said(vendor: Vendor, status: int):
         "the request exceeds the available context size. try increasing the context size",
     ],
 )
-def test_a_request_that_is_too_large_is_told_apart(vendor: Vendor, message: str):
+def test_a_request_that_is_too_large_has_its_own_fault(vendor: Vendor, message: str):
     assert type(fault_of(vendor, Refuse(status=400, message=message))) is ContextOverflow
 
 
@@ -84,7 +84,7 @@ OVERFLOWS = [
 
 
 @pytest.mark.parametrize(("status", "message"), OVERFLOWS)
-def test_an_overflow_is_known_by_the_words_of_many_servers(status: int, message: str):
+def test_an_overflow_is_recognised_in_the_messages_of_many_servers(status: int, message: str):
     assert type(fault_of(VENDORS[1], Refuse(status=status, message=message))) is ContextOverflow
 
 
@@ -139,7 +139,7 @@ def test_a_wait_may_be_milliseconds_or_a_date_or_nonsense():
 
 
 @both
-def test_an_error_page_in_html_is_told_without_breaking(vendor: Vendor):
+def test_an_error_page_in_html_is_reported(vendor: Vendor):
     fault = fault_of(vendor, Refuse(status=502, body="<html><h1>Bad gateway</h1></html>"))
 
     assert type(fault) is ProviderUnavailable
@@ -232,7 +232,7 @@ def test_keys_are_cut_out_even_when_half_masked_or_unknown(text: str):
     assert not any(part in cleaned for part in ("xyz9", "AIza", "abc123", "abcdef"))
 
 
-def test_ordinary_words_are_left_alone():
+def test_ordinary_text_is_left_alone():
     text = "The skyscraper-sized request needs a Bearer token; see task-management docs."
 
     assert scrub(text) == text

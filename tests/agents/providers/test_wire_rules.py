@@ -1,4 +1,4 @@
-"""The local servers refuse what the vendors refuse; without that the other tests prove little."""
+"""The local servers refuse what the vendors refuse. The other tests rely on it."""
 
 from __future__ import annotations
 

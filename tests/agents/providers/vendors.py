@@ -1,4 +1,4 @@
-"""Both vendors side by side, for what must be true of each."""
+"""Both vendors, for tests that must hold for each."""
 
 from __future__ import annotations
 

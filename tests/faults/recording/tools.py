@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from pydantic import BaseModel
 
-from tools_app.registry import Category, ToolContext, tool
+from tools_app.context import ToolContext
+from tools_app.registry import Category, tool
 
 
 class Record(BaseModel):

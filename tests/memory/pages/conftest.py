@@ -1,4 +1,4 @@
-"""Windows onto the memory pages, and short ways to say what is on them."""
+"""Fixtures and helpers for the memory pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory pages without a script: reading, editing, the past, merging, moving in and out."""
+"""The memory pages without scripts: reading, editing, versions, merging, import and export."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from django.test import Client
 
 from memory.documents import delete_entry
 from memory.models import MemoryEntry
-from memory.pages import tree
-from memory.pages.tree import grow
-from memory.reader import Reader
+from memory.ownership import Reader
+from memory.pages import browse
+from memory.pages.browse import build_tree
 from tests import factories
 from tests.memory.conftest import remember_for
 from tests.memory.pages.conftest import newest, text, url
@@ -38,28 +38,28 @@ def test_the_tree_shows_each_memory_by_whose_it_is(page, remember):
 def test_a_large_store_shows_the_open_memory_and_links_to_the_others(
     workspace, agent, reader, remember, monkeypatch, django_assert_max_num_queries
 ):
-    monkeypatch.setattr(tree, "MOST_SHOWN", 5)
+    monkeypatch.setattr(browse, "MOST_SHOWN", 5)
     for number in range(8):
         remember(f"notes/{number}.md", "One of many.")
     remember("rules.md", "Be kind.", scope="workspace")
     everything = Reader(workspace_id=workspace.pk, user_id=reader.user_id, whole_workspace=True)
     with django_assert_max_num_queries(5):
-        branches = {one.scope: one for one in grow(everything, current=None, open_owner=None)}
+        branches = {one.scope: one for one in build_tree(everything, current=None, open_owner=None)}
     assert branches["workspace"].is_shown
     assert not branches["agent"].is_shown
     assert branches["agent"].count == 8
 
-    opened = {one.scope: one for one in grow(everything, current=None, open_owner=agent.pk)}
+    opened = {one.scope: one for one in build_tree(everything, current=None, open_owner=agent.pk)}
     assert opened["agent"].is_shown
     assert opened["agent"].left_out == 3
     assert not opened["workspace"].is_shown
 
 
-def test_nobody_sees_what_another_person_keeps(workspace, reader, remember, viewer):
+def test_a_persons_own_documents_are_hidden_from_others(workspace, reader, remember, viewer):
     entry = remember("taste.md", "My secret taste.", scope="user")
 
     assert "taste.md" not in text(viewer.get("/memory/"))
-    assert "Nothing fits" in text(viewer.get("/memory/?q=secret+taste"))
+    assert "No results for" in text(viewer.get("/memory/?q=secret+taste"))
     assert viewer.get(url(entry)).status_code == 404
 
 
@@ -82,7 +82,7 @@ def test_two_hits_of_a_document_that_read_the_same_are_one(page, remember):
     assert shown.count("the kettle is red · this kettle is blue") == 1
 
 
-def test_whose_a_document_is_is_said_once(page, remember):
+def test_the_owner_of_a_document_is_set_once(page, remember):
     mine, ours = remember("a.md", "Mine."), remember("b.md", "Ours.", scope="workspace")
 
     assert '<span class="text-muted">(agent)</span>' in text(page.get(url(mine)))
@@ -103,7 +103,7 @@ def test_a_search_as_an_agent_sees_what_the_agent_sees(page, workspace, agent, r
 
     assert "kettle.md" in text(page.get(f"/memory/?q=kettle&as={agent.pk}"))
     found = text(page.get(f"/memory/?q=kettle&as={other.pk}"))
-    assert "Nothing fits" in found
+    assert "No results for" in found
 
 
 def test_a_document_is_written_renamed_and_read_again(page, agent):
@@ -141,7 +141,11 @@ def test_a_text_that_begins_with_an_empty_line_keeps_it(page, remember):
 
 @pytest.mark.parametrize(
     ("path", "complaint"),
-    [("../up.md", "names between single slashes"), ("a.md", "Someone wrote"), ("", "required")],
+    [
+        ("../up.md", "names between single slashes"),
+        ("a.md", "Someone else changed"),
+        ("", "required"),
+    ],
 )
 def test_a_wrong_path_comes_back_with_what_was_typed(page, remember, agent, path, complaint):
     remember("a.md", "there already")
@@ -158,7 +162,7 @@ def test_too_long_a_text_says_so_and_is_not_lost(page, remember):
     answer = save(page, entry, "x" * 100_001)
 
     assert answer.status_code == 413
-    assert "the most is 100,000" in text(answer)
+    assert "the limit is 100,000" in text(answer)
     assert "x" * 100_001 in text(answer)
     assert newest(entry) == "short"
 
@@ -169,7 +173,7 @@ def test_two_changes_that_do_not_touch_are_merged_for_saving(page, remember):
     answer = save(page, entry, "one\ntwo\nthree\nfour\nFIVE")
 
     assert answer.status_code == 409
-    assert "both are in the text below" in text(answer)
+    assert "The text below has both." in text(answer)
     merged = re.search(
         r"<textarea[^>]*name=\"content\"[^>]*>\n(.*?)</textarea>", text(answer), re.DOTALL
     )
@@ -209,7 +213,7 @@ def test_a_version_is_compared_and_restored(page, remember):
 def test_a_deleted_document_can_be_taken_back(page, remember):
     entry = remember("a.md", "one")
     answer = page.post(url(entry, "memory_delete"), follow=True)
-    assert "is deleted" in text(answer)
+    assert "was deleted" in text(answer)
     assert "Undo" in text(answer)
     assert "a.md" in text(page.get("/memory/?deleted=1"))
 
@@ -224,7 +228,7 @@ def test_a_document_whose_path_is_taken_meanwhile_is_not_taken_back(page, rememb
     remember("a.md", "another")
     answer = page.post(url(entry, "memory_restore"), {"version": "1"}, follow=True)
 
-    assert "There is another document" in text(answer)
+    assert "Another document has the path" in text(answer)
 
 
 @pytest.mark.parametrize(
@@ -249,8 +253,8 @@ def test_a_mark_is_set_and_taken_off(page, remember, mark, field, value):
 
 
 @pytest.mark.parametrize("name", ["memory_mark", "memory_delete", "memory_redact"])
-def test_nothing_is_done_to_a_text_that_nobody_looked_at(page, remember, name):
-    """Above all, nobody trusts a page that an agent put there while they read something else."""
+def test_nothing_is_done_to_a_text_that_the_person_has_not_seen(page, remember, name):
+    """In particular, a person must not trust a text that an agent replaced in the meantime."""
     entry = remember("a.md", "what the person sees", trust=MemoryEntry.Trust.UNTRUSTED)
     shown = page.get(url(entry)).content.decode()
     form = shown.split(f'action="{url(entry, name)}')[1].split("</form>")[0]
@@ -259,7 +263,7 @@ def test_nothing_is_done_to_a_text_that_nobody_looked_at(page, remember, name):
     sent = {"mark": "trust", "expected_hash": entry.hash}
     answer = page.post(url(entry, name), sent, follow=True)
 
-    assert "has changed meanwhile" in text(answer)
+    assert "has changed. Nothing was done" in text(answer)
     entry.refresh_from_db()
     assert (entry.trust, entry.deleted_at) == ("untrusted", None)
     assert entry.current.content == "what came meanwhile"

@@ -1,4 +1,4 @@
-"""Memory taken and brought by people as a zip; where a text came from; nobody else's agents."""
+"""Export and import of memory as a zip, sources of texts, and isolation between workspaces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from memory.documents import write_entry
 from memory.models import MemoryEntry, MemoryVersion
-from memory.owner import Author, owner_within
-from memory.writing import write_entry
+from memory.ownership import Author, owner_within
 from tests import factories
 from tests.memory.pages.conftest import text, url
 
@@ -25,15 +25,15 @@ def test_what_is_exported_comes_back(page, remember, agent):
         file = SimpleUploadedFile("memory.zip", data, "application/zip")
         return page.post("/memory/import/", {"owner": owner, "file": file}, follow=True)
 
-    assert "1 new, 0 changed" in text(bring("workspace", raw))
-    assert "0 new, 0 changed, 1 as they were" in text(bring(f"agent:{agent.pk}", raw))
-    assert "not a zip" in text(bring("user", b"nonsense"))
+    assert "1 created, 0 changed" in text(bring("workspace", raw))
+    assert "0 created, 0 changed, 1 unchanged" in text(bring(f"agent:{agent.pk}", raw))
+    assert "not a valid zip" in text(bring("user", b"nonsense"))
     scopes = MemoryEntry.objects.values_list("scope", flat=True)
     assert sorted(scopes) == ["agent", "workspace"]
 
 
 @pytest.mark.parametrize("of", ["", "agent", "session:x", "agent:nobody", "workspace:x"])
-def test_an_export_of_nobody_is_not_found(page, of):
+def test_an_export_without_an_owner_is_not_found(page, of):
     assert page.get(f"/memory/export/?of={of}").status_code == 404
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.engine.settling import settle_child
-from orchestrator.gates import answer_gate
-from orchestrator.lifecycle import restart, terminate
+from orchestrator.engine.approvals import answer_approval
+from orchestrator.engine.lifecycle import restart, terminate
+from orchestrator.engine.recovery import fire_due
+from orchestrator.engine.waits import settle_child
 from orchestrator.models import Workflow
-from orchestrator.recovery import fire_due
 from sessions_app.models import Approval
 from tests.orchestrator.conftest import now, pass_time, serve
 from tests.orchestrator.engine.test_branches import fork
@@ -41,7 +41,7 @@ def test_the_same_name_in_two_branches_is_refused(define, begin):
     })  # fmt: skip
     made = begin()
     serve()
-    assert "belongs to another branch" in now(made).error["message"]
+    assert "Another branch has a step named" in now(made).error["message"]
 
 
 def test_code_that_changed_in_a_branch_is_noticed(define, begin):
@@ -146,7 +146,7 @@ def test_a_restart_from_a_failed_branch_asks_anew_what_the_others_waited_for(
     restart(now(made), from_step="shaky")
     serve()
     assert now(made).status == "waiting_approval"
-    answer_gate(now(made), principal, allow=True)
+    answer_approval(now(made), principal, allow=True)
     serve()
 
     assert now(made).status == "complete"

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from config.faults import WorkflowRejected
 from orchestrator.engine import store
-from orchestrator.engine.settling import settle_child
-from orchestrator.gates import answer_gate
-from orchestrator.lifecycle import pause, resume, send_event
+from orchestrator.engine.approvals import answer_approval
+from orchestrator.engine.lifecycle import pause, resume, send_event
+from orchestrator.engine.recovery import fire_due, recover, settle_lost
+from orchestrator.engine.waits import settle_child
+from orchestrator.exceptions import WorkflowRejected
 from orchestrator.models import Workflow
-from orchestrator.recovery import fire_due, look, settle_lost
-from sessions_app import points
+from sessions_app.harness import crash_points
 from tests.orchestrator.conftest import claim, now, pass_time, serve, serve_one, states, steps
 from tests.orchestrator.engine.test_recovery import lose, overdue
 
@@ -42,7 +42,7 @@ def fork(define, acts, after=lambda step: None, **words):
         branches = step.branches()
         for name, act in acts.items():
             branches.run(name, lambda act=act: act(step))
-        branches.rest()
+        branches.wait()
         return after(step)
 
     define(run, **words)
@@ -105,7 +105,7 @@ def test_a_question_an_event_a_child_and_a_time_are_waited_for_at_once(define, b
     settle_child(Workflow.objects.get(name="child").pk)
     serve()
     assert now(made).status == "waiting_approval"
-    answer_gate(now(made), principal, allow=True)
+    answer_approval(now(made), principal, allow=True)
     serve()
     assert now(made).status == "waiting"
     pass_time(made, 61)
@@ -163,10 +163,10 @@ def test_what_is_answered_while_a_replay_comes_to_it_is_not_missed(define, begin
     serve()
     send_event(now(made), "go", 1)
     held = claim()
-    known = store.recorded(made.pk)  # read before the answer
-    answer_gate(now(made), principal, allow=False)
+    known = store.load_steps(made.pk)  # read before the answer
+    answer_approval(now(made), principal, allow=False)
     with pytest.MonkeyPatch.context() as stale:
-        stale.setattr(store, "recorded", lambda _: known)
+        stale.setattr(store, "load_steps", lambda _: known)
         serve_one(held)
     serve()
 
@@ -185,12 +185,12 @@ def test_a_kill_in_the_middle_repeats_nothing_that_was_done(define, begin, monke
     made = begin()
     for _ in range(2):  # dies once before b1, once before b3
         held = claim()
-        monkeypatch.setattr(points, "on_reach", dies_at("step_begun", times=2))
+        monkeypatch.setattr(crash_points, "on_reach", dies_at("step_begun", times=2))
         with pytest.raises(Killed):
             serve_one(held)
         monkeypatch.undo()
         lose(held)
-        look()
+        recover()
         serve()
         pass_time(made, 61)
         fire_due()
@@ -213,13 +213,13 @@ def test_what_one_branch_did_stays_done_when_another_is_found_to_have_taken_too_
     })  # fmt: skip
     made = begin()
     held = claim()
-    monkeypatch.setattr(points, "on_reach", dies_at("step_begun"))
+    monkeypatch.setattr(crash_points, "on_reach", dies_at("step_begun"))
     with pytest.raises(Killed):
         serve_one(held)
     monkeypatch.undo()
     overdue(held)
     send_event(now(made), "go", 1)
-    assert look().overdue == [made.pk]
+    assert recover().overdue == [made.pk]
     serve()  # does a2, then finds that b1 is to be tried again later
 
     assert states(made)[2] == ("a2", "complete", 1)

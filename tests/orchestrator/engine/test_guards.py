@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from config.faults import StaleEpoch, WaitTimedOut
+from core.exceptions import StaleEpoch
 from orchestrator.engine import store
-from orchestrator.lifecycle import pause, resume, send_event, terminate
-from orchestrator.recovery import fire_due, look
+from orchestrator.engine.lifecycle import pause, resume, send_event, terminate
+from orchestrator.engine.recovery import fire_due, recover
+from orchestrator.exceptions import WaitTimedOut
 from tests.orchestrator.conftest import claim, now, pass_time, serve, serve_one, states, steps
 from tests.orchestrator.engine.test_branches import fork
 from tests.orchestrator.engine.test_recovery import begun, lose, overdue
@@ -18,14 +19,14 @@ from tests.orchestrator.engine.test_recovery import begun, lose, overdue
 pytestmark = pytest.mark.django_db
 
 
-def reap(held: store.Claimed) -> None:
+def reap(held: store.WorkflowClaim) -> None:
     lose(held)
-    assert look().reaped == [held.id]
+    assert recover().reaped == [held.id]
 
 
-def run_out(held: store.Claimed) -> None:
+def run_out(held: store.WorkflowClaim) -> None:
     overdue(held)
-    assert look().overdue == [held.id]
+    assert recover().overdue == [held.id]
 
 
 @pytest.mark.parametrize("end", [reap, run_out, lambda held: store.release(held, "shutdown")])
@@ -59,7 +60,7 @@ def test_an_attempt_that_is_over_cannot_end_the_one_after_it(define, begin):
     assert states(made) == [("a", "running", 2)]
     following = {"id": uuid4(), "position": 1, "name": "b", "nth": 1, "timeout": 60}
     with pytest.raises(StaleEpoch):
-        store.go_on(held, late, '"late"', following)
+        store.advance_quickly(held, late, '"late"', following)
 
 
 def test_a_worker_that_lost_its_workflow_writes_nothing_by_the_quick_way_either(define, begin):
@@ -72,7 +73,7 @@ def test_a_worker_that_lost_its_workflow_writes_nothing_by_the_quick_way_either(
     before = now(made).last_seq
     following = {"id": uuid4(), "position": 1, "name": "b", "nth": 1, "timeout": 60}
 
-    assert not store.go_on(old, {"position": 0, "attempt": 2}, '"stale"', following)
+    assert not store.advance_quickly(old, {"position": 0, "attempt": 2}, '"stale"', following)
     assert states(made) == [("a", "running", 2)]
     assert now(made).last_seq == before
 
@@ -85,7 +86,7 @@ def test_steps_that_go_on_by_the_quick_way_clear_the_count_of_losses(define, beg
     held = claim()
     begun(held)
     following = {"id": uuid4(), "position": 1, "name": "b", "nth": 1, "timeout": 60}
-    assert store.go_on(held, {"position": 0, "attempt": 1}, "1", following)
+    assert store.advance_quickly(held, {"position": 0, "attempt": 1}, "1", following)
     reap(held)
     serve()
 

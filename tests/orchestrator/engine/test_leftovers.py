@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agents.definitions import create_agent
-from config.faults import StepFailed
-from orchestrator import lifecycle, recovery
-from orchestrator.lifecycle import restart, terminate
+from orchestrator.engine import lifecycle, recovery
+from orchestrator.engine.lifecycle import restart, terminate
+from orchestrator.engine.recovery import fire_due, recover, settle_lost, stop_abandoned
+from orchestrator.exceptions import StepFailed
 from orchestrator.models import Workflow
-from orchestrator.recovery import fire_due, look, settle_lost, stop_left_over
 from orchestrator.supervisor import duties
 from sessions_app.models import Run
 from tests.orchestrator.conftest import claim, now, pass_time, serve, states
@@ -46,14 +46,14 @@ def test_a_restart_is_not_heard_of_by_the_life_that_it_ends(define, begin, sleep
     define(run)
     made = begin()
     serve()
-    stop = lifecycle.stop_what_it_started
+    stop = lifecycle.stop_started_work
 
     def stop_while_workers_work(*args, **words):
         stop(*args, **words)
         settle_lost()
         serve()
 
-    monkeypatch.setattr(lifecycle, "stop_what_it_started", stop_while_workers_work)
+    monkeypatch.setattr(lifecycle, "stop_started_work", stop_while_workers_work)
     restart(made)
 
     assert sleeper().status == "terminated"
@@ -65,7 +65,7 @@ def test_a_restart_that_dies_on_the_way_leaves_it_paused(define, begin, sleeper,
     define(lambda self, event, step: step.spawn("child", "sleeper"))
     made = begin()
     serve()
-    monkeypatch.setattr(lifecycle, "stop_what_it_started", killed)
+    monkeypatch.setattr(lifecycle, "stop_started_work", killed)
     with pytest.raises(Killed):
         restart(made)
 
@@ -97,15 +97,15 @@ def test_who_is_killed_while_terminating_leaves_no_child_behind(
     )
     made = begin()
     serve()
-    monkeypatch.setattr(lifecycle, "stop_what_it_started", killed)
+    monkeypatch.setattr(lifecycle, "stop_started_work", killed)
     with pytest.raises(Killed):
         terminate(made)
     monkeypatch.undo()
     assert (now(made).status, sleeper().status) == ("terminated", "waiting")
 
-    assert stop_left_over() == [made.pk]
+    assert stop_abandoned() == [made.pk]
     assert sleeper().status == "terminated"
-    assert stop_left_over() == []
+    assert stop_abandoned() == []
 
 
 def test_who_is_killed_while_terminating_leaves_no_agent_at_work(
@@ -116,12 +116,12 @@ def test_who_is_killed_while_terminating_leaves_no_agent_at_work(
     define(lambda self, event, step: step.run_session("ask", agent="Writer", message="Go."))
     made = begin()
     serve()
-    monkeypatch.setattr(lifecycle, "stop_what_it_started", killed)
+    monkeypatch.setattr(lifecycle, "stop_started_work", killed)
     with pytest.raises(Killed):
         terminate(made)
     monkeypatch.undo()
 
-    assert stop_left_over() == [made.pk]
+    assert stop_abandoned() == [made.pk]
     assert Run.objects.get().status == "cancelled"
 
 
@@ -136,10 +136,10 @@ def test_a_dead_letter_takes_along_what_its_branches_wait_for(define, begin, sle
     pass_time(made, 61)
     fire_due()
     lose(claim())
-    look()
+    recover()
     assert now(made).is_dead
 
-    assert stop_left_over() == [made.pk]
+    assert stop_abandoned() == [made.pk]
     assert sleeper().status == "terminated"
 
 
@@ -156,9 +156,9 @@ def test_a_child_that_nobody_waits_for_outlives_a_workflow_that_fails(define, be
     assert now(made).status == "errored"
     assert states(sleeper()) == [("s", "waiting", 1)]
 
-    assert stop_left_over() == []
+    assert stop_abandoned() == []
     assert sleeper().status == "waiting"
 
 
 def test_the_supervisor_looks_for_what_was_left():
-    assert recovery.stop_left_over in [duty.work for duty in duties()]
+    assert recovery.stop_abandoned in [duty.work for duty in duties()]

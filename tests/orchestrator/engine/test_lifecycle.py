@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from config.faults import NotFound, WorkflowEnded
-from orchestrator.lifecycle import pause, restart, resume, send_event, terminate
+from core.exceptions import NotFound
+from orchestrator.engine.lifecycle import pause, restart, resume, send_event, terminate
+from orchestrator.engine.recovery import fire_due, seconds_to_next
+from orchestrator.exceptions import WorkflowEnded
 from orchestrator.models import WorkflowSignal
-from orchestrator.recovery import fire_due, seconds_to_next
 from tests.orchestrator.conftest import (
     claim,
     now,

@@ -11,19 +11,19 @@ from django.utils import timezone
 
 from orchestrator.engine import store
 from orchestrator.engine.definition import known_versions
+from orchestrator.engine.lifecycle import start_workflow
+from orchestrator.engine.recovery import delete_expired, recover
 from orchestrator.engine.runner import Runner
-from orchestrator.engine.starting import start_workflow
-from orchestrator.engine.statements import rows
+from orchestrator.engine.store import rows
 from orchestrator.models import StepAttempt, Workflow, WorkflowEvent
-from orchestrator.recovery import forget_old, look
 from orchestrator.supervisor import duties
-from sessions_app.stopping import StopSign
+from sessions_app.lanes.signals import StopSignal
 from tests.orchestrator.conftest import attempts, claim, now, serve, serve_one, states
 
 pytestmark = pytest.mark.django_db
 
 
-def lose(held: store.Claimed) -> None:
+def lose(held: store.WorkflowClaim) -> None:
     """The holder died: its lease runs out."""
     rows(
         "UPDATE workflows SET lease_expires = clock_timestamp() - interval '1 s' "
@@ -32,7 +32,7 @@ def lose(held: store.Claimed) -> None:
     )
 
 
-def overdue(held: store.Claimed) -> None:
+def overdue(held: store.WorkflowClaim) -> None:
     """The attempt that runs has taken longer than it may."""
     rows(
         "UPDATE workflows SET deadline = clock_timestamp() - interval '1 s' "
@@ -41,7 +41,7 @@ def overdue(held: store.Claimed) -> None:
     )
 
 
-def begun(held: store.Claimed, name: str = "a", attempt: int = 1, position: int = 0) -> None:
+def begun(held: store.WorkflowClaim, name: str = "a", attempt: int = 1, position: int = 0) -> None:
     """The holder had begun a step when it died."""
     body = {"id": uuid4(), "position": position, "name": name, "nth": 1, "kind": "do"}
     store.advance(held, begun={**body, "attempt": attempt, "timeout": 60})
@@ -55,7 +55,7 @@ def test_recovery_strands_nothing_a_lost_workflow_is_queued_and_completed(define
     held = claim()
     begun(held)
     lose(held)
-    assert look().reaped == [made.pk]
+    assert recover().reaped == [made.pk]
     serve()
 
     assert now(made).status == "complete"
@@ -71,10 +71,10 @@ def test_recovery_runs_nothing_without_owning_it_a_fenced_worker_writes_nothing(
     made = begin()
     old = claim()
     lose(old)
-    look()
+    recover()
     new = claim()
     before = now(made).last_seq
-    Runner(old, StopSign(), lambda _: None).run()  # it was only paused, and comes back
+    Runner(old, StopSignal(), lambda _: None).run()  # it was only paused, and comes back
 
     assert done == []
     assert now(made).last_seq == before
@@ -92,14 +92,14 @@ def test_a_lease_that_is_renewed_is_not_taken_back(define, begin):
     from tests.orchestrator.conftest import OWNER
 
     assert store.heartbeat(OWNER, [made.pk]) == {made.pk: held.epoch}
-    assert look().reaped == []
+    assert recover().reaped == []
 
 
 def test_the_reaper_is_a_duty_of_the_supervisor_and_no_job_of_the_queue():
     """procrastinate #1408."""
     names = {getattr(duty.work, "__name__", "") for duty in duties()}
 
-    assert {"_look_at_workflows", "settle_lost", "fail_orphans"} <= names
+    assert {"_recover_workflows", "settle_lost", "fail_orphans"} <= names
 
 
 def test_a_step_that_is_lost_more_often_than_it_may_be_tried_fails(define, begin):
@@ -109,7 +109,7 @@ def test_a_step_that_is_lost_more_often_than_it_may_be_tried_fails(define, begin
     held = claim()
     begun(held)
     lose(held)
-    look()
+    recover()
     serve()
 
     assert done == [], "at most once means at most once"
@@ -125,7 +125,7 @@ def test_a_workflow_that_is_lost_again_and_again_without_progress_is_a_dead_lett
     made = begin()
     for _ in range(3):
         lose(claim())
-        look()
+        recover()
 
     row = now(made)
     assert (row.status, row.is_dead, row.error["code"]) == ("errored", True, "dead_letter")
@@ -138,12 +138,12 @@ def test_progress_clears_the_count_of_losses(define, begin, settings):
     made = begin()
     held = claim()
     lose(held)
-    look()
+    recover()
     held = claim()
     begun(held)
     store.advance(held, ended={"position": 0, "attempt": 1, "status": "complete"}, outcome="1")
     lose(held)
-    look()
+    recover()
     serve()
 
     assert now(made).output == [1, 2]
@@ -259,7 +259,7 @@ def test_the_more_urgent_goes_first(define, begin):
     begin()
     urgent = begin(priority=5)
 
-    assert store.claim(uuid4(), known_versions()).id == urgent.pk
+    assert store.claim_next(uuid4(), known_versions()).id == urgent.pk
 
 
 # ── Retention ────────────────────────────────────────────────────────────────────────────────────
@@ -272,7 +272,7 @@ def test_what_ended_long_ago_is_deleted_with_all_that_belongs_to_it(define, begi
     serve(2)
     Workflow.objects.filter(pk=old.pk).update(finished_at=timezone.now() - timedelta(days=31))
 
-    assert forget_old() == 1
+    assert delete_expired() == 1
     assert set(Workflow.objects.all()) == {new, open}
     assert not WorkflowEvent.objects.filter(workflow_id=old.pk).exists()
     assert not StepAttempt.objects.filter(step__workflow=old.pk).exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.engine.definition import registry
-from orchestrator.recovery import fail_orphans, fire_due
+from orchestrator.engine.recovery import fail_orphans, fire_due
 from tests.orchestrator.conftest import now, pass_time, serve, serve_one
 
 pytestmark = pytest.mark.django_db

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.engine.policy import Policy
-from orchestrator.engine.statements import rows
-from orchestrator.recovery import look
+from orchestrator.engine.definition import RetryPolicy
+from orchestrator.engine.recovery import recover
+from orchestrator.engine.store import rows
 from tests.orchestrator.conftest import attempts, now, serve
 
 pytestmark = pytest.mark.django_db
 
 
 def test_by_default_a_step_has_five_retries_exponential_from_ten_seconds_and_ten_minutes():
-    policy = Policy()
+    policy = RetryPolicy()
 
     assert policy.timeout == 600
     assert [policy.pause(n) for n in (1, 2, 3, 4, 5)] == [10, 20, 40, 80, 160]
@@ -25,7 +25,7 @@ def test_by_default_a_step_has_five_retries_exponential_from_ten_seconds_and_ten
     [("constant", [3, 3, 3]), ("linear", [3, 6, 9]), ("exponential", [3, 6, 12])],
 )
 def test_a_delay_is_constant_linear_or_exponential(backoff, pauses):
-    policy = Policy(delay=3, backoff=backoff)
+    policy = RetryPolicy(delay=3, backoff=backoff)
 
     assert [policy.pause(n) for n in (1, 2, 3)] == pauses
 
@@ -39,7 +39,7 @@ def test_an_attempt_that_takes_longer_than_its_timeout_is_taken_away_and_counted
             bodies.append(step.attempt)
             if step.attempt == 1:
                 move_deadline(made)
-                look()  # as the supervisor would, while the body still runs
+                recover()  # as the supervisor would, while the body still runs
             return "done"
 
         return step.do("slow", slow, timeout=5, retries=1, delay=0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.lifecycle import terminate
+from orchestrator.engine.lifecycle import terminate
+from orchestrator.engine.recovery import fire_due
 from orchestrator.models import Step, WorkflowEvent
-from orchestrator.recovery import fire_due
 from tests.orchestrator.conftest import now, pass_time, serve, steps
 
 pytestmark = pytest.mark.django_db

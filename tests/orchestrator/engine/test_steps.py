@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from config.faults import NonRetryableError, StepFailed
+from orchestrator.engine.recovery import fire_due
+from orchestrator.exceptions import NonRetryableError, StepFailed
 from orchestrator.models import WorkflowEvent
-from orchestrator.recovery import fire_due
 from tests.orchestrator.conftest import (
     attempts,
     claim,
@@ -221,7 +221,7 @@ def test_the_log_of_a_workflow_has_no_gaps_and_tells_each_step(define, begin):
 
 
 def test_a_workflow_may_have_ten_thousand_steps_and_no_more(define, begin, monkeypatch):
-    monkeypatch.setattr("orchestrator.engine.replay.MOST_STEPS", 3)
+    monkeypatch.setattr("orchestrator.engine.steps.MAX_STEPS", 3)
     define(lambda self, event, step: [step.do("s", lambda: 1) for _ in range(4)])
     made = begin()
     serve()

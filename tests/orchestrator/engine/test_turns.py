@@ -6,11 +6,11 @@ import pytest
 
 from agents.definitions import create_agent
 from agents.providers.base import TextDelta, Usage
-from orchestrator import recovery
-from orchestrator.lifecycle import terminate
+from orchestrator.engine import recovery
+from orchestrator.engine.lifecycle import terminate
+from orchestrator.engine.recovery import settle_lost
 from orchestrator.models import Workflow
-from orchestrator.recovery import settle_lost
-from sessions_app import lanes
+from sessions_app.lanes import run_queue
 from sessions_app.models import Approval, Session
 from tests.orchestrator.conftest import now, serve, states, steps
 from tests.orchestrator.engine.test_branches import fork
@@ -50,7 +50,7 @@ def test_a_turn_that_waits_for_a_person_is_not_over(made):
 
 def test_turns_that_wait_for_people_hide_no_lost_wake_up(made, define, begin, monkeypatch):
     """However many there are, and however few are looked at in one go."""
-    monkeypatch.setattr(recovery, "AT_ONCE", 1)
+    monkeypatch.setattr(recovery, "BATCH", 1)
     define(lambda self, event, step: 1, name="child")
     define(lambda self, event, step: step.spawn("child", "child"), name="parent")
     parent = begin(name="parent")
@@ -83,7 +83,7 @@ def test_a_turn_goes_on_after_the_answer_and_its_end_is_the_steps(made, principa
 
 def test_a_turn_that_is_stopped_while_it_waits_for_a_person_ends_the_step(made):
     """The stop ends no run: none runs."""
-    lanes.stop(Session.objects.get().pk, note="no more of this")
+    run_queue.stop(Session.objects.get().pk, note="no more of this")
     assert settle_lost() == [made.pk]
     serve()
 

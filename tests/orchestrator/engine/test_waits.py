@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from config.faults import InboxFull, Invalid, WaitTimedOut, WorkflowEnded
-from orchestrator import lifecycle
-from orchestrator.lifecycle import send_event
+from core.exceptions import Invalid
+from orchestrator.engine import lifecycle
+from orchestrator.engine.lifecycle import send_event
+from orchestrator.engine.recovery import fire_due, seconds_to_next
+from orchestrator.exceptions import InboxFull, WaitTimedOut, WorkflowEnded
 from orchestrator.models import WorkflowSignal
-from orchestrator.recovery import fire_due, seconds_to_next
 from tests.orchestrator.conftest import now, pass_time, serve, serve_one, states, steps
 
 pytestmark = pytest.mark.django_db
@@ -161,7 +162,7 @@ def test_an_event_for_a_workflow_that_is_over_is_refused(define, begin):
 
 
 def test_an_inbox_is_bounded(define, begin, monkeypatch):
-    monkeypatch.setattr(lifecycle, "MOST_WAITING", 2)
+    monkeypatch.setattr(lifecycle, "MAX_EVENTS", 2)
     define(lambda self, event, step: step.wait_for_event("x", type="x"))
     made = begin()
     send_event(made, "n", 1)
@@ -172,7 +173,7 @@ def test_an_inbox_is_bounded(define, begin, monkeypatch):
 
 
 def test_a_full_inbox_takes_what_a_step_waits_for(define, begin, monkeypatch):
-    monkeypatch.setattr(lifecycle, "MOST_WAITING", 2)
+    monkeypatch.setattr(lifecycle, "MAX_EVENTS", 2)
     define(lambda self, event, step: step.wait_for_event("x", type="x"))
     made = begin()
     serve()

@@ -14,28 +14,29 @@ from asgiref.sync import sync_to_async
 from channels.testing import WebsocketCommunicator
 
 from config.asgi import application
-from config.faults import SandboxUnavailable, TerminalsAway
+from orchestrator.exceptions import TerminalsAway
 from orchestrator.models import Terminal
-from orchestrator.terminals import calling, desk
-from orchestrator.terminals.host import Host
+from orchestrator.terminals import client, terminals
+from orchestrator.terminals.host import TerminalHost
 from sessions_app.models import Session
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
-from tests.sessions_app.following import key_for, new_session
+from tests.sessions_app.live.stream_client import key_for, new_session
 from tests.tools_app.sandbox.conftest import lacking
+from tools_app.exceptions import SandboxUnavailable
 from tools_app.sandbox import host as machine
 
 SECONDS = 40
 
 
 @pytest.fixture
-def hosted(transactional_db: None) -> Iterator[Host]:
+def hosted(transactional_db: None) -> Iterator[TerminalHost]:
     """A host that serves from a thread until the test is over."""
     try:
         machine.find_bwrap()
     except SandboxUnavailable as fault:
         lacking(fault.detail)
-    host, started = Host(), threading.Event()
+    host, started = TerminalHost(), threading.Event()
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def run() -> None:
@@ -57,7 +58,7 @@ def hosted(transactional_db: None) -> Iterator[Host]:
 
 def reachable() -> bool:
     try:
-        calling.ask(do="look")
+        client.ask(do="look")
     except TerminalsAway:
         return False
     return True
@@ -83,8 +84,8 @@ def principal(owner: User, workspace: Workspace) -> Principal:
 
 
 @pytest.fixture
-def terminal(hosted: Host, session: Session, principal: Principal) -> Terminal:
-    return desk.open_terminal(principal, session, columns=91, rows=31)
+def terminal(hosted: TerminalHost, session: Session, principal: Principal) -> Terminal:
+    return terminals.open_terminal(principal, session, columns=91, rows=31)
 
 
 def now(terminal: Terminal) -> Terminal:

@@ -12,29 +12,29 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from config.env import ROOT
+from core.env import ROOT
 from orchestrator.models import Terminal
 from orchestrator.supervisor import duties
-from orchestrator.terminals import calling, desk, records
+from orchestrator.terminals import client, records, terminals
 from sessions_app.sessions import archive
 from tenants.models import Pulse
 from tests.orchestrator.terminals.conftest import is_closed, now, reachable, until
-from tools_app.sandbox.leftovers import marked_sessions
+from tools_app.sandbox.local.processes import marked_sessions
 
 
 def test_a_terminal_ends_with_its_session(terminal, session):
     archive(session, None)
-    calling.ask(do="look")
+    client.ask(do="look")
 
     until(lambda: is_closed(terminal))
-    assert now(terminal).reason == "Its session was archived."
+    assert now(terminal).reason == "The session was archived."
 
 
 def test_a_terminal_that_nobody_watches_or_uses_ends(terminal, settings):
-    calling.ask(do="look")
+    client.ask(do="look")
     assert not is_closed(terminal)
     settings.TERMINAL_IDLE_SECONDS = 0
-    calling.ask(do="look")
+    client.ask(do="look")
 
     until(lambda: is_closed(terminal))
 
@@ -78,7 +78,7 @@ def test_a_killed_host_takes_its_shells_along_and_the_next_marks_them(
     first = start_host()
     try:
         until(reachable)
-        terminal = desk.open_terminal(principal, session)
+        terminal = terminals.open_terminal(principal, session)
         assert marked_sessions(kind="terminal") == [session.pk]
         first.send_signal(signal.SIGKILL)
         first.wait()

@@ -6,10 +6,11 @@ from uuid import uuid4
 
 from asgiref.sync import sync_to_async
 
-from orchestrator.terminals import consumer, desk
-from orchestrator.terminals import screen as screens
-from orchestrator.terminals.calling import watching
-from orchestrator.terminals.screen import REPLAY_BYTES
+from orchestrator import consumers
+from orchestrator.terminals import host as terminal_host
+from orchestrator.terminals import terminals
+from orchestrator.terminals.client import watch as watch_host
+from orchestrator.terminals.host import REPLAY_BYTES
 from tenants.models import ApiKey
 from tests.orchestrator.terminals.conftest import is_closed, now, until, watch
 from tests.tools_app.sandbox.conftest import alive, nap
@@ -65,7 +66,7 @@ async def test_a_reader_sees_nothing_without_a_link_and_types_nothing_with_one(
 ):
     async with watch(terminal.pk, workspace, "read") as viewer:
         assert await viewer.ends() == 4403
-    token, _ = await sync_to_async(desk.share_terminal)(await sync_to_async(now)(terminal))
+    token, _ = await sync_to_async(terminals.share_terminal)(await sync_to_async(now)(terminal))
 
     async with (
         watch(terminal.pk, workspace, "read", token) as reader,
@@ -84,12 +85,12 @@ async def test_a_reader_sees_nothing_without_a_link_and_types_nothing_with_one(
 async def test_a_link_that_is_taken_back_cuts_those_who_came_by_it(
     async_db, terminal, workspace, monkeypatch
 ):
-    monkeypatch.setattr(consumer, "CHECK_SECONDS", 0.05)
-    monkeypatch.setattr(consumer, "FRESH_SECONDS", 0.0)
-    token, _ = await sync_to_async(desk.share_terminal)(await sync_to_async(now)(terminal))
+    monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(consumers, "FRESH_SECONDS", 0.0)
+    token, _ = await sync_to_async(terminals.share_terminal)(await sync_to_async(now)(terminal))
     async with watch(terminal.pk, workspace, "read", token) as reader:
         await reader.hears("ready")
-        await sync_to_async(desk.unshare_terminal)(terminal)
+        await sync_to_async(terminals.unshare_terminal)(terminal)
 
         assert await reader.ends() == 4403
     async with watch(terminal.pk, workspace, "read", token) as reader:
@@ -97,7 +98,7 @@ async def test_a_link_that_is_taken_back_cuts_those_who_came_by_it(
 
 
 async def test_a_revoked_key_types_no_more(async_db, terminal, workspace, monkeypatch):
-    monkeypatch.setattr(consumer, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(consumers, "FRESH_SECONDS", 0.0)
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.hears("ready")
         await ApiKey.objects.all().adelete()
@@ -146,7 +147,7 @@ async def test_closing_ends_everything_that_runs_in_it(async_db, terminal, works
         await viewer.types(f"setsid {marker} & {marker} & echo both $((1 + 1))\n")
         await viewer.sees(b"both 2")
         await sync_to_async(until)(lambda: alive(marker))
-        await sync_to_async(desk.close_terminal)(terminal, principal)
+        await sync_to_async(terminals.close_terminal)(terminal, principal)
 
         assert (await viewer.hears("closed"))["reason"] == "Closed by Olive Owner."
         assert await viewer.ends() == 4410
@@ -160,12 +161,15 @@ async def test_closing_ends_everything_that_runs_in_it(async_db, terminal, works
 async def test_a_viewer_who_reads_nothing_is_cut_and_the_others_go_on(
     async_db, terminal, workspace, hosted, monkeypatch
 ):
-    monkeypatch.setattr(screens, "SLOW_SECONDS", 0.2)
-    async with watching(terminal.pk, may_write=False) as deaf, watch(terminal.pk, workspace) as one:
+    monkeypatch.setattr(terminal_host, "SLOW_SECONDS", 0.2)
+    async with (
+        watch_host(terminal.pk, may_write=False) as deaf,
+        watch(terminal.pk, workspace) as one,
+    ):
         await deaf.next()
         await one.types("seq 1 400000; echo done $((3 + 4))\n")
         await one.sees(b"done 7")
-        assert len(hosted.screens[terminal.pk].viewers) == 1
+        assert len(hosted.sessions[terminal.pk].viewers) == 1
 
 
 async def test_a_terminal_of_another_machine_is_away_and_not_over(async_db, terminal, workspace):

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connections
 
-from config.faults import NotFound, TooManyTerminals
+from core.exceptions import NotFound
+from orchestrator.exceptions import TooManyTerminals
 from orchestrator.models import Step, Terminal
-from orchestrator.terminals import desk
+from orchestrator.terminals import terminals
 from sessions_app.sessions import archive
 from tenants.access import principal_of_user
 from tenants.models import Membership
@@ -31,7 +32,7 @@ def test_a_terminal_is_opened_in_a_session_and_closed(hosted, api, session):
     assert [one["id"] for one in api.get(URL).json()["results"]] == [made["id"]]
     assert api.delete(f"{URL}{made['id']}/").status_code == 204
     until(lambda: api.get(f"{URL}{made['id']}/").json()["status"] == "closed")
-    assert hosted.screens == {}
+    assert hosted.sessions == {}
     assert api.delete(f"{URL}{made['id']}/").status_code == 204
 
 
@@ -86,14 +87,14 @@ def test_readers_open_none_and_others_see_only_their_own(hosted, terminal, works
     reader = key_client(workspace, "read")
     assert reader.post(URL, {"session": str(session.pk)}, format="json").status_code == 403
     builder = principal_of_user(add_member(workspace, Membership.Role.BUILDER), workspace.pk)
-    own = desk.open_terminal(builder, session)
+    own = terminals.open_terminal(builder, session)
 
-    assert list(desk.visible_to(builder)) == [own]
+    assert list(terminals.visible_to(builder)) == [own]
     with pytest.raises(NotFound):
-        desk.find_terminal(builder, terminal.pk)
+        terminals.find_terminal(builder, terminal.pk)
     admin = principal_of_user(add_member(workspace, Membership.Role.ADMIN), workspace.pk)
-    assert set(desk.visible_to(admin)) == {own, terminal}
-    desk.close_terminal(desk.find_terminal(admin, terminal.pk), admin)
+    assert set(terminals.visible_to(admin)) == {own, terminal}
+    terminals.close_terminal(terminals.find_terminal(admin, terminal.pk), admin)
     until(lambda: is_closed(terminal))
     assert now(own).status == Terminal.Status.OPEN
 
@@ -112,11 +113,11 @@ def test_of_several_that_ask_at_once_no_more_get_one(
 ):
     settings.TERMINALS_PER_WORKSPACE = 1
     together = threading.Barrier(4)
-    monkeypatch.setattr(desk, "check_affordable", lambda _: together.wait(10))
+    monkeypatch.setattr(terminals, "check_affordable", lambda _: together.wait(10))
 
     def is_opened(_: int) -> bool:
         try:
-            desk.open_terminal(principal, session)
+            terminals.open_terminal(principal, session)
         except TooManyTerminals:
             return False
         finally:

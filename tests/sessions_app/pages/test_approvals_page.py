@@ -10,12 +10,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from sessions_app.approvals import open_approval
+from sessions_app.approvals.approvals import open_approval
 from sessions_app.models import Approval, ToolExecution
 from tests.conftest import add_member
 from tests.sessions_app.waiting_calls import allow, parked
-from tools_app.places import place_of_agent
-from tools_app.policies import stored_policy
+from tools_app.policy.storage import agent_target, stored_policy
 
 PAGE = "/approvals/"
 
@@ -28,8 +27,8 @@ def press(client, approval: Approval, button: str, **typed: str):
 def test_an_empty_inbox_teaches_what_comes_here(browser_client, session):
     page = browser_client.get(PAGE).text
 
-    assert "Nothing waits for you" in page
-    assert "exactly what it would do" in page
+    assert "No approvals waiting" in page
+    assert "exactly what it will do" in page
 
 
 def test_what_waits_stands_first_with_its_count_in_title_and_rail(
@@ -57,7 +56,7 @@ def test_when_a_question_expires_is_said_in_the_time_zone_of_whoever_reads_it(
     page = browser_client.get(PAGE).text
 
     # Without a script it names its zone; with one, the island `times` writes it anew.
-    assert re.search(r"expires <time data-exact [^>]+>[^<]+ UTC</time>", page)
+    assert re.search(r"denied automatically <time data-exact [^>]+>[^<]+ UTC</time>", page)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +107,9 @@ def test_arguments_can_be_changed(browser_client, session):
 @pytest.mark.parametrize(
     ("button", "typed", "complaint"),
     [
-        ("", {}, "Say whether to allow it"),
+        ("", {}, "Choose whether to allow"),
         ("perhaps", {}, "Select a valid choice"),
-        ("once", {"input": "{"}, "are not JSON"),
+        ("once", {"input": "{"}, "are not valid JSON"),
         ("once", {"input": '{"x": 1}'}, "Invalid arguments for exec"),
     ],
 )
@@ -142,7 +141,7 @@ def test_a_builder_is_not_offered_always_and_cannot_take_it(workspace, session):
 
     assert 'value="always"' not in builder.get(PAGE).text
     assert "right to admin" in press(builder, asked, "always")
-    assert stored_policy(place_of_agent(session.agent_id)).revision == 0
+    assert stored_policy(agent_target(session.agent_id)).revision == 0
 
 
 def test_a_viewer_reads_along_without_buttons_and_secrets(workspace, session):
@@ -155,7 +154,7 @@ def test_a_viewer_reads_along_without_buttons_and_secrets(workspace, session):
 
     assert "abcdefgh" not in page
     assert 'name="answer"' not in page
-    assert "Answering needs the builder role." in page
+    assert "Answering requires the builder role." in page
     assert viewer.post(f"{PAGE}{asked.pk}/answer/", {"answer": "deny"}).status_code == 403
 
 

@@ -29,7 +29,7 @@ def test_a_viewer_reads_no_secret_of_a_question_at_home(workspace, session):
     assert "#asked-" in home
     assert "abcdefgh" not in home
     assert "Needs you" not in home
-    assert "Waits for an answer" in home
+    assert "Waiting for an answer" in home
 
 
 def test_home_leads_back_to_the_last_talks(browser_client, session):

@@ -11,13 +11,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.definitions import create_agent
+from agents.model_catalog import set_price
 from agents.models import Agent
-from agents.prices import set_price
-from sessions_app.log import NewEvent, append_events
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import SessionEvent
 from sessions_app.sessions import get_or_create_session
-from tenants.budgets import set_budget, spent_now
-from tenants.credits import balance_of
+from tenants.billing.credits import current_spend, get_balance, set_budget
 from tenants.models import CreditEntry, Price, Purse
 from tests.conftest import add_member
 from tests.factories import make
@@ -43,7 +42,7 @@ def test_an_owner_grants_credits_once_however_often_the_form_is_sent(browser_cli
         assert browser_client.post(f"{PAGE}credits/", form).status_code == 302
     page = browser_client.get(PAGE).text
 
-    assert balance_of(workspace.pk).balance == D(35)
+    assert get_balance(workspace.pk).balance == D(35)
     assert CreditEntry.objects.filter(note="Invoice 7").count() == 1
     assert "$35.00" in page
     assert "Invoice 7" in page
@@ -57,7 +56,7 @@ def test_a_form_that_was_sent_in_another_workspace_changes_nothing_there(
     browser_client.post(f"{PAGE}credits/", form)
 
     assert other.post(f"{PAGE}credits/", form).status_code == 404
-    assert balance_of(foreign_workspace.pk).balance == D(10)
+    assert get_balance(foreign_workspace.pk).balance == D(10)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +72,13 @@ def test_an_amount_that_makes_no_sense_is_explained(browser_client, workspace, c
 
     assert answer.status_code == 400
     assert said in answer.text
-    assert balance_of(workspace.pk).balance == D(10)
+    assert get_balance(workspace.pk).balance == D(10)
 
 
 def test_an_adjustment_may_take(browser_client, workspace):
     browser_client.post(f"{PAGE}credits/", grant(amount="-4", kind="adjustment"))
 
-    assert balance_of(workspace.pk).balance == D(6)
+    assert get_balance(workspace.pk).balance == D(6)
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder", "admin"])
@@ -90,7 +89,7 @@ def test_only_an_owner_touches_credits(workspace, role):
     assert page.status_code == 200
     assert 'action="/settings/budgets/credits/"' not in page.text
     assert client.post(f"{PAGE}credits/", grant()).status_code == 403
-    assert balance_of(workspace.pk).balance == D(10)
+    assert get_balance(workspace.pk).balance == D(10)
 
 
 def test_an_admin_sets_raises_and_removes_a_budget(workspace, session):
@@ -114,8 +113,8 @@ def test_a_budget_shows_what_counts_now_and_that_it_is_spent(browser_client, wor
     spend(session, "1")
     page = browser_client.get(PAGE).text
 
-    assert "$1.00 of $1.00 in all" in page
-    assert "stops here" in page
+    assert "$1.00 of $1.00 in total" in page
+    assert "limit reached" in page
 
 
 def test_what_was_spent_in_another_month_does_not_count(workspace, session):
@@ -126,8 +125,8 @@ def test_what_was_spent_in_another_month_does_not_count(workspace, session):
     purse.refresh_from_db()
     later = purse.since.replace(year=purse.since.year + 1)
 
-    assert spent_now(purse) == D("0.5")
-    assert spent_now(purse, later) == 0
+    assert current_spend(purse) == D("0.5")
+    assert current_spend(purse, later) == 0
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder"])
@@ -168,7 +167,7 @@ def test_the_whole_ledger_is_read_a_page_at_a_time(browser_client, session):
     charges = browser_client.get(f"{PAGE}ledger/?kind=grant").text
 
     assert first.count("gpt-5") == 50
-    assert "To begin with" in second
+    assert "Starting credits" in second
     assert "gpt-5" not in charges
 
 

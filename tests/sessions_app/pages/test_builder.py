@@ -6,14 +6,14 @@ import pytest
 from django.test import Client
 
 from agents import drafts
-from agents.canvas import Author
+from agents.canvas.revisions import Author
 from agents.models import Agent
-from sessions_app.building.sessions import begin_agent
+from sessions_app.builder import create_draft
 from sessions_app.models import Session
 from tenants.access import principal_of_user
 from tests.conftest import add_member
 from tests.factories import agent as make_agent
-from tools_app.proposals import propose_rules
+from tools_app.publishing import propose_rules
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +35,7 @@ def form_of(agent, **changes):
 
 
 def test_the_list_names_agents_and_drafts_but_not_the_builder(browser_client, owner, workspace):
-    begin_agent(principal_of_user(owner, workspace.pk), "Half done")
+    create_draft(principal_of_user(owner, workspace.pk), "Half done")
     page = browser_client.get("/agents/").content.decode()
     assert "Half done" in page
     assert "Concierge" in page
@@ -87,7 +87,7 @@ def test_a_wrong_field_is_said_beside_it(browser_client, agent):
 
 
 def test_publishing_and_throwing_away_by_the_buttons(browser_client, owner, workspace):
-    agent = begin_agent(principal_of_user(owner, workspace.pk), "New")
+    agent = create_draft(principal_of_user(owner, workspace.pk), "New")
     browser_client.post(at(agent, "publish/"), {"revision": 0})
     agent.refresh_from_db()
     assert (agent.is_draft, agent.current.number) == (False, 1)

@@ -11,12 +11,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from sessions_app import lanes
-from sessions_app.log import NewEvent, append_events
+from core.ids import uuid7
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Draft, Run, Session, SessionEvent
-from sessions_app.pages.window import EVENTS
+from sessions_app.pages.transcript import WINDOW_EVENTS
 from sessions_app.sessions import archive
-from tenants.ids import uuid7
 from tests.conftest import add_member
 from tests.sessions_app.conftest import OWNER, serve
 
@@ -24,7 +24,9 @@ E = SessionEvent.Type
 
 
 def ask(session: Session, text: str, on_busy: str = "followup") -> None:
-    lanes.accept(session.pk, NewEvent(type=E.USER_MESSAGE, payload={"text": text}), on_busy=on_busy)
+    run_queue.accept(
+        session.pk, NewEvent(type=E.USER_MESSAGE, payload={"text": text}), on_busy=on_busy
+    )
 
 
 def opening_of(page: str) -> dict[str, Any]:
@@ -59,7 +61,7 @@ def test_what_people_and_models_write_is_text(browser_client, session):
 def test_a_file_that_no_route_leads_to_does_not_hide_the_conversation(browser_client, session):
     files = [{"name": "odd", "path": "odd\nname.md"}, {"name": "none", "path": ""}]
     payload = {"text": "Look at this", "attachments": files}
-    lanes.accept(session.pk, NewEvent(type=E.USER_MESSAGE, payload=payload))
+    run_queue.accept(session.pk, NewEvent(type=E.USER_MESSAGE, payload=payload))
     page = browser_client.get(f"/chat/{session.pk}/").text
 
     assert f"/api/v1/sessions/{session.pk}/files/odd%0Aname.md" in page
@@ -90,7 +92,7 @@ def test_a_message_about_to_be_read_is_in_the_conversation(browser_client, sessi
 
 def test_messages_behind_a_running_answer_are_in_the_queue(browser_client, session):
     ask(session, "first")
-    assert lanes.claim(session.pk, OWNER)
+    assert run_queue.claim(session.pk, OWNER)
     ask(session, "second")
     page = browser_client.get(f"/chat/{session.pk}/").text
 
@@ -101,7 +103,7 @@ def test_messages_behind_a_running_answer_are_in_the_queue(browser_client, sessi
 
 def test_the_draft_of_a_running_answer_is_there_after_a_reload(browser_client, session):
     ask(session, "first")
-    claim = lanes.claim(session.pk, OWNER)
+    claim = run_queue.claim(session.pk, OWNER)
     assert claim
     event_id = uuid7()
     Draft.objects.create(
@@ -145,7 +147,7 @@ def test_an_archived_session_keeps_what_was_typed_and_says_why(browser_client, s
 
     assert answer.status_code == 409
     assert "too late</textarea>" in answer.text
-    assert "This session is archived." in answer.text
+    assert "This chat is archived." in answer.text
 
 
 def test_a_wrong_manner_is_refused(browser_client, session):
@@ -163,7 +165,7 @@ def test_who_may_only_read_reads_along(workspace, session):
     page = client.get(f"/chat/{session.pk}/").text
 
     assert "1 2 3" in page
-    assert "Talking to agents needs the builder role." in page
+    assert "Chatting with agents requires the builder role." in page
     assert 'aria-label="New chat"' not in page
     assert opening_of(page)["may_run"] is False
     form = {"text": "x", "once": str(uuid4())}
@@ -181,24 +183,24 @@ def fill(session: Session, count: int) -> None:
 def test_a_long_session_takes_as_many_queries_as_a_short_one(browser_client, session):
     fill(session, 2)
     before = queries_of(browser_client, session)
-    fill(session, EVENTS + 300)
+    fill(session, WINDOW_EVENTS + 300)
 
     assert queries_of(browser_client, session) == before
 
 
 def test_a_long_session_opens_with_its_newest_part(browser_client, session):
-    fill(session, 2 * EVENTS + 50)
+    fill(session, 2 * WINDOW_EVENTS + 50)
     page = browser_client.get(f"/chat/{session.pk}/").text
     session.refresh_from_db()
-    first = session.last_seq - EVENTS + 1
+    first = session.last_seq - WINDOW_EVENTS + 1
     assert opening_of(page)["first_seq"] == first
     assert f'href="?before={first}" data-earlier' in page
-    assert page.count('class="line is-agent"') == EVENTS
+    assert page.count('class="line is-agent"') == WINDOW_EVENTS
     earlier = browser_client.get(f"/chat/{session.pk}/?before={first}").text
-    assert earlier.count('class="line is-agent"') == EVENTS
-    assert f'href="?before={first - EVENTS}"' in earlier
+    assert earlier.count('class="line is-agent"') == WINDOW_EVENTS
+    assert f'href="?before={first - WINDOW_EVENTS}"' in earlier
     assert 'data-island="chat"' not in earlier
-    assert "Back to the newest" in earlier
+    assert "Back to latest" in earlier
 
 
 def queries_of(client: Client, session: Session) -> int:

@@ -10,8 +10,8 @@ from django.test import Client
 
 from agents.definitions import create_agent
 from agents.models import Agent
+from agents.pages.agents import summary_of
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.pages.cards import summary_of
 from tests.conftest import add_member
 
 
@@ -75,7 +75,7 @@ def test_the_same_form_with_another_text_begins_another_session(browser_client, 
 def test_nothing_is_not_sent(browser_client, agent, text):
     page = browser_client.post("/chat/", typed(agent, text=text)).text
 
-    assert "Write something first." in page
+    assert "Write a message first." in page
     assert not Session.objects.exists()
 
 
@@ -94,7 +94,7 @@ def test_who_may_only_read_sees_the_agents_and_says_nothing(workspace, agent):
 
     assert "Concierge" in page
     assert "<textarea" not in page
-    assert "Talking to agents needs the builder role." in page
+    assert "Chatting with agents requires the builder role." in page
     assert 'class="try"' not in page
     assert client.post("/chat/", typed(agent)).status_code == 403
     assert not Session.objects.exists()
@@ -136,9 +136,9 @@ def test_a_recent_session_says_what_it_is_doing_as_every_other_list_does(browser
 
 
 def test_many_agents_can_be_narrowed_and_few_need_no_field_for_it(browser_client, workspace):
-    assert 'data-island="narrow"' not in browser_client.get("/chat/").text
+    assert 'data-island="filter"' not in browser_client.get("/chat/").text
     for nth in range(10):
         create_agent(workspace_id=workspace.pk, fields={"name": f"Agent {nth}"})
 
     for url in ("/chat/", "/agents/"):
-        assert 'data-island="narrow"' in browser_client.get(url).text
+        assert 'data-island="filter"' in browser_client.get(url).text

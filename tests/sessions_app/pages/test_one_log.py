@@ -1,6 +1,6 @@
 """One log, told by the server for the first paint and by the chat's script while it lives.
 
-`frontend/src/chat/onelog.test.ts` tells the same events in the same words.
+`frontend/src/chat/shared-log.test.ts` tells the same events in the same words.
 """
 
 from __future__ import annotations
@@ -11,12 +11,21 @@ from typing import Any
 
 import pytest
 
-from sessions_app.frames import frame_of
+from sessions_app.live.frames import event_frame
 from sessions_app.models import Session, SessionEvent
-from sessions_app.pages.folding import Steps, fold
-from sessions_app.pages.lines import Call, Compaction, FromAgent, FromPerson, Line, Note, Trouble
-from sessions_app.pages.telling import tell
-from sessions_app.pages.window import newest
+from sessions_app.pages.transcript import (
+    Call,
+    Compaction,
+    FromAgent,
+    FromPerson,
+    Note,
+    Steps,
+    TranscriptLine,
+    Trouble,
+    build_transcript,
+    fold,
+    newest_window,
+)
 from tenants.models import User
 
 SAMPLE = Path(__file__).resolve().parents[3] / "frontend/src/chat/samples/one_log.json"
@@ -45,7 +54,7 @@ def written(session: Session) -> Session:
     return session
 
 
-def words_of(line: Line) -> str:
+def words_of(line: TranscriptLine) -> str:
     match line:
         case FromPerson():
             files = f" [{', '.join(one.name for one in line.files)}]" if line.files else ""
@@ -53,7 +62,7 @@ def words_of(line: Line) -> str:
         case FromAgent():
             return line.text
         case Steps():
-            return f"{len(line.calls)} steps, {line.failed} did not end well"
+            return f"{len(line.calls)} steps, {line.failed} failed"
         case Call(child=child) if child:
             return f"({child.title} {child.status}: {child.result})"
         case Call():
@@ -69,7 +78,7 @@ def words_of(line: Line) -> str:
 
 
 def test_the_server_tells_the_log_as_the_script_does(written):
-    lines = fold(tell(newest(written)), is_idle=True)
+    lines = fold(build_transcript(newest_window(written)), is_idle=True)
 
     assert [words_of(line) for line in lines] == LOG["told"]
 
@@ -79,7 +88,7 @@ def test_the_log_has_every_type_of_event_that_a_conversation_shows():
 
 
 def test_sockets_send_the_frames_that_the_script_is_tried_with(written):
-    frames = [_shown(frame_of(event)) for event in written.events.order_by("seq")]
+    frames = [_shown(event_frame(event)) for event in written.events.order_by("seq")]
 
     assert frames == LOG["frames"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessions_app.log import NewEvent, append_events
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import SessionEvent
 from tests.conftest import add_member
 
@@ -39,7 +39,7 @@ def test_an_outcome_is_stated_shown_and_taken_back(browser_client, session, post
     assert outcome_of(session) == STORED
     page = browser_client.get(f"/sessions/{session.pk}/outcome/").text
     assert "It names every change.\nIt is short.</textarea>" in page
-    assert "It is judged from the next answer on." in page
+    assert "Outcome saved. It applies from the next answer on." in page
 
     assert post(remove="1").status_code == 302
     assert outcome_of(session) is None
@@ -60,7 +60,7 @@ def test_another_model_may_judge_and_is_kept_when_it_is_no_longer_listed(session
     [
         ({"statement": ""}, "This field is required."),
         ({"criteria": " \n "}, "This field is required."),
-        ({"criteria": "Short.\nshort."}, "Each criterion is named once."),
+        ({"criteria": "Short.\nshort."}, "Each criterion must be different."),
         ({"max_returns": "9"}, "less than or equal to 5"),
         ({"grader": "nobody/x"}, "Select a valid choice"),
     ],

@@ -7,9 +7,8 @@ import re
 import pytest
 from django.test import Client
 
-from memory.owner import owner_within, person
-from memory.reader import Reader
-from memory.writing import write_entry
+from memory.documents import write_entry
+from memory.ownership import Reader, owner_within, person
 from sessions_app.models import Session
 from tests.conftest import add_member
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.test import Client
 
 from sessions_app.models import SavedView
-from sessions_app.pages import saved_views
+from sessions_app.pages import sessions
 from tests.conftest import add_member
 
 
@@ -70,7 +70,7 @@ def test_ones_own_view_is_taken_away(browser_client, workspace):
 def test_there_is_an_end_to_views_and_a_nameless_one_is_refused(
     browser_client, workspace, monkeypatch
 ):
-    monkeypatch.setattr(saved_views, "MOST_VIEWS", 1)
+    monkeypatch.setattr(sessions, "MAX_VIEWS", 1)
     save(browser_client, "First")
     save(browser_client, "Second")
     save(browser_client, " ")

@@ -12,9 +12,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from agents.previews import create_draft_agent
-from sessions_app import schedules
+from agents.drafts import create_draft_agent
 from sessions_app.models import Firing, Schedule
+from sessions_app.schedules import schedules
 from tests.conftest import add_member
 from tests.factories import make
 
@@ -82,8 +82,8 @@ def test_an_interval_is_in_the_unit_that_was_chosen(browser_client, agent):
     ("changed", "said"),
     [
         ({"kind": "cron", "cron": "never"}, "is not a cron expression"),
-        ({"kind": "cron", "cron": ""}, "Say when."),
-        ({"kind": "once", "at": "2001-01-01T00:00"}, "a time to come"),
+        ({"kind": "cron", "cron": ""}, "This field is required."),
+        ({"kind": "once", "at": "2001-01-01T00:00"}, "must be in the future"),
         ({"kind": "interval", "every": "400", "unit": "86400"}, "60 seconds to a year"),
         ({"timezone": "Moon/Base"}, "Select a valid choice"),
         ({"message": " "}, "required"),

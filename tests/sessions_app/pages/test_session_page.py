@@ -9,13 +9,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from sessions_app import lanes
-from sessions_app.log import NewEvent, append_events
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
-from sessions_app.pages.lines import Call
-from sessions_app.pages.replaying import moment_at
+from sessions_app.pages.session import replay_moment
+from sessions_app.pages.transcript import Call
+from sessions_app.resources.files import store_file
 from sessions_app.sessions import get_or_create_session
-from sessions_app.uploads import store_file
 from tests.conftest import add_member
 from tests.sessions_app.conftest import OWNER, serve
 from tests.sessions_app.parking import park
@@ -93,7 +93,7 @@ def test_a_replay_shows_what_was_so_by_then(browser_client, session):
     append_events(session.pk, [NewEvent(type=E.AGENT_TOOL_RESULT, payload=result)])
     asked = session.events.get(type=E.AGENT_TOOL_USE).seq
     session.refresh_from_db()
-    by_then, by_now = moment_at(session, asked), moment_at(session, session.last_seq)
+    by_then, by_now = replay_moment(session, asked), replay_moment(session, session.last_seq)
 
     assert [line.state for line in by_then.lines if isinstance(line, Call)] == ["running"]
     assert [line.state for line in by_now.lines if isinstance(line, Call)] == ["completed"]
@@ -113,11 +113,11 @@ def test_a_replay_of_nowhere_begins_somewhere(browser_client, session, at):
 
 def test_a_replay_shows_a_message_that_still_waits(browser_client, session, principal):
     say(session, principal, "First")
-    assert lanes.claim(session.pk, OWNER)
+    assert run_queue.claim(session.pk, OWNER)
     waiting = say(session, principal, "Second")
     session.refresh_from_db()
 
-    assert [line.kind for line in moment_at(session, waiting.seq).lines] == ["person", "person"]
+    assert [line.kind for line in replay_moment(session, waiting.seq).lines] == ["person", "person"]
 
 
 def test_a_fork_shares_the_past_up_to_the_event(browser_client, session):
@@ -135,7 +135,7 @@ def test_a_viewer_reads_and_neither_forks_nor_uploads(client, workspace, session
     append_events(session.pk, [said("One")])
     page = client.get(f"/sessions/{session.pk}/events/").text
 
-    assert "Fork after this" not in page
+    assert "Fork from here" not in page
     assert client.post(f"/sessions/{session.pk}/fork/", {"at_seq": "1"}).status_code == 403
     assert client.post(f"/sessions/{session.pk}/files/", {}).status_code == 403
     assert 'type="file"' not in client.get(f"/sessions/{session.pk}/files/").text
@@ -147,7 +147,7 @@ def test_files_are_listed_uploaded_and_saved(browser_client, session):
     browser_client.post(f"/sessions/{session.pk}/files/?path=reports", {"file": file})
     page = browser_client.get(f"/sessions/{session.pk}/files/?path=reports").text
 
-    assert "notes.md is in the session&#x27;s files." in page
+    assert "notes.md uploaded." in page
     assert "&lt;b&gt;.md" in page
     saved = re.search(r'href="(/api/v1/sessions/[^"]+notes\.md)" download', page)
     assert saved

@@ -10,10 +10,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.definitions import create_agent
-from sessions_app import lanes
-from sessions_app.log import NewEvent
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.pages.found import PAGE
+from sessions_app.pages.sessions import SESSIONS_PER_PAGE
 from sessions_app.sessions import archive, get_or_create_session
 from tests.sessions_app.conftest import OWNER
 from tests.sessions_app.parking import park
@@ -30,7 +30,7 @@ def named(agent, title: str) -> Session:
 def test_sessions_are_listed_by_their_last_activity(browser_client, agent):
     first, second = named(agent, "First"), named(agent, "Second")
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "hello"})
-    lanes.accept(first.pk, message)
+    run_queue.accept(first.pk, message)
     page = browser_client.get("/sessions/").text
 
     assert titles(page) == ["First", "Second"]
@@ -41,7 +41,7 @@ def test_an_empty_list_says_what_to_do(browser_client, workspace):
     page = browser_client.get("/sessions/").text
 
     assert "No sessions yet" in page
-    assert "Talk to an agent" in page
+    assert "New chat" in page
 
 
 def test_words_are_found_in_titles_and_messages(browser_client, agent):
@@ -49,22 +49,22 @@ def test_words_are_found_in_titles_and_messages(browser_client, agent):
         named(agent, title)
     spoken = named(agent, "Other")
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "repair the switch"})
-    lanes.accept(spoken.pk, message)
+    run_queue.accept(spoken.pk, message)
 
     assert sorted(titles(browser_client.get("/sessions/?q=switch").text)) == [
         "Other",
         "Signals and switches",
     ]
-    assert "Nothing matches" in browser_client.get("/sessions/?q=zebra").text
+    assert "No matching sessions" in browser_client.get("/sessions/?q=zebra").text
 
 
 def test_chips_narrow_by_status_and_agent_and_take_it_back(browser_client, agent, workspace):
     waiting, running, _idle = named(agent, "Waits"), named(agent, "Runs"), named(agent, "Rests")
     park(waiting, "tu_1")
-    lanes.accept(
+    run_queue.accept(
         running.pk, NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "hello"})
     )
-    assert lanes.claim(running.pk, OWNER)
+    assert run_queue.claim(running.pk, OWNER)
     other = create_agent(workspace_id=workspace.pk, fields={"name": "Other"})
     named(other, "Elsewhere")
 
@@ -100,7 +100,7 @@ def test_nonsense_in_the_address_narrows_nothing(browser_client, agent, query):
 
 @pytest.mark.parametrize("sort", ["", "begun", "events", "tokens", "cost", "lasted", "-cost"])
 def test_a_long_list_has_pages_in_every_order(browser_client, agent, sort):
-    for number in range(PAGE + 3):
+    for number in range(SESSIONS_PER_PAGE + 3):
         one = named(agent, f"Session {number}")
         Session.objects.filter(pk=one.pk).update(cost=number // 2, input_tokens=number // 3)
     seen: list[str] = []
@@ -111,7 +111,7 @@ def test_a_long_list_has_pages_in_every_order(browser_client, agent, sort):
         older = re.search(r'href="([^"]+)" rel="next"', page)
         path = f"/sessions/{unescape(older[1])}" if older else ""
 
-    assert len(seen) == len(set(seen)) == PAGE + 3
+    assert len(seen) == len(set(seen)) == SESSIONS_PER_PAGE + 3
     if sort.endswith("cost"):
         costs = [int(title.split()[1]) // 2 for title in seen]
         assert costs == sorted(costs, reverse=sort == "cost")
@@ -134,7 +134,7 @@ def test_fifty_rows_cost_as_many_queries_as_one(browser_client, agent, session):
 
     furnish(0)
     before = count(""), count("?q=clean")
-    for number in range(1, PAGE):
+    for number in range(1, SESSIONS_PER_PAGE):
         furnish(number)
 
     assert (count(""), count("?q=clean")) == before
@@ -168,7 +168,7 @@ def test_a_snippet_shows_where_the_words_are_and_runs_nothing(browser_client, ag
     spoken = named(agent, "Other")
     text = "Mind the <img src=x onerror=alert(1)> \x02 when you repair the switches tonight"
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
-    lanes.accept(spoken.pk, message)
+    run_queue.accept(spoken.pk, message)
     page = browser_client.get("/sessions/?q=switch").text
 
     assert "<mark>switches</mark>" in page
@@ -178,7 +178,7 @@ def test_a_snippet_shows_where_the_words_are_and_runs_nothing(browser_client, ag
 
 def test_the_pane_beside_the_list_shows_the_newest_words(browser_client, session, agent):
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "Hello <b>yard</b>"})
-    lanes.accept(session.pk, message)
+    run_queue.accept(session.pk, message)
     pane = browser_client.get(f"/sessions/{session.pk}/preview/").text
 
     assert "Hello &lt;b&gt;yard&lt;/b&gt;" in pane

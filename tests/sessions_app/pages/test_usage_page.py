@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from agents.definitions import create_agent
 from sessions_app.models import Run, ToolExecution
 from sessions_app.sessions import get_or_create_session
-from tenants.credits import add_credits
+from tenants.billing.credits import add_credits
+from tenants.billing.spending import Charge, PlannedCall, Spender, reserve, settle
 from tenants.models import ModelCall
-from tenants.spending import Charge, PlannedCall, Spender, reserve, settle
 from tests.conftest import add_member
 
 D = Decimal
@@ -41,7 +41,7 @@ def spend(session, cost: str = "0.5", *, days_ago: int = 0, model: str = "gpt-5"
 def test_an_empty_page_says_what_will_be_counted(browser_client, workspace):
     page = browser_client.get("/usage/").text
 
-    assert "Nothing was used in this time" in page
+    assert "No usage in this period" in page
     assert "$10.00" in page
 
 
@@ -60,7 +60,7 @@ def test_the_page_tells_balance_spend_and_who_spent_it(browser_client, session, 
     [
         ("model", "openai/gpt-5"),
         ("member", "Olive Owner"),
-        ("key", "No key: people in the browser"),
+        ("key", "No key (browser)"),
         ("session", "Talk"),
         ("day", f"{datetime.now(tz=UTC).date()}"),
     ],
@@ -100,7 +100,7 @@ def test_days_outside_the_range_do_not_count(browser_client, session):
     week = browser_client.get(f"/usage/?from={today - timedelta(days=6)}&to={today}").text
     month = browser_client.get("/usage/").text
 
-    assert "Nothing was used in this time" in week
+    assert "No usage in this period" in week
     assert "$1.50" in month
 
 
@@ -144,10 +144,10 @@ def test_more_rows_need_no_more_queries(browser_client, workspace, agent, owner)
 def test_few_credits_are_said_here_and_at_home(browser_client, workspace, session):
     add_credits(workspace.pk, D("-9.5"), kind="adjustment")
 
-    assert "Few credits are left: $0.50" in browser_client.get("/usage/").text
-    assert "Few credits are left: $0.50" in browser_client.get("/").text
+    assert "Credits are running low: $0.50" in browser_client.get("/usage/").text
+    assert "Credits are running low: $0.50" in browser_client.get("/").text
     add_credits(workspace.pk, D("-0.5"), kind="adjustment")
-    assert "No credits are left" in browser_client.get("/usage/").text
+    assert "You're out of credits" in browser_client.get("/usage/").text
 
 
 def test_a_viewer_may_look_and_somebody_else_sees_nothing_of_it(

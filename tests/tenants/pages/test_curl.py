@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from agents.definitions import change_agent, find_agent
 from agents.models import Agent
-from tenants.pages.curl import look, talk
+from tenants.pages.keys import curl_example, curl_list_agents
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def send(api: APIClient, words: list[str]) -> int:
 
 
 def test_the_command_reaches_an_agent_as_it_stands(api, workspace, request_here):
-    words = shlex.split(talk(request_here, workspace.pk))
+    words = shlex.split(curl_example(request_here, workspace.pk))
 
     assert send(api, words) == 202
     assert "x-api-key: YOUR_KEY" in words
@@ -39,7 +39,7 @@ def test_the_command_reaches_an_agent_as_it_stands(api, workspace, request_here)
 
 def test_an_agent_with_quotes_in_its_name_breaks_no_shell(api, workspace, request_here):
     change_agent(find_agent(workspace.pk, "Concierge"), {"name": """O'Neil "the" $HOME"""})
-    command = talk(request_here, workspace.pk)
+    command = curl_example(request_here, workspace.pk)
     assert "Neil" in command
 
     assert send(api, shlex.split(command)) == 202
@@ -47,7 +47,7 @@ def test_an_agent_with_quotes_in_its_name_breaks_no_shell(api, workspace, reques
 
 def test_without_an_agent_the_command_lists_them(api, workspace, request_here):
     Agent.objects.update(archived_at=Now())
-    command = talk(request_here, workspace.pk)
+    command = curl_example(request_here, workspace.pk)
 
-    assert command == look(request_here)
+    assert command == curl_list_agents(request_here)
     assert send(api, shlex.split(command)) == 200

@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.template.loader import render_to_string
 from django.test import Client
 
-from tenants.templatetags.frame import icon, initials, relative
+from core.templatetags.frame import icon, initials, relative
 
 PAGES = [
     "/",
@@ -78,7 +78,7 @@ def test_a_missing_page_is_told_in_the_frame_to_members(browser_client):
     answer = browser_client.get("/nowhere/")
 
     assert answer.status_code == 404
-    assert "There is no page at this address" in answer.text
+    assert "This page doesn't exist" in answer.text
     assert 'class="rail"' in answer.text
 
 
@@ -113,7 +113,7 @@ def test_a_refusal_says_why_and_what_to_do(client, workspace):
     answer = client.get("/settings/keys/new/")
 
     assert answer.status_code == 403
-    assert "An admin of this workspace can change what you may do" in answer.text
+    assert "An admin can change your role" in answer.text
 
 
 def test_an_unknown_icon_is_an_error_of_the_page():

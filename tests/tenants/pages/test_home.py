@@ -6,15 +6,13 @@ import re
 
 import pytest
 from django.test import Client
-from django.urls import clear_url_caches, path
 from django.utils import timezone
 
-from config import urls
-from tenants import inbox
 from tenants.access import principal_of_user
 from tenants.keys import issue_key
-from tenants.pages import overview, rail
-from tenants.pages.home import home
+from tenants.notifications import inbox
+from tenants.pages import home as overview
+from tenants.pages import navigation
 from tests.conftest import add_member
 
 
@@ -32,9 +30,9 @@ def test_a_step_ticks_itself_off(browser_client, workspace):
 
 
 def test_company_ticks_off_the_invitation(browser_client, workspace):
-    assert steps_of(browser_client)["Invite somebody"] != "is-done"
+    assert steps_of(browser_client)["Invite someone"] != "is-done"
     add_member(workspace, "viewer")
-    assert steps_of(browser_client)["Invite somebody"] == "is-done"
+    assert steps_of(browser_client)["Invite someone"] == "is-done"
 
 
 def test_only_the_first_open_step_is_the_next(browser_client):
@@ -49,10 +47,10 @@ def test_steps_that_a_role_may_not_take_are_not_offered(workspace, role):
     client = Client()
     client.force_login(add_member(workspace, role))
 
-    assert not {"Call it from your code", "Invite somebody"} & steps_of(client).keys()
+    assert not {"Call it from your code", "Invite someone"} & steps_of(client).keys()
 
 
-def test_whoever_has_no_password_is_asked_for_one_first(client, workspace, owner):
+def test_a_user_without_a_password_is_asked_for_one_first(client, workspace, owner):
     owner.set_unusable_password()
     owner.save()
     client.force_login(owner)
@@ -69,28 +67,19 @@ def test_the_rail_has_no_dead_links(browser_client):
         assert browser_client.get(url, follow=True).status_code == 200
 
 
-def test_a_place_appears_as_soon_as_its_url_exists(browser_client, monkeypatch):
-    made_up = rail.Item(name="Turntable", icon="house", url_name="turntable", key="x")
-    monkeypatch.setattr(rail, "RAIL", [made_up])
-    monkeypatch.setattr("tenants.pages.context.RAIL", [made_up])
-    assert "Turntable" not in browser_client.get("/").text
+def test_the_page_that_is_open_is_marked_in_the_rail(browser_client):
+    page = browser_client.get("/settings/keys/").text
+
+    assert 'href="/settings/" data-go="t" aria-current="page"' in page
+    assert page.count('aria-current="page"') >= 1
+
+
+def test_the_rail_counts_pending_approvals(browser_client, workspace, monkeypatch):
     monkeypatch.setattr(
-        urls, "urlpatterns", [*urls.urlpatterns, path("turntable/", home, name="turntable")]
+        navigation, "count_pending", lambda acting: 7 if acting == workspace.pk else 0
     )
-    clear_url_caches()
-    try:
-        page = browser_client.get("/turntable/").text
-    finally:
-        monkeypatch.undo()
-        clear_url_caches()
 
-    assert 'href="/turntable/" data-go="x" aria-current="page"' in page
-
-
-def test_a_place_can_say_how_much_waits_there(browser_client, workspace, monkeypatch):
-    monkeypatch.setitem(rail.COUNTS, "settings", lambda acting: 7 if acting == workspace.pk else 0)
-
-    assert '<span class="rail-count">7</span>' in browser_client.get("/").text
+    assert re.search(r'<span class="rail-count"[^>]*>7</span>', browser_client.get("/").text)
 
 
 def headings_of(client: Client) -> list[str]:
@@ -98,12 +87,13 @@ def headings_of(client: Client) -> list[str]:
 
 
 def test_home_shows_what_waits_before_what_happened(browser_client, workspace, monkeypatch):
-    def part(title: str, rank: int) -> overview.Part:
-        line = overview.Line(title=f"{title} line", url="/chat/", at=timezone.now())
-        return overview.Part(title=title, url="/", more="All", lines=[line], rank=rank)
+    def section(title: str) -> overview.HomeSection:
+        item = overview.HomeItem(title=f"{title} line", url="/chat/", at=timezone.now())
+        return overview.HomeSection(title=title, url="/", more="All", lines=[item])
 
-    looks = [lambda *_: part("Recent", 3), lambda *_: None, lambda *_: part("Needs you", 1)]
-    monkeypatch.setattr(overview, "PARTS", looks)
+    monkeypatch.setattr(overview, "recent", lambda *_: section("Recent"))
+    monkeypatch.setattr(overview, "workflows", lambda *_: None)
+    monkeypatch.setattr(overview, "pending_approvals", lambda *_: section("Needs you"))
 
     assert headings_of(browser_client) == ["Needs you", "Recent"]
     assert "Recent line" in browser_client.get("/").text
@@ -123,4 +113,4 @@ def test_where_things_happen_only_what_is_left_to_do_is_offered(browser_client, 
 
     left = steps_of(browser_client)
     assert "Call it from your code" not in left
-    assert "Invite somebody" in left
+    assert "Invite someone" in left

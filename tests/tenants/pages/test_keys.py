@@ -48,7 +48,7 @@ def test_a_form_sent_twice_makes_one_key(browser_client):
     again = browser_client.post("/settings/keys/new/", form, follow=True)
 
     assert ApiKey.objects.count() == 1
-    assert "was made already" in again.text
+    assert "already exists" in again.text
 
 
 @pytest.mark.parametrize(("life", "days"), [("30", 30), ("365", 365), ("", None)])

@@ -86,7 +86,7 @@ def test_a_refused_account_leaves_the_invitation_open(browser_client, owner):
     link = invited_link(browser_client)
     refused = Client().post(link, {**NEWCOMER, "email": owner.email})
 
-    assert "There is an account with this e-mail address" in refused.text
+    assert "An account with this e-mail address already exists" in refused.text
     assert Client().post(link, NEWCOMER).status_code == 302
 
 
@@ -130,7 +130,7 @@ def test_the_last_owner_can_neither_leave_nor_step_down(browser_client, workspac
     left = browser_client.post(f"/settings/members/{mine.pk}/remove/", follow=True)
     browser_client.post(f"/settings/members/{mine.pk}/role/", {"role": "viewer"})
 
-    assert "Make somebody else an owner first" in left.text
+    assert "Make another member an owner first" in left.text
     mine.refresh_from_db()
     assert mine.role == "owner"
 

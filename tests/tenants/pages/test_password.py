@@ -70,7 +70,7 @@ def test_a_mailed_link_dies_with_the_password_it_replaced(client, owner, workspa
     link = mailed_link(client, owner.email)
     client.post(client.get(link, follow=True).redirect_chain[-1][0], {"password": NEW})
 
-    assert "This link is spent" in Client().get(link, follow=True).text
+    assert "This link has expired" in Client().get(link, follow=True).text
 
 
 def test_whoever_never_had_a_password_can_get_one_by_mail(client, db):

@@ -6,10 +6,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tenants.accounts import make_sign_in_link
+from tenants.accounts import FAILURES_PER_ADDRESS, make_sign_in_link
 from tenants.models import User, Workspace
-from tenants.pages.sign_in import WRONG
-from tenants.throttle import FAILURES_PER_ADDRESS
+from tenants.pages.accounts import WRONG
 
 RIGHT = {"email": "owner@example.com", "password": "correct horse 9"}
 
@@ -61,7 +60,7 @@ def test_after_too_many_failures_even_the_right_password_must_wait(client, works
     answer = client.post("/sign-in/", RIGHT)
 
     assert answer.status_code == 429
-    assert "Too many failed attempts" in answer.content.decode()
+    assert "Too many failed sign-ins" in answer.content.decode()
     assert not is_signed_in(client)
 
 

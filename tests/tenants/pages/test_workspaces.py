@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from orchestrator.workspaces import create_workspace
 from tenants.models import Membership, User
-from tenants.workspaces import create_workspace
 from tests.conftest import add_member
 
 

@@ -61,7 +61,7 @@ def test_an_environment_is_made_shown_changed_and_deleted(browser_client, worksp
     page = browser_client.get(HERE).text
     assert "reaches packages.test, *.example.com" in page
     assert "/workspace/shared" in page
-    assert "300 s by the clock" in page
+    assert "300 s elapsed" in page
 
     form = browser_client.get(f"{HERE}{made.pk}/").text
     assert 'value="/workspace/shared"' in form
@@ -98,7 +98,7 @@ def test_the_default_keeps_its_name_and_stays(browser_client, workspace):
     answer = browser_client.post(f"{HERE}{default.pk}/", typed())
 
     assert answer.status_code == 400
-    assert "has to stay" in answer.text
+    assert "cannot be renamed" in answer.text
     refused = browser_client.post(f"{HERE}{default.pk}/delete/", follow=True).text
     assert "Change it instead" in refused
 
@@ -108,7 +108,7 @@ def test_a_name_that_is_taken_is_said_beside_the_name(browser_client, workspace)
     again = browser_client.post(f"{HERE}new/", typed())
 
     assert again.status_code == 400
-    assert "is named &#x27;builds&#x27; already" in again.text
+    assert "is already named &#x27;builds&#x27;" in again.text
 
 
 def test_this_machine_is_tried_when_an_admin_asks(browser_client, workspace):
@@ -145,13 +145,13 @@ def test_a_custom_tool_is_defined_changed_and_deleted(browser_client, workspace)
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"input_schema": "{"}, "in line 1, column 2"),
+        ({"input_schema": "{"}, "line 1, column 2"),
         ({"input_schema": "[]"}, "A schema is an object"),
         ({"input_schema": '{"type": "string"}'}, "must describe an object"),
         ({"input_schema": '{"type": "object", "properties": 3}'}, "not a JSON Schema"),
-        ({"input_schema": "[" * 100_000}, "This is n"),
-        ({"name": "exec"}, "is a tool of the product"),
-        ({"name": "Look up"}, "Small letters"),
+        ({"input_schema": "[" * 100_000}, "nested too deeply"),
+        ({"name": "exec"}, "is the name of a built-in tool"),
+        ({"name": "Look up"}, "Use lowercase letters"),
         ({"timeout_seconds": "0"}, "greater than or equal to 1"),
     ],
 )

@@ -15,12 +15,15 @@ from tenants.access import principal_of_user
 from tests import factories
 from tests.conftest import add_member
 from tools_app.models import PolicyRevision
-from tools_app.pages.choices import ORDER, choice_of, rules_of, words_from
-from tools_app.places import find_place
-from tools_app.policies import change_policy, stored_policy
-from tools_app.policy_input import LISTS
+from tools_app.pages.policy_matrix import (
+    CHOICE_ORDER,
+    current_choice,
+    extra_rules,
+    fields_from_choices,
+)
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.storage import LISTS, change_policy, find_target, stored_policy
 from tools_app.registry import Category
-from tools_app.selection import effective_policy
 
 EMPTY: dict[str, Any] = {
     "profile": None,
@@ -44,7 +47,7 @@ def agent(workspace):
 
 @pytest.fixture
 def place(workspace, agent):
-    return find_place(workspace.pk, "agent", agent.pk)
+    return find_target(workspace.pk, "agent", agent.pk)
 
 
 @pytest.fixture
@@ -68,11 +71,11 @@ def form(place, act: str, **more) -> dict[str, object]:
 
 
 def test_every_tool_says_what_counts_and_why(page, url, workspace, owner):
-    ceiling = find_place(workspace.pk, "workspace")
+    ceiling = find_target(workspace.pk, "workspace")
     change_policy(principal_of_user(owner, workspace.pk), ceiling, {"denied_tools": ["group:web"]})
     shown = text(page.get(url))
 
-    assert "Denied by the workspace&#x27;s ceiling: group:web." in shown
+    assert "Denied by the workspace ceiling: group:web." in shown
     assert "Asks first by default." in shown
     assert "Allowed by the agent: profile coding." in shown
 
@@ -82,14 +85,14 @@ def test_what_people_decide_about_stands_before_what_serves_the_product(page, ur
 
     assert shown[0] == "exec"
     assert shown[-1] == "builder"
-    assert set(ORDER) == set(Category)
+    assert set(CHOICE_ORDER) == set(Category)
 
 
 def test_a_change_is_shown_before_it_is_saved(page, url, place):
     answer = page.post(url, form(place, "review", **{"choice:read": "deny"}))
 
     assert "+ deny read" in text(answer)
-    assert "What follows" in text(answer)
+    assert "Effect" in text(answer)
     assert stored_policy(place).revision == 0
 
 
@@ -104,7 +107,7 @@ def test_a_saved_change_binds_the_next_run(page, url, place, agent):
 def test_to_open_a_dangerous_tool_must_be_confirmed(page, url, place, agent):
     words = {"choice:exec": "allow"}
     answer = page.post(url, form(place, "save", **words))
-    assert "This lets exec act without asking." in text(answer)
+    assert "This lets exec run without approval." in text(answer)
     assert stored_policy(place).revision == 0
 
     assert page.post(url, form(place, "save", confirmed="on", **words)).status_code == 302
@@ -118,8 +121,8 @@ def test_a_builder_may_narrow_and_not_open(workspace, url, place):
     builder = member(workspace, "builder")
     answer = builder.post(url, form(place, "save", confirmed="on", **{"choice:exec": "allow"}))
     assert answer.status_code == 403
-    assert "needs the right to admin" in text(answer)
-    assert "an admin may" in text(answer)
+    assert "takes the right to admin" in text(answer)
+    assert "Only an admin can make this change" in text(answer)
 
     assert builder.post(url, form(place, "save", **{"choice:exec": "deny"})).status_code == 302
     assert stored_policy(place).denied_tools == ["exec"]
@@ -163,7 +166,7 @@ def test_somebody_elses_change_in_between_is_not_overwritten(page, url, place, o
     answer = page.post(url, stale)
 
     assert answer.status_code == 409
-    assert "Somebody changed this policy meanwhile" in text(answer)
+    assert "The policy was changed meanwhile" in text(answer)
     assert stored_policy(place).ask_tools == ["write"]
     assert stored_policy(place).denied_tools == []
 
@@ -190,7 +193,7 @@ def test_a_revert_that_opens_a_tool_is_warned_of_too(page, url, place):
     page.post(url, form(place, "save", **{"choice:exec": "deny"}))
     answer = page.post(url, {"act": "save", "reverts_to": "1"})
 
-    assert "This lets exec act without asking." in text(answer)
+    assert "This lets exec run without approval." in text(answer)
     assert stored_policy(place).denied_tools == ["exec"]
 
 
@@ -240,7 +243,7 @@ def test_a_list_of_the_only_tools_is_said_aloud(page, url, place, owner, workspa
     change_policy(principal_of_user(owner, workspace.pk), place, words)
     shown = text(page.get(url))
 
-    assert "names the only tools it allows (read, group:memory)" in shown
+    assert "allows only read, group:memory" in shown
     page.post(
         url,
         form(place, "save", **{"choice:read": "allow"}, verdict=["allow"], rule=["group:memory"]),
@@ -258,9 +261,9 @@ RULES = st.lists(
 @given(allowed=RULES, denied=RULES, asked=RULES)
 def test_a_form_that_changes_nothing_says_the_same_words(allowed, denied, asked):
     words = {**EMPTY, "allowed_tools": allowed, "denied_tools": denied, "ask_tools": asked}
-    choices = {tool: choice_of(tool, words) for tool in TOOLS}
+    choices = {tool: current_choice(tool, words) for tool in TOOLS}
 
-    made = words_from(EMPTY, choices, rules_of(words, TOOLS), words)
+    made = fields_from_choices(EMPTY, choices, extra_rules(words, TOOLS), words)
     assert {name: made[name] for name in LISTS.values()} == {
         name: words[name] for name in LISTS.values()
     }

@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from config.faults import SandboxUnavailable
-from tools_app.folder import SessionFolder
+from tools_app.exceptions import SandboxUnavailable
+from tools_app.files import SessionFolder
 from tools_app.sandbox import Limits, host
 from tools_app.sandbox.container import ContainerSandbox
-from tools_app.sandbox.container.engine import connect
-from tools_app.sandbox.container.service import find_socket
-from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.container.engine import connect, find_socket
+from tools_app.sandbox.local.sandbox import LocalSandbox
 
 IMAGE = "switchyard/base"
 #: Long enough that a command never ends by it, short enough that a broken test does.
@@ -52,7 +51,7 @@ def engine(engine_home: Path, settings: Any, data_dir: Path) -> str:
     try:
         with override_settings(DATA_DIR=engine_home):
             settings.CONTAINER_SOCKET = find_socket()
-            image = connect().ask("GET", f"/images/{IMAGE}/json")
+            image = connect().request("GET", f"/images/{IMAGE}/json")
     except SandboxUnavailable as fault:
         lacking(fault.detail)
     if not image.is_fine:

@@ -14,15 +14,21 @@ from threading import Thread
 
 import pytest
 
-from config.faults import SandboxReplaced, SandboxUnavailable
 from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, remade, run
 from tests.tools_app.sandbox.test_leftovers import until
+from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
 from tools_app.sandbox import kill_leftovers
-from tools_app.sandbox.container import ContainerSandbox, cgroup, lifecycle, service
-from tools_app.sandbox.container.claims import claimed, claims_of, session_dir
+from tools_app.sandbox.container import ContainerSandbox, cgroup, lifecycle
+from tools_app.sandbox.container import engine as engine_module
+from tools_app.sandbox.container.claims import claim_container, list_claims, session_dir
 from tools_app.sandbox.container.engine import connect
-from tools_app.sandbox.container.lifecycle import labels, name_of
-from tools_app.sandbox.container.sweep import leave, running, sweep
+from tools_app.sandbox.container.lifecycle import (
+    container_name,
+    labels,
+    list_containers,
+    remove_unused_containers,
+    sweep,
+)
 
 WORKER = """
 import sys
@@ -32,7 +38,7 @@ import django
 django.setup()
 from django.conf import settings
 settings.DATA_DIR, settings.CONTAINER_SOCKET = Path(sys.argv[3]), sys.argv[4]
-from tools_app.folder import SessionFolder
+from tools_app.files import SessionFolder
 from tools_app.sandbox import Limits
 from tools_app.sandbox.container import ContainerSandbox
 folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
@@ -67,12 +73,12 @@ def commands(marker: str) -> list[str]:
 
 
 def container_id(container: ContainerSandbox) -> str | None:
-    found = connect().find(name_of(container.folder.session_id))
+    found = connect().inspect(container_name(container.folder.session_id))
     return found["Id"] if found else None
 
 
 def names() -> set[str]:
-    return {box["Names"][0].lstrip("/") for box in running()}
+    return {box["Names"][0].lstrip("/") for box in list_containers()}
 
 
 def test_the_container_stays_between_commands(container):
@@ -93,7 +99,7 @@ def test_changed_limits_make_another_container(container, files):
 
 def test_a_handle_to_a_replaced_container_is_an_error(container):
     run(container, "true")
-    connect().remove(name_of(container.folder.session_id))
+    connect().remove(container_name(container.folder.session_id))
     run(remade(container), "true")
 
     with pytest.raises(SandboxReplaced):
@@ -114,7 +120,7 @@ def test_two_threads_that_need_the_container_make_one(container, folder):
         thread.join()
 
     assert results == ["done\n"] * 2
-    assert names() == {name_of(folder.session_id)}
+    assert names() == {container_name(folder.session_id)}
 
 
 def test_a_paused_workers_command_is_ended_and_it_cannot_come_back(container, data_dir, files):
@@ -125,7 +131,7 @@ def test_a_paused_workers_command_is_ended_and_it_cannot_come_back(container, da
 
         assert commands(marker) == []
         assert container_id(container) is None
-        assert claims_of(container.folder.session_id) == []
+        assert list_claims(container.folder.session_id) == []
         assert run(container, "echo new") == "new\n"
         process.send_signal(signal.SIGCONT)
         process.wait(PATIENCE)
@@ -135,13 +141,13 @@ def test_a_paused_workers_command_is_ended_and_it_cannot_come_back(container, da
 
 def test_a_stale_worker_cannot_start_a_command(container, monkeypatch):
     """It was paused before it looked for the container, and would make or find a newer one."""
-    ensure = lifecycle.ensure
+    ensure_container = lifecycle.ensure_container
 
     def slow_ensure(*arguments, **options):
         kill_leftovers(container.folder.session_id)
-        return ensure(*arguments, **options)
+        return ensure_container(*arguments, **options)
 
-    monkeypatch.setattr("tools_app.sandbox.container.sandbox.ensure", slow_ensure)
+    monkeypatch.setattr("tools_app.sandbox.container.sandbox.ensure_container", slow_ensure)
 
     with pytest.raises(SandboxReplaced):
         container.execute("touch ran", seconds=PATIENCE)
@@ -171,13 +177,13 @@ def test_a_killed_workers_command_is_ended_by_the_supervisor(container, data_dir
         assert sweep([session_id], [session_id]) == 1
 
         assert commands(marker) == []
-        assert claims_of(session_id) == []
+        assert list_claims(session_id) == []
 
 
 def test_an_engine_that_is_away_leaves_the_work_to_the_supervisor(container, monkeypatch):
     session_id = container.folder.session_id
     run(container, "true")
-    with claimed(session_id) as claim:
+    with claim_container(session_id) as claim:
         with monkeypatch.context() as patch:
             patch.setattr(lifecycle, "connect", lambda: (_ for _ in ()).throw(SandboxUnavailable()))
             assert kill_leftovers(session_id) == 0
@@ -202,7 +208,7 @@ def test_a_command_that_cannot_be_ended_takes_its_container_with_it(container, m
 def test_a_container_that_ends_under_a_command_ends_the_command(container, files):
     def end() -> None:
         until((files / "begun").exists)
-        connect().remove(name_of(container.folder.session_id))
+        connect().remove(container_name(container.folder.session_id))
 
     thread = Thread(target=end)
     thread.start()
@@ -217,17 +223,17 @@ def test_nothing_is_asked_of_an_engine_that_was_never_used(folder, settings):
     settings.CONTAINER_SOCKET = "/nowhere"
 
     assert kill_leftovers(folder.session_id) == 0
-    leave()
+    remove_unused_containers()
 
 
 def test_podman_is_started_when_no_engine_listens_and_by_one_process_only(
     engine, data_dir, settings, monkeypatch
 ):
     settings.CONTAINER_SOCKET = ""
-    monkeypatch.setattr(service, "_usual", list)
-    monkeypatch.setattr(service, "IDLE_SECONDS", 1)
+    monkeypatch.setattr(engine_module, "_usual", list)
+    monkeypatch.setattr(engine_module, "IDLE_SECONDS", 1)
     found: list[str] = []
-    threads = [Thread(target=lambda: found.append(service.find_socket())) for _ in range(3)]
+    threads = [Thread(target=lambda: found.append(engine_module.find_socket())) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -240,9 +246,9 @@ def test_podman_is_started_when_no_engine_listens_and_by_one_process_only(
 
 def test_a_long_data_dir_has_its_socket_elsewhere(settings, tmp_path):
     settings.DATA_DIR = tmp_path / ("long" * 30)
-    path = service._own_socket()
+    path = engine_module._own_socket()
 
-    assert len(bytes(path)) <= service.LONGEST_SOCKET_PATH
+    assert len(bytes(path)) <= engine_module.LONGEST_SOCKET_PATH
     assert path.parent.stat().st_mode & 0o077 == 0
     for name in ("engine.lock",):
         (path.parent / name).unlink(missing_ok=True)
@@ -251,8 +257,8 @@ def test_a_long_data_dir_has_its_socket_elsewhere(settings, tmp_path):
 
 def test_labels_name_installation_and_session(container, folder):
     run(container, "true")
-    (box,) = connect().labelled(labels(folder.session_id, lifecycle.COMMANDS))
+    (box,) = connect().list_labelled(labels(folder.session_id, lifecycle.COMMANDS))
 
     assert box["Id"] == container_id(container)
-    assert os.path.basename(box["Names"][0]) == name_of(folder.session_id)
+    assert os.path.basename(box["Names"][0]) == container_name(folder.session_id)
     assert time.time() - session_dir(folder.session_id).stat().st_mtime < PATIENCE

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from config.faults import ToolFailed
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tests.tools_app.sandbox.conftest import alive, limited, nap, python, remade, run
-from tools_app.folder import SessionFolder
+from tools_app.exceptions import ToolFailed
+from tools_app.files import SessionFolder
 
 SECRET = "the secret of somebody else"
 #: Every one of them would be a way out, or around a limit.
@@ -193,9 +193,9 @@ def test_a_link_made_inside_leads_nowhere_outside(sandbox, call, data_dir):
     run(sandbox, f"ln -s {data_dir}/secret.txt link; ln -s / root; mkfifo pipe")
 
     for path in ("link", "root/etc/passwd", "pipe"):
-        with pytest.raises(ToolFailed, match=r"is a link|not an ordinary file"):
+        with pytest.raises(ToolFailed, match=r"is a link|not a regular file"):
             call("read", path=path)
-        with pytest.raises(ToolFailed, match=r"is a link|not an ordinary file"):
+        with pytest.raises(ToolFailed, match=r"is a link|not a regular file"):
             sandbox.read(path)
 
 
@@ -244,7 +244,7 @@ def test_filling_the_disk_is_bounded_per_file_and_by_the_reserve(sandbox, files,
     run(small, "for n in 1 2 3; do head -c 3000000 /dev/zero > big$n; done 2>/dev/null; true")
     assert [(files / f"big{n}").stat().st_size for n in (1, 2, 3)] == [1024 * 1024] * 3
 
-    monkeypatch.setattr("tools_app.sandbox.watch.DISK_RESERVE_MB", 10**12)
+    monkeypatch.setattr("tools_app.sandbox.local.processes.DISK_RESERVE_MB", 10**12)
     assert small.execute("sleep 600", seconds=60).ended_by == "disk"
 
 

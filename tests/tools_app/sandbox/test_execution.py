@@ -8,9 +8,9 @@ from threading import Event, Thread, Timer
 
 import pytest
 
-from config.faults import ToolFailed, ToolStopped
 from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, nap
-from tools_app.folder import acting_uid
+from tools_app.exceptions import ToolFailed, ToolStopped
+from tools_app.files import sandbox_uid
 from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox
 from tools_app.sandbox.output import KEPT, Output
@@ -51,7 +51,7 @@ def test_files_stay_between_commands_and_are_shared_with_the_file_tools(sandbox,
     assert call("read", path="out.txt") == "from a command\n"
     assert call("edit", path="out.txt", old="a command", new="an edit")
     assert sandbox.execute("cat out.txt", seconds=PATIENCE).output == "from an edit\n"
-    assert (files / "out.txt").stat().st_uid == acting_uid()
+    assert (files / "out.txt").stat().st_uid == sandbox_uid()
 
 
 def test_output_is_shown_while_the_command_still_runs(sandbox, files):
@@ -208,7 +208,7 @@ def test_files_in_memory_are_bounded(sandbox, place):
 
 
 def test_a_nearly_full_disk_ends_the_command(sandbox, monkeypatch):
-    monkeypatch.setattr("tools_app.sandbox.watch.DISK_RESERVE_MB", 10**12)
+    monkeypatch.setattr("tools_app.sandbox.local.processes.DISK_RESERVE_MB", 10**12)
 
     assert sandbox.execute("sleep 600", seconds=PATIENCE).ended_by == "disk"
 

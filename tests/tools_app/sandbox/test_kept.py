@@ -11,26 +11,25 @@ from pathlib import Path
 
 import pytest
 
-from config.env import ROOT
-from config.faults import KeeperLost, SandboxUnavailable
+from core.env import ROOT
 from tests.tools_app.sandbox.conftest import alive, limited, nap, remade
 from tests.tools_app.sandbox.test_containers import container_id
+from tools_app.exceptions import KeeperLost, SandboxUnavailable
 from tools_app.sandbox import kill_leftovers
 from tools_app.sandbox.container import ContainerSandbox
-from tools_app.sandbox.kept import notices
-from tools_app.sandbox.kept.control import end_all, is_alive, start
-from tools_app.sandbox.kept.following import follow
-from tools_app.sandbox.kept.order import order_of
-from tools_app.sandbox.kept.record import Record
-from tools_app.sandbox.network import Network
+from tools_app.sandbox.network.namespace import Network
 from tools_app.sandbox.output import SHOWN
+from tools_app.sandbox.tasks import follow as notices
+from tools_app.sandbox.tasks.control import is_alive, start, stop_all
+from tools_app.sandbox.tasks.follow import follow
+from tools_app.sandbox.tasks.record import Record, make_order
 
 PATIENCE = 60
 STARTER = """
 import sys
 from pathlib import Path
-from tools_app.sandbox.kept.control import start
-from tools_app.sandbox.kept.record import Record
+from tools_app.sandbox.tasks.control import start
+from tools_app.sandbox.tasks.record import Record
 start(Record(folder=Path(sys.argv[1])))
 print("started", flush=True)
 sys.stdin.read()
@@ -53,7 +52,7 @@ class Kept:
         self.sandbox = sandbox
         self.files = sandbox.folder.make()
         self.record = Record(folder=sandbox.folder.root / "commands" / "one")
-        self.record.give_order(order_of(sandbox, command, seconds=seconds))
+        self.record.write_order(make_order(sandbox, command, seconds=seconds))
         self.never = os.eventfd(0)
 
     def start(self):
@@ -85,7 +84,7 @@ def keep(sandbox):
 
     yield use
     for one in made:
-        end_all([one.record], "The test is over.")
+        stop_all([one.record], "The test is over.")
         kill_leftovers(one.sandbox.folder.session_id)
         os.close(one.never)
 
@@ -172,11 +171,11 @@ def test_who_is_asked_to_end_ends_with_all_processes_and_says_why(keep, sandbox)
     kept.start()
     kept.wait_for_words("one")
 
-    assert end_all([kept.record], "Enough.") == 1
+    assert stop_all([kept.record], "Enough.") == 1
     ending = kept.record.ending()
     assert (ending.ended_by, ending.reason, ending.output) == ("stop", "Enough.", "one\n")
     assert not alive(marker)
-    assert end_all([kept.record], "Again.") == 0
+    assert stop_all([kept.record], "Again.") == 0
     if isinstance(sandbox, ContainerSandbox):
         assert ending.container
         assert container_id(sandbox) is None
@@ -189,7 +188,7 @@ def test_a_keeper_that_does_not_obey_is_killed(keep):
     kept.wait_for_words("one")
     os.kill(int(kept.record.keeper().partition(".")[0]), signal.SIGSTOP)
 
-    assert end_all([kept.record], "Enough.", seconds=0.2) == 1
+    assert stop_all([kept.record], "Enough.", seconds=0.2) == 1
     assert not is_alive(kept.record)
     kill_leftovers(kept.sandbox.folder.session_id)
     wait_for(lambda: not alive(marker), "the end of the command")
@@ -197,7 +196,7 @@ def test_a_keeper_that_does_not_obey_is_killed(keep):
 
 def test_what_was_asked_to_end_before_it_began_never_begins(keep):
     kept = keep("echo begun >> count")
-    end_all([kept.record], "Not at all.")
+    stop_all([kept.record], "Not at all.")
     said, ending = kept.follow()
 
     assert (said, ending.ended_by, ending.reason) == ("", "stop", "Not at all.")

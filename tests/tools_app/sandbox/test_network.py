@@ -10,12 +10,11 @@ from threading import Thread
 
 import pytest
 
-from config.faults import Invalid, SandboxUnavailable
+from core.exceptions import Invalid
 from tests.tools_app.sandbox.conftest import remade, run
-from tools_app.sandbox.namespace import listen_inside
-from tools_app.sandbox.network import Network, Posture, as_it_is
-from tools_app.sandbox.proxy import EgressProxy
-from tools_app.sandbox.proxy_request import read_request
+from tools_app.exceptions import SandboxUnavailable
+from tools_app.sandbox.network.namespace import Network, Posture, as_it_is, listen_inside
+from tools_app.sandbox.network.proxy import EgressProxy, read_request
 
 HOST = "service.example"
 

@@ -11,14 +11,16 @@ from annotated_types import Ge
 
 from agents.limits import SandboxLimits
 from agents.models import Environment
-from config.faults import SandboxUnavailable
-from tenants.ids import uuid7
+from core.ids import uuid7
 from tests.tools_app.sandbox.conftest import PATIENCE
-from tools_app.folder import SessionFolder
-from tools_app.sandbox import Limits, confinement, host, provision, seccomp
-from tools_app.sandbox.container import ContainerSandbox, cgroup, service
-from tools_app.sandbox.local import LocalSandbox
-from tools_app.sandbox.network import Network
+from tools_app.exceptions import SandboxUnavailable
+from tools_app.files import SessionFolder
+from tools_app.sandbox import Limits, host, provision, seccomp
+from tools_app.sandbox.container import ContainerSandbox, cgroup
+from tools_app.sandbox.container import engine as engine_module
+from tools_app.sandbox.local import bubblewrap
+from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.network.namespace import Network
 
 pytestmark = pytest.mark.usefixtures("local")
 
@@ -69,7 +71,7 @@ def test_an_environment_may_name_an_image(folder, engine):
 @pytest.mark.parametrize(
     ("environment", "complaint"),
     [
-        (Environment(network="some"), "no network posture 'some'"),
+        (Environment(network="some"), "no network mode 'some'"),
         (Environment(name="odd", limits={"pids": 1}), "limits of the environment odd .* pids"),
     ],
 )
@@ -123,8 +125,8 @@ def test_an_unknown_processor_is_refused():
 
 
 def test_a_missing_engine_is_told_with_how_to_get_one(folder, settings, monkeypatch, data_dir):
-    monkeypatch.setattr(service, "_usual", list)
-    monkeypatch.setattr(service, "PLACES", "/nowhere")
+    monkeypatch.setattr(engine_module, "_usual", list)
+    monkeypatch.setattr(engine_module, "PLACES", "/nowhere")
     made = provision(Environment(kind="container"), folder)
 
     with pytest.raises(SandboxUnavailable, match=r"make containers.*CONTAINER_SOCKET"):
@@ -139,10 +141,10 @@ def test_an_engine_that_does_not_start_is_told_with_what_it_says(folder, monkeyp
     podman = data_dir / "podman"
     podman.write_text("#!/bin/sh\necho this machine is too small >&2; exit 1\n")
     podman.chmod(0o755)
-    monkeypatch.setattr(service, "_usual", list)
-    monkeypatch.setattr(service, "PLACES", f"{data_dir}:/bin")
+    monkeypatch.setattr(engine_module, "_usual", list)
+    monkeypatch.setattr(engine_module, "PLACES", f"{data_dir}:/bin")
 
-    with pytest.raises(SandboxUnavailable, match="does not start: this machine is too small"):
+    with pytest.raises(SandboxUnavailable, match="did not start: this machine is too small"):
         provision(Environment(kind="container"), folder).execute("true", seconds=PATIENCE)
 
 
@@ -150,7 +152,7 @@ def test_a_limit_that_the_engine_does_not_enforce_is_refused(container, monkeypa
     """The kernel is asked, not the engine."""
     monkeypatch.setattr(cgroup, "pids_max", lambda limits: limits.pids)
 
-    with pytest.raises(SandboxUnavailable, match="does not bound the number of processes"):
+    with pytest.raises(SandboxUnavailable, match="does not limit the number of processes"):
         container.execute("touch ran", seconds=PATIENCE)
     assert not (container.folder.files / "ran").exists()
 
@@ -164,10 +166,10 @@ def test_a_folder_that_the_commands_user_cannot_reach_is_told(sandbox, data_dir)
 
 
 def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
-    lower_before = f"ulimit -t 5; {confinement.SET_LIMITS}"
-    monkeypatch.setattr(confinement, "SET_LIMITS", lower_before)
+    lower_before = f"ulimit -t 5; {bubblewrap.SET_LIMITS}"
+    monkeypatch.setattr(bubblewrap, "SET_LIMITS", lower_before)
 
-    with pytest.raises(SandboxUnavailable, match="cannot limit this here: cpu time"):
+    with pytest.raises(SandboxUnavailable, match="cannot set this limit here: cpu time"):
         local.execute("echo must not run > ran", seconds=PATIENCE)
     assert not (local.folder.files / "ran").exists()
 
@@ -175,14 +177,14 @@ def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
 def test_an_installation_below_the_hosts_programs_is_not_shown(monkeypatch, settings):
     with tempfile.TemporaryDirectory(prefix="switchyard-", dir="/var/tmp") as programs:
         Path(programs).chmod(0o755)
-        monkeypatch.setattr(confinement, "PROGRAMS", ("/usr", programs))
+        monkeypatch.setattr(bubblewrap, "PROGRAMS", ("/usr", programs))
         data, code = Path(programs) / "app" / "var", Path(programs) / "app" / "src"
         for folder in (data, code):
             folder.mkdir(parents=True)
             (folder / "secret_key").write_text("the key")
         Path(programs, "tool").write_text("a program")
         settings.DATA_DIR = data
-        monkeypatch.setattr(confinement, "ROOT", code)
+        monkeypatch.setattr(bubblewrap, "ROOT", code)
         place = SessionFolder(workspace_id=uuid7(), session_id=uuid7())
         sandbox = LocalSandbox(folder=place, limits=Limits())
 

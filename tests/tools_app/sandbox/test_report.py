@@ -8,7 +8,7 @@ from django.core.management import call_command
 
 from tests.tools_app.sandbox.conftest import run
 from tools_app.sandbox import host
-from tools_app.sandbox.container import service
+from tools_app.sandbox.container import engine
 
 
 def said() -> list[str]:
@@ -39,8 +39,8 @@ def test_what_works_and_what_runs_is_told(local, container, folder, data_dir):
 
 def test_what_is_missing_is_told_with_its_remedy(data_dir, monkeypatch):
     monkeypatch.setattr(host, "PLACES", "/nowhere")
-    monkeypatch.setattr(service, "PLACES", "/nowhere")
-    monkeypatch.setattr(service, "_usual", list)
+    monkeypatch.setattr(engine, "PLACES", "/nowhere")
+    monkeypatch.setattr(engine, "_usual", list)
 
     lines = said()
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from orchestrator.aside import Sweeper
-from sessions_app import recovery
-from tenants.ids import uuid7
+from core.ids import uuid7
+from orchestrator.supervisor import SandboxSweeper
+from sessions_app.lanes import recovery
 from tests.tools_app.sandbox.conftest import IMAGE, remade, run
 from tests.tools_app.sandbox.test_containers import container_id
-from tools_app.folder import SessionFolder
+from tools_app.files import SessionFolder
 from tools_app.sandbox import Limits, kill_leftovers
 from tools_app.sandbox.container import ContainerSandbox, lifecycle
-from tools_app.sandbox.container.claims import claimed, session_dir
-from tools_app.sandbox.container.sweep import leave, running, sweep
+from tools_app.sandbox.container.claims import claim_container, session_dir
+from tools_app.sandbox.container.lifecycle import list_containers, remove_unused_containers, sweep
 
 
 def test_idle_containers_go_and_their_files_stay(container, settings, files):
@@ -22,7 +22,7 @@ def test_idle_containers_go_and_their_files_stay(container, settings, files):
     assert container_id(container)
 
     settings.SANDBOX_IDLE_SECONDS = 0
-    with claimed(session_id):
+    with claim_container(session_id):
         assert sweep([session_id], [session_id]) == 0
     assert sweep([session_id], [session_id]) == 1
 
@@ -37,7 +37,7 @@ def test_containers_of_sessions_that_are_over_go(container):
     terminal = container.open_terminal()
 
     assert sweep([session_id], []) == 2
-    assert running() == []
+    assert list_containers() == []
     assert not session_dir(session_id).exists()
     terminal.close()
 
@@ -49,16 +49,16 @@ def test_a_container_that_nobody_remembers_goes(container):
     session_dir(container.folder.session_id).rmdir()
 
     assert sweep([other], [other]) == 1
-    assert running() == []
+    assert list_containers() == []
 
 
 def test_containers_in_which_nothing_runs_go_when_switchyard_stops(container):
     run(container, "true")
-    with claimed(container.folder.session_id):
-        leave()
+    with claim_container(container.folder.session_id):
+        remove_unused_containers()
         assert container_id(container)
 
-    leave()
+    remove_unused_containers()
     assert container_id(container) is None
 
 
@@ -75,7 +75,7 @@ def test_two_installations_leave_each_other_alone(container, data_dir, settings,
     settings.SANDBOX_IDLE_SECONDS = 0
     assert sweep([folder.session_id], [folder.session_id]) == 1
 
-    assert running() == []
+    assert list_containers() == []
     settings.DATA_DIR = data_dir
     assert container_id(container) == ours
 
@@ -85,7 +85,7 @@ def test_the_supervisor_keeps_containers_of_living_sessions_only(
 ):
     run(container, "true")
     monkeypatch.setattr(recovery, "living_sessions", lambda ids: set(ids))
-    sweeper = Sweeper()
+    sweeper = SandboxSweeper()
     sweeper.work()
     sweeper.wait()
     assert container_id(container)

@@ -1,4 +1,4 @@
-"""MCP servers from the command line: list, add, refresh."""
+"""Manages MCP servers from the command line: list, add, refresh."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from config.faults import Fault
+from core.exceptions import Fault
 from tenants.models import Workspace
 from tenants.workspaces import find_workspace
 from tools_app.mcp.discovery import refresh
@@ -17,26 +17,28 @@ from tools_app.models import McpServer
 
 
 class Command(BaseCommand):
-    help = "List a workspace's MCP servers, add one, or ask them what they offer."
+    help = "List the MCP servers of a workspace, add one, or ask them for their tools."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        listing = verbs.add_parser("list", help="every server with its state")
-        adding = verbs.add_parser("add", help="add a server and ask it what it offers")
-        asking = verbs.add_parser("refresh", help="ask one server, or all, what they offer")
+        listing = verbs.add_parser("list", help="list all servers with their status")
+        adding = verbs.add_parser("add", help="add a server and ask it for its tools")
+        asking = verbs.add_parser("refresh", help="ask one server, or all, for their tools")
         for one in (listing, adding, asking):
-            one.add_argument("--workspace", required=True, help="its name or slug")
+            one.add_argument("--workspace", required=True, help="name or slug of the workspace")
         adding.add_argument("--name", required=True)
         adding.add_argument("--url", default="")
-        adding.add_argument("--command", dest="line", default="", help="for stdio, in the sandbox")
+        adding.add_argument(
+            "--command", dest="line", default="", help="the command of a stdio server"
+        )
         adding.add_argument(
             "--header",
             action="append",
             default=[],
             metavar="NAME:VALUE",
-            help="a secret of the vault as {{vault:NAME}}; may be repeated",
+            help="name a secret of the vault as {{vault:NAME}}; may be repeated",
         )
-        asking.add_argument("--name", default="", help="all of them when left out")
+        asking.add_argument("--name", default="", help="the server; all servers if left out")
 
     def handle(self, *args: Any, **options: Any) -> None:
         workspace = find_workspace(options["workspace"])
@@ -80,7 +82,7 @@ def header_of(text: str) -> tuple[str, str]:
 
 
 def line_of(server: McpServer) -> str:
-    """One server in one line, with what is wrong with it."""
+    """Describe a server in one line, with its error."""
     state = server.status if server.enabled else "off"
     where = server.url or server.command
     line = f"{server.name}\t{state}\t{len(server.tools)} tools\t{where}"

@@ -1,4 +1,4 @@
-"""Says what sandboxes this machine can run, by trying, and which run now."""
+"""Reports which sandboxes this machine can run, and which are running."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools_app.sandbox.report import abilities, running_sandboxes
 
 
 class Command(BaseCommand):
-    help = "Tries every kind of sandbox on this machine, and lists those that run."
+    help = "Try every kind of sandbox on this machine, and list the running ones."
 
     def handle(self, *args: Any, **options: Any) -> None:
         for ability in abilities():

@@ -1,7 +1,7 @@
-"""The control group of a container, as the kernel shows it: who is in it, and what they use.
+"""The control group of a container: its processes, what they use, and its limits.
 
-The kernel bounds memory and processes of the group as a whole. Both versions of control groups
-are understood.
+The kernel limits the memory and the processes of the group as a whole. Versions 1 and 2 of control
+groups are supported.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.faults import SandboxReplaced, SandboxUnavailable
+from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
 from tools_app.sandbox.base import EndedBy, Limits
-from tools_app.sandbox.watch import MEGABYTE, disk_is_full, has_ended, started_at
+from tools_app.sandbox.local.processes import MEGABYTE, disk_is_full, has_ended, started_at
 
 ROOT = Path("/sys/fs/cgroup")
 KILL_SECONDS = 5.0
@@ -24,10 +24,10 @@ KILL_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Cgroup:
-    """Of the container whose first process this is."""
+    """The control group of the container with this first process."""
 
     first_pid: int
-    #: How the kernel names it in /proc/PID/cgroup; every member shows the same.
+    #: The content of /proc/PID/cgroup, the same for every member.
     text: str
     processes: Path
     memory: Path
@@ -43,13 +43,13 @@ class Cgroup:
         return _named(self.cpu / "cpu.stat", "usage_usec") / 1e6
 
     def memory_kills(self) -> int:
-        """How often the kernel ended a process of the group for want of memory."""
+        """Return how often the kernel killed a process of the group for lack of memory."""
         return _named(
             self.memory / ("memory.oom_control" if self.is_old else "memory.events"), "oom_kill"
         )
 
     def check(self, limits: Limits) -> None:
-        """Believe the kernel, not the engine, that the limits are set."""
+        """Verify in the kernel, not with the engine, that the limits are set."""
         memory = "memory.limit_in_bytes" if self.is_old else "memory.max"
         wanted = {
             "memory": (self.memory, memory, limits.memory_mb * MEGABYTE),
@@ -60,12 +60,12 @@ class Cgroup:
         for what, (folder, name, most) in wanted.items():
             if _lowest(folder, name) > most:
                 raise SandboxUnavailable(
-                    f"The container engine does not bound {what} here. Its control groups must be "
+                    f"The container engine does not limit {what} here. Its control groups must be "
                     "delegated: run it as root, or with systemd and control groups version 2."
                 )
 
     def kill_commands(self) -> bool:
-        """End all but what keeps the container running, and see them gone."""
+        """Kill all processes but those that keep the container running, and wait for their end."""
         until = time.monotonic() + KILL_SECONDS
         spared = {self.first_pid, _eldest_child(self.first_pid)}
         while time.monotonic() < until:
@@ -81,7 +81,7 @@ class Cgroup:
         with suppress(OSError):
             handle = os.pidfd_open(pid)
             try:
-                # The handle holds on to one process: if it is a member, it is the right one.
+                # The handle pins one process: if it is a member, it is the right one.
                 if _read(Path(f"/proc/{pid}/cgroup")) == self.text:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             finally:
@@ -90,7 +90,7 @@ class Cgroup:
 
 @dataclass(frozen=True, kw_only=True)
 class CgroupWatch:
-    """Looks at what one command uses of its container, and at the disk it writes to."""
+    """Measures what one command uses of its container, and the disk it writes to."""
 
     group: Cgroup
     files: Path
@@ -107,7 +107,7 @@ class CgroupWatch:
 
 
 def pids_max(limits: Limits) -> int:
-    """The container's own first two processes are counted too."""
+    """Return the limit of processes, with the first two of the container, which count too."""
     return limits.pids + 2
 
 
@@ -126,7 +126,7 @@ def cgroup_of(first_pid: int) -> Cgroup:
         folders = [ROOT / places.get("", "-")] * 3
     if not all((folder / "cgroup.procs").exists() for folder in folders):
         raise SandboxUnavailable(
-            "The container's control group cannot be seen from here, so its limits cannot be "
+            "The container's control group is not visible from here, so its limits cannot be "
             "checked. Run Switchyard on the machine of the container engine, not in a container."
         )
     processes, memory, cpu = folders
@@ -136,13 +136,13 @@ def cgroup_of(first_pid: int) -> Cgroup:
 
 
 def _eldest_child(pid: int) -> int:
-    """What keeps the container running began before anything else that its init adopted."""
+    """Return the oldest child of init, which keeps the container running."""
     children = _read(Path(f"/proc/{pid}/task/{pid}/children")).split()
     return min(map(int, children), key=lambda child: started_at(child) or 0, default=0)
 
 
 def _lowest(folder: Path, name: str) -> float:
-    """A limit may be set on the group or on any group around it."""
+    """Return the lowest limit: it may be set on the group or on any of its parents."""
     found = [float("inf")]
     for place in (folder, *folder.parents):
         if place == ROOT.parent:

@@ -1,8 +1,8 @@
-"""Remembers who uses a session's container, so that a new holder of the session can take it away.
+"""Remembers which workers use a session's container, so that a new worker can take it away.
 
-A worker writes a claim before it touches the container and looks for it again before it runs a
-command. Whoever takes the session over withdraws the claims first and removes the container
-second: an older worker then finds its claim gone, or its container.
+A worker writes a claim before it touches the container and checks it again before it runs a
+command. A worker that takes over the session withdraws the claims first and removes the container
+second: the older worker then finds its claim gone, or its container.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from secrets import token_hex
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from config.faults import SandboxReplaced
-from tools_app.sandbox.container.service import containers_dir
-from tools_app.sandbox.leftovers import boot, identity_of
+from tools_app.exceptions import SandboxReplaced
+from tools_app.sandbox.container.engine import containers_dir
+from tools_app.sandbox.local.processes import boot, process_identity
 
 Kind: TypeAlias = Literal["command", "terminal"]
 WITHDRAWN = "withdrawn"
@@ -27,7 +27,7 @@ WITHDRAWN = "withdrawn"
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """`kind.nonce.pid.start.boot`, as the name of an empty file."""
+    """A claim on a container: an empty file with the name `kind.nonce.pid.start.boot`."""
 
     path: Path
 
@@ -49,16 +49,16 @@ class Claim:
 
     @property
     def is_dead(self) -> bool:
-        """The process that made it is gone."""
+        """Whether the process that made the claim is gone."""
         pid = int(self.identity.split(".")[0])
-        return self.is_of_this_boot and identity_of(pid) != self.identity
+        return self.is_of_this_boot and process_identity(pid) != self.identity
 
     def check(self) -> None:
         if not self.path.exists():
             raise SandboxReplaced
 
     def withdraw(self) -> Claim:
-        """Still there for whoever has to finish the work, but no longer valid."""
+        """Make the claim invalid, but keep the file until its container is removed."""
         renamed = self.path.with_name(f"{WITHDRAWN}.{self.nonce}.{self.identity}")
         with suppress(FileNotFoundError):
             self.path.rename(renamed)
@@ -69,11 +69,11 @@ class Claim:
 
 
 @contextmanager
-def claimed(session_id: UUID, kind: Kind = "command") -> Iterator[Claim]:
+def claim_container(session_id: UUID, kind: Kind = "command") -> Iterator[Claim]:
     """Hold a claim while the block runs."""
     folder = session_dir(session_id)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    claim = Claim(path=folder / f"{kind}.{token_hex(6)}.{identity_of(os.getpid())}")
+    claim = Claim(path=folder / f"{kind}.{token_hex(6)}.{process_identity(os.getpid())}")
     claim.path.touch()
     try:
         yield claim
@@ -81,8 +81,8 @@ def claimed(session_id: UUID, kind: Kind = "command") -> Iterator[Claim]:
         claim.forget()
 
 
-def claims_of(session_id: UUID) -> list[Claim]:
-    """Of this boot: another one may be another machine on the same disk."""
+def list_claims(session_id: UUID) -> list[Claim]:
+    """Return the claims of this boot: another boot may be another machine on the same disk."""
     folder = session_dir(session_id)
     try:
         found = [Claim(path=folder / name) for name in os.listdir(folder)]
@@ -91,8 +91,8 @@ def claims_of(session_id: UUID) -> list[Claim]:
     return [claim for claim in found if claim.is_of_this_boot]
 
 
-def claiming_sessions() -> list[UUID]:
-    """Sessions that ever had a container here, and still have a folder."""
+def sessions_with_claims() -> list[UUID]:
+    """Return the sessions that had a container here and still have a folder of claims."""
     try:
         return [UUID(name) for name in os.listdir(_claims_dir())]
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def claiming_sessions() -> list[UUID]:
 
 
 def last_use(session_id: UUID) -> float:
-    """When a claim was last made or given back: the folder's own time of change."""
+    """Return when a claim was last made or released, which is when the folder changed."""
     try:
         return session_dir(session_id).stat().st_mtime
     except FileNotFoundError:

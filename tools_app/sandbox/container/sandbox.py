@@ -1,7 +1,7 @@
-"""The container sandbox: one container per session, one command at a time in it.
+"""The container sandbox: one container per session, which runs one command at a time.
 
-A command and everything it started are gone when `execute` returns; the container stays for the
-next one, with what lies in its /tmp, until it is idle for long.
+A command and everything it started are gone when `execute` returns. The container stays for the
+next command, with the content of its /tmp, until it has been idle for long.
 """
 
 from __future__ import annotations
@@ -11,39 +11,117 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 from weakref import WeakValueDictionary
 
+from core.exceptions import Fault
 from tools_app.sandbox.base import EndedBy, ExecResult, Terminal
-from tools_app.sandbox.container import shape
-from tools_app.sandbox.container.cgroup import CgroupWatch
-from tools_app.sandbox.container.claims import Claim, claimed
-from tools_app.sandbox.container.command import Command
-from tools_app.sandbox.container.engine import Engine, connect
+from tools_app.sandbox.container import lifecycle
+from tools_app.sandbox.container.cgroup import CgroupWatch, cgroup_of
+from tools_app.sandbox.container.claims import Claim, claim_container
+from tools_app.sandbox.container.engine import Engine, Stream, connect
 from tools_app.sandbox.container.lifecycle import (
     COMMANDS,
-    Box,
-    ensure,
+    TERMINAL,
+    Container,
+    container_name,
+    ensure_container,
     labels,
-    name_of,
     remove_containers,
+    sandbox_user,
+    start,
+    temporary_container,
 )
-from tools_app.sandbox.container.terminal import ContainerTerminal
-from tools_app.sandbox.follow import TICK_SECONDS, Source, follow
-from tools_app.sandbox.network import opened
-from tools_app.sandbox.output import Output
-from tools_app.sandbox.workspace import Workspace
+from tools_app.sandbox.host import SandboxBase
+from tools_app.sandbox.local.bubblewrap import HOME, TERMINAL_VARIABLES
+from tools_app.sandbox.network.namespace import serve_network
+from tools_app.sandbox.output import TICK_SECONDS, Output, Source, follow
 
-#: The exit code of who was killed: by itself, by another, or with the whole container.
+#: How long the engine may take to report that a command started, or ended.
+NOTICE_SECONDS = 10.0
+POLL_SECONDS = 0.01
+
+
+class Command:
+    """A command in a container. It runs from its creation; its output must be read to the end."""
+
+    def __init__(
+        self, engine: Engine, container_id: str, line: list[str], variables: Mapping[str, str]
+    ) -> None:
+        self._engine = engine
+        body = {
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "Cmd": line,
+            "Env": [f"{name}={value}" for name, value in {"TERM": "dumb", **variables}.items()],
+            "User": sandbox_user(),
+            "WorkingDir": HOME,
+        }
+        self._id = engine.request_or_raise("POST", f"/containers/{container_id}/exec", body)["Id"]
+        path = f"/exec/{self._id}/start"
+        self._stream = Stream(engine.socket, path, {"Detach": False, "Tty": False}, framed=True)
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def buffered(self) -> bytes:
+        return self._stream.buffered()
+
+    def receive(self) -> bytes:
+        return self._stream.receive()
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def handle(self) -> int | None:
+        """Return a handle that becomes readable when the command ends; None if it has ended."""
+        until = time.monotonic() + NOTICE_SECONDS
+        while time.monotonic() < until:
+            state = self._state()
+            if state["Running"] and state["Pid"]:
+                try:
+                    return os.pidfd_open(state["Pid"])
+                except ProcessLookupError:
+                    return None
+            if self._has_ended(state):
+                return None
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def exit_code(self) -> int | None:
+        """Return the command's exit code; None if the engine knows of none."""
+        until = time.monotonic() + NOTICE_SECONDS
+        while time.monotonic() < until:
+            answer = self._engine.request("GET", f"/exec/{self._id}/json")
+            if not answer.is_fine:
+                return None
+            if self._has_ended(answer.content):
+                code = answer.content["ExitCode"]
+                return code if isinstance(code, int) and code >= 0 else None
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def _has_ended(self, state: dict[str, Any]) -> bool:
+        """Tell an ended command from one not yet started, which has an exit code in Podman too."""
+        if state["Running"]:
+            return False
+        return state["CanRemove"] if self._engine.is_podman else state["ExitCode"] is not None
+
+    def _state(self) -> dict[str, Any]:
+        return self._engine.request_or_raise("GET", f"/exec/{self._id}/json")
+
+
+#: The exit code of a killed process: by itself, by another, or with the whole container.
 KILLED = 128 + signal.SIGKILL
 GOING_SECONDS = 1.0
 
 
 class _Turn:
-    """Commands of one session take turns in this process: what one leaves is ended, all of it."""
+    """Serialises the commands of one session in this process: all that one leaves is ended."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -54,14 +132,14 @@ _turns_lock = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContainerSandbox(Workspace):
+class ContainerSandbox(SandboxBase):
     image: str
-    #: The container that this handle has used; another one of the same session will not do.
+    #: The container that this object has used; another one of the same session is refused.
     _known: list[str] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def container_id(self) -> str:
-        """The container that was used; empty when none was."""
+        """The id of the container that was used; empty if none was."""
         return self._known[0] if self._known else ""
 
     def execute(
@@ -75,7 +153,7 @@ class ContainerSandbox(Workspace):
         until = time.monotonic() + min(seconds, self.limits.wall_seconds)
         stopped = stopped or threading.Event()
         session_id = self.folder.session_id
-        with _turn(session_id, until, stopped) as late, claimed(session_id) as claim:
+        with _turn(session_id, until, stopped) as late, claim_container(session_id) as claim:
             if late:
                 return ExecResult(exit_code=None, output="", ended_by=late)
             return self._run(command, claim, until, Output(on_output), stopped)
@@ -90,44 +168,44 @@ class ContainerSandbox(Workspace):
         self, command: str, claim: Claim, until: float, output: Output, stopped: threading.Event
     ) -> ExecResult:
         engine = connect()
-        box = self._box(engine)
+        container = self._container(engine)
         claim.check()
-        box.group.check(self.limits)
+        container.group.check(self.limits)
         with ExitStack() as stack:
-            stack.enter_context(opened(self.network, box.group.first_pid))
+            stack.enter_context(serve_network(self.network, container.group.first_pid))
             watch = CgroupWatch(
-                group=box.group,
+                group=container.group,
                 files=self.folder.files,
                 limits=self.limits,
-                cpu_before=box.group.cpu_seconds(),
-                kills_before=box.group.memory_kills(),
+                cpu_before=container.group.cpu_seconds(),
+                kills_before=container.group.memory_kills(),
             )
-            # Whatever happens from here on, nothing of the command stays.
-            stack.callback(_end_commands, engine, box)
-            line = shape.command_line(command, self.limits)
-            running = Command(engine, box.id, line, self.network.variables)
+            # Whatever happens from here on, nothing of the command is left behind.
+            stack.callback(_end_commands, engine, container)
+            line = lifecycle.command_line(command, self.limits)
+            running = Command(engine, container.id, line, self.network.variables)
             stack.callback(running.close)
             source = Source(fd=running.fileno(), receive=running.receive, output=output)
-            output.take(running.early())
+            output.take(running.buffered())
             ended_by: EndedBy = "itself"
             if (handle := running.handle()) is not None:
                 stack.callback(os.close, handle)
                 ended_by = follow(source, handle, watch, until, stopped)
-            if not _end_commands(engine, box) and ended_by == "itself":
+            if not _end_commands(engine, container) and ended_by == "itself":
                 ended_by = "stop"
             source.drain()
             exit_code = running.exit_code() if ended_by == "itself" else None
-        if exit_code and box.group.memory_kills() > watch.kills_before:
+        if exit_code and container.group.memory_kills() > watch.kills_before:
             exit_code, ended_by = None, "memory"
-        if exit_code == KILLED and _is_ending(box.group.first_pid):
+        if exit_code == KILLED and _is_ending(container.group.first_pid):
             exit_code = None
         if ended_by == "itself" and exit_code is None:
-            ended_by = "stop"  # the whole container was ended
+            ended_by = "stop"  # The whole container was ended.
         return ExecResult(exit_code=exit_code, output=output.text(), ended_by=ended_by)
 
-    def _box(self, engine: Engine) -> Box:
+    def _container(self, engine: Engine) -> Container:
         session_id = self.folder.session_id
-        body = shape.body(
+        body = lifecycle.container_spec(
             engine,
             files=self.make(),
             mounts=self.mounts,
@@ -135,13 +213,15 @@ class ContainerSandbox(Workspace):
             image=self.image,
             labels=labels(session_id, COMMANDS),
         )
-        box = ensure(engine, name_of(session_id), body, known=self.container_id or None)
-        self._known[:] = [box.id]
-        return box
+        container = ensure_container(
+            engine, container_name(session_id), body, known=self.container_id or None
+        )
+        self._known[:] = [container.id]
+        return container
 
 
 def _is_ending(first_pid: int) -> bool:
-    """Whether the container goes: its first process takes all others along before it is gone."""
+    """Return whether the container is ending: its first process outlives all others."""
     try:
         handle = os.pidfd_open(first_pid)
     except ProcessLookupError:
@@ -152,17 +232,17 @@ def _is_ending(first_pid: int) -> bool:
         os.close(handle)
 
 
-def _end_commands(engine: Engine, box: Box) -> bool:
-    """End all commands; where that cannot be done, the container. False says so."""
-    if box.group.kill_commands():
+def _end_commands(engine: Engine, container: Container) -> bool:
+    """End all commands. If that fails, remove the container and return False."""
+    if container.group.kill_commands():
         return True
-    engine.remove(box.id)
+    engine.remove(container.id)
     return False
 
 
 @contextmanager
 def _turn(session_id: UUID, until: float, stopped: threading.Event) -> Iterator[EndedBy | None]:
-    """Wait until no other thread runs a command of this session, or say why not."""
+    """Wait until no other thread runs a command of this session; yield the reason if it may not."""
     with _turns_lock:
         turn = _turns.setdefault(session_id, _Turn())
     while not turn.lock.acquire(timeout=TICK_SECONDS):
@@ -173,3 +253,88 @@ def _turn(session_id: UUID, until: float, stopped: threading.Event) -> Iterator[
         yield None
     finally:
         turn.lock.release()
+
+
+#: Waits until limits, network and screen are set up; the echo of the line is not shown.
+GATE = "read -r _ || exit; "
+INTERACTIVE = "command -v bash >/dev/null 2>&1 && exec bash -i; exec sh -i"
+
+
+class ContainerTerminal:
+    """A shell in a container. One thread reads and another writes; any thread may close it."""
+
+    def __init__(
+        self, sandbox: SandboxBase, image: str, command: str, *, columns: int, rows: int
+    ) -> None:
+        self._engine = connect()
+        self._reading, self._closing = threading.Lock(), threading.Lock()
+        self._over = False
+        with ExitStack() as stack:
+            claim = stack.enter_context(claim_container(sandbox.folder.session_id, "terminal"))
+            body = _body(self._engine, sandbox, image, command)
+            name = container_name(sandbox.folder.session_id, claim.nonce)
+            self._id = stack.enter_context(temporary_container(self._engine, name, body))
+            self._stream = Stream(
+                self._engine.socket,
+                f"/containers/{self._id}/attach?stream=1&stdin=1&stdout=1&stderr=1",
+                None,
+                framed=False,
+            )
+            stack.callback(self._hang_up)
+            start(self._engine, self._id)
+            first_pid = self._engine.request_or_raise("GET", f"/containers/{self._id}/json")[
+                "State"
+            ]["Pid"]
+            cgroup_of(first_pid).check(sandbox.limits)
+            stack.enter_context(serve_network(sandbox.network, first_pid))
+            self.resize(columns, rows)
+            self._stream.send(b"\n")
+            self._stream.skip_line()
+            self._stack = stack.pop_all()
+
+    def read(self, seconds: float) -> bytes | None:
+        with self._reading:
+            if self._over:
+                return None
+            if early := self._stream.buffered():
+                return early
+            with suppress(OSError, ValueError):
+                if not select.select([self._stream], [], [], seconds)[0]:
+                    return b""
+                return self._stream.receive() or None
+            return None
+
+    def write(self, data: bytes) -> None:
+        with suppress(OSError):
+            self._stream.send(data)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._engine.request("POST", f"/containers/{self._id}/resize", h=rows, w=columns)
+
+    def close(self) -> None:
+        with self._closing, suppress(Fault):
+            self._stack.close()
+
+    def _hang_up(self) -> None:
+        self._stream.hang_up()
+        with self._reading:
+            self._over = True
+            self._stream.close()
+
+
+def _body(engine: Engine, sandbox: SandboxBase, image: str, command: str) -> dict[str, Any]:
+    body = lifecycle.container_spec(
+        engine,
+        files=sandbox.make(),
+        mounts=sandbox.mounts,
+        limits=sandbox.limits,
+        image=image,
+        labels=labels(sandbox.folder.session_id, TERMINAL),
+    )
+    variables = {**sandbox.network.variables, **TERMINAL_VARIABLES}
+    line = lifecycle.command_line(GATE + (command or INTERACTIVE), sandbox.limits)
+    body["Env"] += [f"{name}={value}" for name, value in variables.items()]
+    body |= {"Entrypoint": line[:1], "Cmd": line[1:], "Tty": True, "OpenStdin": True}
+    body |= {"User": lifecycle.sandbox_user(), "WorkingDir": HOME}
+    body |= {"AttachStdin": True, "AttachStdout": True, "AttachStderr": True}
+    return body

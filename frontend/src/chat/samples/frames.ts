@@ -1,5 +1,5 @@
-/** Frames as the server writes them, for tests. */
-import type { Json } from "../../lib/json.ts";
+/** Frames as the server sends them, for tests. */
+import type { Json } from "../../lib/rest.ts";
 import type { Frame } from "../frames.ts";
 
 const AT = "2026-11-16T09:30:00Z";
@@ -13,7 +13,7 @@ export function delta(eventId: string, offset: number, content: string, runId = 
   };
 }
 
-/** Output of a call that still runs. */
+/** Output of a running call. */
 export function said(toolUseId: string, offset: number, text: string): Frame {
   return {
     type: "tool",
@@ -40,7 +40,7 @@ export function answer(seq: number, text: string, more: Json = {}): Frame {
   };
 }
 
-/** An event without a frame of its own. */
+/** An event without a specific frame type. */
 export function event(seq: number, type: string, payload: Json, more: Json = {}): Frame {
   return {
     type: "lifecycle",

@@ -1,4 +1,4 @@
-/** A WebSocket that a test opens, feeds and closes. */
+/** A WebSocket controlled by tests. */
 
 export class FakeSocket {
   static readonly CONNECTING = 0;
@@ -37,7 +37,7 @@ export class FakeSocket {
     this.sent.push(JSON.parse(text) as Record<string, unknown>);
   }
 
-  /** The server or the network ends it. */
+  /** Simulate the server or the network closing it. */
   break(code = 1006): void {
     this.readyState = FakeSocket.CLOSED;
     this.onclose?.({ code });

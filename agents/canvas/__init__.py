@@ -1,0 +1,1 @@
+"""The canvas of an agent: its graph, revisions, validation and expressions."""

@@ -1,0 +1,108 @@
+"""The HTTP clients for model providers, one of each kind per process.
+
+The shared client reaches the vendors and the operator's servers. The guarded client reaches servers
+whose address a member typed, which could lead into the operator's network, at public addresses only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from threading import Lock
+from typing import Any
+
+import httpcore2
+import httpx2
+
+from core.exceptions import EgressRefused
+from core.http import GuardedBackend, resolve_host
+
+#: A worker may wait for this many answers at the same time.
+CONCURRENT_STREAMS = 1_000
+IDLE_CONNECTIONS = 100
+IDLE_SECONDS = 60.0
+CONNECT_SECONDS = 10.0
+
+_lock = Lock()
+_shared: httpx2.Client | None = None
+_guarded: httpx2.Client | None = None
+
+
+def shared_client() -> httpx2.Client:
+    """Return the process's HTTP client, created on first use."""
+    global _shared
+    with _lock:
+        if _shared is None:
+            _shared = _new_client()
+        return _shared
+
+
+def _new_client() -> httpx2.Client:
+    return httpx2.Client(
+        limits=httpx2.Limits(
+            max_connections=CONCURRENT_STREAMS,
+            max_keepalive_connections=IDLE_CONNECTIONS,
+            keepalive_expiry=IDLE_SECONDS,
+        ),
+        # A redirect could carry the key in a header to another host.
+        follow_redirects=False,
+    )
+
+
+def guarded_client() -> httpx2.Client:
+    """Return the process's guarded HTTP client, created on first use."""
+    global _guarded
+    with _lock:
+        if _guarded is None:
+            _guarded = _new_guarded_client()
+        return _guarded
+
+
+def _new_guarded_client() -> httpx2.Client:
+    return httpx2.Client(
+        transport=GuardedPool(),
+        timeout=httpx2.Timeout(IDLE_SECONDS, connect=CONNECT_SECONDS),
+        trust_env=False,
+        # A redirect could carry the key in a header to another host.
+        follow_redirects=False,
+    )
+
+
+class GuardedPool(httpx2.HTTPTransport):
+    """A connection pool that connects to checked addresses only."""
+
+    def __init__(self) -> None:
+        # The parent's __init__ is skipped: it would create a pool that connects anywhere.
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=httpx2.create_ssl_context(trust_env=False),
+            max_connections=CONCURRENT_STREAMS,
+            max_keepalive_connections=IDLE_CONNECTIONS,
+            keepalive_expiry=IDLE_SECONDS,
+            network_backend=ModelServerBackend(resolve_host),
+        )
+
+
+class ModelServerBackend(GuardedBackend):
+    """Raises the connection error that adapters expect when an address is refused."""
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.NetworkStream:
+        try:
+            return super().connect_tcp(host, port, timeout, local_address, socket_options)
+        except EgressRefused as refusal:
+            raise httpcore2.ConnectError(refusal.detail) from refusal
+
+
+def _forget_after_fork() -> None:
+    """Drop both clients: a child must not use its parent's sockets, nor wait for its lock."""
+    global _shared, _guarded, _lock
+    _shared, _guarded, _lock = None, None, Lock()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,1 @@
+"""Infrastructure that is independent of the product's models."""

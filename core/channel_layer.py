@@ -1,0 +1,344 @@
+"""A Channels layer over PostgreSQL's LISTEN and NOTIFY. It notifies and stores nothing.
+
+One connection per process listens for any number of viewers, and messages are dispatched in
+memory. SQL can send too: `pg_notify('switchyard_live', '<group> {"type": "log.grew"}')`. A NOTIFY
+inside a transaction takes effect when it commits. Delivery is at most once. A receiver that may
+have missed messages gets one of these:
+
+- `{"type": "layer.reconnected"}` after a gap in listening,
+- `{"type": "layer.overflowed"}` instead of the messages that a full queue dropped.
+
+PostgreSQL delivers equal messages of one transaction once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from typing import Any, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
+
+import orjson
+import structlog
+from asgiref.sync import sync_to_async
+from channels.layers import BaseChannelLayer, get_channel_layer
+from django.db import connection, transaction
+
+from core.pg_listen import CHANNEL, Decoder, Listener, address_of, encode
+
+log = structlog.get_logger(__name__)
+
+Message: TypeAlias = dict[str, Any]
+
+RECONNECTED: Message = {"type": "layer.reconnected"}
+OVERFLOWED: Message = {"type": "layer.overflowed"}
+#: The receiver of a full queue that was not read for this long is considered gone.
+ABANDONED_SECONDS = 60.0
+
+
+class ChannelQueue:
+    """The messages that wait for one receiver. An overflow replaces them all by one message."""
+
+    def __init__(self, capacity: int) -> None:
+        self.queue: asyncio.Queue[Message] = asyncio.Queue(capacity)
+        self.emptied_at = time.monotonic()
+
+    async def take(self) -> Message:
+        self.emptied_at = time.monotonic()
+        message = await self.queue.get()
+        self.emptied_at = time.monotonic()
+        return message
+
+    def put(self, message: Message) -> bool:
+        """Enqueue the message. Return False if the receiver seems to be gone."""
+        if not self.queue.full():
+            self.queue.put_nowait(message)
+            return True
+        while not self.queue.empty():
+            self.queue.get_nowait()
+        self.queue.put_nowait(dict(OVERFLOWED))
+        return time.monotonic() - self.emptied_at < ABANDONED_SECONDS
+
+
+class Dispatcher:
+    """The queues and groups of one event loop, fed by its one listener."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.queues: dict[str, ChannelQueue] = {}
+        self.groups: dict[str, set[str]] = {}
+        self.listener = Listener(take=self.deliver, missed=self.report_gap)
+        self._decoder = Decoder()
+
+    def queue_of(self, channel: str) -> ChannelQueue:
+        return self.queues.setdefault(channel, ChannelQueue(self.capacity))
+
+    def deliver(self, payload: str) -> None:
+        """Pass a payload to the channels of its address. Most payloads have no receiver here."""
+        address = address_of(payload)
+        channels = self.groups.get(address) or (
+            {address.removeprefix("!")} & self.queues.keys() if "!" in address else set()
+        )
+        if not channels:
+            return
+        try:
+            if body := self._decoder.decode(payload):
+                for channel in list(channels):
+                    self.put(channel, orjson.loads(body))
+        except ValueError:
+            log.warning("live_payload_unreadable", address=address)
+
+    def report_gap(self) -> None:
+        for channel in {channel for group in self.groups.values() for channel in group}:
+            self.put(channel, dict(RECONNECTED))
+
+    def put(self, channel: str, message: Message) -> None:
+        if not self.queue_of(channel).put(message):
+            self.forget(channel)
+
+    def join(self, group: str, channel: str) -> None:
+        self.queue_of(channel)
+        self.groups.setdefault(group, set()).add(channel)
+
+    def leave(self, group: str, channel: str) -> None:
+        members = self.groups.get(group, set())
+        members.discard(channel)
+        if not members:
+            self.groups.pop(group, None)
+
+    def forget(self, channel: str) -> None:
+        self.queues.pop(channel, None)
+        for group in [name for name, members in self.groups.items() if channel in members]:
+            self.leave(group, channel)
+
+
+class PostgresChannelLayer(BaseChannelLayer):
+    """The layer: groups, and channels that belong to the process that created them."""
+
+    extensions = ["groups", "flush"]
+
+    def __init__(self, capacity: int = 1000) -> None:
+        super().__init__(capacity=capacity)
+        # async_to_sync creates separate loops, and loops cannot share a connection.
+        self._dispatchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Dispatcher] = (
+            WeakKeyDictionary()
+        )
+
+    def publish_many(self, messages: Sequence[tuple[str, Message]]) -> None:
+        """Send messages in order, with one statement on Django's connection.
+
+        Inside a transaction they are sent when it commits.
+        """
+        for group, _ in messages:
+            self.require_valid_group_name(group)
+        notify([payload for group, message in messages for payload in encode(group, message)])
+
+    async def group_send(self, group: str, message: Message) -> None:
+        """Send from asynchronous code at once, whether or not the caller is in a transaction."""
+        self.require_valid_group_name(group)
+        await in_thread(encode(group, message))
+
+    async def group_add(self, group: str, channel: str) -> None:
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        self._dispatcher.join(group, channel)
+        await self._dispatcher.listener.ready()
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        self.require_valid_group_name(group)
+        self.require_valid_channel_name(channel)
+        self._dispatcher.leave(group, channel)
+
+    async def new_channel(self, prefix: str = "specific") -> str:
+        channel = f"{prefix}.{secrets.token_hex(8)}!{secrets.token_hex(4)}"
+        self._dispatcher.queue_of(channel)
+        return channel
+
+    async def send(self, channel: str, message: Message) -> None:
+        """Send to one channel. A name without `!` reaches every process that receives on it."""
+        self.require_valid_channel_name(channel)
+        if "!" in channel and channel in self._dispatcher.queues:
+            self._dispatcher.put(channel, orjson.loads(orjson.dumps(message)))
+            return
+        address = channel
+        if "!" not in channel:
+            address = f"!{channel}"
+            self._dispatcher.queue_of(channel)
+            await self._dispatcher.listener.ready()
+        await in_thread(encode(address, message))
+
+    async def receive(self, channel: str) -> Message:
+        self.require_valid_channel_name(channel)
+        queue = self._dispatcher.queue_of(channel)
+        try:
+            return await queue.take()
+        except asyncio.CancelledError:
+            # Channels does not close channels; it cancels the task that receives.
+            self._dispatcher.forget(channel)
+            raise
+
+    async def flush(self) -> None:
+        self._dispatcher.queues.clear()
+        self._dispatcher.groups.clear()
+
+    async def close(self) -> None:
+        await self._dispatcher.listener.close()
+        self._dispatchers.pop(asyncio.get_running_loop(), None)
+
+    @property
+    def _dispatcher(self) -> Dispatcher:
+        loop = asyncio.get_running_loop()
+        dispatcher = self._dispatchers.get(loop)
+        if dispatcher is None:
+            dispatcher = self._dispatchers[loop] = Dispatcher(self.capacity)
+        return dispatcher
+
+
+def notify(payloads: list[str]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [CHANNEL, payloads]
+        )
+
+
+async def in_thread(payloads: list[str]) -> None:
+    """Notify from a thread of the loop's pool, with a separate connection."""
+
+    def notify_and_close() -> None:
+        try:
+            notify(payloads)
+        finally:
+            connection.close()
+
+    await sync_to_async(notify_and_close, thread_sensitive=False)()
+
+
+#: Messages that wait while the layer is unavailable. The oldest are dropped.
+MOST_WAITING = 10_000
+SEND_SECONDS = 5.0
+
+Queued = tuple[Any, str, Message]
+
+
+class SyncSender:
+    """Sends for synchronous code over a layer other than PostgreSQL's, on a background thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._queue: asyncio.Queue[Queued] = asyncio.Queue(MOST_WAITING)
+        threading.Thread(target=self._work, name="sync-sender", daemon=True).start()
+
+    def take(self, layer: Any, messages: Sequence[tuple[str, Message]]) -> None:
+        self._loop.call_soon_threadsafe(self._accept, layer, messages)
+
+    def _accept(self, layer: Any, messages: Sequence[tuple[str, Message]]) -> None:
+        for group, message in messages:
+            if self._queue.full():
+                self._queue.get_nowait()
+            self._queue.put_nowait((layer, group, message))
+
+    def _work(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._deliver())
+
+    async def _deliver(self) -> None:
+        while True:
+            layer, group, message = await self._queue.get()
+            try:
+                async with asyncio.timeout(SEND_SECONDS):
+                    await layer.group_send(group, message)
+            except Exception as error:  # noqa: BLE001 (a layer may raise whatever its client does)
+                log.warning("live_message_lost", group=group, error=repr(error))
+
+
+@cache
+def sync_sender() -> SyncSender:
+    """Return the sender of this process. A fork gets a new one."""
+    return SyncSender()
+
+
+os.register_at_fork(after_in_child=sync_sender.cache_clear)
+
+
+def send(group: str, message: Message) -> None:
+    """Send to everyone in the group, after the current transaction (if any) commits."""
+    send_many([(group, message)])
+
+
+def send_many(messages: Sequence[tuple[str, Message]]) -> None:
+    """Send messages to several groups at once, after the current transaction (if any) commits."""
+    layer = get_channel_layer()
+    if isinstance(layer, PostgresChannelLayer):
+        layer.publish_many(messages)
+        return
+    transaction.on_commit(partial(sync_sender().take, layer, messages))
+
+
+T = TypeVar("T")
+Hear: TypeAlias = Callable[[float], Awaitable[dict[str, Any] | None]]
+#: Types of frequent messages that change no state worth checking.
+PIECES = {"delta", "output"}
+
+
+@asynccontextmanager
+async def subscription(group: str) -> AsyncIterator[Hear]:
+    """Subscribe to a group and yield a function that waits for its next message.
+
+    The function returns None when no message arrived in the given number of seconds.
+    """
+    layer = get_channel_layer()
+    channel = await layer.new_channel()
+    await layer.group_add(group, channel)
+    receiving = asyncio.ensure_future(layer.receive(channel))
+
+    async def hear(seconds: float) -> dict[str, Any] | None:
+        nonlocal receiving
+        # Cancelling the receive on a timeout would lose the message.
+        await asyncio.wait({receiving}, timeout=seconds)
+        if not receiving.done():
+            return None
+        message, receiving = receiving.result(), asyncio.ensure_future(layer.receive(channel))
+        return message
+
+    try:
+        yield hear
+    finally:
+        receiving.cancel()
+        await layer.group_discard(group, channel)
+
+
+async def watched(
+    group: str,
+    look: Callable[[], Awaitable[T]],
+    *,
+    is_over: Callable[[T], bool],
+    seconds: float,
+    every: float,
+) -> T:
+    """Call `look` at every message to the group and return its result when `is_over`, or at the end.
+
+    A lost message delays the next look by at most `every` seconds.
+    """
+    end = time.monotonic() + seconds
+    # Subscribe before the first look, so that no change in between is missed.
+    async with subscription(group) as hear:
+        while True:
+            state = await look()
+            left = end - time.monotonic()
+            if is_over(state) or left <= 0:
+                return state
+            await _wait_for_change(hear, min(left, every))
+
+
+async def _wait_for_change(hear: Hear, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        message = await hear(left)
+        if message is None or message["type"] not in PIECES:
+            return

@@ -1,0 +1,91 @@
+"""Connections, row locks and batches that survive a failing row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
+
+import psycopg
+import structlog
+from asgiref.sync import sync_to_async
+from django.db import InterfaceError, OperationalError, connection, models, transaction
+
+from core.exceptions import NotFound
+
+log = structlog.get_logger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound=models.Model)
+
+#: The connection parameters of Django's database that psycopg understands too.
+CONNECTION_PARAMETERS = ("dbname", "user", "password", "host", "port", "sslmode", "sslrootcert")
+
+
+def release_connection() -> None:
+    """Return the connection to the pool before waiting for something other than the database."""
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+async def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run synchronous code on a thread of the loop's pool and release its connection."""
+
+    def call() -> T:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            release_connection()
+
+    return await sync_to_async(call, thread_sensitive=False)()
+
+
+def connection_parameters() -> dict[str, Any]:
+    """Return the parameters with which psycopg connects to Django's database."""
+    given = connection.get_connection_params()
+    return {name: given[name] for name in CONNECTION_PARAMETERS if name in given}
+
+
+def connect() -> psycopg.Connection[Any]:
+    """Open a connection outside Django's pool, to listen or to work beside a fork."""
+    return psycopg.connect(autocommit=True, **connection_parameters())
+
+
+def lock_row(row: M) -> M:
+    """Return the current row, locked until the commit. Raise NotFound if it was deleted."""
+    return _lock(row, to_delete=False)
+
+
+@transaction.atomic
+def delete_row(row: models.Model) -> None:
+    """Delete a row and the rows that depend on it.
+
+    The row is locked first: dependent rows inserted meanwhile would otherwise fail the commit.
+    """
+    _lock(row, to_delete=True).delete()
+
+
+def _lock(row: M, *, to_delete: bool) -> M:
+    rows = type(row)._default_manager.select_for_update(no_key=not to_delete)
+    locked = rows.filter(pk=row.pk).first()
+    if locked is None:
+        raise NotFound
+    return locked
+
+
+def for_each(rows: Iterable[T], act: Callable[[T], object]) -> list[T]:
+    """Call `act` with every row and return those for which it returned something true.
+
+    An exception skips its row and is logged; only a lost database ends the batch.
+    """
+    return [row for row in rows if _succeeds(act, row)]
+
+
+def _succeeds(act: Callable[[T], object], row: T) -> bool:
+    try:
+        return bool(act(row))
+    except (OperationalError, InterfaceError):
+        raise  # the database is gone, for every row
+    except Exception:
+        log.exception("row_left_out", row=str(row), act=act.__name__)
+        return False

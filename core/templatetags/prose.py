@@ -1,0 +1,22 @@
+"""Template filters for the Markdown that agents write."""
+
+from __future__ import annotations
+
+from django import template
+from django.utils.safestring import SafeString
+
+from core import markdown
+
+register = template.Library()
+
+
+@register.filter
+def prose(text: object) -> SafeString:
+    """Render Markdown as safe HTML, to be placed in an element with the class `said`."""
+    return markdown.render(str(text))
+
+
+@register.filter
+def plainly(text: object) -> str:
+    """Return the text of Markdown on one line, without its markup."""
+    return markdown.plain(str(text))

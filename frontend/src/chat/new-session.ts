@@ -1,0 +1,105 @@
+/** Creates sessions: a first message with files, and forks. */
+import { newId, reached, type Rest } from "../lib/rest.ts";
+import { fileUrl, type Sending, upload } from "./attachments.ts";
+import { draftKey, storedText } from "./composer.ts";
+import type { Attached } from "./state.ts";
+
+interface SessionStarterOptions {
+  rest: Rest;
+  /** REST path of sessions. */
+  sessions: string;
+  put: (api: string, file: File) => Sending;
+}
+
+/**
+ * Starts a session with files. A retry resumes where the last attempt stopped, without creating a
+ * second session or uploading a file twice.
+ */
+export class SessionStarter {
+  private keys = new Map<string, string>();
+  /** Uploads done or running, by file. */
+  private uploaded = new Map<File, { api: string; done: Promise<Attached> }>();
+  private readonly options: SessionStarterOptions;
+
+  constructor(options: SessionStarterOptions) {
+    this.options = options;
+  }
+
+  /** Create the session, upload the files, send the message and return the session's id. */
+  async send(agent: string, text: string, files: readonly File[]): Promise<string> {
+    const { rest, sessions } = this.options;
+    const { id } = await rest.post<{ id: string }>(sessions, { agent }, this.keyOf(agent));
+    const api = `${sessions}${id}/`;
+    const attachments = await Promise.all(files.map((file) => this.upload(api, file)));
+    const body = { text, attachments };
+    await rest.post(`${api}messages/`, body, this.keyOf(`${api} ${JSON.stringify(body)}`));
+    return id;
+  }
+
+  private upload(api: string, file: File): Promise<Attached> {
+    const known = this.uploaded.get(file);
+    if (known?.api === api) return known.done;
+    const { done } = this.options.put(api, file);
+    this.uploaded.set(file, { api, done });
+    done.catch(() => this.uploaded.delete(file));
+    return done;
+  }
+
+  /** Reuse the idempotency key of an identical request. */
+  private keyOf(what: string): string {
+    const key = this.keys.get(what) ?? newId();
+    this.keys.set(what, key);
+    return key;
+  }
+}
+
+// --- Forks: the log is never rewritten, so changing the past means a new session
+
+export interface Said {
+  text: string;
+  files: readonly Attached[];
+}
+
+export interface ForkOptions {
+  /** REST path of this session. */
+  api: string;
+  sessionId: string;
+  rest: Rest;
+  token: string;
+  store: Storage;
+  go: (path: string) => void;
+}
+
+/** Fork after an event, send a message there if one is given, and open the fork. */
+export async function forkAndOpen(options: ForkOptions, atSeq: number, said?: Said): Promise<void> {
+  const { api, sessionId, rest, store } = options;
+  const made = await rest.post<{ id: string }>(`${api}fork/`, { at_seq: atSeq }, newId());
+  const there = api.replace(sessionId, made.id);
+  if (said) {
+    try {
+      const attachments = await bring(options, there, said.files);
+      const body = { text: said.text, ...(attachments.length ? { attachments } : {}) };
+      await rest.post(`${there}messages/`, body, newId());
+    } catch {
+      // The fork exists; the message waits in its composer.
+      storedText(store, draftKey(made.id)).write(said.text);
+    }
+  }
+  options.go(`/chat/${made.id}/`);
+}
+
+/** Copy the files of a message into the fork's own workspace. */
+async function bring(
+  options: ForkOptions,
+  there: string,
+  files: readonly Attached[],
+): Promise<Attached[]> {
+  const brought: Attached[] = [];
+  for (const file of files) {
+    const answer = await reached(fetch(fileUrl(options.api, file.path), { credentials: "same-origin" }));
+    if (!answer.ok) throw new Error(`${file.name} no longer exists.`);
+    const copy = new File([await answer.blob()], file.name, { type: file.media_type });
+    brought.push(await upload(there, options.token, copy).done);
+  }
+  return brought;
+}

@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { workspaceGuard } from "./workspace-guard.ts";
+
+let sheet: HTMLDialogElement;
+let cleanUp: () => void;
+const asked: unknown[] = [];
+
+beforeEach(() => {
+  asked.length = 0;
+  localStorage.clear();
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+  };
+  document.body.innerHTML = `<dialog data-workspace="a" data-name="Acme"><b data-other></b><p data-wrong hidden></p>
+    <form action="/switch/"><input name="workspace" value="a"><button>Go on</button></form></dialog>`;
+  sheet = document.querySelector("dialog")!;
+  cleanUp = workspaceGuard(sheet);
+});
+afterEach(() => {
+  cleanUp();
+  vi.unstubAllGlobals();
+});
+
+const ACME = '["a","Acme"]';
+const OTHER = '["b","Other"]';
+
+function anotherTabIs(value: string): void {
+  localStorage.setItem("workspace", value);
+  window.dispatchEvent(new StorageEvent("storage", { key: "workspace", newValue: value }));
+}
+
+test("a page says where it is, and stands still when another tab is elsewhere", () => {
+  expect(localStorage.getItem("workspace")).toBe(ACME);
+  anotherTabIs(ACME);
+  expect(sheet.open).toBe(false);
+
+  anotherTabIs(OTHER);
+  expect(sheet.open).toBe(true);
+  expect(document.querySelector("[data-other]")!.textContent).toBe("Other");
+  const cancel = new Event("cancel", { cancelable: true });
+  sheet.dispatchEvent(cancel);
+  expect(cancel.defaultPrevented).toBe(true);
+
+  anotherTabIs(ACME);
+  expect(sheet.open).toBe(false);
+});
+
+test("going on here switches back and tells the other tabs", async () => {
+  vi.stubGlobal("fetch", async (url: string, { body }: { body: FormData }) => {
+    asked.push([new URL(url).pathname, body.get("workspace")]);
+    return new Response("");
+  });
+  anotherTabIs(OTHER);
+  document.querySelector<HTMLElement>("button")!.click();
+
+  await vi.waitFor(() => expect(sheet.open).toBe(false));
+  expect(asked).toEqual([["/switch/", "a"]]);
+  expect(localStorage.getItem("workspace")).toBe(ACME);
+});
+
+test("a server out of reach is said so in words, until the next try", async () => {
+  const wrong = document.querySelector<HTMLElement>("[data-wrong]")!;
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
+  anotherTabIs(OTHER);
+  document.querySelector<HTMLElement>("button")!.click();
+  await vi.waitFor(() => expect(wrong.hidden).toBe(false));
+  expect(wrong.textContent).toContain("Can't reach the server");
+
+  vi.stubGlobal("fetch", async () => new Response(""));
+  document.querySelector<HTMLElement>("button")!.click();
+  await vi.waitFor(() => expect(sheet.open).toBe(false));
+  expect(wrong.hidden).toBe(true);
+});
+
+test("a server that does not switch is told of, and the page stays shut", async () => {
+  vi.stubGlobal("fetch", async () => new Response("", { status: 404 }));
+  anotherTabIs(OTHER);
+  document.querySelector<HTMLElement>("button")!.click();
+
+  await vi.waitFor(() => expect(document.querySelector("[data-wrong]")!.textContent).toContain("404"));
+  expect(sheet.open).toBe(true);
+  expect(localStorage.getItem("workspace")).toBe(OTHER);
+});
+
+test("a page out of the browser's history looks again", () => {
+  localStorage.setItem("workspace", OTHER);
+  window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
+
+  expect(sheet.open).toBe(true);
+});

@@ -1,2 +1,0 @@
-/** An object as JSON knows it, of which nothing more is known. */
-export type Json = Record<string, unknown>;

@@ -1,0 +1,64 @@
+import { beforeEach, expect, test } from "vitest";
+import { announcement, replaceBody } from "./workflow.ts";
+
+const step = (n: number, words: string, more = ""): string =>
+  `<li id="step-${n}">${words}<details id="out-${n}"><summary>Output</summary></details>${more}</li>`;
+const body = (status: string, steps: string, token = "a"): string =>
+  `<div data-body data-status="${status}"><section id="flow-head">${status}<form><input type="hidden" name="csrfmiddlewaretoken" value="${token}"><button id="act">Act</button></form></section>` +
+  `<section aria-labelledby="steps-title"><ol data-steps>${steps}</ol></section></div>`;
+
+let root: HTMLElement;
+
+beforeEach(() => {
+  document.body.innerHTML = `<div id="root">${body("Running", step(0, "draft"))}</div>`;
+  root = document.getElementById("root") as HTMLElement;
+});
+
+test("a new step is added and the others are left alone", () => {
+  const first = document.getElementById("step-0");
+  replaceBody(root, body("Running", step(0, "draft") + step(1, "approve")));
+  expect(document.getElementById("step-0")).toBe(first);
+  expect(root.querySelectorAll("li")).toHaveLength(2);
+});
+
+test("a step that changed is replaced and what was opened stays open", () => {
+  document.getElementById("out-0")?.setAttribute("open", "");
+  replaceBody(root, body("Complete", step(0, "draft, done")));
+  expect(document.getElementById("step-0")?.textContent).toContain("done");
+  expect(document.getElementById("out-0")?.hasAttribute("open")).toBe(true);
+});
+
+test("another token of a form changes nothing", () => {
+  const head = document.getElementById("flow-head");
+  replaceBody(root, body("Running", step(0, "draft"), "b"));
+  expect(document.getElementById("flow-head")).toBe(head);
+});
+
+test("the focus and a note that is being typed are kept", () => {
+  const note = '<input id="note-0" value="">';
+  root.innerHTML = body("Running", step(0, "ask", note));
+  const field = document.getElementById("note-0") as HTMLInputElement;
+  field.value = "looks good";
+  field.focus();
+  replaceBody(root, body("Needs you", step(0, "ask again", note)));
+  const now = document.getElementById("note-0") as HTMLInputElement;
+  expect(now.value).toBe("looks good");
+  expect(document.activeElement).toBe(now);
+});
+
+test("steps that are gone after a restart are gone", () => {
+  replaceBody(root, body("Queued", step(0, "a") + step(1, "b")));
+  replaceBody(root, body("Queued", step(0, "a")));
+  expect(root.querySelectorAll("li")).toHaveLength(1);
+});
+
+test("an answer without a body changes nothing", () => {
+  expect(replaceBody(root, "<p>Sign in</p>")).toBeNull();
+  expect(root.querySelectorAll("li")).toHaveLength(1);
+});
+
+test("a status is announced once", () => {
+  const shown = root.querySelector<HTMLElement>("[data-body]") as HTMLElement;
+  expect(announcement("", shown)).toBe("Running");
+  expect(announcement("Running", shown)).toBe("Running");
+});

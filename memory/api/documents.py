@@ -1,0 +1,299 @@
+"""REST views of documents: list, write, search, restore and redact."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django_filters import rest_framework as filters
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from agents.api.base import AgentFilter
+from core.exceptions import Invalid, NotFound
+from core.pagination import whole_page, whole_page_of
+from core.rest import StrictJSONParser
+from core.validation import is_storable
+from memory.api.serializers import (
+    EntrySerializer,
+    HitSerializer,
+    MemoryVersionSerializer,
+    RedactionSerializer,
+    WhichVersionSerializer,
+    entry_change,
+    new_entry,
+    owner_for,
+    reader_for,
+    workspace_reader,
+)
+from memory.documents import (
+    ABSENT,
+    change_entry,
+    delete_entry,
+    redact,
+    restore_version,
+    version_of,
+    whole_number,
+    write_entry,
+)
+from memory.models import MemoryEntry, MemoryVersion
+from memory.ownership import person
+from memory.ranking import Weights
+from memory.recall import MOST_HITS, Search, recall
+from tenants.access import Principal, authorise
+from tenants.api.base import WorkspaceViewSet
+from tenants.authentication import principal_of
+
+STALE = OpenApiResponse(
+    description="The document changed first. `current` is the newer version: `hash` and `content`."
+)
+LARGE = OpenApiResponse(description="The document has more than 100,000 bytes.")
+FILTERS = [
+    OpenApiParameter("prefix", str, description="Return documents whose path begins with this."),
+    OpenApiParameter("path", str, description="Return the documents with exactly this path."),
+    OpenApiParameter("deleted", bool, description="Return deleted documents instead."),
+]
+
+
+class EntryFilter(filters.FilterSet):
+    agent = AgentFilter()
+
+    class Meta:
+        model = MemoryEntry
+        fields = ["scope", "session", "pinned", "trust", "never_recall"]
+
+
+class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
+    """Memory documents. A person's own documents are visible only to that person."""
+
+    queryset = MemoryEntry.objects.select_related("current")
+    serializer_class = EntrySerializer
+    filterset_class = EntryFilter
+    parser_classes = [StrictJSONParser]
+
+    def get_queryset(self) -> Any:
+        rows = self.queryset.seen_by(workspace_reader(self.principal)).filter(current__isnull=False)
+        params = self.request.query_params
+        deleted = self.action == "list" and params.get("deleted", "").lower() in {"1", "true"}
+        rows = rows.filter(deleted_at__isnull=not deleted)
+        if self.action == "list":
+            for name, lookup in (("prefix", "path__startswith"), ("path", "path")):
+                if text := params.get(name):
+                    rows = rows.filter(**{lookup: text}) if is_storable(text) else rows.none()
+        return rows
+
+    @property
+    def author_id(self) -> Any:
+        return self.principal.user_id
+
+    @extend_schema(parameters=FILTERS)
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List the documents of the workspace, newest first."""
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(responses={201: EntrySerializer, 409: STALE, 413: LARGE})
+    def create(self, request: Request) -> Response:
+        """Create a document. A path that is taken answers 409 with the existing document."""
+        authorise(self.principal, "run")
+        given = new_entry(request)
+        entry = write_entry(
+            owner=owner_for(self.principal, given),
+            path=given.path,
+            content=given.content,
+            author=person(self.author_id),
+            expected_hash=ABSENT if given.expected_hash is None else given.expected_hash,
+            marks=given.marks,
+        )
+        return Response(EntrySerializer(entry).data, status=201)
+
+    @extend_schema(responses={200: EntrySerializer, 409: STALE, 413: LARGE})
+    def update(self, request: Request, pk: str) -> Response:
+        """Replace the text of the document."""
+        return self._change(request, replace=True)
+
+    @extend_schema(responses={200: EntrySerializer, 409: STALE, 413: LARGE})
+    def partial_update(self, request: Request, pk: str) -> Response:
+        """Change the named fields. New text makes a new version."""
+        return self._change(request, replace=False)
+
+    @extend_schema(
+        parameters=[OpenApiParameter("expected_hash", str, description="The newest text's hash.")],
+        responses={204: None, 409: STALE},
+    )
+    def destroy(self, request: Request, pk: str) -> Response:
+        """Delete the document. Its versions can be restored until they are redacted."""
+        delete_entry(self.get_object(), expected_hash=request.query_params.get("expected_hash"))
+        return Response(status=204)
+
+    def _change(self, request: Request, *, replace: bool) -> Response:
+        entry: MemoryEntry = self.get_object()
+        given = entry_change(request, entry, replace=replace)
+        changed = change_entry(
+            entry,
+            author=person(self.author_id),
+            content=given.content,
+            path=given.path,
+            marks=given.marks,
+            expected_hash=given.expected_hash,
+        )
+        return Response(EntrySerializer(changed).data)
+
+
+def find_entry(principal: Principal, entry_id: UUID) -> MemoryEntry:
+    """Return a document that the caller may see, deleted or not. Raise NotFound otherwise."""
+    rows = MemoryEntry.objects.seen_by(workspace_reader(principal)).select_related("current")
+    entry = rows.filter(pk=entry_id).first()
+    if entry is None:
+        raise NotFound
+    return entry
+
+
+class VersionViewSet(ListModelMixin, WorkspaceViewSet):
+    """The versions of a document."""
+
+    queryset = MemoryVersion.objects.all()
+    serializer_class = MemoryVersionSerializer
+
+    def get_queryset(self) -> Any:
+        entry = find_entry(self.principal, self.kwargs["entry_id"])
+        return super().get_queryset().filter(entry=entry)
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List all versions, newest first."""
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(operation_id="memory_versions_retrieve")
+    def retrieve(self, request: Request, entry_id: UUID, number: int) -> Response:
+        """Return one version by its number."""
+        version = version_of(find_entry(self.principal, entry_id), number)
+        return Response(MemoryVersionSerializer(version).data)
+
+
+class EntryBaseView(APIView):
+    """Finds the document before it reads the body, so that strangers learn nothing by sending one."""
+
+    parser_classes = [StrictJSONParser]
+
+    def open(self, request: Request, entry_id: UUID) -> tuple[MemoryEntry, UUID | None, Any]:
+        principal = principal_of(request)
+        entry = find_entry(principal, entry_id)
+        if not isinstance(request.data, dict):
+            raise Invalid("The body must be a JSON object.")
+        return entry, principal.user_id, request.data
+
+
+class RestoreView(EntryBaseView):
+    @extend_schema(
+        operation_id="memory_restore",
+        request=WhichVersionSerializer,
+        responses={200: EntrySerializer, 409: STALE},
+    )
+    def post(self, request: Request, entry_id: UUID) -> Response:
+        """Write an earlier text again, as the newest version. This restores a deleted document."""
+        entry, by, body = self.open(request, entry_id)
+        return _restored(entry, _number_of(entry, body.get("version")), by, body)
+
+
+class RestoreVersionView(EntryBaseView):
+    @extend_schema(
+        operation_id="memory_versions_restore",
+        request=None,
+        responses={200: EntrySerializer, 409: STALE},
+    )
+    def post(self, request: Request, entry_id: UUID, number: int) -> Response:
+        """Write this version's text again, as the newest version."""
+        entry, by, body = self.open(request, entry_id)
+        return _restored(entry, number, by, body)
+
+
+class RedactView(EntryBaseView):
+    verbs = {"post": "admin"}
+
+    @extend_schema(
+        operation_id="memory_redact",
+        request=RedactionSerializer,
+        responses={200: EntrySerializer, 409: STALE},
+    )
+    def post(self, request: Request, entry_id: UUID) -> Response:
+        """Remove the text of one version, or of all, permanently. Authors and dates stay on record."""
+        entry, by, body = self.open(request, entry_id)
+        number = body.get("version")
+        changed = redact(
+            entry,
+            by=by,
+            number=None if number is None else whole_number(number, "version"),
+            expected_hash=_expected(body),
+        )
+        return Response(EntrySerializer(changed).data)
+
+
+def _number_of(entry: MemoryEntry, version: object) -> int:
+    """Return the number of a version that is given by number or id."""
+    try:
+        named = UUID(version) if isinstance(version, str) else None
+    except ValueError:
+        named = None
+    if named is None:
+        return whole_number(version, "version")
+    number: int | None = entry.versions.filter(pk=named).values_list("number", flat=True).first()
+    if number is None:
+        raise NotFound(f"There is no version {version}.")
+    return number
+
+
+def _restored(entry: MemoryEntry, number: int, by: UUID | None, body: dict[str, Any]) -> Response:
+    changed = restore_version(entry, number, author=person(by), expected_hash=_expected(body))
+    return Response(EntrySerializer(changed).data)
+
+
+def _expected(body: dict[str, Any]) -> str | None:
+    expected = body.get("expected_hash")
+    if not (expected is None or isinstance(expected, str)):
+        raise Invalid("expected_hash must be a string.")
+    return expected
+
+
+class SearchView(APIView):
+    @extend_schema(
+        operation_id="memory_search",
+        parameters=[
+            OpenApiParameter("q", str, required=True, description="A question or a few words."),
+            OpenApiParameter("agent", str, description="Search as this agent would: id or name."),
+            OpenApiParameter("session", str, description="Search as this session would: its id."),
+            OpenApiParameter("limit", int, description=f"At most {MOST_HITS}; default 10."),
+            OpenApiParameter("recency", float, description="The weight of recency, 0 to 1."),
+        ],
+        responses=whole_page_of(HitSerializer),
+    )
+    def get(self, request: Request) -> Response:
+        """Search memory. Returns the best hits first, with the parts of each score."""
+        params = request.query_params
+        reader = reader_for(
+            principal_of(request), agent=params.get("agent"), session=params.get("session")
+        )
+        recency = _number_param(params.get("recency"), "recency", default=Weights.recency, most=1)
+        search = Search(
+            limit=int(
+                _number_param(params.get("limit"), "limit", default=10, most=MOST_HITS, least=1)
+            ),
+            weights=Weights(recency=recency),
+        )
+        hits = recall(reader, params.get("q", ""), search)
+        return whole_page(HitSerializer(hits, many=True).data)
+
+
+def _number_param(
+    text: str | None, name: str, *, default: float, most: float, least: float = 0
+) -> float:
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        raise Invalid(f"{name} must be a number.") from None
+    if not value >= least:  # Also refuses NaN.
+        raise Invalid(f"{name} must be a number from {least:g} to {most:g}.")
+    return min(value, most)

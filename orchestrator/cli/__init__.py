@@ -1,1 +1,0 @@
-"""The parts of `manage.py workflows`: what can be typed, and what it does."""

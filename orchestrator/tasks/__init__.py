@@ -1,0 +1,1 @@
+"""Tasks: one command or one prompt, run as a durable workflow in its own sandbox."""

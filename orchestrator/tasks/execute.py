@@ -1,0 +1,228 @@
+"""ExecuteTask: one command in its own sandbox, or one prompt for an agent, from start to end."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from orchestrator.engine.definition import Event, Workflow, workflow
+from orchestrator.engine.steps import Steps
+from orchestrator.exceptions import (
+    CommandFailed,
+    CommandStopped,
+    CommandTimedOut,
+    CommandUnknown,
+    StepFailed,
+    TaskFailed,
+    TaskUnpaid,
+    WaitTimedOut,
+)
+from orchestrator.tasks import artifacts, commands, sandbox
+from orchestrator.tasks.billing import cost_of_session, owners_of, settle
+from orchestrator.tasks.progress import ProgressReporter, already_reported
+from orchestrator.tasks.sandbox import (
+    close_sandbox,
+    create_sandbox,
+    environment_of,
+    keep_sandbox,
+    put_files,
+)
+from orchestrator.tasks.sessions import open_session, stop_session
+from orchestrator.tasks.start import TaskParams
+from tenants.billing.spending import check_purses
+from tenants.exceptions import BudgetReached, OutOfCredits
+from tools_app.sandbox import provision
+
+#: How often following a command is retried after its worker died; the command begins once.
+TRIES = 1_000
+#: How long the sandbox of a command that did not reach its end stays for inspection.
+VERIFY_SECONDS = 3_600.0
+CUT_SHORT = {CommandUnknown.code, CommandStopped.code}
+RUN = "run command"
+#: How much longer the engine waits than the sandbox.
+GRACE_SECONDS = 120
+#: The stop reasons of a turn without an answer.
+UNANSWERED = {"budget_reached", "retries_exhausted", "interrupted", "step_limit"}
+#: Characters shown of a command or prompt, and in an approval's title.
+SHOWN, IN_TITLE = 2_000, 80
+
+
+@workflow(name="execute-task")
+class ExecuteTask(Workflow):
+    """Run a command in a sandbox, or ask an agent, and keep the result."""
+
+    params = TaskParams
+    about = ("command", "prompt")
+
+    def run(self, event: Event, step: Steps) -> Any:
+        params = TaskParams.model_validate(event.payload)
+        self.report_progress("Checking credits", percent=0, step="check credits")
+        step.do("check credits", partial(check_credits, event), delay=1)
+        if params.approval:
+            self.report_progress("Waiting for approval", percent=5, step="approve")
+            step.wait_for_approval(
+                "approve",
+                title=question_of(params),
+                message=(params.command or params.prompt)[:SHOWN],
+            )
+        if params.command:
+            return self._run_command(event, params, step)
+        return self._run_prompt(event, params, step)
+
+    # ── A command ────────────────────────────────────────────────────────────────────────────
+
+    def _run_command(self, event: Event, params: TaskParams, step: Steps) -> Any:
+        self.report_progress("Creating a sandbox", percent=10, step="create sandbox")
+        token = step.do("create sandbox", lambda: create_sandbox(event, params, step.key), delay=1)
+        given = self._put_files(event, params, step, token)
+        self.report_progress("Running", percent=20, step=RUN)
+        try:
+            ran = step.do(
+                RUN,
+                lambda: self._execute(event, params, step, token),
+                retries=TRIES,
+                delay=0,
+                timeout=params.timeout + GRACE_SECONDS,
+            )
+        except StepFailed as failed:
+            if failed.reason in CUT_SHORT:
+                self._keep_for_inspection(event, step, token, given)
+            raise
+        self.report_progress("Collecting artifacts", percent=90, step=artifacts.COLLECT)
+        found = self._collect(event, step, token, given)
+        cost = step.do("settle", partial(settle, event, ran), delay=1)
+        kept = self._leave(event, params, step, token)
+        check_outcome(ran, params.timeout)
+        self.report_progress("Done", percent=100, step="done", status="complete")
+        outcome = {name: ran[name] for name in ("exit_code", "ended_by", "output")}
+        return {**outcome, **found, "cost": cost, "kept_until": kept}
+
+    def _keep_for_inspection(
+        self, event: Event, step: Steps, token: str, given: dict[str, str]
+    ) -> None:
+        """Keep the sandbox of a command whose end is unknown for an hour, and collect its files."""
+        act = partial(keep_sandbox, event.id, token, VERIFY_SECONDS)
+        with suppress(StepFailed):  # the task fails with the reason for the inspection
+            step.do("keep sandbox for a look", act, delay=1)
+            self._collect(event, step, token, given)
+
+    def _execute(self, event: Event, params: TaskParams, step: Steps, token: str) -> dict[str, Any]:
+        task_sandbox = sandbox.reopen(event.id, token)
+        sandbox.keep(task_sandbox, 0)  # it is in use again
+        name = commands.name_of(step.key)
+        reporter = ProgressReporter(
+            name,
+            already_reported(event.id, name),
+            step=RUN,
+            broadcast=self.broadcast_to_clients,
+            report=self.report_progress,
+        )
+        task = commands.Task(
+            command=params.command,
+            seconds=params.timeout,
+            sandbox=lambda: provision(environment_of(task_sandbox), task_sandbox.folder),
+            on_output=reporter.take,
+            sign=step.sign,
+        )
+        return commands.run_once(task_sandbox, name, task)
+
+    # ── A prompt ─────────────────────────────────────────────────────────────────────────────
+
+    def _run_prompt(self, event: Event, params: TaskParams, step: Steps) -> Any:
+        self.report_progress("Opening a session", percent=10, step="open session")
+        key = f"task-{self.generation}"
+        opened = step.do("open session", lambda: open_session(event, params, key), delay=1)
+        session_id = UUID(opened["session_id"])
+        token = step.do(
+            "create sandbox", lambda: create_sandbox(event, params, step.key, session_id), delay=1
+        )
+        given = self._put_files(event, params, step, token)
+        self.report_progress(f"{opened['agent']} is working", percent=20, step="run prompt")
+        try:
+            answer = step.run_session(
+                "run prompt",
+                agent=opened["agent_id"],
+                message=params.prompt,
+                session_key=key,
+                timeout=params.timeout,
+            )
+        except WaitTimedOut:
+            step.do("stop agent", partial(stop_session, session_id, event.created_by_id), delay=1)
+            raise
+        self.report_progress("Collecting artifacts", percent=90, step=artifacts.COLLECT)
+        found = self._collect(event, step, token, given)
+        cost = step.do("settle", partial(cost_of_session, session_id), delay=1)
+        step.do("leave sandbox", partial(close_sandbox, event.id, token), delay=1)
+        if answer["stop_reason"] in UNANSWERED:
+            raise TaskFailed(f"The agent stopped without an answer: {answer['stop_reason']}.")
+        self.report_progress("Done", percent=100, step="done", status="complete")
+        return {"output": answer["text"], "session_id": str(session_id), **found, "cost": cost}
+
+    # ── Both ─────────────────────────────────────────────────────────────────────────────────
+
+    def _put_files(
+        self, event: Event, params: TaskParams, step: Steps, token: str
+    ) -> dict[str, str]:
+        if not params.files:
+            return {}
+        return step.do(
+            "put files", lambda: put_files(sandbox.reopen(event.id, token), params), delay=1
+        )
+
+    def _collect(
+        self, event: Event, step: Steps, token: str, given: dict[str, str]
+    ) -> dict[str, Any]:
+        return step.do(
+            artifacts.COLLECT,
+            lambda: artifacts.collect(sandbox.reopen(event.id, token), given),
+            delay=1,
+        )
+
+    def _leave(self, event: Event, params: TaskParams, step: Steps, token: str) -> float | None:
+        if params.keep_seconds:
+            act = partial(keep_sandbox, event.id, token, params.keep_seconds)
+            return step.do("keep sandbox", act, delay=1)
+        # A retry after a crash finds it closed already.
+        step.do("destroy sandbox", partial(close_sandbox, event.id, token), delay=1)
+        return None
+
+
+def question_of(params: TaskParams) -> str:
+    """Return the title of the approval, on one line; the whole text is its message."""
+    text = " ".join((params.command or params.prompt).split())
+    text = text if len(text) <= IN_TITLE else f"{text[: IN_TITLE - 1]}…"
+    return f"Run “{text}”?" if params.command else f"Let an agent answer “{text}”?"
+
+
+def check_credits(event: Event) -> None:
+    """Raise TaskUnpaid unless there are credits to begin with."""
+    try:
+        check_purses(event.workspace_id, owners_of(event))
+    except (OutOfCredits, BudgetReached) as fault:
+        raise TaskUnpaid(fault.detail) from fault
+
+
+def check_outcome(ran: dict[str, Any], seconds: int) -> None:
+    """Raise how the command failed, with the end of its output."""
+    if ran["exit_code"] == 0:
+        return
+    last = ran["output"].rstrip()[-SHOWN:]
+    tail = f"\n{last}" if last else ""
+    if ran["ended_by"] == "time":
+        raise CommandTimedOut(f"{too_long(ran, seconds)}{tail}")
+    if ran["ended_by"] != "itself":
+        raise CommandFailed(f"The command was stopped by its limit on {ran['ended_by']}.{tail}")
+    raise CommandFailed(f"The command ended with exit code {ran['exit_code']}.{tail}")
+
+
+def too_long(ran: dict[str, Any], seconds: int) -> str:
+    """Describe which limit was exceeded: the task's own, or a shorter one of its environment."""
+    took = round(ran["ended_at"] - ran["began_at"])
+    if took >= seconds:
+        return f"The command took longer than {seconds} s and was stopped."
+    return (
+        f"The command was stopped after {took} s, the time limit of its environment; the task asked "
+        f"for {seconds} s. Raise the environment's time limit."
+    )

@@ -1,0 +1,206 @@
+"""Opens, finds, shares and closes terminals, for REST, pages and sockets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from hmac import compare_digest
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from agents.environments import environment_or_default
+from core.exceptions import Fault, Forbidden, Invalid, NotFound
+from core.ids import digest, new_token
+from orchestrator.engine.lifecycle import find_workflow
+from orchestrator.exceptions import NoSandbox, TerminalOver, TooManyTerminals
+from orchestrator.models import Step, Terminal, Workflow
+from orchestrator.models.terminal import TerminalQuerySet
+from orchestrator.tasks import sandbox as task_sandboxes
+from orchestrator.tasks.billing import check_task_affordable
+from orchestrator.tasks.sandbox import TaskSandbox, environment_of
+from orchestrator.terminals import client, records
+from sessions_app.exceptions import SessionEnded
+from sessions_app.models import Session
+from sessions_app.resources.mounts import persistent_mounts
+from sessions_app.sandbox_billing import check_affordable
+from sessions_app.services import find_session
+from tenants.access import Principal, authorise, refresh_principal
+from tenants.models import Workspace
+from tools_app.sandbox import Sandbox, SessionFolder, provision
+
+Status = Terminal.Status
+SHARED_MINUTES, MAX_MINUTES = 60, 7 * 24 * 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerminalAccess:
+    """A principal's current access to a terminal, and whether it may type."""
+
+    principal: Principal
+    terminal: Terminal
+    token: str
+    may_write: bool
+
+
+def open_for(
+    principal: Principal,
+    *,
+    session: UUID | None = None,
+    workflow: str | UUID | None = None,
+    columns: int = 80,
+    rows: int = 24,
+) -> Terminal:
+    """Open a shell for the session or the workflow of this id."""
+    if workflow is not None and session is None:
+        found = find_workflow(principal, workflow, "run")
+        within = session_of(found)
+        if within is None:
+            find_task_sandbox(found.pk)
+        return open_terminal(principal, within, workflow=found, columns=columns, rows=rows)
+    if session is None or workflow is not None:
+        raise Invalid("Name a session or a workflow.")
+    found_session = find_session(principal, session, "run")
+    return open_terminal(principal, found_session, columns=columns, rows=rows)
+
+
+def open_terminal(
+    principal: Principal,
+    session: Session | None,
+    *,
+    workflow: Workflow | None = None,
+    columns: int = 80,
+    rows: int = 24,
+) -> Terminal:
+    """Open a shell in the session's sandbox, or the task's. It is open when this returns."""
+    workspace_id = authorise(principal, "run", session or workflow)
+    if session is None:
+        check_task_affordable(workspace_id)
+    elif session.archived_at:
+        raise SessionEnded
+    else:
+        check_affordable(session.pk)
+    with transaction.atomic():
+        # The lock keeps two requests at once from exceeding the limit.
+        Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+        living = Terminal.objects.for_workspace(workspace_id).living()
+        if living.count() >= settings.TERMINALS_PER_WORKSPACE:
+            raise TooManyTerminals
+        terminal = Terminal.objects.create(
+            workspace_id=workspace_id,
+            created_by=principal.user,
+            session=session,
+            workflow=workflow,
+            columns=columns,
+            rows=rows,
+        )
+    try:
+        client.ask(do="open", id=str(terminal.pk))
+    except Fault as fault:
+        records.record_closed(terminal.pk, fault.detail)
+        raise
+    return Terminal.objects.get(pk=terminal.pk)
+
+
+def visible_to(principal: Principal) -> TerminalQuerySet:
+    """Return the terminals that a principal sees: admins all of the workspace, others their own."""
+    rows = Terminal.objects.for_workspace(principal.workspace_id)
+    if not principal.may("admin"):
+        rows = rows.filter(created_by=principal.user) if principal.user else rows.none()
+    return rows
+
+
+def find_terminal(principal: Principal, terminal_id: UUID) -> Terminal:
+    """Return a terminal that this principal may close and share."""
+    authorise(principal, "run")
+    found = visible_to(principal).filter(pk=terminal_id).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def grant_access(principal: Principal, terminal_id: UUID, token: str = "") -> TerminalAccess:
+    """Check who may watch: with the right to run they may type, with a shared link they may not."""
+    workspace_id = authorise(principal, "read")
+    terminal = Terminal.objects.for_workspace(workspace_id).filter(pk=terminal_id).first()
+    if terminal is None:
+        raise NotFound
+    if token:
+        _check_token(terminal, token)
+    elif not principal.may("run"):
+        raise Forbidden("This terminal was not shared with you.")
+    if terminal.status != Terminal.Status.OPEN:
+        raise TerminalOver(terminal.reason)
+    return TerminalAccess(principal=principal, terminal=terminal, token=token, may_write=not token)
+
+
+def renew_access(access: TerminalAccess) -> TerminalAccess:
+    """Check the access again, with the rights and the link as they are now."""
+    return grant_access(refresh_principal(access.principal), access.terminal.pk, access.token)
+
+
+def _check_token(terminal: Terminal, token: str) -> None:
+    expires = terminal.share_expires
+    valid = compare_digest(terminal.share_hash, digest(token))
+    if not valid or expires is None or expires < timezone.now():
+        raise Forbidden("This link has expired. Ask for a new one.")
+
+
+def share_terminal(terminal: Terminal, minutes: int = SHARED_MINUTES) -> tuple[str, Terminal]:
+    """Return a token with which members may watch; it replaces the one before and is shown once."""
+    if terminal.is_over:
+        raise TerminalOver(terminal.reason)
+    token = new_token()
+    terminal.share_hash = digest(token)
+    terminal.share_expires = timezone.now() + timedelta(minutes=minutes)
+    terminal.save(update_fields=["share_hash", "share_expires"])
+    return token, terminal
+
+
+def unshare_terminal(terminal: Terminal) -> None:
+    """Revoke the link. Its viewers are disconnected within seconds."""
+    Terminal.objects.filter(pk=terminal.pk).update(share_hash="", share_expires=None)
+
+
+def close_terminal(terminal: Terminal, principal: Principal) -> None:
+    """End the terminal with all that it started. Closing it twice is harmless."""
+    reason = f"Closed by {principal.spoken_name}."
+    open_ = Terminal.objects.living().filter(pk=terminal.pk).exclude(status=Status.CLOSING)
+    open_.update(status=Status.CLOSING, closed_by=principal.user, reason=reason[:300])
+    try:
+        client.ask(do="look")
+    except Fault:
+        # Its host sees the row at its next check; the rows of a dead host are closed here.
+        records.close_left_behind()
+
+
+def sandbox_of(terminal: Terminal) -> Sandbox:
+    if terminal.session:
+        return _session_sandbox(terminal.session)
+    task_sandbox = find_task_sandbox(terminal.workflow_id)
+    return provision(environment_of(task_sandbox), task_sandbox.folder)
+
+
+def session_of(workflow: Workflow) -> Session | None:
+    """Return the session in whose sandbox the workflow works: that of its latest step with one."""
+    steps = Step.objects.filter(workflow=workflow, detail__has_key="session_id")
+    newest = steps.order_by("-position").values_list("detail__session_id", flat=True).first()
+    rows = Session.objects.for_workspace(workflow.workspace_id).active()
+    return rows.filter(pk=UUID(str(newest))).first() if newest else None
+
+
+def find_task_sandbox(workflow_id: UUID | None) -> TaskSandbox:
+    """Return the sandbox of a task's command, while it runs or is kept on this machine."""
+    task_sandbox = task_sandboxes.read(workflow_id) if workflow_id else None
+    if task_sandbox is None or task_sandbox.session_id:
+        raise NoSandbox
+    return task_sandbox
+
+
+def _session_sandbox(session: Session) -> Sandbox:
+    """Return a sandbox on the session's files and persistent mounts, without secrets."""
+    folder = SessionFolder(workspace_id=session.workspace_id, session_id=session.pk)
+    environment = environment_or_default(session.workspace_id, session.environment_id)
+    return provision(environment, folder, persistent_mounts(session))

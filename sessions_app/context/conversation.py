@@ -1,0 +1,383 @@
+"""Turns the log into a conversation for the model, and makes it fit a number of tokens.
+
+Every tool call has exactly one result, the roles take turns, and the newest message of a person is
+always included. The log itself is never changed; the view is built this way whatever the log holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from agents.providers.base import Message, ToolCall, ToolResult, estimate_message
+from sessions_app.context.taint import fence, fence_mark, is_untrusted_output
+from sessions_app.log.sql import rows
+from sessions_app.models import SessionEvent
+from sessions_app.outcomes.criteria import return_message
+from tools_app.tool_output import clip_for_model, is_fenced
+
+EventType = SessionEvent.Type
+TOOL_USES = (EventType.AGENT_TOOL_USE, EventType.AGENT_CUSTOM_TOOL_USE)
+#: Events that a conversation is made of.
+CONVERSATION_TYPES = [
+    EventType.USER_MESSAGE,
+    EventType.USER_MESSAGE_EDITED,
+    EventType.USER_MESSAGE_WITHDRAWN,
+    EventType.AGENT_MESSAGE,
+    EventType.AGENT_TOOL_USE,
+    EventType.AGENT_CUSTOM_TOOL_USE,
+    EventType.AGENT_TOOL_RESULT,
+    EventType.CHILD_IDLE,
+    EventType.OUTCOME_JUDGED,
+]
+MAX_ENTRIES = 2_000
+RESULT_CHARS = 20_000  #: What the model sees of one result. The ledger keeps all of it.
+#: Stands for the beginning of a conversation that does not fit.
+LEFT_OUT = "(Earlier messages are left out.)"
+#: Fewer characters than an estimated token has, so that clipping always gains enough.
+CHARACTERS_PER_TOKEN = 3
+#: Tokens for a note of what was cut, and for the frame around a message.
+OVERHEAD = 40
+
+_SELECT_ENTRIES = """
+SELECT seq, type, payload, processed_at IS NOT NULL AS taken, run_id,
+       CASE WHEN type IN ('user.message', 'session.child_idle') THEN coalesce(processed_at, created_at)
+            ELSE created_at END AS known_at
+  FROM session_messages WHERE session_id = %s AND type = ANY(%s)
+   AND CASE type WHEN 'session.child_idle' THEN payload -> 'shown' = 'true'
+                 WHEN 'session.outcome_judged' THEN payload -> 'returned' = 'true' ELSE true END
+"""
+# Two index scans, because one condition for both would read the whole session. Entries that the
+# agent never sees are filtered here and not later: a caller that gets as many entries as it asked
+# for must be able to conclude that there are more.
+_READ = f"""
+SELECT seq, type, payload, taken, run_id FROM (
+  ({_SELECT_ENTRIES} AND seq > %s ORDER BY seq {{order}} LIMIT %s)
+  UNION ALL
+  ({_SELECT_ENTRIES} AND seq = ANY(%s::bigint[]) AND seq <= %s)) found
+ ORDER BY known_at, seq
+"""  # noqa: S608 - made of constants only
+NEWEST, OLDEST = _READ.format(order="DESC"), _READ.format(order="ASC")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogEntry:
+    """An event of the log with the columns that a conversation is built from."""
+
+    seq: int
+    type: str
+    payload: dict[str, Any]
+    #: Whether a run has taken this message. The model sees no message that waits or was withdrawn.
+    taken: bool
+    run_id: UUID | None
+
+
+def is_visible(entry: LogEntry) -> bool:
+    """Return whether the model sees this entry."""
+    return entry.taken or entry.type != EventType.USER_MESSAGE
+
+
+def apply_edits(entries: Sequence[LogEntry]) -> list[LogEntry]:
+    """Return the same entries with each message in its newest wording."""
+    edits = {
+        e.payload.get("seq"): e.payload for e in entries if e.type == EventType.USER_MESSAGE_EDITED
+    }
+    return [
+        replace(entry, payload={**entry.payload, "text": edits[entry.seq].get("text", "")})
+        if entry.type == EventType.USER_MESSAGE and entry.seq in edits
+        else entry
+        for entry in entries
+    ]
+
+
+def read_newest(
+    session_id: UUID, after: int, limit: int = MAX_ENTRIES, *, carried: Sequence[int] = ()
+) -> list[LogEntry]:
+    """Read the newest entries after a seq, in the order in which the agent learned of them.
+
+    A message that waited stands where a run took it, not where it was written. `carried` are
+    entries up to `after` that the snapshot does not cover.
+    """
+    return _read(NEWEST, session_id, after, limit, carried)
+
+
+def read_oldest(
+    session_id: UUID, after: int, limit: int, *, carried: Sequence[int] = ()
+) -> list[LogEntry]:
+    """Read the first entries after a seq, in the same order as `read_newest`."""
+    return _read(OLDEST, session_id, after, limit, carried)
+
+
+def _read(
+    query: str, session_id: UUID, after: int, limit: int, carried: Sequence[int]
+) -> list[LogEntry]:
+    types = CONVERSATION_TYPES
+    found = rows(query, [session_id, types, after, limit, session_id, types, list(carried), after])
+    entries = (
+        LogEntry(seq=seq, type=type, payload=orjson.loads(payload), taken=taken, run_id=run_id)
+        for seq, type, payload, taken, run_id in found
+    )
+    mark = fence_mark(session_id)
+    return [_as_message(entry, mark) for entry in entries]
+
+
+def _as_message(entry: LogEntry, mark: str) -> LogEntry:
+    """Turn a sub-agent's result, or a verdict that sends the agent back, into a message.
+
+    Text that another model wrote is fenced, because it may repeat untrusted text.
+    """
+    if entry.type == EventType.OUTCOME_JUDGED:
+        payload = {"text": return_message(entry.payload, mark)}
+        return replace(entry, type=EventType.USER_MESSAGE, payload=payload, taken=True)
+    if entry.type != EventType.CHILD_IDLE:
+        return entry
+    name = entry.payload.get("title") or entry.payload["child_session_id"]
+    result = fence(str(entry.payload["result"]), mark, "result of a sub-agent")
+    text = f"[The sub-agent {name!r} {entry.payload['status']}. Its result:]\n{result}"
+    return replace(entry, type=EventType.USER_MESSAGE, payload={"text": text})
+
+
+@dataclass(kw_only=True)
+class MessageBuilder:
+    """Collects messages, and closes the calls of an assistant with their results at once."""
+
+    results: dict[str, ToolResult]
+    messages: list[Message] = field(default_factory=list)
+
+    def add_user(self, text: str) -> None:
+        last = self.messages[-1] if self.messages else None
+        if last and last.role == "user":
+            self.messages[-1] = Message(role="user", text=f"{last.text}\n\n{text}")
+        else:
+            self.messages.append(Message(role="user", text=text))
+
+    def add_assistant(self, text: str, call: ToolCall | None, state: str | None) -> None:
+        """Add text or a call of the agent. A call joins the text before it, never the reverse."""
+        last = self.messages[-1] if self.messages else None
+        if last and last.role == "assistant" and (call or not last.calls):
+            joined = "\n\n".join(part for part in (last.text, text) if part)
+            calls = (*last.calls, call) if call else last.calls
+            state = last.provider_state or state
+            self.messages[-1] = Message(
+                role="assistant", text=joined, calls=calls, provider_state=state
+            )
+        else:
+            calls = (call,) if call else ()
+            self.messages.append(
+                Message(role="assistant", text=text, calls=calls, provider_state=state)
+            )
+
+    def close_calls(self) -> None:
+        """Add a result for every call of the last message."""
+        last = self.messages[-1] if self.messages else None
+        if last and last.calls:
+            results = tuple(self.results.get(c.call_id) or _missing_result(c) for c in last.calls)
+            self.messages.append(Message(role="tool", results=results))
+
+
+def _missing_result(call: ToolCall) -> ToolResult:
+    return ToolResult(
+        call_id=call.call_id,
+        name=call.name,
+        output="There is no result: the call was not finished.",
+        is_error=True,
+    )
+
+
+def build_messages(entries: list[LogEntry], mark: str = "outside") -> list[Message]:
+    """Build the conversation in the form that providers require.
+
+    Calls and results are paired, roles take turns, and a person's message comes first. Untrusted
+    text is fenced by the mark.
+    """
+    entries = apply_edits(entries)
+    owners = {
+        e.payload["tool_use_id"]: e.payload.get("ownership", "")
+        for e in entries
+        if e.type in TOOL_USES
+    }
+    view = MessageBuilder(results=_results(entries, owners, mark))
+    for entry in entries:
+        if entry.type in TOOL_USES:
+            view.add_assistant("", _call(entry.payload), None)
+        elif entry.type == EventType.AGENT_MESSAGE:
+            view.close_calls()
+            view.add_assistant(entry.payload["text"], None, entry.payload.get("provider_state"))
+        elif (text := _user_text(entry, view.results, owners)) is not None:
+            view.close_calls()
+            if text:
+                view.add_user(text)
+    view.close_calls()
+    return view.messages
+
+
+def _results(entries: list[LogEntry], owners: dict[str, str], mark: str) -> dict[str, ToolResult]:
+    """Return the one result of each call."""
+    results: dict[str, ToolResult] = {}
+    for entry in entries:
+        if entry.type == EventType.AGENT_TOOL_RESULT:
+            call_id = entry.payload["tool_use_id"]
+            # Only a late result replaces another: it settles a call whose outcome was unknown.
+            if call_id not in results or entry.payload.get("late"):
+                results[call_id] = _result(entry.payload, owners.get(call_id, ""), mark)
+    return results
+
+
+def _user_text(
+    entry: LogEntry, results: dict[str, ToolResult], called: Container[str]
+) -> str | None:
+    """Return what an entry tells the agent: "" if it only closes calls, None if nothing at all."""
+    match entry.type:
+        case EventType.USER_MESSAGE if entry.taken:
+            text = str(entry.payload.get("text", ""))
+            return text + _attachment_list(entry.payload.get("attachments") or [])
+        case EventType.AGENT_TOOL_RESULT:
+            call_id = entry.payload["tool_use_id"]
+            if not entry.payload.get("late"):
+                return ""
+            return _late_result(entry.payload, results[call_id], call_id in called)
+        case _:
+            return None  # an edit, or a message that still waits
+
+
+def _attachment_list(attachments: list[dict[str, Any]]) -> str:
+    """Return the list of files that came with a message, for the end of its text."""
+    if not attachments:
+        return ""
+    named = "\n".join(f"- {file['path']} ({file.get('size', 0)} bytes)" for file in attachments)
+    return f"\n\n[Files in the workspace that came with this message:]\n{named}"
+
+
+def _late_result(payload: dict[str, Any], result: ToolResult, is_in_view: bool) -> str:
+    """Tell the model of a result that came after it went on. The output stays with its call."""
+    text = f"(Found out since: the earlier call of {payload['name']} is {payload['state']}."
+    if is_in_view:
+        return f"{text} Its result stands with the call.)"
+    return f"{text} The call is left out here; what it gave: {result.output})"
+
+
+def _call(payload: dict[str, Any]) -> ToolCall:
+    return ToolCall(
+        call_id=payload["tool_use_id"],
+        name=payload["name"],
+        arguments=payload["input"],
+        provider_state=payload.get("provider_state"),
+    )
+
+
+def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:
+    completed = payload["state"] == "completed"
+    value = payload.get("output") if completed else payload.get("error") or payload["state"]
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    output, name = clip_for_model(text, RESULT_CHARS), payload["name"]
+    answered = isinstance(value, dict) and "result" in value
+    # An error may repeat a server's text, and no tool fences its errors itself.
+    has_own_fence = completed and is_fenced(output)
+    if is_untrusted_output(name, ownership, output, answered) and not has_own_fence:
+        output = fence(output, mark, name)
+    return ToolResult(
+        call_id=payload["tool_use_id"], name=name, output=output, is_error=not completed
+    )
+
+
+def count_tokens(messages: Sequence[Message]) -> int:
+    """Return the estimated number of tokens of these messages."""
+    return sum(estimate_message(message) for message in messages)
+
+
+def fit(messages: list[Message], budget: int) -> list[Message]:
+    """Return the newest messages that fit, beginning with a person's message.
+
+    The oldest turns go first; then long texts and results are clipped. A call and its result stay
+    together.
+    """
+    if not messages:
+        return []
+    kept = trim(messages, budget)
+    return kept if count_tokens(kept) <= budget else _squeeze(kept, budget)
+
+
+def trim(messages: list[Message], budget: int) -> list[Message]:
+    """Return the newest whole turns that fit, and at least the newest one."""
+    kept, used = len(messages), 0
+    for nth in range(len(messages) - 1, -1, -1):
+        used += estimate_message(messages[nth])
+        if used > budget and kept < len(messages):
+            break
+        if messages[nth].role == "user":
+            kept = nth
+    if kept < len(messages):
+        return messages[kept:]
+    # One very long turn whose beginning was not even read. Never start with half a pair.
+    whole = next((nth for nth, m in enumerate(messages) if m.role != "tool"), len(messages))
+    return [Message(role="user", text=LEFT_OUT), *messages[whole:]]
+
+
+def _squeeze(messages: list[Message], budget: int) -> list[Message]:
+    """Shorten one turn that is too long: keep its task, and the newest steps that fit."""
+    steps = _steps(messages)
+    task = (
+        [_clip_message(message, budget // 4) for message in steps.pop(0)]
+        if messages[0].role == "user"
+        else []
+    )
+    left = budget - count_tokens(task)
+    kept: list[Message] = []
+    for step in reversed(steps):
+        cost = count_tokens(step)
+        if cost > left and kept:
+            break
+        if cost > left:
+            step = [_clip_message(message, left // len(step)) for message in step]
+            if count_tokens(step) > left:
+                break
+        kept = [*step, *kept]
+        left -= count_tokens(step)
+    return [*task, *kept] if task else [Message(role="user", text=LEFT_OUT), *kept]
+
+
+def _steps(messages: list[Message]) -> list[list[Message]]:
+    """Group each message with the results that belong to it."""
+    steps: list[list[Message]] = []
+    for message in messages:
+        if message.role == "tool" and steps:
+            steps[-1].append(message)
+        else:
+            steps.append([message])
+    return steps
+
+
+def _clip_message(message: Message, tokens: int) -> Message:
+    """Return the message with each of its texts cut to an equal share of the tokens."""
+    if estimate_message(message) <= tokens:
+        return message
+    pieces = len(message.calls) + len(message.results) + bool(message.text)
+    share = max(8, (tokens // max(1, pieces)) - OVERHEAD) * CHARACTERS_PER_TOKEN
+    return replace(
+        message,
+        text=clip_for_model(message.text, share),
+        calls=tuple(_clip_call(call, share) for call in message.calls),
+        results=tuple(
+            replace(result, output=clip_for_model(result.output, share))
+            for result in message.results
+        ),
+    )
+
+
+def _clip_call(call: ToolCall, characters: int) -> ToolCall:
+    share = characters // max(1, len(call.arguments))
+    return replace(
+        call, arguments={name: _clip_value(value, share) for name, value in call.arguments.items()}
+    )
+
+
+def _clip_value(value: Any, characters: int) -> Any:
+    if isinstance(value, str):
+        return clip_for_model(value, characters)
+    if isinstance(value, dict | list) and len(str(value)) > characters:
+        return clip_for_model(str(value), characters)
+    return value

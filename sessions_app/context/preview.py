@@ -1,0 +1,134 @@
+"""Previews the prompt that the model would get if a run started now, by part, with token counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from agents.definitions import version_by_id
+from agents.exceptions import ContextOverflow
+from agents.providers.base import Message, estimate_message, estimate_tokens
+from sessions_app.context.builder import Context, build_context
+from sessions_app.context.conversation import count_tokens
+from sessions_app.context.inputs import PromptInputs, load_basis, offered_tools
+from sessions_app.models import Session
+from tools_app.policy.effective import effective_policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPart:
+    """One part of the prompt. Its tokens are an estimate; the provider counts when it answers."""
+
+    name: str
+    tokens: int
+    content: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """The parts of the prompt, and how much of the model's window they use."""
+
+    provider: str
+    model: str
+    #: The model's window, how much of it may be used, and from how many tokens on it is compacted.
+    window: int
+    budget: int
+    threshold: int
+    snapshot_id: UUID | None
+    parts: list[ContextPart]
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+
+def preview(session: Session, viewer_id: UUID | None = None) -> Preview:
+    """Build the preview as if the viewer's own message were answered.
+
+    No viewer sees another person's memory.
+    """
+    version = version_by_id(session.agent_version_id)
+    inputs = PromptInputs(
+        workspace_id=session.workspace_id,
+        agent_id=session.agent_id,
+        session_id=session.pk,
+        version=version,
+        tools=offered_tools(
+            effective_policy(version, session.pk), builds=session.about_id is not None
+        ),
+        basis=load_basis(session.pk, viewer_id=viewer_id),
+    )
+    context = build_context(inputs, version.provider, version.model)
+    return Preview(
+        provider=version.provider,
+        model=version.model,
+        window=context.budget.window,
+        budget=context.budget.usable,
+        threshold=context.budget.threshold,
+        snapshot_id=inputs.basis.snapshot_id,
+        parts=_parts(context),
+    )
+
+
+def _parts(context: Context) -> list[ContextPart]:
+    texts = {
+        "instructions": context.inputs.version.system_prompt,
+        "skills": context.skills,
+        **context.background,
+    }
+    # The messages around the background count with its first part.
+    framing = count_tokens(context.briefing) - sum(
+        map(estimate_tokens, context.background.values())
+    )
+    first = next(iter(context.background), "")
+    parts = [
+        ContextPart(
+            name=name,
+            tokens=estimate_tokens(text) + (framing if name == first else 0),
+            content=text,
+        )
+        for name, text in texts.items()
+        if text or name == "instructions"
+    ]
+    return [*parts, _messages(_sent(context)), _tools(context)]
+
+
+def _sent(context: Context) -> list[Message]:
+    """Return the messages that would be sent, or all of them if the rest leaves no room."""
+    try:
+        return context.messages
+    except ContextOverflow:
+        return context.conversation
+
+
+def _tools(context: Context) -> ContextPart:
+    content: list[dict[str, Any]] = [
+        {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": spec.json_schema,
+            "tokens": tokens,
+        }
+        for spec, tokens in zip(context.tools, context.tool_tokens, strict=True)
+    ]
+    return ContextPart(name="tools", tokens=sum(context.tool_tokens), content=content)
+
+
+def _messages(messages: list[Message]) -> ContextPart:
+    content: list[dict[str, Any]] = [
+        {
+            "role": message.role,
+            "text": message.text,
+            "calls": [{"name": c.name, "input": c.arguments} for c in message.calls],
+            "results": [
+                {"name": r.name, "output": r.output, "is_error": r.is_error}
+                for r in message.results
+            ],
+            "tokens": estimate_message(message),
+        }
+        for message in messages
+    ]
+    return ContextPart(
+        name="messages", tokens=sum(message["tokens"] for message in content), content=content
+    )

@@ -1,0 +1,82 @@
+"""Errors of sessions: of their lanes, runs, approvals and viewers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from core.exceptions import Conflict, Fault
+
+
+class SessionEnded(Fault):
+    """The session has ended and accepts no more events."""
+
+    code = "session_ended"
+    status = 409
+
+
+class SessionBusy(Fault):
+    """The session is busy, and the message asked to be rejected in that case."""
+
+    code = "session_busy"
+    status = 409
+
+
+class RunOver(Conflict):
+    """This run is no longer running."""
+
+    code = "run_over"
+
+
+class NothingToAnswer(Fault):
+    """No call with this id waits for an answer. It may have been answered, stopped or timed out."""
+
+    code = "nothing_to_answer"
+    status = 409
+
+
+class AlreadyAnswered(NothingToAnswer):
+    """This has already been answered."""
+
+    def __init__(self, detail: str = "", *, answer: Mapping[str, object] | None = None) -> None:
+        super().__init__(detail)
+        #: Who answered what and when, for the body of the problem.
+        self.extra = {"answer": dict(answer)} if answer else {}
+
+
+class StillAsks(Conflict):
+    """A rule of the agent would not help, because another policy asks. Allow it once or for this
+    session.
+    """
+
+    code = "still_asks"
+
+
+class RunStopped(Fault):
+    """The run was told to stop."""
+
+    code = "run_stopped"
+
+
+class LimitReached(Fault):
+    """The run reached one of its limits."""
+
+    code = "limit_reached"
+
+
+class CompactionFailed(Fault):
+    """The context could not be compacted. Nothing was changed."""
+
+    code = "compaction_failed"
+
+
+class SnapshotChanged(Conflict):
+    """Another snapshot of this session was made or undone in the meantime."""
+
+    code = "snapshot_changed"
+
+
+class StreamUnavailable(Fault):
+    """The stream cannot be read at the moment. Reconnect after the last event you saw."""
+
+    code = "stream_unavailable"
+    status = 503

@@ -1,0 +1,270 @@
+"""Runs the tool calls of one step: together if all of them only read, else one after the other.
+
+Each call runs on its own thread, so that a tool that does not stop cannot block its lane.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from typing import Any
+
+import orjson
+import structlog
+from pydantic import BaseModel
+
+from agents.environments import environment_or_default
+from core.db import release_connection
+from core.exceptions import Fault
+from sessions_app.context.taint import is_tainted
+from sessions_app.exceptions import LimitReached
+from sessions_app.harness import ledger
+from sessions_app.harness.crash_points import crash_point
+from sessions_app.harness.ledger import CallResult
+from sessions_app.harness.turn import Turn
+from sessions_app.live.output_buffer import open_output, output_publisher, remove_secrets
+from sessions_app.log.sql import lock_lane
+from sessions_app.models import ToolExecution
+from sessions_app.resources import mounts
+from sessions_app.sandbox_billing import charge_commands, check_affordable
+from tenants.exceptions import BudgetReached, OutOfCredits
+from tools_app.context import Parked, ToolContext
+from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
+from tools_app.registry import Category, Tool
+from tools_app.sandbox import LazySandbox, Sandbox, SessionFolder, provision
+
+
+def tool_context(
+    turn: Turn,
+    call: ToolExecution,
+    *,
+    stopped: threading.Event,
+    deadline: float,
+    emit: Callable[[str], None],
+) -> ToolContext:
+    """Return what a tool may use while it handles this call."""
+    return ToolContext(
+        workspace_id=turn.workspace_id,
+        session_id=turn.session_id,
+        agent_id=turn.agent_id,
+        user_id=turn.user_id,
+        about_id=turn.about_id,
+        run_id=turn.claim.run_id,
+        call_id=call.tool_use_id,
+        sandbox=LazySandbox(lambda: _provision(turn)),
+        mounts=turn.mounts,
+        judge=lambda input: turn.policy.decide_call(call.name, input).decision,
+        emit=emit,
+        is_tainted=lambda: is_tainted(turn.session_id),
+        fence=lambda: _fence(turn),
+        stopped=stopped,
+        deadline=deadline,
+    )
+
+
+def _fence(turn: Turn) -> None:
+    """Lock the lane under this run's epoch, which refuses the writes of a worker that lost it."""
+    lock_lane(turn.session_id, turn.claim.epoch)
+
+
+def _provision(turn: Turn) -> Sandbox:
+    """Return the session's sandbox, as its environment describes it, if it can be paid for."""
+    check_affordable(turn.session_id)
+    environment = environment_or_default(turn.workspace_id, turn.environment_id)
+    release_connection()
+    folder = SessionFolder(workspace_id=turn.workspace_id, session_id=turn.session_id)
+    return provision(environment, folder, turn.mounts)
+
+
+log = structlog.get_logger(__name__)
+
+State = ToolExecution.State
+GRACE_SECONDS = 2.0  #: How long a stopped tool may take before its result is no longer awaited.
+MAX_REPEATS = 4  #: The same call with the same result this often in a row is a stuck loop.
+
+
+class ToolJob:
+    """One call on its own thread."""
+
+    def __init__(self, turn: Turn, execution: ToolExecution, tool: Tool) -> None:
+        self.execution, self.tool = execution, tool
+        self.stopped = threading.Event()
+        self.done = threading.Event()
+        #: The call has ended, or should have.
+        self._ended = threading.Event()
+        self.result = self._result_if_unfinished()
+        self._turn = turn
+        self._seconds = max(1.0, min(tool.seconds, turn.seconds_left))
+        threading.Thread(target=self._work, name=f"tool {tool.name}", daemon=True).start()
+
+    def _result_if_unfinished(self) -> CallResult:
+        harmless = self.execution.read_only or self.execution.idempotent
+        return CallResult(
+            execution=self.execution,
+            state=State.ERROR if harmless else State.UNKNOWN,
+            error="The tool did not stop in time.",
+        )
+
+    def _work(self) -> None:
+        try:
+            self.result = self._call()
+        finally:
+            release_connection()
+            self.done.set()
+            self._ended.set()
+
+    def _call(self) -> CallResult:
+        call = self.execution
+        try:
+            arguments = self.tool.parse(call.input)
+            output = self._run_handler(arguments)
+        except ToolStopped:
+            return CallResult(
+                execution=call, state=State.CANCELLED, error="Stopped before it ended."
+            )
+        except Fault as fault:
+            state = State.UNKNOWN if isinstance(fault, OutcomeUnknown) else State.ERROR
+            error = remove_secrets(fault.detail, self._turn.secrets)
+            return CallResult(execution=call, state=state, error=error)
+        except Exception:
+            log.exception("tool_crashed", tool=call.name)
+            error = (
+                f"The tool {call.name} failed with an internal error. The call itself was valid."
+            )
+            return CallResult(execution=call, state=State.ERROR, error=error)
+        if self._turn.secrets and isinstance(output, str):
+            output = remove_secrets(output, self._turn.secrets)
+        return CallResult(execution=call, state=State.COMPLETED, output=output)
+
+    def _run_handler(self, arguments: BaseModel) -> Any:
+        turn, deadline = self._turn, time.monotonic() + self._seconds
+        with open_output(turn.claim, self.execution, turn.secrets) as output:
+            context = tool_context(
+                turn,
+                self.execution,
+                stopped=self.stopped,
+                deadline=deadline,
+                emit=partial(output_publisher().write, output),
+            )
+            return self.tool.handler(arguments, context)
+
+    def wait(self) -> CallResult:
+        """Return the result, at the latest shortly after the time limit or the stop signal."""
+        with self._turn.stop_signal.on_stop(self._stop):
+            if not self._ended.wait(self._seconds):
+                self._stop()
+            if self.stopped.is_set():
+                self.done.wait(GRACE_SECONDS)
+        return self.result
+
+    def _stop(self) -> None:
+        self.stopped.set()
+        self._ended.set()
+
+
+def execute(turn: Turn, executions: list[ToolExecution]) -> None:
+    """Run every call that may run, and record the results."""
+    refused = [r for e in executions if (r := _refusal(turn, e))]
+    if refused:
+        ledger.record(turn, refused)
+    closed = {r.execution.pk for r in refused}
+    ready = [e for e in executions if e.state == State.REQUESTED and e.pk not in closed]
+    outgoing = [e for e in ready if e.ownership == "custom"]
+    _hand_to_client(turn, outgoing)
+    ready = [e for e in ready if e not in outgoing]
+    if all(e.read_only for e in ready):
+        _execute_together(turn, ready)
+    else:
+        for execution in ready:
+            _execute_together(turn, [execution])
+    _check_stuck(turn)
+
+
+def _refusal(turn: Turn, execution: ToolExecution) -> CallResult | None:
+    """Return the result of a call that must not run, or None if it may."""
+    if execution.name not in turn.policy.tools:
+        error = f"There is no tool named {execution.name!r}."
+        return CallResult(execution=execution, state=State.ERROR, error=error)
+    # A call that waited is checked again: its arguments or the policy may have changed.
+    decided = turn.policy.decide_call(execution.name, execution.input)
+    if decided.decision == "deny":
+        error = f"Not allowed: {decided.decided_by}."
+        return CallResult(execution=execution, state=State.DENIED, error=error)
+    if execution.pk not in turn.spent.calls:
+        turn.spent.calls.add(execution.pk)
+        if turn.tool_calls > turn.limits.max_tool_calls:
+            error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
+            return CallResult(execution=execution, state=State.CANCELLED, error=error)
+    return _unaffordable(turn, execution)
+
+
+def _unaffordable(turn: Turn, execution: ToolExecution) -> CallResult | None:
+    """Refuse a command that cannot be paid for. The run itself ends at its next model call."""
+    if turn.policy.tools[execution.name].category != Category.EXEC:
+        return None
+    try:
+        check_affordable(turn.session_id)
+    except (BudgetReached, OutOfCredits) as fault:
+        error = f"Not run: {fault.detail}"
+        return CallResult(execution=execution, state=State.ERROR, error=error)
+    return None
+
+
+def _hand_to_client(turn: Turn, executions: list[ToolExecution]) -> None:
+    """Leave calls to the client that runs them. They end with its answer, or by a timeout.
+
+    The client learns of a call by its event, and gets none whose arguments are invalid.
+    """
+    wrong = [r for e in executions if (r := _invalid_arguments(turn, e))]
+    if wrong:
+        ledger.record(turn, wrong)
+        turn.traces += [_trace(result) for result in wrong]
+    invalid = {r.execution.pk for r in wrong}
+    if fit := [e for e in executions if e.pk not in invalid]:
+        ledger.begin(turn, fit)
+
+
+def _invalid_arguments(turn: Turn, execution: ToolExecution) -> CallResult | None:
+    try:
+        turn.policy.tools[execution.name].parse(execution.input)
+    except ToolFailed as fault:
+        return CallResult(execution=execution, state=State.ERROR, error=fault.detail)
+    return None
+
+
+def _execute_together(turn: Turn, executions: list[ToolExecution]) -> None:
+    if not executions:
+        return
+    turn.stop_signal.check()
+    if any(turn.policy.tools[e.name].category in mounts.FILE_CATEGORIES for e in executions):
+        mounts.prepare_mounts(turn)
+    ledger.begin(turn, executions)
+    release_connection()
+    crash_point("inside_tool")
+    jobs = [ToolJob(turn, e, turn.policy.tools[e.name]) for e in executions]
+    results = [job.wait() for job in jobs]
+    turn.stop_signal.check()
+    crash_point("before_tool_result")
+    for result in results:
+        result.execution.parked = isinstance(result.output, Parked)
+    results = [result for result in results if not result.execution.parked]
+    if results:
+        ledger.record(turn, results, also=partial(charge_commands, turn, results))
+    turn.traces += [_trace(result) for result in results]
+
+
+def _trace(result: CallResult) -> str:
+    call = result.execution
+    facts = [call.name, call.input, result.state, result.output, result.error]
+    return sha256(orjson.dumps(facts, default=str, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _check_stuck(turn: Turn) -> None:
+    newest = turn.traces[-MAX_REPEATS:]
+    if len(newest) == MAX_REPEATS and len(set(newest)) == 1:
+        raise LimitReached(
+            f"Stuck: the same call gave the same result {MAX_REPEATS} times in a row."
+        )

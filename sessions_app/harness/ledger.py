@@ -1,0 +1,282 @@
+"""The tool ledger: calls are written before they run, so that a crash leaves no doubt unrecorded.
+
+A call that was started and never seen to end becomes `unknown`. It is never repeated by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from agents.providers.base import ToolCall
+from core.exceptions import Conflict, StaleEpoch
+from core.ids import uuid7
+from core.validation import storable, storable_json
+from sessions_app.approvals.approvals import announce, approvals_for
+from sessions_app.approvals.tool_calls import result_event, resume
+from sessions_app.exceptions import SessionBusy, SessionEnded
+from sessions_app.harness.model_call import ModelAnswer
+from sessions_app.harness.turn import Turn
+from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect
+from sessions_app.log.writer import NewEvent, append_events
+from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
+from tenants.access import Principal, authorise
+
+EventType = SessionEvent.Type
+State = ToolExecution.State
+LOST = "The worker was lost while this ran. Whether it took effect is not known; check before repeating it."
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallResult:
+    """The result of one call."""
+
+    execution: ToolExecution
+    state: str
+    output: Any = None
+    error: str = ""
+
+    def event(self) -> NewEvent:
+        call = self.execution
+        took = (timezone.now() - call.started_at).total_seconds() if call.started_at else 0
+        payload = {
+            "tool_use_id": call.tool_use_id,
+            "name": call.name,
+            "state": self.state,
+            "output": self.output,
+            "error": self.error,
+            "duration_ms": round(took * 1000),
+        }
+        if call.retries:
+            # The call has a result already. Every view shows the newest.
+            payload["late"] = True
+        return NewEvent(type=EventType.AGENT_TOOL_RESULT, payload=payload)
+
+
+def message_event(answer: ModelAnswer) -> NewEvent:
+    """Return the answer's text as an event, under the id that viewers already know."""
+    usage = {
+        "input_tokens": answer.usage.input_tokens,
+        "output_tokens": answer.usage.output_tokens,
+        "cost": str(answer.cost),
+    }
+    payload: dict[str, Any] = {"text": answer.text, "model": answer.model, "usage": usage}
+    if answer.provider_state:
+        payload["provider_state"] = answer.provider_state
+    return NewEvent(id=answer.event_id, type=EventType.AGENT_MESSAGE, payload=payload)
+
+
+def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
+    """Write the answer and all of its calls in one commit, before anything runs."""
+    calls = [_execution(turn, call) for call in answer.calls]
+    events = [message_event(answer)] if answer.text else []
+    for call, execution in zip(answer.calls, calls, strict=True):
+        events.append(_use_event(call, execution))
+    asked = approvals_for(calls, turn.agent_id)
+
+    def write() -> None:
+        append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
+        ToolExecution.objects.bulk_create(calls)
+        if asked:
+            Approval.objects.bulk_create(asked)
+            announce(asked)
+
+    commit_once(write)
+    return calls
+
+
+def _execution(turn: Turn, call: ToolCall) -> ToolExecution:
+    # Decided per call, because a rule may look at the arguments.
+    input = storable_json(call.arguments)
+    tool, decided = turn.policy.tools.get(call.name), turn.policy.decide_call(call.name, input)
+    return ToolExecution(
+        workspace_id=turn.workspace_id,
+        session_id=turn.session_id,
+        run_id=turn.claim.run_id,
+        tool_use_id=f"tu_{uuid7().hex}",
+        name=call.name[:160],
+        input=input,
+        ownership=tool.ownership if tool else "managed",
+        decision=decided.decision,
+        decided_by=decided.decided_by[:200],
+        read_only=bool(tool and tool.read_only),
+        idempotent=bool(tool and tool.idempotent),
+        state=State.AWAITING_APPROVAL if decided.decision == "ask" else State.REQUESTED,
+    )
+
+
+def _use_event(call: ToolCall, execution: ToolExecution) -> NewEvent:
+    payload: dict[str, Any] = {
+        "tool_use_id": execution.tool_use_id,
+        "name": execution.name,
+        "input": execution.input,
+        "ownership": execution.ownership,
+        "decision": execution.decision,
+        "decided_by": execution.decided_by,
+    }
+    if call.provider_state:
+        payload["provider_state"] = call.provider_state
+    custom = execution.ownership == "custom"
+    return NewEvent(
+        type=EventType.AGENT_CUSTOM_TOOL_USE if custom else EventType.AGENT_TOOL_USE,
+        payload=payload,
+    )
+
+
+def begin(turn: Turn, executions: list[ToolExecution]) -> None:
+    """Mark calls as started, under the lock of the lane, so that no other worker can start them."""
+    ids, now = [e.pk for e in executions], timezone.now()
+
+    def write(again: bool) -> None:
+        with transaction.atomic():
+            lock_lane(turn.session_id, turn.claim.epoch)
+            calls = ToolExecution.objects.filter(pk__in=ids, state=State.REQUESTED)
+            started = calls.update(state=State.RUNNING, started_at=now, attempts=F("attempts") + 1)
+            if started != len(ids) and not again:
+                raise StaleEpoch("Another worker or an answer has ended one of these calls.")
+
+    retry_on_disconnect(write)
+    for execution in executions:
+        execution.state, execution.started_at = State.RUNNING, now
+
+
+def record(turn: Turn, results: list[CallResult], also: Callable[[], None] | None = None) -> None:
+    """Write results to the log and the ledger, and whatever `also` writes, in one commit."""
+    events = [result.event() for result in results]
+
+    def write() -> None:
+        append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
+        for result in results:
+            _close(result)
+        if also:
+            also()
+
+    commit_once(write)
+
+
+def _close(result: CallResult) -> None:
+    ToolExecution.objects.filter(pk=result.execution.pk).update(
+        state=result.state,
+        output=storable_json(result.output),
+        error=storable(result.error),
+        finished_at=timezone.now(),
+    )
+
+
+def recover_calls(turn: Turn) -> list[ToolExecution]:
+    """Return the calls of a lost or parked run that may run now.
+
+    A call that was not started runs; a started call runs again only if repeating it is harmless.
+    Any other call is recorded as unknown, and the model is told.
+    """
+    unfinished = list(
+        ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id")
+    )
+    begun = [e for e in unfinished if e.state == State.RUNNING and not e.waits]
+    lost = [e for e in begun if not (e.read_only or e.idempotent)]
+    if lost:
+        record(turn, [CallResult(execution=e, state=State.UNKNOWN, error=LOST) for e in lost])
+    again = [e for e in begun if e not in lost]
+    if again:
+        with transaction.atomic():
+            lock_lane(turn.session_id, turn.claim.epoch)
+            calls = ToolExecution.objects.filter(pk__in=[e.pk for e in again])
+            calls.update(state=State.REQUESTED)
+        for execution in again:
+            execution.state = State.REQUESTED
+    return [e for e in unfinished if e.state == State.REQUESTED]
+
+
+def cancel_open_calls(turn: Turn, reason: str) -> None:
+    """End every call that this run leaves open, and with it the approvals that wait for them."""
+    left = list(ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id"))
+    if left:
+        record(turn, [CallResult(execution=e, state=State.CANCELLED, error=reason) for e in left])
+
+
+def open_calls(turn: Turn) -> tuple[list[ToolExecution], list[ToolExecution]]:
+    """Return the open calls that may run now, and those that wait for an answer."""
+    found = ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id")
+    calls = list(found)
+    return [c for c in calls if not c.waits], [c for c in calls if c.waits]
+
+
+Status = Session.Status
+
+
+@transaction.atomic
+def verify(
+    call: ToolExecution,
+    principal: Principal,
+    *,
+    took_effect: bool,
+    output: Any = None,
+    note: str = "",
+) -> ToolExecution:
+    """Record what a person found out about a call of unknown outcome. Nothing is run."""
+    authorise(principal, "run", call)
+    locked, _ = _lock_unknown(call)
+    if took_effect:
+        locked.state, locked.error = State.COMPLETED, ""
+        locked.output = output if output is not None else f"It took effect. {note}".strip()
+    else:
+        locked.state, locked.output = State.ERROR, output
+        locked.error = f"It did not take effect. {note}".strip()
+    locked.finished_at = timezone.now()
+    locked.save(update_fields=["state", "output", "error", "finished_at"])
+    if locked.workflow_id:  # no model waits for it, and the log of its session does not show it
+        return locked
+    found = result_event(locked, late=True, verified_by=principal.name, note=note)
+    append_events(locked.session_id, [found], author_id=principal.user_id)
+    return locked
+
+
+@transaction.atomic
+def retry(
+    call: ToolExecution, principal: Principal, *, note: str = ""
+) -> tuple[ToolExecution, UUID]:
+    """Run a call of unknown outcome again, with the stored arguments, in a new run."""
+    authorise(principal, "run", call)
+    locked, status = _lock_unknown(call)
+    if locked.workflow_id:
+        raise Conflict("A workflow made this call. Start the workflow again from this step.")
+    if status == Status.TERMINATED:
+        raise SessionEnded
+    if status in {Status.RUNNING, Status.RESCHEDULING}:
+        raise SessionBusy("The session is running. Try again when it is idle.")
+    locked.state, locked.output, locked.error = State.REQUESTED, None, ""
+    locked.started_at = locked.finished_at = None
+    locked.retries += 1
+    locked.save(update_fields=["state", "output", "error", "started_at", "finished_at", "retries"])
+    payload = {
+        "tool_use_id": locked.tool_use_id,
+        "decision": "allow",
+        "scope": "once",
+        "note": note,
+        "input": None,
+        "again": True,
+        "answered_by": principal.spoken_name,
+    }
+    event = NewEvent(type=SessionEvent.Type.USER_TOOL_CONFIRMATION, payload=payload)
+    append_events(locked.session_id, [event], author_id=principal.user_id)
+    return locked, resume(locked.session, principal.user_id)
+
+
+def _lock_unknown(call: ToolExecution) -> tuple[ToolExecution, str]:
+    """Return the call and the status of its session, under the lock of the lane.
+
+    Raise Conflict if the outcome of the call is not unknown.
+    """
+    status = lock_lane(call.session_id).status
+    locked = ToolExecution.objects.select_related("session").get(pk=call.pk)
+    if locked.state != State.UNKNOWN:
+        raise Conflict(
+            f"This call is {locked.state}. Only a call with an unknown outcome can be settled."
+        )
+    return locked, status

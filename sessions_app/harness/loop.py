@@ -1,0 +1,178 @@
+"""The loop of a run: ask the model, run its tool calls, and repeat until it answers without one."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import Error
+
+from agents.exceptions import ProviderFault
+from core.exceptions import Fault, StaleEpoch
+from sessions_app.approvals.approvals import session_grants
+from sessions_app.context.compaction.cycle import compact_on_request
+from sessions_app.exceptions import CompactionFailed, LimitReached, RunStopped
+from sessions_app.harness import ledger
+from sessions_app.harness.answer import ask_model
+from sessions_app.harness.crash_points import crash_point
+from sessions_app.harness.execution import execute
+from sessions_app.harness.turn import Turn, load_turn
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.run_queue import Claim, Finished
+from sessions_app.lanes.signals import StopSignal
+from sessions_app.log.sql import retry_on_disconnect
+from sessions_app.log.writer import NewEvent
+from sessions_app.models import Run, SessionEvent
+from sessions_app.outcomes.judging import close, find_unjudged
+from sessions_app.resources.mounts import delete_secret_files
+from sessions_app.subagents.spawns import deliver_results_of
+from tenants.exceptions import BudgetReached, OutOfCredits
+from tools_app.sandbox import kill_leftovers
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 5.0  #: Delay before a run that crashed is tried again.
+
+
+def run(claim: Claim, owner: UUID, stop_signal: StopSignal) -> Claim | None:
+    """Take one run from its claim to its end, and return the next run of the lane, if any.
+
+    A worker that lost the lane writes nothing more: the new holder continues from the log.
+    """
+    crash_point("after_claim")
+    try:
+        turn = load_turn(claim, owner, stop_signal)
+        try:
+            following = _run_turn(turn)
+        finally:
+            delete_secret_files(turn)
+        if turn.awaited:
+            _deliver(turn)
+        return following
+    except (StaleEpoch, RunStopped):
+        return None
+    except (Fault, Error):
+        raise
+    except Exception as error:
+        log.exception("run_crashed", run_id=str(claim.run_id))
+        run_queue.release(claim, reason=type(error).__name__, delay=RETRY_SECONDS, lost=True)
+        return None
+
+
+def _deliver(turn: Turn) -> None:
+    """Deliver this session's answer to the session that waits for it.
+
+    A failure is left to the supervisor, because the next run of the lane is already claimed.
+    """
+    try:
+        deliver_results_of(turn.session_id)
+    except (Fault, Error):
+        log.warning("delivery_left_to_supervisor", run_id=str(turn.claim.run_id), exc_info=True)
+
+
+def _run_turn(turn: Turn) -> Claim | None:
+    """Turn every expected end into a stop reason that says which it was."""
+    try:
+        return _take_turn(turn)
+    except LimitReached as fault:
+        ledger.cancel_open_calls(turn, f"Not run: {fault.detail}")
+        ended = _end(
+            turn,
+            events=[_error_event(fault)],
+            stop_reason="step_limit",
+            error=_error_details(fault),
+        )
+    except (BudgetReached, OutOfCredits) as fault:
+        ended = _fail(turn, fault, "budget_reached")
+    except ProviderFault as fault:
+        ended = _fail(turn, fault, "retries_exhausted")
+    return ended.next
+
+
+def _take_turn(turn: Turn) -> Claim | None:
+    if turn.purpose == Run.Purpose.COMPACT:
+        return _compact(turn)
+    left = None
+    if turn.recovering:
+        kill_leftovers(turn.session_id)
+        execute(turn, ledger.recover_calls(turn))
+        if (parked := _settle(turn)) is not None:
+            return parked.next
+        left = find_unjudged(turn)
+    while True:
+        turn.check_bounds()
+        answer, left = left or ask_model(turn), None
+        if not answer.calls:
+            ended = close(turn, answer, _end)
+            if not ended.goes_on:
+                return ended.next
+            turn.reload_basis(new_message=True)
+            continue
+        executions = ledger.request_calls(turn, answer)
+        crash_point("after_tool_use")
+        execute(turn, executions)
+        if any(e.waits for e in executions) and (parked := _settle(turn)) is not None:
+            return parked.next
+        if retry_on_disconnect(lambda again: run_queue.step(turn.claim)):
+            turn.reload_basis(new_message=True)
+
+
+def _compact(turn: Turn) -> Claim | None:
+    """Run a compaction. A message that was steered into it gets its own run."""
+    try:
+        result = compact_on_request(turn)
+    except CompactionFailed as fault:
+        ended = _end(
+            turn,
+            outcome=Run.Status.FAILED,
+            stop_reason="retries_exhausted",
+            error=_error_details(fault),
+        )
+    else:
+        ended = _end(turn, stop_reason="compacted", result=result)
+    return ended.next
+
+
+def _settle(turn: Turn) -> Finished | None:
+    """Run calls that were answered. End the run if others still wait; None means it goes on."""
+    while True:
+        ready, blocked = ledger.open_calls(turn)
+        if ready:
+            turn.policy.grants = session_grants(turn.session_id)
+            execute(turn, ready)
+        elif not blocked:
+            return None
+        else:
+            parked = _end(turn, stop_reason="requires_action")
+            if not parked.goes_on:
+                return parked
+
+
+def _end(turn: Turn, *, stop_reason: str = "end_turn", **details: Any) -> Finished:
+    crash_point("before_completion")
+    usage, policy = turn.spent.as_json(), turn.policy_json()
+    return retry_on_disconnect(
+        lambda again: run_queue.finish(
+            turn.claim, turn.owner, stop_reason=stop_reason, usage=usage, policy=policy, **details
+        )
+    )
+
+
+def _fail(turn: Turn, fault: Fault, stop_reason: str) -> Finished:
+    return _end(
+        turn,
+        events=[_error_event(fault)],
+        outcome=Run.Status.FAILED,
+        stop_reason=stop_reason,
+        error=_error_details(fault),
+    )
+
+
+def _error_details(fault: Fault) -> dict[str, Any]:
+    retryable = not isinstance(fault, LimitReached)
+    return {"code": fault.code, "message": fault.detail, "retryable": retryable}
+
+
+def _error_event(fault: Fault) -> NewEvent:
+    return NewEvent(type=SessionEvent.Type.ERROR, payload=_error_details(fault))

@@ -1,0 +1,1 @@
+"""Live streams: the log grows, the publisher notifies, the hub reads new rows, viewers get frames."""

@@ -1,0 +1,122 @@
+"""Publishes to a session's channel group: that its log grew, new answer text, new tool output.
+
+Viewers read stored events from the log themselves; only text that is not stored as an event yet
+travels in the message.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+from django.db import Error
+
+from core import channel_layer
+from core.db import release_connection
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delta:
+    """New text of a running answer. `offset` counts code points from the answer's beginning."""
+
+    session_id: UUID
+    event_id: UUID
+    run_id: UUID | None
+    offset: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputDelta:
+    """New output of a running tool call. `offset` counts code points from the output's beginning."""
+
+    session_id: UUID
+    run_id: UUID | None
+    tool_use_id: str
+    name: str
+    offset: int
+    text: str
+
+
+def session_group(session_id: UUID) -> str:
+    return f"session.{session_id}"
+
+
+def notify_log_grew(session_id: UUID) -> None:
+    """Notify viewers that the log grew. Inside a transaction this takes effect at commit."""
+    channel_layer.send(session_group(session_id), {"type": "log.grew"})
+
+
+def publish_deltas(deltas: Sequence[Delta]) -> None:
+    """Publish new text of several answers in one statement."""
+    channel_layer.send_many(
+        [
+            (
+                session_group(delta.session_id),
+                {
+                    "type": "delta",
+                    "event_id": str(delta.event_id),
+                    "run_id": delta.run_id and str(delta.run_id),
+                    "offset": delta.offset,
+                    "text": delta.text,
+                },
+            )
+            for delta in deltas
+        ]
+    )
+
+
+def publish_outputs(deltas: Sequence[OutputDelta]) -> None:
+    """Publish new output of several tool calls in one statement."""
+    channel_layer.send_many(
+        [
+            (
+                session_group(delta.session_id),
+                {
+                    "type": "output",
+                    "session_id": str(delta.session_id),
+                    "run_id": delta.run_id and str(delta.run_id),
+                    "tool_use_id": delta.tool_use_id,
+                    "name": delta.name,
+                    "offset": delta.offset,
+                    "text": delta.text,
+                },
+            )
+            for delta in deltas
+        ]
+    )
+
+
+class BatchPublisher:
+    """Calls `flush` on a thread of this process, at an interval, while `_has_work` is set.
+
+    `_lock` guards the writers that a subclass registers and is held during `flush`.
+    """
+
+    def __init__(self, name: str, *, interval: float) -> None:
+        self._lock = threading.Lock()
+        self._has_work = threading.Event()
+        self._interval = interval
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def flush(self) -> None:
+        """Store and publish everything that is new. The caller holds the lock."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        pause = threading.Event()
+        while True:
+            self._has_work.wait()
+            pause.wait(self._interval)
+            try:
+                with self._lock:
+                    self.flush()
+            except Error:
+                log.warning("flush_failed", publisher=threading.current_thread().name)
+            finally:
+                release_connection()

@@ -1,0 +1,95 @@
+"""Validates the payloads of `user.*` events before they reach the log."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from core.exceptions import Invalid, InvalidFields
+from core.validation import describe_errors, pydantic_errors
+from sessions_app.models import SessionEvent
+
+EventType = SessionEvent.Type
+MAX_TEXT_LENGTH = 200_000
+
+
+class Payload(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Attachment(Payload):
+    name: str = Field(max_length=255)
+    path: str = Field(max_length=1000)
+    media_type: str = Field(default="", max_length=100)
+    size: int = Field(default=0, ge=0)
+
+
+class UserMessage(Payload):
+    text: str = Field(max_length=MAX_TEXT_LENGTH)
+    attachments: list[Attachment] = Field(default=[], max_length=20)
+
+    @field_validator("text")
+    @classmethod
+    def not_blank(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("A message needs text.")
+        return text
+
+
+class MessageEdited(Payload):
+    seq: int = Field(ge=1)
+    text: str = Field(min_length=1, max_length=MAX_TEXT_LENGTH)
+
+
+class MessageWithdrawn(Payload):
+    seq: int = Field(ge=1)
+
+
+class Interrupt(Payload):
+    note: str = Field(default="", max_length=2000)
+    #: Stop only this run. Without it, a stop that comes late could stop another run.
+    run_id: UUID | None = None
+
+
+class ToolConfirmation(Payload):
+    tool_use_id: str = Field(max_length=64)
+    decision: Literal["allow", "deny"]
+    scope: Literal["once", "session", "always"] = "once"
+    note: str = Field(default="", max_length=2000)
+    input: dict[str, Any] | None = None
+
+
+class CustomToolResult(Payload):
+    tool_use_id: str = Field(max_length=64)
+    output: Any = None
+    is_error: bool = False
+
+
+PAYLOADS: dict[str, type[Payload]] = {
+    EventType.USER_MESSAGE: UserMessage,
+    EventType.USER_MESSAGE_EDITED: MessageEdited,
+    EventType.USER_MESSAGE_WITHDRAWN: MessageWithdrawn,
+    EventType.USER_INTERRUPT: Interrupt,
+    EventType.USER_TOOL_CONFIRMATION: ToolConfirmation,
+    EventType.USER_CUSTOM_TOOL_RESULT: CustomToolResult,
+}
+
+
+def parse(type: str, payload: object) -> Payload:
+    """Return the validated payload of a `user.*` event, or raise an error that names each problem."""
+    payload_type = PAYLOADS.get(type)
+    if payload_type is None:
+        raise Invalid(f"{type!r} cannot be sent. Send one of {', '.join(PAYLOADS)}.")
+    try:
+        return payload_type.model_validate(payload)
+    except ValidationError as error:
+        problems = list(pydantic_errors(error))
+        errors = [
+            {**p, "field": f"payload.{p['field']}", "pointer": f"#/payload{p['pointer'][1:]}"}
+            for p in problems
+        ]
+        raise InvalidFields(
+            f"The payload of {type} is not valid: {describe_errors(problems)}", errors=errors
+        ) from None

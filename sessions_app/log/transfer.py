@@ -1,0 +1,152 @@
+"""Exports and imports sessions as one event per line.
+
+Every imported line must be an event that each view of the log can show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.db import transaction
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+
+from agents.models import Agent
+from core.exceptions import Invalid
+from sessions_app.context.taint import events_are_tainted, mark_tainted
+from sessions_app.live.frames import event_body
+from sessions_app.log.writer import import_events
+from sessions_app.models import Session, SessionEvent
+from sessions_app.sessions import get_or_create_session
+
+EventType = SessionEvent.Type
+MAX_EVENTS = 100_000
+
+
+class PayloadShape(BaseModel):
+    """The fields that views rely on. Others are allowed and kept."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class Text(PayloadShape):
+    text: str
+    provider_state: str | None = None
+
+
+class Attached(PayloadShape):
+    name: str
+    path: str
+
+
+class Message(Text):
+    attachments: list[Attached] = []
+
+
+class Edit(PayloadShape):
+    seq: int
+    text: str
+
+
+class Withdrawal(PayloadShape):
+    seq: int
+
+
+class Call(PayloadShape):
+    tool_use_id: str
+    name: str
+    input: dict[str, Any]
+    provider_state: str | None = None
+
+
+class Result(PayloadShape):
+    tool_use_id: str
+    name: str
+    state: str
+
+
+class Criterion(PayloadShape):
+    name: str
+    met: bool
+    why: str
+
+
+class Judged(PayloadShape):
+    status: str
+    criteria: list[Criterion] = []
+
+
+class ChildIdle(PayloadShape):
+    child_session_id: str
+    status: str
+    result: str
+    title: str = ""
+    tool_use_id: str = ""
+    shown: bool = False
+
+
+SHAPES: dict[str, type[PayloadShape]] = {
+    EventType.USER_MESSAGE: Message,
+    EventType.AGENT_MESSAGE: Text,
+    EventType.USER_MESSAGE_EDITED: Edit,
+    EventType.USER_MESSAGE_WITHDRAWN: Withdrawal,
+    EventType.AGENT_TOOL_USE: Call,
+    EventType.AGENT_CUSTOM_TOOL_USE: Call,
+    EventType.AGENT_TOOL_RESULT: Result,
+    EventType.OUTCOME_JUDGED: Judged,
+    EventType.CHILD_IDLE: ChildIdle,
+}
+
+
+class ImportedEvent(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    type: EventType
+    payload: dict[str, Any]
+    created_at: AwareDatetime | None = None
+    processed_at: AwareDatetime | None = None
+
+
+def _parse_line(number: int, line: bytes) -> dict[str, Any]:
+    """Return the event of one line, or raise an error that names the line."""
+    try:
+        event = ImportedEvent.model_validate_json(line)
+        SHAPES.get(event.type, PayloadShape).model_validate(event.payload)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        problem = f"{where}: {first['msg']}" if where else first["msg"]
+        raise Invalid(f"Line {number} is not an event: {problem}.") from None
+    try:
+        orjson.dumps(event.payload)
+    except TypeError as error:
+        raise Invalid(f"Line {number} cannot be stored: {error}.") from None
+    return event.model_dump(mode="json")
+
+
+def export(session: Session) -> Iterator[bytes]:
+    """Yield every event as a line of JSON, without loading them all."""
+    for event in session.events.order_by("seq").iterator(chunk_size=500):
+        yield orjson.dumps(event_body(event)) + b"\n"
+
+
+@transaction.atomic
+def import_session(
+    agent: Agent, lines: Iterator[bytes], *, title: str = "", created_by_id: UUID | None = None
+) -> Session:
+    """Create a session with the events of an export."""
+    events = []
+    for number, line in enumerate(filter(None, (raw.strip() for raw in lines)), start=1):
+        if number > MAX_EVENTS:
+            raise Invalid(f"An import has at most {MAX_EVENTS:,} events.")
+        events.append(_parse_line(number, line))
+    session, _ = get_or_create_session(
+        agent=agent, title=title or "Imported session", created_by_id=created_by_id
+    )
+    import_events(session.pk, events, created_by_id)
+    if events_are_tainted(events):
+        mark_tainted(session.pk)
+    session.refresh_from_db()
+    return session

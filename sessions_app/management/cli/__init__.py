@@ -1,0 +1,1 @@
+"""The command line of `manage.py agent`: its parser and its commands."""

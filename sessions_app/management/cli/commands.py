@@ -1,0 +1,414 @@
+"""The commands of `manage.py agent`. The docstring of a command is its help text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import orjson
+from django.core.management.base import CommandError
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from agents.definitions import create_agent, find_agent
+from agents.models import Agent
+from core.db import read, release_connection
+from core.exceptions import NotFound
+from core.pg_listen import listen
+from sessions_app import runtime
+from sessions_app.lanes import local, run_queue
+from sessions_app.lanes.queue import list_queue
+from sessions_app.lanes.signals import FINISHED, WAKE_CHANNEL, wait_for_run
+from sessions_app.live.follow import follow_log
+from sessions_app.live.frames import event_body
+from sessions_app.live.reader import SessionLog
+from sessions_app.log.transfer import export
+from sessions_app.models import (
+    Approval,
+    ResourceAttachment,
+    Run,
+    Session,
+    SessionEvent,
+    ToolExecution,
+)
+from sessions_app.resources.attachments import attach, detach, resource_payload
+from sessions_app.runtime import system_principal
+from sessions_app.services import accept_event, find_session
+from tenants.access import Principal
+from tenants.models import Workspace
+from tenants.workspaces import find_workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandContext:
+    """The identity, workspace, options and output of one command."""
+
+    principal: Principal
+    workspace_id: UUID
+    options: dict[str, Any]
+    write: Callable[[str], object]
+
+    @property
+    def session(self) -> Session:
+        """Return the session that was named, if it is in this workspace."""
+        try:
+            return find_session(self.principal, self.options["session"])
+        except NotFound:
+            raise CommandError(f"There is no session {self.options['session']} here.") from None
+
+    def print(self, text: str, /, **facts: Any) -> None:
+        """Write the text for a person, or with --json the facts for a program."""
+        self.write(orjson.dumps(facts, default=str).decode() if self.options["json"] else text)
+
+
+Act: TypeAlias = Callable[[CommandContext], None]
+
+
+def command_context(options: dict[str, Any], write: Callable[[str], object]) -> CommandContext:
+    workspace = _workspace(options["workspace"])
+    return CommandContext(
+        principal=system_principal(workspace.pk),
+        workspace_id=workspace.pk,
+        options=options,
+        write=write,
+    )
+
+
+def _workspace(name: str | None) -> Workspace:
+    if name:
+        named = find_workspace(name)
+        if named is None:
+            raise CommandError(f"There is no workspace {name!r}.")
+        return named
+    first = Workspace.objects.order_by("created_at", "pk").first()
+    if first is None:
+        raise CommandError("There is no workspace yet. Start Switchyard once, or issue a key.")
+    return first
+
+
+def list_agents(context: CommandContext) -> None:
+    """List active agents, newest first."""
+    agents = Agent.objects.for_workspace(context.workspace_id).offered().select_related("current")
+    for agent in agents:
+        facts = _describe(agent)
+        context.print("{id}  {name}  {provider}/{model}  v{version}".format(**facts), **facts)
+
+
+def spawn(context: CommandContext) -> None:
+    """Create an agent and print its id."""
+    fields = {
+        name: context.options[name]
+        for name in ("name", "provider", "model", "system_prompt")
+        if context.options[name] is not None
+    }
+    agent = create_agent(
+        workspace_id=context.workspace_id, fields=fields, created_by=context.principal.user
+    )
+    context.print(str(agent.pk), **_describe(agent))
+
+
+def _describe(agent: Agent) -> dict[str, Any]:
+    version = agent.current
+    if version is None:
+        return {"id": agent.pk, "name": "", "provider": "", "model": "", "version": 0}
+    return {
+        "id": agent.pk,
+        "name": version.name,
+        "provider": version.provider,
+        "model": version.model,
+        "version": version.number,
+    }
+
+
+EventType = SessionEvent.Type
+#: One wait for a run; more follow until it is over or the time is up.
+WAIT_SECONDS = 60.0
+EXIT_WAITING = 2  #: The exit code when a person has to answer first.
+
+
+def create(context: CommandContext) -> None:
+    """Create a session, or find the one with this key, and print its id."""
+    session, is_new = runtime.get_or_create_session(
+        context.options["agent"],
+        context.options["key"],
+        principal=context.principal,
+        environment=context.options["environment"],
+        title=context.options["title"],
+        outcome=context.options["outcome"],
+    )
+    context.print(str(session.pk), id=session.pk, created=is_new)
+
+
+def send(context: CommandContext) -> None:
+    """Send a message; with --wait, print the answer."""
+    admitted = runtime.append_message(
+        context.session.pk,
+        context.options["message"],
+        principal=context.principal,
+        on_busy=context.options["on_busy"],
+    )
+    if not context.options["wait"] or admitted.run_id is None:
+        context.print(str(admitted.run_id), seq=admitted.seq, run_id=admitted.run_id)
+        return
+    run = _wait(admitted.run_id, context.options["timeout"])
+    text = _answer(run)
+    context.print(
+        text, seq=admitted.seq, run_id=run.pk, status=run.status, text=text, usage=run.usage
+    )
+
+
+def _wait(run_id: UUID, seconds: float | None) -> Run:
+    left = seconds if seconds is not None else float("inf")
+    run = wait_for_run(run_id, min(left, WAIT_SECONDS))
+    while run.status not in FINISHED and (left := left - WAIT_SECONDS) > 0:
+        run = wait_for_run(run_id, min(left, WAIT_SECONDS))
+    if run.status not in FINISHED:
+        raise CommandError(f"The run {run.pk} is still {run.status}.")
+    return run
+
+
+def _answer(run: Run) -> str:
+    """Return the agent's answer, or raise an error that says why there is none."""
+    if run.stop_reason == "requires_action":
+        calls = ToolExecution.objects.open().filter(session=run.session_id).order_by("id")
+        named = ", ".join(f"{call.tool_use_id} ({call.name})" for call in calls if call.waits)
+        raise CommandError(f"The run waits for an answer to {named}.", returncode=EXIT_WAITING)
+    if run.status != Run.Status.COMPLETED or run.result is None:
+        message = (run.error or {}).get("message") or run.stop_reason
+        raise CommandError(f"The run is {run.status}: {message}")
+    return str(run.result["text"])
+
+
+def interrupt(context: CommandContext) -> None:
+    """Stop what runs or waits for an answer."""
+    run_id = _send_event(context, EventType.USER_INTERRUPT, {"note": context.options["note"]})
+    context.print(str(run_id or "Nothing was running."), run_id=run_id)
+
+
+def compact(context: CommandContext) -> None:
+    """Compact the context; with --wait, print the result."""
+    run = runtime.compact(
+        context.session.pk,
+        keep_recent_messages=context.options["keep"],
+        target_token_count=context.options["target"],
+        principal=context.principal,
+    )
+    if not context.options["wait"]:
+        context.print(str(run.pk), run_id=run.pk)
+        return
+    run = _wait(run.pk, context.options["timeout"])
+    context.print(_answer(run), run_id=run.pk, status=run.status, result=run.result)
+
+
+def status(context: CommandContext) -> None:
+    """Print the state of a session."""
+    session: Session = context.session
+    waiting = [e for e in session.executions.open().order_by("id") if e.waits]
+    facts: dict[str, Any] = {
+        "id": session.pk,
+        "title": session.title,
+        "agent": session.agent_id,
+        "status": session.status,
+        "last_seq": session.last_seq,
+        "queued": len(list_queue(session)),
+        "waits_for": [{"request": e.tool_use_id, "tool": e.name} for e in waiting],
+        "active_at": session.active_at.isoformat(),
+    }
+    lines = [f"{name}: {value}" for name, value in facts.items() if value != []]
+    context.print("\n".join(lines), **facts)
+
+
+def confirm_tool(context: CommandContext) -> None:
+    """Allow or deny a waiting tool call."""
+    answer = {
+        "tool_use_id": context.options["request"],
+        "decision": context.options["decision"],
+        "scope": context.options["scope"],
+        "note": context.options["note"],
+    }
+    _print_run(context, _send_event(context, EventType.USER_TOOL_CONFIRMATION, answer))
+
+
+def custom_tool_result(context: CommandContext) -> None:
+    """Send the result of a tool call that your program runs."""
+    answer = {
+        "tool_use_id": context.options["request"],
+        "output": context.options["output"],
+        "is_error": context.options["error"],
+    }
+    _print_run(context, _send_event(context, EventType.USER_CUSTOM_TOOL_RESULT, answer))
+
+
+def wake(context: CommandContext) -> None:
+    """Ask the workers to look at a session now."""
+    run_id = runtime.wake(context.session, principal=context.principal)
+    context.print(str(run_id or "Nothing is due."), run_id=run_id)
+
+
+def _send_event(context: CommandContext, type: str, payload: dict[str, Any]) -> UUID | None:
+    return accept_event(context.principal, context.session.pk, type=type, payload=payload).run_id
+
+
+def _print_run(context: CommandContext, run_id: UUID | None) -> None:
+    context.print(str(run_id or "Taken. Something else still has to be answered."), run_id=run_id)
+
+
+#: Characters of a payload that one line shows.
+MAX_LINE_LENGTH = 120
+
+
+def events(context: CommandContext) -> None:
+    """Print the log after a seq; with --follow, continue until Ctrl-C."""
+    session_id, after = context.session.pk, context.options["after"]
+    for event in SessionEvent.objects.filter(session_id=session_id).after(after).iterator():
+        _print_event(context, event)
+        after = event.seq
+    if context.options["follow"]:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(_follow(context, session_id, after))
+
+
+async def _follow(context: CommandContext, session_id: UUID, after: int) -> None:
+    async with aclosing(follow_log(SessionLog(session_id=session_id), after=after)) as coming:
+        async for found in coming:
+            if any(frame.seq for frame in found):
+                for event in await read(_after, session_id, after):
+                    _print_event(context, event)
+                    after = event.seq
+
+
+def _after(session_id: UUID, seq: int) -> list[SessionEvent]:
+    return list(SessionEvent.objects.filter(session_id=session_id).after(seq))
+
+
+def _print_event(context: CommandContext, event: SessionEvent) -> None:
+    value = event.payload.get("text")
+    text = value if isinstance(value, str) else orjson.dumps(event.payload).decode()
+    line = " ".join(text.split())
+    line = line if len(line) <= MAX_LINE_LENGTH else f"{line[:MAX_LINE_LENGTH]}…"
+    context.print(f"{event.seq:>5}  {event.type:<24}  {line}", **event_body(event))
+
+
+def write_export(context: CommandContext) -> None:
+    """Print the whole log, one event per line, as the import accepts it."""
+    for line in export(context.session):
+        context.write(line.decode().rstrip("\n"))
+
+
+def attach_resource(context: CommandContext) -> None:
+    """Attach a resource to a session and print its id."""
+    fields = {
+        name: context.options[name] for name in ("kind", "mount_path", "source_ref", "access")
+    }
+    resource = attach(context.session, fields, context.principal)
+    line = f"{resource.pk}  {resource.notice}".rstrip()
+    context.print(line, **resource_payload(resource))
+
+
+def list_resources(context: CommandContext) -> None:
+    """List the resources of a session and their status."""
+    for resource in context.session.resources.all():
+        reason = f": {resource.reason}" if resource.reason else ""
+        line = (
+            f"{resource.mount_path}  {resource.kind}  {resource.access}  {resource.status}{reason}"
+        )
+        context.print(line, **resource_payload(resource))
+
+
+def detach_resource(context: CommandContext) -> None:
+    """Detach the resource at a path."""
+    session, path = context.session, context.options["mount_path"]
+    found: ResourceAttachment | None = session.resources.filter(mount_path=path).first()
+    if found is None:
+        raise CommandError(f"Nothing is attached at {path}.")
+    detach(session, found.pk, context.principal.user_id)
+    context.print(f"Took away {path}.", mount_path=path)
+
+
+MAX_APPROVALS = 500
+
+
+def list_approvals(context: CommandContext) -> None:
+    """List approvals, oldest first."""
+    found = Approval.objects.for_workspace(context.workspace_id).filter(
+        status=context.options["status"]
+    )
+    if context.options["session"]:
+        found = found.filter(session_id=context.options["session"])
+    for one in found.select_related("execution").order_by("created_at", "pk")[:MAX_APPROVALS]:
+        call = one.execution.tool_use_id if one.execution else str(one.subject_id)
+        context.print(
+            f"{call}  {one.session_id or '-'}  {one.status}  {one.title}",
+            id=one.pk,
+            session_id=one.session_id,
+            request=call,
+            title=one.title,
+            input=one.input,
+            reason=one.reason,
+            status=one.status,
+            scope=one.scope,
+            resolved_by=one.resolved_name,
+            expires_at=one.expires_at,
+        )
+
+
+Status = Session.Status
+#: How long a watching loop sleeps without a notification, so that runs that come due are found.
+IDLE_SECONDS = 1.0
+
+
+def orchestrate(context: CommandContext) -> None:
+    """Run due work in cycles, until idle, a number of cycles, or Ctrl-C."""
+    options = context.options
+    agent_id = find_agent(context.workspace_id, options["agent"]).pk if options["agent"] else None
+    repeats = options["watch"] or options["stop_when_idle"] or options["max_cycles"]
+    limit = options["max_cycles"] or (None if repeats else 1)
+    cycles, served = 0, 0
+    with suppress(KeyboardInterrupt), listen(WAKE_CHANNEL) as listener:
+        while limit is None or cycles < limit:
+            found = cycle(context, agent_id)
+            cycles, served = cycles + 1, served + found
+            if found:
+                continue
+            if options["stop_when_idle"] or not options["watch"]:
+                break
+            release_connection()
+            for _ in listener.notifies(timeout=IDLE_SECONDS, stop_after=1):
+                pass
+    context.print(f"{served} runs in {cycles} cycles.", runs=served, cycles=cycles)
+
+
+def cycle(context: CommandContext, agent_id: UUID | None) -> int:
+    """Run everything that is due once, and return the number of runs."""
+    run_queue.reap()
+    runs: list[UUID] = []
+    for session_id in due_sessions(context.workspace_id, agent_id):
+        runs += local.serve(run_queue.claim(session_id, local.owner()))
+    for run in Run.objects.filter(pk__in=runs).order_by("started_at"):
+        context.print(
+            f"{run.session_id}  run {run.pk}  {run.status} {run.stop_reason}".rstrip(),
+            session_id=run.session_id,
+            run_id=run.pk,
+            status=run.status,
+            stop_reason=run.stop_reason,
+        )
+    return len(runs)
+
+
+def due_sessions(workspace_id: UUID, agent_id: UUID | None) -> list[UUID]:
+    """Return sessions with a run that could start now, the most urgent first."""
+    rests = Q(session__status__in=[Status.IDLE, Status.RESCHEDULING])
+    answered = Q(session__status=Status.REQUIRES_ACTION, resumes=True)
+    due = Run.objects.for_workspace(workspace_id).filter(
+        rests | answered,
+        Q(not_before=None) | Q(not_before__lte=Now()),
+        status=Run.Status.QUEUED,
+    )
+    if agent_id:
+        due = due.filter(session__agent=agent_id)
+    ids = due.order_by("-priority", "created_at").values_list("session_id", flat=True)
+    return list(dict.fromkeys(ids))

@@ -1,0 +1,1 @@
+"""Resources of a session: attached mounts, repositories, remote stores and uploaded files."""

@@ -1,0 +1,1 @@
+"""Schedules: wake a session at a later time, once or repeatedly."""

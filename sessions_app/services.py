@@ -1,0 +1,200 @@
+"""The one way into a session: accepts every `user.*` event from REST, sockets, pages and commands."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import assert_never
+from uuid import UUID
+
+from django.db import transaction
+
+from core.exceptions import Invalid, NotFound
+from sessions_app.approvals import tool_calls
+from sessions_app.lanes import queue, run_queue
+from sessions_app.log.payloads import (
+    CustomToolResult,
+    Interrupt,
+    MessageEdited,
+    MessageWithdrawn,
+    Payload,
+    ToolConfirmation,
+    UserMessage,
+    parse,
+)
+from sessions_app.log.sql import lock_lane
+from sessions_app.log.writer import NewEvent
+from sessions_app.models import Run, Session, SessionEvent
+from tenants.access import Principal, authorise
+from tenants.billing.spending import check_purses
+
+EventType = SessionEvent.Type
+TITLE_LENGTH = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptedEvent:
+    """An event that is in the log now, and the run that it belongs to."""
+
+    seq: int
+    event_id: UUID
+    run_id: UUID | None
+
+
+def find_session(principal: Principal, session_id: UUID, verb: str = "read") -> Session:
+    """Return the session if this principal may do `verb` with it."""
+    workspace_id = authorise(principal, verb)  # type: ignore[arg-type]
+    session = Session.objects.for_workspace(workspace_id).filter(pk=session_id).first()
+    if session is None:
+        raise NotFound
+    if session.about_id and verb == "run":
+        # Messages in a builder session change an agent.
+        authorise(principal, "build")
+    return session
+
+
+def client_dedupe_key(principal: Principal, key: object) -> str | None:
+    """Return the deduplication key for what a client sends under its own key.
+
+    It is bounded, separate from other senders, and the same at every door, so that a request lost
+    at one door can be repeated at another.
+    """
+    if key is None or key == "":
+        return None
+    sender = principal.key or principal.user
+    return f"client:{sha256(f'{sender and sender.pk}:{key}'.encode()).hexdigest()[:48]}"
+
+
+def accept_event(
+    principal: Principal,
+    session_id: UUID,
+    *,
+    type: str,
+    payload: object,
+    on_busy: str = Run.OnBusy.FOLLOWUP,
+    dedupe_key: str | None = None,
+    priority: int = 0,
+) -> AcceptedEvent:
+    """Check the sender and the payload, append the event, and start what it starts."""
+    session = find_session(principal, session_id, "run")
+    if on_busy not in Run.OnBusy.values:
+        raise Invalid(f"on_busy must be one of {', '.join(Run.OnBusy.values)}.")
+    if not -100 <= priority <= 100:
+        raise Invalid("priority must be a number from -100 to 100.")
+    parsed = parse(type, payload)
+    dedupe_key = _bind_key(dedupe_key, type, parsed)
+    if not isinstance(parsed, UserMessage):
+        return _accept_once(session, parsed, principal, dedupe_key)
+    author_id, key_id = principal.user_id, principal.key_id
+    _check_credit(session, author_id, key_id)
+    event = NewEvent(
+        type=EventType.USER_MESSAGE,
+        payload=parsed.model_dump(mode="json"),
+        dedupe_key=dedupe_key,
+        key_id=key_id,
+    )
+    return _send(session, event, author_id, on_busy, priority)
+
+
+@transaction.atomic
+def resend_queued(
+    principal: Principal, session_id: UUID, run_id: UUID, on_busy: str
+) -> AcceptedEvent:
+    """Take a message out of the queue and send it in another mode, in one commit."""
+    session = find_session(principal, session_id, "run")
+    waiting = queue.remove_run(session, run_id, principal.user_id)
+    return accept_event(
+        principal, session.pk, type=EventType.USER_MESSAGE, payload=waiting, on_busy=on_busy
+    )
+
+
+def _bind_key(key: str | None, type: str, payload: Payload) -> str | None:
+    """Bind a key to this very payload, so that another payload under the same key is not lost."""
+    if key is None:
+        return None
+    bound = f"{key}:{type}:{payload.model_dump_json()}"
+    return f"{key.partition(':')[0]}:{sha256(bound.encode()).hexdigest()[:48]}"
+
+
+def _check_credit(session: Session, author_id: UUID | None, key_id: UUID | None) -> None:
+    """Raise if a purse is empty. Each model call checks what a purse can still pay."""
+    owners = (session.agent_id, session.pk, session.parent_id, author_id, key_id)
+    check_purses(session.workspace_id, [owner for owner in owners if owner])
+
+
+@transaction.atomic
+def _accept_once(
+    session: Session, parsed: Payload, principal: Principal, dedupe_key: str | None
+) -> AcceptedEvent:
+    """Accept an event other than a message. A repeated request returns the first and does nothing."""
+    if first := _find_repeated(session, dedupe_key):
+        return AcceptedEvent(seq=first.seq, event_id=first.pk, run_id=None)
+    return _accepted(session, *_accept(session, parsed, principal, dedupe_key))
+
+
+def _accept(
+    session: Session, parsed: Payload, principal: Principal, key: str | None
+) -> tuple[int, UUID | None]:
+    author_id = principal.user_id
+    match parsed:
+        case Interrupt(note=note, run_id=only):
+            stopped = run_queue.stop(
+                session.pk, note=note, only=only, author_id=author_id, dedupe_key=key
+            )
+            return stopped.seq, stopped.run_id
+        case ToolConfirmation():
+            return tool_calls.confirm_call(session, parsed, principal, key)
+        case MessageEdited(seq=seq, text=text):
+            return queue.edit_message(session, seq, text, author_id, key)
+        case MessageWithdrawn(seq=seq):
+            return queue.withdraw_message(session, seq, author_id, key)
+        case CustomToolResult():
+            return tool_calls.accept_custom_result(session, parsed, author_id, key)
+        case UserMessage():
+            raise AssertionError("messages are sent by _send")
+        case _:
+            assert_never(parsed)  # type: ignore[arg-type]
+
+
+def _accepted(session: Session, seq: int, run_id: UUID | None) -> AcceptedEvent:
+    event_id = session.events.values_list("pk", flat=True).get(seq=seq)
+    return AcceptedEvent(seq=seq, event_id=event_id, run_id=run_id)
+
+
+def _send(
+    session: Session, event: NewEvent, author_id: UUID | None, on_busy: str, priority: int
+) -> AcceptedEvent:
+    """Send a message. The mode `interrupt` stops and sends in one commit."""
+    interrupts = on_busy == Run.OnBusy.INTERRUPT
+    # Otherwise one statement is one commit, and a transaction would only cost round trips.
+    with transaction.atomic() if interrupts else nullcontext():
+        if interrupts and not _find_repeated(session, event.dedupe_key):
+            run_queue.stop(session.pk, author_id=author_id)
+        accepted = run_queue.accept(
+            session.pk, event, author_id=author_id, on_busy=on_busy, priority=priority
+        )
+    if not session.title:
+        Session.objects.filter(pk=session.pk, title="").update(
+            title=title_from_message(str(event.payload["text"]))
+        )
+    return AcceptedEvent(seq=accepted.seq, event_id=accepted.event_id, run_id=accepted.run_id)
+
+
+def _find_repeated(session: Session, dedupe_key: str | None) -> SessionEvent | None:
+    """Return the event that this request wrote when it was sent before.
+
+    It takes the lock of the lane, so that the second of two simultaneous requests sees the first.
+    """
+    if not dedupe_key:
+        return None
+    lock_lane(session.pk)
+    return session.events.filter(dedupe_key=dedupe_key).first()
+
+
+def title_from_message(text: str) -> str:
+    """Return the first line of a message, cut at a word."""
+    line = " ".join(text.split("\n", 1)[0].split())
+    if len(line) <= TITLE_LENGTH:
+        return line
+    return line[:TITLE_LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + "…"

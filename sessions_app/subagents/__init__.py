@@ -1,0 +1,1 @@
+"""Sub-agents and messages between sessions."""

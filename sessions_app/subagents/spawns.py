@@ -1,0 +1,307 @@
+"""Sub-agents: gives a task to a child session within limits, and delivers its result exactly once.
+
+The child's end is written to its row in the commit that ends its run. The result enters the
+parent's log in the commit that marks it delivered. If the process dies in between, the supervisor
+delivers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from agents.definitions import version_by_id
+from agents.limits import Limits, limits_of
+from agents.models import Agent, Environment
+from core.db import for_each
+from sessions_app.approvals.tool_calls import result_event, write_and_resume
+from sessions_app.exceptions import SessionEnded
+from sessions_app.lanes import run_queue
+from sessions_app.log.sql import lock_lane, row, rows
+from sessions_app.log.writer import NewEvent, append_events
+from sessions_app.models import Session, SessionEvent, SubagentSpawn, ToolExecution
+from sessions_app.sessions import get_or_create_session
+from tenants.billing.credits import set_budget
+from tenants.billing.spending import check_purses
+from tools_app.context import ToolContext
+from tools_app.exceptions import ToolFailed
+
+EventType, Status = SessionEvent.Type, SubagentSpawn.Status
+#: The hops of messages between sessions that led to a run's turn, and the key that pays for it.
+TURN_ORIGIN = """
+SELECT turn_hops(q.id), (SELECT r.key_id FROM agent_run_queue r WHERE r.id = turn_root(q.id))
+  FROM agent_run_queue q WHERE q.id = %s
+"""
+COUNT_SPAWNS = """
+SELECT count(*) FILTER (WHERE status = 'running'), count(*)
+  FROM subagent_spawns WHERE parent_session_id = %s AND kind = 'spawn'
+"""
+MAX_PER_SWEEP = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a child is asked to do, and with what."""
+
+    text: str
+    agent: Agent
+    environment: Environment | None = None
+    title: str = ""
+    budget: Decimal | None = None
+    waits: bool = True
+
+
+@transaction.atomic
+def spawn(context: ToolContext, task: Task, limits: Limits) -> SubagentSpawn:
+    """Give a task to a new child of the calling session, within the limits of its agent.
+
+    A repeated call after a crash finds the child that it made before.
+    """
+    context.fence()
+    if known := SubagentSpawn.objects.filter(
+        parent_session_id=context.session_id, tool_use_id=context.call_id
+    ).first():
+        if known.waits:
+            park_call(context)
+        return known
+    parent = Session.objects.get(pk=context.session_id)
+    depth = _check_limits(parent, limits)
+    check_purses(parent.workspace_id, [task.agent.pk, parent.pk])
+    child, _ = get_or_create_session(
+        agent=task.agent,
+        environment=task.environment,
+        title=(task.title or task.text)[:80],
+        metadata={"spawned_by": str(parent.pk)},
+        created_by_id=parent.created_by_id,
+        parent=parent,
+    )
+    if task.budget is not None:
+        set_budget(
+            workspace_id=parent.workspace_id,
+            kind="session",
+            owner_id=child.pk,
+            ceiling=task.budget,
+        )
+    spawn_row = SubagentSpawn.objects.create(
+        workspace_id=parent.workspace_id,
+        parent_session=parent,
+        child_session=child,
+        parent_run_id=context.run_id,
+        tool_use_id=context.call_id,
+        task=task.text,
+        depth=depth,
+        waits=task.waits,
+        created_by_id=context.user_id,
+    )
+    _start(spawn_row, context, text=task.text)
+    return spawn_row
+
+
+def _start(spawn_row: SubagentSpawn, context: ToolContext, *, text: str) -> None:
+    """Send the task to the child and record it in the parent's log."""
+    event = peer_message(context, text)
+    accepted = run_queue.accept(spawn_row.child_session_id, event, author_id=context.user_id)
+    spawn_row.child_run_id = accepted.run_id
+    spawn_row.save(update_fields=["child_run_id"])
+    created = NewEvent(
+        type=EventType.CHILD_CREATED,
+        payload={
+            "child_session_id": str(spawn_row.child_session_id),
+            "spawn_id": str(spawn_row.pk),
+            "tool_use_id": spawn_row.tool_use_id,
+            "title": spawn_row.child_session.title,
+            "agent_id": str(spawn_row.child_session.agent_id),
+            "task": text[:2_000],
+            "waits": spawn_row.waits,
+        },
+    )
+    append_events(context.session_id, [created], run_id=context.run_id)
+    if spawn_row.waits:
+        park_call(context)
+
+
+def peer_message(
+    context: ToolContext, text: str, *, hops: int = 0, dedupe_key: str | None = None
+) -> NewEvent:
+    """Return the message of one session to another. The sender of the first message pays."""
+    earlier, key_id = turn_origin(context.run_id)
+    payload = {"text": text, "from_session": str(context.session_id), "hops": earlier + hops}
+    return NewEvent(
+        type=EventType.USER_MESSAGE, payload=payload, dedupe_key=dedupe_key, key_id=key_id
+    )
+
+
+def turn_origin(run_id: UUID | None) -> tuple[int, UUID | None]:
+    """Return how many hops led to the turn of this run, and the key that it was started with."""
+    found = rows(TURN_ORIGIN, [run_id])
+    return found[0] if found else (0, None)
+
+
+def park_call(context: ToolContext) -> None:
+    """Leave the call open, because its result comes from another session."""
+    ToolExecution.objects.filter(session_id=context.session_id, tool_use_id=context.call_id).update(
+        parked=True
+    )
+
+
+def _check_limits(parent: Session, limits: Limits) -> int:
+    """Return the depth of the child. Raise ToolFailed, with a text for the model, if a limit is
+    reached.
+    """
+    depth = len(parent.ancestors) + 1
+    at_once, ever = row(COUNT_SPAWNS, [parent.pk])
+    if depth > limits.max_depth:
+        raise ToolFailed(
+            f"Sub-agents may be {limits.max_depth} levels deep, and this one would be deeper."
+        )
+    if at_once >= limits.max_children:
+        raise ToolFailed(
+            f"{at_once} sub-agents are running, which is the limit ({limits.max_children}). "
+            "Wait for one to finish."
+        )
+    if ever >= limits.max_children_total:
+        raise ToolFailed(f"This session has had all of its {limits.max_children_total} sub-agents.")
+    _check_tree(parent.ancestors[0] if parent.ancestors else parent.pk)
+    return depth
+
+
+def _check_tree(root_id: UUID) -> None:
+    """Check the limit that the session at the root sets for all sessions below it."""
+    # Serialises spawns in one tree, so that the second counts the child of the first.
+    rows("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"tree:{root_id}"])
+    version_id = Session.objects.values_list("agent_version_id", flat=True).get(pk=root_id)
+    most = limits_of(version_by_id(version_id)).max_children_total
+    if Session.objects.below(root_id).count() >= most:
+        raise ToolFailed(
+            f"The session at the top of this one has had all of its {most} sub-agents, with those "
+            "that they spawn_row."
+        )
+
+
+@transaction.atomic
+def deliver(spawn_id: UUID) -> bool:
+    """Write the result into the parent's log, once. Return False if it was already delivered."""
+    parent_id = SubagentSpawn.objects.values_list("parent_session_id", flat=True).get(pk=spawn_id)
+    lock_lane(parent_id)
+    spawn_row = (
+        SubagentSpawn.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("parent_session", "child_session")
+        .filter(pk=spawn_id, delivered_at=None, finished_at__isnull=False)
+        .first()
+    )
+    if spawn_row is None:
+        return False
+    spawn_row.delivered_seq = _deliver_to_parent(spawn_row)
+    spawn_row.delivered_at = Now()
+    spawn_row.save(update_fields=["delivered_at", "delivered_seq"])
+    return True
+
+
+def _deliver_to_parent(spawn_row: SubagentSpawn) -> int:
+    """Deliver as the result of the call that waits, or else as a message that wakes the parent."""
+    parent = spawn_row.parent_session
+    call = ToolExecution.objects.filter(
+        session=parent,
+        tool_use_id=spawn_row.tool_use_id,
+        state=ToolExecution.State.RUNNING,
+        parked=True,
+    ).first()
+    if call is not None:
+        _close_call(call, spawn_row)
+        seq, _ = write_and_resume(
+            parent, [_idle_event(spawn_row, shown=False), result_event(call)], None
+        )
+        return seq
+    wakes = spawn_row.status != Status.CANCELLED and not spawn_row.waits
+    event = _idle_event(spawn_row, shown=wakes)
+    if wakes:
+        author_id = spawn_row.created_by_id
+        try:
+            with transaction.atomic():
+                return run_queue.accept(
+                    parent.pk, event, author_id=author_id, on_busy="collect"
+                ).seq
+        except SessionEnded:
+            pass  # The parent has ended. Its log still records the result.
+    return append_events(parent.pk, [event])
+
+
+def _idle_event(spawn_row: SubagentSpawn, *, shown: bool) -> NewEvent:
+    # The parent continues the turn that gave the task, with its hops and its key.
+    hops, key_id = turn_origin(spawn_row.parent_run_id)
+    payload = {
+        "child_session_id": str(spawn_row.child_session_id),
+        "spawn_id": str(spawn_row.pk),
+        "tool_use_id": spawn_row.tool_use_id,
+        "title": spawn_row.child_session.title,
+        "status": spawn_row.status,
+        "stop_reason": spawn_row.stop_reason,
+        "result": result_text(spawn_row),
+        "shown": shown,
+        "hops": hops,
+    }
+    return NewEvent(
+        type=EventType.CHILD_IDLE,
+        payload=payload,
+        dedupe_key=f"spawn:{spawn_row.pk}",
+        key_id=key_id,
+    )
+
+
+def result_text(spawn_row: SubagentSpawn) -> str:
+    """Return the child's answer, or why there is none."""
+    if spawn_row.status == Status.COMPLETED:
+        return str((spawn_row.result or {}).get("text", ""))
+    if spawn_row.error:
+        return str(spawn_row.error.get("message", ""))
+    return f"It ended without an answer: {spawn_row.stop_reason or spawn_row.status}."
+
+
+def _close_call(call: ToolExecution, spawn_row: SubagentSpawn) -> None:
+    completed = spawn_row.status == Status.COMPLETED
+    call.state = ToolExecution.State.COMPLETED if completed else ToolExecution.State.ERROR
+    if completed:
+        call.output = {
+            "session_id": str(spawn_row.child_session_id),
+            "result": result_text(spawn_row),
+        }
+    else:
+        call.error = f"The sub-agent {spawn_row.status}: {result_text(spawn_row)}"
+    ToolExecution.objects.filter(pk=call.pk).update(
+        state=call.state, output=call.output, error=call.error, finished_at=Now()
+    )
+
+
+def deliver_results_of(child_id: UUID) -> None:
+    """Deliver what the end of this session's run has finished."""
+    spawn_row = SubagentSpawn.objects.filter(
+        child_session_id=child_id, delivered_at=None, finished_at__isnull=False
+    )
+    for pk in spawn_row.values_list("pk", flat=True):
+        deliver(pk)
+
+
+def deliver_pending() -> int:
+    """Finish stops and deliveries that a killed process left behind. Return the number of
+    deliveries.
+    """
+    to_stop = rows(
+        "SELECT child_session_id FROM subagent_spawns WHERE stop_asked AND status = 'running' LIMIT %s",
+        [MAX_PER_SWEEP],
+    )
+    for_each([child_id for (child_id,) in to_stop], run_queue.stop_child)
+    _expire_replies()
+    left = SubagentSpawn.objects.filter(delivered_at=None, finished_at__isnull=False)
+    return len(for_each(list(left.values_list("pk", flat=True)[:MAX_PER_SWEEP]), deliver))
+
+
+def _expire_replies() -> None:
+    """Stop waiting for replies that did not come in time. The other session goes on."""
+    error = {"code": "no_reply", "message": "No reply came in time."}
+    SubagentSpawn.objects.filter(status=Status.RUNNING, expires_at__lt=Now()).update(
+        status=Status.FAILED, stop_reason="no_reply", error=error, finished_at=Now()
+    )

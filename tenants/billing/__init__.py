@@ -1,0 +1,1 @@
+"""Billing: credits, budgets, reservations and usage."""

@@ -1,0 +1,66 @@
+"""Errors raised by accounts, billing, the vault and idempotent requests."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from core.exceptions import Conflict, Fault, Forbidden, TooManyRequests
+
+
+class LastOwner(Conflict):
+    """A workspace needs at least one owner."""
+
+    code = "last_owner"
+
+
+class IdempotencyMismatch(Fault):
+    """This Idempotency-Key was used for another path or body. Send a new key with a new request."""
+
+    code = "idempotency_mismatch"
+    status = 422
+
+
+class IdempotencyInFlight(Conflict):
+    """The first request with this Idempotency-Key is still running. Try again in a moment."""
+
+    code = "idempotency_in_flight"
+    retry_after: ClassVar[float] = 1
+
+
+class LinkExpired(Fault):
+    """This link has been used or has expired. Ask for a new one."""
+
+    code = "link_expired"
+    status = 410
+
+
+class TooManyAttempts(TooManyRequests):
+    """Too many failed sign-ins. Wait 15 minutes, or ask for a sign-in link."""
+
+    code = "too_many_attempts"
+
+
+class SecretMissing(Conflict):
+    """The vault of this workspace has no secret with this name."""
+
+    code = "secret_missing"
+
+
+class SecretRefused(Forbidden):
+    """This secret may not be used there."""
+
+    code = "secret_refused"
+
+
+class OutOfCredits(Fault):
+    """The workspace has no credits left. An owner can add some."""
+
+    code = "out_of_credits"
+    status = 402
+
+
+class BudgetReached(Fault):
+    """A budget is used up. An admin can raise it, and the session continues."""
+
+    code = "budget_reached"
+    status = 402

@@ -1,0 +1,1 @@
+"""Notifications: the inbox, mail and outgoing webhooks."""

@@ -1,0 +1,277 @@
+"""Webhook deliveries: claiming under a lease, sending, recording the outcome, and cleanup.
+
+A claim counts the attempt and moves the due time behind the lease. No other sender takes the
+delivery until then, and another one does if its sender was killed. An outcome that arrives after
+another sender took over is not written.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from uuid import UUID
+
+import httpx2
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+from standardwebhooks import Webhook as Signer
+
+from core.exceptions import EgressRefused
+from core.http import Resolver, guarded_client
+from tenants.models import Webhook, WebhookDelivery
+from tenants.notifications.notices import tell_switched_off
+from tenants.notifications.webhooks import drop_pending
+
+SECONDS = 15.0
+LARGEST_SNIPPET = 1_000
+USER_AGENT = "Switchyard-Webhooks/1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointResponse:
+    """The endpoint's response. Without a status there was none, and the snippet says why."""
+
+    status: int | None
+    snippet: str
+    duration_ms: int
+    #: The seconds of the endpoint's Retry-After.
+    retry_after: float | None = None
+
+    @property
+    def is_delivered(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+def headers_for(message_id: str, body: str, secrets: Sequence[str]) -> dict[str, str]:
+    """Return the headers of Standard Webhooks, with one signature per secret."""
+    now = datetime.now(UTC)
+    return {
+        "content-type": "application/json",
+        "user-agent": USER_AGENT,
+        "webhook-id": message_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(
+            Signer(secret).sign(message_id, now, body) for secret in secrets
+        ),
+    }
+
+
+def post(
+    url: str,
+    *,
+    message_id: str,
+    body: str,
+    secrets: Sequence[str],
+    seconds: float = SECONDS,
+    resolve: Resolver | None = None,
+) -> EndpointResponse:
+    """Send once. Redirects are not followed, because only this URL was checked."""
+    began = time.monotonic()
+    headers = headers_for(message_id, body, secrets)
+    try:
+        with (
+            guarded_client(resolve=resolve, timeout=seconds, total=seconds) as client,
+            client.stream("POST", url, content=body.encode(), headers=headers) as response,
+        ):
+            snippet, wait = _beginning(response), _retry_after(response)
+            status: int | None = response.status_code
+    except EgressRefused as refused:
+        status, snippet, wait = None, refused.detail, None
+    except httpx2.TimeoutException:
+        status, snippet, wait = None, f"No response within {seconds:g} s.", None
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, ValueError) as error:
+        status, snippet, wait = None, f"The endpoint could not be reached: {error}", None
+    return EndpointResponse(
+        status=status,
+        snippet=printable(snippet),
+        duration_ms=int((time.monotonic() - began) * 1000),
+        retry_after=wait,
+    )
+
+
+def _beginning(response: httpx2.Response) -> str:
+    """Return the first bytes of the body. Compressed bodies stay compressed, as they are untrusted."""
+    body = b""
+    try:
+        for part in response.iter_raw():
+            body += part[:LARGEST_SNIPPET]
+            if len(body) >= LARGEST_SNIPPET:
+                break
+    except httpx2.HTTPError:
+        pass  # the status is known, and the body is only for the log
+    return body[:LARGEST_SNIPPET].decode("utf-8", "replace")
+
+
+def _retry_after(response: httpx2.Response) -> float | None:
+    """Return the seconds of Retry-After, which is a number or a date."""
+    text = response.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+def printable(text: str) -> str:
+    """Return the beginning of a text without characters that PostgreSQL or a page cannot hold."""
+    clean = "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
+    return clean[:LARGEST_SNIPPET]
+
+
+#: Longer than any attempt can take.
+LEASE_SECONDS = 90.0
+#: Seconds before each retry: about a day in total.
+RETRIES = (5, 30, 120, 600, 1_800, 3_600, 7_200, 14_400, 21_600, 36_000)
+JITTER = 0.2
+#: A failing endpoint is paused for up to this long, however much is pending.
+LONGEST_QUIET = 60.0
+LONGEST_RETRY_AFTER = 86_400.0
+#: An endpoint must also have failed this often before it is disabled.
+LEAST_FAILURES = 10
+GONE = 410
+AT_ONCE = 5_000
+
+CLAIM = """
+UPDATE webhook_deliveries d
+   SET attempts = d.attempts + 1, attempted_at = clock_timestamp(),
+       lease_until = clock_timestamp() + make_interval(secs => %s),
+       next_attempt_at = clock_timestamp() + make_interval(secs => %s)
+ WHERE d.id = (
+   SELECT p.id FROM webhook_deliveries p JOIN webhooks w ON w.id = p.webhook_id
+    WHERE p.webhook_id = %s AND p.status = 'pending' AND p.next_attempt_at <= clock_timestamp()
+      AND w.active AND (w.quiet_until IS NULL OR w.quiet_until <= clock_timestamp())
+    ORDER BY p.next_attempt_at, p.id LIMIT 1 FOR UPDATE OF p SKIP LOCKED)
+RETURNING d.id, d.attempts, d.attempted_at, d.body::text
+"""
+#: One index lookup per active endpoint, however long the queues are.
+DUE = """
+SELECT w.id FROM webhooks w
+ WHERE w.active AND (w.quiet_until IS NULL OR w.quiet_until <= clock_timestamp())
+   AND EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.id
+                 AND d.status = 'pending' AND d.next_attempt_at <= clock_timestamp())
+"""
+FORGET = """
+DELETE FROM webhook_deliveries WHERE id IN (
+  SELECT id FROM webhook_deliveries WHERE created_at < %s ORDER BY created_at LIMIT %s)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One attempt, owned by one sender."""
+
+    delivery_id: UUID
+    webhook: Webhook
+    attempt: int
+    began: datetime
+    #: The exact text that is signed and sent, the same at every attempt.
+    body: str
+
+
+def due_webhooks() -> list[UUID]:
+    """Return the webhooks with a delivery to send now."""
+    with connection.cursor() as cursor:
+        cursor.execute(DUE)
+        return [webhook_id for (webhook_id,) in cursor.fetchall()]
+
+
+def claim(webhook_id: UUID, *, lease: float = LEASE_SECONDS) -> Claim | None:
+    """Claim the delivery that has been due longest, for `lease` seconds, or return None."""
+    with connection.cursor() as cursor:
+        cursor.execute(CLAIM, [lease, lease, webhook_id])
+        row = cursor.fetchone()
+    webhook = Webhook.objects.filter(pk=webhook_id).first() if row else None
+    if row is None or webhook is None:
+        return None
+    delivery_id, attempt, began, body = row
+    return Claim(delivery_id=delivery_id, webhook=webhook, attempt=attempt, began=began, body=body)
+
+
+@transaction.atomic
+def record(claim: Claim, answer: EndpointResponse) -> None:
+    """Write the outcome of an attempt, unless another sender has taken over the delivery.
+
+    The webhook is locked before its deliveries, as everywhere, to avoid deadlocks.
+    """
+    webhook = None
+    if claim.webhook.failures or not answer.is_delivered:
+        rows = Webhook.objects.select_for_update(no_key=True)
+        webhook = rows.filter(pk=claim.webhook.pk).first()
+    written = _write(claim, answer, may_retry=webhook is not None and webhook.active)
+    if webhook and written:
+        _count(webhook, answer)
+
+
+def _write(claim: Claim, answer: EndpointResponse, *, may_retry: bool) -> bool:
+    claimed = WebhookDelivery.objects.filter(
+        pk=claim.delivery_id, attempted_at=claim.began, status="pending"
+    )
+    outcome = {
+        "duration_ms": answer.duration_ms,
+        "response_status": answer.status,
+        "response_snippet": answer.snippet,
+        "lease_until": None,
+    }
+    delay = None
+    if may_retry and not answer.is_delivered and answer.status != GONE:
+        delay = delay_after(claim.attempt, answer.retry_after)
+    if delay is not None:
+        due = timezone.now() + timedelta(seconds=delay)
+        return bool(claimed.update(**outcome, next_attempt_at=due))
+    status = "delivered" if answer.is_delivered else "failed"
+    return bool(claimed.update(**outcome, status=status, next_attempt_at=None, finished_at=Now()))
+
+
+def delay_after(attempt: int, retry_after: float | None) -> float | None:
+    """Return the seconds until the next attempt, or None after the last one."""
+    if attempt > len(RETRIES):
+        return None
+    usual = RETRIES[attempt - 1] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311
+    return max(usual, min(retry_after or 0.0, LONGEST_RETRY_AFTER))
+
+
+def _count(webhook: Webhook, answer: EndpointResponse) -> None:
+    """Update the webhook's failures, and disable it if it is gone or has failed for days."""
+    now = timezone.now()
+    if answer.is_delivered:
+        webhook.failures, webhook.failing_since, webhook.quiet_until = 0, None, None
+        webhook.save(update_fields=["failures", "failing_since", "quiet_until"])
+        return
+    webhook.failures += 1
+    webhook.failing_since = webhook.failing_since or now
+    quiet = min(2.0 ** min(webhook.failures, 10), LONGEST_QUIET)
+    asked = min(answer.retry_after or 0.0, LONGEST_RETRY_AFTER)
+    webhook.quiet_until = now + timedelta(seconds=max(quiet, asked))
+    reason = _reason_to_give_up(webhook, answer) if webhook.active else ""
+    if reason:
+        webhook.active, webhook.disabled_reason = False, reason
+        drop_pending(webhook.pk, "The webhook was disabled before this was sent.")
+    webhook.save()
+    if reason:
+        # Only now: the notice is an event too, and this webhook must not receive it.
+        tell_switched_off(webhook)
+
+
+def _reason_to_give_up(webhook: Webhook, answer: EndpointResponse) -> str:
+    if answer.status == GONE:
+        return "The endpoint responded 410 Gone."
+    since = webhook.failing_since or timezone.now()
+    patience = timedelta(days=settings.WEBHOOK_GIVE_UP_DAYS)
+    if webhook.failures >= LEAST_FAILURES and timezone.now() - since > patience:
+        return f"Every attempt has failed since {since:%d %B %Y, %H:%M} UTC."
+    return ""
+
+
+def forget_old_deliveries() -> int:
+    """Delete a batch of deliveries older than WEBHOOK_KEEP_DAYS, and return how many."""
+    before = timezone.now() - timedelta(days=settings.WEBHOOK_KEEP_DAYS)
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET, [before, AT_ONCE])
+        return cursor.rowcount

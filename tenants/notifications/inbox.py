@@ -1,0 +1,163 @@
+"""The inbox: messages of agents and the product to members, and who has read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from core import channel_layer
+from core.exceptions import Forbidden, NotFound
+from core.ids import uuid7
+from tenants.access import Principal
+from tenants.models import InboxItem, InboxRead, Membership
+from tenants.models.notifications import InboxQuerySet
+from tenants.notifications.webhooks import announce, moment
+
+LONGEST_TITLE, LONGEST_BODY = 200, 20_000
+#: Only the newest items are counted, so that the cost stays bounded.
+COUNTED = 200
+AT_ONCE = 5_000
+UNREAD = """
+SELECT count(*) FROM (
+  SELECT id FROM inbox_items WHERE workspace_id = %s AND (user_id IS NULL OR user_id = %s)
+   ORDER BY created_at DESC LIMIT %s) i
+ WHERE NOT EXISTS (SELECT 1 FROM inbox_reads r WHERE r.item_id = i.id AND r.user_id = %s)
+"""
+
+
+def inbox_group(workspace_id: UUID) -> str:
+    """Return the channel group that is notified of changes."""
+    return f"inbox.{workspace_id}"
+
+
+@transaction.atomic
+def put(
+    workspace_id: UUID,
+    *,
+    title: str,
+    body: str = "",
+    kind: str = InboxItem.Kind.NOTICE,
+    session_id: UUID | None = None,
+    agent_id: UUID | None = None,
+    user_id: UUID | None = None,
+    link: str = "",
+    dedupe_key: str | None = None,
+) -> InboxItem:
+    """Add an item for one member, or for all. A repeated dedupe key returns the first item."""
+    if user_id and not Membership.objects.for_workspace(workspace_id).filter(user=user_id).exists():
+        raise NotFound("This user is not a member of the workspace.")
+    fields = {
+        "id": uuid7(),
+        "user_id": user_id,
+        "kind": kind,
+        "title": " ".join(title.split())[:LONGEST_TITLE] or "Message",
+        "body": body[:LONGEST_BODY],
+        "link": own_path(link[:500]),
+        "session_id": session_id,
+        "agent_id": agent_id,
+    }
+    if dedupe_key:
+        item, made = InboxItem.objects.get_or_create(
+            workspace_id=workspace_id, dedupe_key=dedupe_key, defaults=fields
+        )
+    else:
+        item, made = InboxItem.objects.create(workspace_id=workspace_id, **fields), True
+    item.refresh_from_db(fields=["created_at"])
+    if made:
+        _publish(item)
+    return item
+
+
+def own_path(link: str) -> str:
+    """Return the link if it is a path of the product, else an empty string.
+
+    Browsers treat `//` and `/\\` as other hosts.
+    """
+    stays = link.startswith("/") and url_has_allowed_host_and_scheme(link, allowed_hosts=None)
+    return link if stays else ""
+
+
+def _publish(item: InboxItem) -> None:
+    channel_layer.send(inbox_group(item.workspace_id), {"type": "inbox.changed"})
+    announce(
+        item.workspace_id,
+        "inbox.message",
+        {
+            "id": str(item.pk),
+            "kind": str(item.kind),
+            "title": item.title,
+            "body": item.body,
+            "link": item.link,
+            "user": item.user_id and str(item.user_id),
+            "session_id": item.session_id and str(item.session_id),
+            "agent_id": item.agent_id and str(item.agent_id),
+            "created_at": moment(item.created_at),
+        },
+    )
+
+
+def items_of(principal: Principal) -> InboxQuerySet:
+    """Return the items that the caller may read, with `is_read`."""
+    person = principal.user_id
+    return InboxItem.objects.for_workspace(principal.workspace_id).for_person(person)
+
+
+def find_item(principal: Principal, item_id: UUID) -> InboxItem:
+    item = items_of(principal).filter(pk=item_id).first()
+    if item is None:
+        raise NotFound
+    return item
+
+
+def unread_count(workspace_id: UUID, user_id: UUID) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(UNREAD, [workspace_id, user_id, COUNTED, user_id])
+        return int(cursor.fetchone()[0])
+
+
+def mark(principal: Principal, item: InboxItem, *, read: bool) -> None:
+    """Mark an item as read or unread. Repeating it changes nothing."""
+    user = _reader(principal)
+    if read:
+        InboxRead.objects.bulk_create([InboxRead(item=item, user_id=user)], ignore_conflicts=True)
+    else:
+        InboxRead.objects.filter(item=item, user_id=user).delete()
+    channel_layer.send(inbox_group(item.workspace_id), {"type": "inbox.changed"})
+
+
+def mark_all(principal: Principal, ids: Collection[UUID] | None = None) -> int:
+    """Mark all items, or the given ones, as read. Return how many were unread."""
+    user = _reader(principal)
+    items = items_of(principal)
+    if ids is not None:
+        items = items.filter(pk__in=ids)
+        if items.count() < len(set(ids)):
+            raise NotFound
+    unread = items.filter(is_read=False).values_list("pk", flat=True)
+    rows = [InboxRead(item_id=pk, user_id=user) for pk in unread]
+    InboxRead.objects.bulk_create(rows, ignore_conflicts=True, batch_size=1000)
+    if rows and principal.workspace_id:
+        channel_layer.send(inbox_group(principal.workspace_id), {"type": "inbox.changed"})
+    return len(rows)
+
+
+def _reader(principal: Principal) -> UUID:
+    if principal.user is None:
+        raise Forbidden("Only users have an inbox, and this API key belongs to no user.")
+    return principal.user.pk
+
+
+def forget_old_items() -> int:
+    """Delete a batch of items older than INBOX_KEEP_DAYS, and return how many."""
+    before = timezone.now() - timedelta(days=settings.INBOX_KEEP_DAYS)
+    ids = InboxItem.objects.filter(created_at__lt=before).order_by("created_at")
+    deleted, _ = InboxItem.objects.filter(
+        pk__in=list(ids.values_list("pk", flat=True)[:AT_ONCE])
+    ).delete()
+    return deleted

@@ -1,0 +1,344 @@
+"""Pages of credits, budgets and the workspace's own prices of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from agents.model_catalog import drop_price, set_price
+from agents.models import Agent
+from agents.providers.registry import PROVIDERS
+from core.exceptions import Invalid, NotFound
+from core.ids import uuid7
+from sessions_app.pages.schedules import sessions_to_choose
+from tenants.access import Principal, authorise
+from tenants.api.billing import name_owner, owner_names
+from tenants.authentication import principal_of
+from tenants.billing.credits import (
+    MAX_AMOUNT,
+    add_credits,
+    current_spend,
+    get_balance,
+    list_budgets,
+    set_budget,
+)
+from tenants.billing.spending import dollars
+from tenants.models import ApiKey, CreditEntry, Membership, Price, Purse
+
+Group = tuple[str, Sequence[tuple[str, str]]]
+PERIODS = [
+    (Purse.Period.EVER, "In total"),
+    (Purse.Period.DAY, "Each day"),
+    (Purse.Period.MONTH, "Each month"),
+]
+
+
+class Dollars(forms.DecimalField):
+    def __init__(self, *, label: str, least: Decimal | int | None = 0, places: int = 2) -> None:
+        # Not a number input, which would round and step through amounts.
+        super().__init__(
+            label=label,
+            max_digits=18,
+            decimal_places=max(places, 6),
+            min_value=least,
+            max_value=MAX_AMOUNT,
+            widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
+        )
+
+
+class CreditForm(forms.Form):
+    """Adds an entry to the ledger. `once` makes a second click harmless."""
+
+    amount = Dollars(label="Dollars", least=None)
+    kind = forms.ChoiceField(
+        label="As",
+        choices=[
+            ("grant", "Grant: adds credits"),
+            ("adjustment", "Adjustment: adds or takes credits"),
+        ],
+    )
+    note = forms.CharField(label="Note", max_length=200, required=False)
+    once = forms.UUIDField(widget=forms.HiddenInput)
+
+
+class BudgetForm(forms.Form):
+    owner = forms.ChoiceField(label="For")
+    ceiling = Dollars(label="Dollars")
+    period = forms.ChoiceField(label="Counts", choices=PERIODS)
+
+    def __init__(self, *args: object, choices: Sequence[Group], **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self.fields["owner"].choices = choices  # type: ignore[attr-defined]
+
+    def clean_owner(self) -> tuple[str, UUID]:
+        kind, _, owner = self.cleaned_data["owner"].partition(":")
+        return kind, UUID(owner)
+
+
+class LimitForm(forms.Form):
+    """Raises or lowers an existing budget."""
+
+    ceiling = Dollars(label="Dollars")
+    period = forms.ChoiceField(label="Counts", choices=PERIODS)
+
+
+class PriceForm(forms.Form):
+    provider = forms.ChoiceField(
+        label="Provider", choices=[(name, info.label) for name, info in PROVIDERS.items()]
+    )
+    model = forms.CharField(
+        label="Model",
+        max_length=200,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    input_price = Dollars(label="Per million input tokens")
+    output_price = Dollars(label="Per million output tokens")
+
+
+def owner_choices(workspace_id: UUID, chosen: str = "") -> list[Group]:
+    """Return everything that can have a budget: the newest sessions and the chosen one."""
+    agents = Agent.objects.for_workspace(workspace_id).active().known().select_related("current")
+    people = Membership.objects.for_workspace(workspace_id).select_related("user")
+    groups = [
+        ("Agents", [(f"agent:{agent.pk}", str(agent)) for agent in agents.order_by("created_at")]),
+        ("Members", [(f"member:{each.user_id}", each.user.display_name) for each in people]),
+        (
+            "API keys",
+            [
+                (f"key:{key.pk}", key.name)
+                for key in ApiKey.objects.for_workspace(workspace_id).valid().order_by("name")
+            ],
+        ),
+        (
+            "Sessions",
+            [
+                (f"session:{session.pk}", session.title or "New chat")
+                for session in sessions_to_choose(workspace_id, chosen)
+            ],
+        ),
+    ]
+    return [("", [("", "Choose…")]), *(group for group in groups if group[1])]
+
+
+LEDGER_PREVIEW = 15
+LEDGER_PAGE = 50
+MAX_ROWS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """A row of the budgets page."""
+
+    purse: Purse
+    name: str
+    spent: Decimal
+    form: LimitForm
+
+    @property
+    def share(self) -> int:
+        ceiling = self.purse.ceiling
+        return min(100, round(100 * self.spent / ceiling)) if ceiling else 100
+
+    @property
+    def lamp(self) -> str:
+        if self.spent >= self.purse.ceiling:
+            return "is-failed"
+        return "is-waiting" if self.share >= 80 else ""
+
+
+@require_safe
+def budgets(request: HttpRequest) -> HttpResponse:
+    return page(request)
+
+
+def page(request: HttpRequest, *, wrong: Form | None = None) -> HttpResponse:
+    """Render the page, with the form that was refused if there is one."""
+    principal = principal_of(request)
+    workspace_id = authorise(principal, "read")
+    balance = get_balance(workspace_id)
+    ledger = CreditEntry.objects.for_workspace(workspace_id).select_related("created_by", "call")
+    context = {
+        "balance": balance,
+        "is_low": balance.balance <= settings.LOW_CREDITS,
+        "ledger": ledger[:LEDGER_PREVIEW],
+        "budgets": budget_rows(workspace_id),
+        "prices": Price.objects.for_workspace(workspace_id)[:MAX_ROWS],
+        "may_admin": principal.may("admin"),
+        "may_own": principal.may("own"),
+        **forms_for(request, principal, workspace_id, wrong),
+    }
+    return render(request, "pages/usage/budgets.html", context, status=400 if wrong else 200)
+
+
+def forms_for(
+    request: HttpRequest, principal: Principal, workspace_id: UUID, wrong: Form | None
+) -> dict[str, Form]:
+    """Return the forms that this user may submit."""
+    allowed: dict[str, Form] = {}
+    if principal.may("own"):
+        allowed["credit_form"] = CreditForm(initial={"once": uuid7()})
+    if principal.may("admin"):
+        chosen = request.GET.get("for", "")
+        allowed["budget_form"] = BudgetForm(
+            choices=owner_choices(workspace_id, chosen), initial={"owner": chosen}
+        )
+        allowed["price_form"] = PriceForm(auto_id="price_%s")
+    names = {CreditForm: "credit_form", BudgetForm: "budget_form", PriceForm: "price_form"}
+    return {**allowed, names[type(wrong)]: wrong} if type(wrong) in names and wrong else allowed
+
+
+def budget_rows(workspace_id: UUID) -> list[Budget]:
+    purses = list(list_budgets(workspace_id)[:MAX_ROWS])
+    names: dict[UUID, str] = {}
+    for kind in {purse.kind for purse in purses}:
+        ids = [purse.owner_id for purse in purses if purse.kind == kind]
+        names |= owner_names(workspace_id, kind, ids)
+    return [
+        Budget(
+            purse=purse,
+            name=names.get(purse.owner_id, "Deleted"),
+            spent=current_spend(purse),
+            form=LimitForm(
+                auto_id=f"{purse.pk}_%s",
+                initial={"ceiling": f"{purse.ceiling:.2f}", "period": purse.period},
+            ),
+        )
+        for purse in purses
+    ]
+
+
+@require_http_methods(["GET", "HEAD"])
+def ledger(request: HttpRequest) -> HttpResponse:
+    """Show one page of the ledger."""
+    workspace_id = authorise(principal_of(request), "read")
+    rows = CreditEntry.objects.for_workspace(workspace_id).select_related("created_by", "call")
+    kind = request.GET.get("kind", "")
+    if kind in CreditEntry.Kind.values:
+        rows = rows.filter(kind=kind)
+    asked = request.GET.get("page", "1")
+    number = int(asked) if asked.isascii() and asked.isdigit() and 0 < len(asked) < 6 else 1
+    start = max(0, number - 1) * LEDGER_PAGE
+    entries = list(rows[start : start + LEDGER_PAGE + 1])
+    kinds = [("", "All"), *((kind, name) for kind, name in CreditEntry.Kind.choices)]
+    context = {
+        "ledger": entries[:LEDGER_PAGE],
+        "kind": kind,
+        "kinds": kinds,
+        "newer": number - 1,
+        "older": number + 1 if len(entries) > LEDGER_PAGE else 0,
+    }
+    return render(request, "pages/usage/ledger.html", context)
+
+
+@require_POST
+def credits_add(request: HttpRequest) -> HttpResponse:
+    """Grant or adjust credits, once per form."""
+    principal = principal_of(request)
+    workspace_id = authorise(principal, "own")
+    form = CreditForm(request.POST)
+    if not form.is_valid():
+        return page(request, wrong=form)
+    given: dict[str, Any] = dict(form.cleaned_data)
+    try:
+        entry = add_credits(
+            workspace_id, author=principal.user, entry_id=given.pop("once"), **given
+        )
+    except Invalid as fault:
+        form.add_error("amount", fault.detail)
+        return page(request, wrong=form)
+    change = "added to" if entry.amount > 0 else "taken from"
+    messages.success(request, f"{dollars(abs(entry.amount))} {change} the credits.")
+    return redirect("budgets")
+
+
+@require_POST
+def budget_set(request: HttpRequest) -> HttpResponse:
+    principal = principal_of(request)
+    workspace_id = authorise(principal, "admin")
+    sent = request.POST.get("owner", "")
+    form = BudgetForm(request.POST, choices=owner_choices(workspace_id, sent))
+    if not form.is_valid():
+        return page(request, wrong=form)
+    kind, owner_id = form.cleaned_data["owner"]
+    name = name_owner(workspace_id, kind, owner_id)
+    purse = set_budget(
+        workspace_id=workspace_id,
+        kind=kind,
+        owner_id=owner_id,
+        ceiling=form.cleaned_data["ceiling"],
+        period=form.cleaned_data["period"],
+        author=principal.user,
+    )
+    messages.success(request, f"{name} may spend {dollars(purse.ceiling)}{per(purse)}.")
+    return redirect("budgets")
+
+
+@require_POST
+def budget_change(request: HttpRequest, budget_id: UUID) -> HttpResponse:
+    purse = get_budget(request, budget_id)
+    form = LimitForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "The budget was not changed. Enter an amount of 0 dollars or more.")
+        return redirect("budgets")
+    changed = set_budget(
+        workspace_id=purse.workspace_id,
+        kind=purse.kind,
+        owner_id=purse.owner_id,
+        **form.cleaned_data,
+    )
+    messages.success(request, f"The budget is now {dollars(changed.ceiling)}{per(changed)}.")
+    return redirect("budgets")
+
+
+@require_POST
+def budget_remove(request: HttpRequest, budget_id: UUID) -> HttpResponse:
+    get_budget(request, budget_id).delete()
+    messages.success(request, "Budget removed. Only the workspace's credits limit spending now.")
+    return redirect("budgets")
+
+
+@require_POST
+def price_set(request: HttpRequest) -> HttpResponse:
+    principal = principal_of(request)
+    workspace_id = authorise(principal, "admin")
+    form = PriceForm(request.POST, auto_id="price_%s")
+    if not form.is_valid():
+        return page(request, wrong=form)
+    price = set_price(workspace_id, author=principal.user, **form.cleaned_data)
+    messages.success(request, f"Price of {price.model} saved. It applies from the next call.")
+    return redirect("budgets")
+
+
+@require_POST
+def price_remove(request: HttpRequest, price_id: UUID) -> HttpResponse:
+    workspace_id = authorise(principal_of(request), "admin")
+    price = Price.objects.for_workspace(workspace_id).filter(pk=price_id).first()
+    if price is None:
+        raise NotFound
+    drop_price(price)
+    messages.success(request, f"{price.model} has its list price again.")
+    return redirect("budgets")
+
+
+def get_budget(request: HttpRequest, budget_id: UUID) -> Purse:
+    """Return the budget if the user may change it, or raise NotFound or Forbidden."""
+    workspace_id = authorise(principal_of(request), "admin")
+    purse = list_budgets(workspace_id).filter(pk=budget_id).first()
+    if purse is None:
+        raise NotFound
+    return purse
+
+
+def per(purse: Purse) -> str:
+    return "" if purse.period == Purse.Period.EVER else f" each {purse.period}"

@@ -1,0 +1,68 @@
+"""A stream of a silent model can be abandoned at any moment."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from agents.exceptions import ProviderRejected
+from agents.providers import registry
+from agents.providers.base import ModelRequest, TextDelta, Tick
+from agents.providers.registry import InterruptibleProvider
+
+REQUEST = ModelRequest(model="m", instructions="", messages=())
+
+
+class Silent:
+    """Sends one word, then nothing until it is released."""
+
+    def __init__(self) -> None:
+        self.speak_again = threading.Event()
+        self.closed = threading.Event()
+
+    def stream(self, request):
+        try:
+            yield TextDelta(text="one")
+            self.speak_again.wait(10)
+            yield TextDelta(text="two")
+            yield TextDelta(text="three")
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(registry, "TICK_SECONDS", 0.01)
+
+
+def test_a_silent_stream_ticks_and_is_closed_once_it_was_left():
+    source = Silent()
+    stream = InterruptibleProvider(source).stream(REQUEST)
+    assert next(stream) == TextDelta(text="one")
+    assert next(stream) == Tick()
+
+    stream.close()  # type: ignore[attr-defined]
+    source.speak_again.set()
+
+    assert source.closed.wait(10)
+
+
+def test_everything_arrives_in_order_and_the_end_ends_it():
+    source = Silent()
+    source.speak_again.set()
+
+    said = [d for d in InterruptibleProvider(source).stream(REQUEST) if isinstance(d, TextDelta)]
+
+    assert [d.text for d in said] == ["one", "two", "three"]
+    assert source.closed.wait(10)
+
+
+def test_a_fault_is_raised_where_it_is_waited_for():
+    class Broken:
+        def stream(self, request):
+            yield TextDelta(text="one")
+            raise ProviderRejected("no")
+
+    with pytest.raises(ProviderRejected, match="no"):
+        list(InterruptibleProvider(Broken()).stream(REQUEST))

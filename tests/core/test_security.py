@@ -1,0 +1,138 @@
+"""Headers, cookies and settings that keep strangers out."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from core.env import ROOT
+
+PRODUCTION = {
+    "DJANGO_SETTINGS_MODULE": "config.settings.production",
+    "SECRET_KEY": secrets.token_urlsafe(60),
+    "SALT_KEYS": "only-here",
+    "ALLOWED_HOSTS": "yard.example",
+    "PATH": os.environ["PATH"],
+}
+
+
+def run(*words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    """Run Python under the production settings, with these changes to a good environment."""
+    env = {name: value for name, value in (PRODUCTION | changes).items() if value is not None}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_deployment_check_is_clean(tmp_path):
+    done = run("manage.py", "check", "--deploy", "--fail-level", "WARNING", DATA_DIR=str(tmp_path))
+
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SECRET_KEY", None),
+        ("SECRET_KEY", "short"),
+        ("SALT_KEYS", None),
+        ("ALLOWED_HOSTS", None),
+        ("ALLOWED_HOSTS", "*"),
+        ("ALLOWED_HOSTS", "yard.example,*"),
+    ],
+)
+def test_production_refuses_to_start_half_open(tmp_path, name, value):
+    done = run("manage.py", "check", DATA_DIR=str(tmp_path), **{name: value})
+
+    assert done.returncode != 0
+    assert f"Set {name}" in done.stdout + done.stderr
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/sign-in/", "/api/v1/me/", "/api/docs/", "/admin/login/"])
+def test_every_answer_carries_the_security_headers(client, path):
+    answer = client.get(path)
+
+    assert answer["X-Content-Type-Options"] == "nosniff"
+    assert answer["X-Frame-Options"] == "DENY"
+    assert answer["Referrer-Policy"] == "same-origin"
+    assert answer["Cross-Origin-Opener-Policy"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/sign-in/", "/api/v1/me/", "/admin/login/", "/nothing/"])
+def test_the_content_security_policy_is_strict_everywhere(client, path):
+    policy = dict(
+        part.strip().partition(" ")[::2]
+        for part in client.get(path)["Content-Security-Policy"].split(";")
+    )
+
+    assert policy["default-src"] == "'self'"
+    assert policy["object-src"] == "'none'"
+    assert policy["base-uri"] == "'none'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert policy["form-action"] == "'self'"
+    for name in ("script-src", "style-src", "default-src"):
+        assert "unsafe" not in policy[name]
+        assert "*" not in policy[name]
+
+
+def test_the_policy_excepts_no_path():
+    assert not settings.CONTENT_SECURITY_POLICY["EXCLUDE_URL_PREFIXES"]
+
+
+@pytest.mark.django_db
+def test_the_session_cookie_is_out_of_reach_of_scripts_and_other_sites(owner, workspace):
+    client = Client()
+    client.post("/sign-in/", {"email": owner.email, "password": "correct horse 9"})
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+
+
+@pytest.mark.django_db
+def test_a_form_without_its_token_is_refused_with_a_page(owner):
+    strict = Client(enforce_csrf_checks=True)
+    answer = strict.post("/sign-in/", {"email": owner.email, "password": "x"})
+
+    assert answer.status_code == 403
+    assert "Reload the page" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("host", "insecure", "secure"),
+    [("127.0.0.1", None, "False"), ("192.0.2.1", None, "True"), ("192.0.2.1", "1", "False")],
+)
+def test_cookies_are_secure_beyond_localhost(tmp_path, host, insecure, secure):
+    code = "from django.conf import settings as s; print(s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"
+    done = run(
+        "-c",
+        code,
+        DJANGO_SETTINGS_MODULE="config.settings.local",
+        DATA_DIR=str(tmp_path),
+        HOST=host,
+        INSECURE_HTTP=insecure,
+        ALLOWED_HOSTS="localhost",
+    )
+
+    assert done.stdout.split() == [secure, secure], done.stderr
+
+
+def test_passwords_are_hashed_with_argon2():
+    from config.settings import base
+
+    assert "Argon2" in base.PASSWORD_HASHERS[0]

@@ -1,0 +1,53 @@
+"""What those who watch a task hear of its command: everything, once, whatever was killed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.tasks.progress import MAX_CHARACTERS, TRUNCATED, ProgressReporter, Reported
+
+
+@pytest.fixture
+def heard() -> list[dict[str, Any]]:
+    return []
+
+
+def voice(heard: list[dict[str, Any]], told: int = 0) -> ProgressReporter:
+    return ProgressReporter(
+        "run-1",
+        Reported(characters=told),
+        step="run",
+        broadcast=heard.append,
+        report=lambda message, *, percent, step: None,
+    )
+
+
+def test_every_piece_is_told_whole_with_its_place(heard):
+    said = voice(heard)
+    for piece in ("nearly there\n", "ls: cannot access '/nowhere'\n", "or directory\n"):
+        said.take(piece)
+
+    assert "".join(one["text"] for one in heard) == (
+        "nearly there\nls: cannot access '/nowhere'\nor directory\n"
+    )
+    assert [one["offset"] for one in heard] == [0, 13, 42]
+
+
+@pytest.mark.parametrize("told", range(12))
+def test_who_goes_on_after_a_crash_tells_the_rest(heard, told):
+    said = voice(heard, told)
+    for piece in ("one\n", "two\n", "six\n"):
+        said.take(piece)
+
+    assert "".join(one["text"] for one in heard) == "one\ntwo\nsix\n"[told:]
+    assert heard[0]["offset"] == told
+
+
+def test_a_flood_ends_with_a_note(heard):
+    said = voice(heard, MAX_CHARACTERS - 3)
+    said.take("x" * (MAX_CHARACTERS + 10))
+    said.take("more")
+
+    assert [one["text"] for one in heard] == ["xxx", TRUNCATED]

@@ -1,0 +1,213 @@
+"""The TaskAgent's REST doors: tasks, sessions, artifacts, and every way to be refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from orchestrator.api import tasks
+from orchestrator.models import Workflow
+from sessions_app.models import Session
+from tenants.billing.credits import add_credits
+from tests.conftest import key_client
+from tests.orchestrator.conftest import now, serve
+from tests.tools_app.conftest import needs_bwrap
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_dir")]
+
+BASE = "/api/orchestrator"
+
+
+def post(api, path="", **body):
+    return api.post(BASE + path, body, format="json")
+
+
+def test_anyone_may_ask_how_it_is(client):
+    for path in (BASE, BASE + "/"):
+        answer = client.get(path)
+        assert answer.status_code in (200, 503)
+        assert {"database", "workers", "supervisor", "stream"} <= set(answer.json()["checks"])
+
+
+def test_nobody_starts_a_task_without_an_identity(client):
+    answer = client.post(BASE, {"command": "true"}, content_type="application/json")
+
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+    assert "WWW-Authenticate" in answer
+
+
+def test_a_key_that_may_only_read_starts_nothing(workspace):
+    answer = post(key_client(workspace, "read"), command="true")
+
+    assert answer.status_code == 403
+    assert not Workflow.objects.exists()
+
+
+@needs_bwrap
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_task_is_accepted_run_and_its_artifact_downloaded(api, slash):
+    answer = post(api, slash, command="echo hello > out.txt")
+    assert answer.status_code == 202
+    serve()
+    where = f"/api/v1/workflows/{answer.json()['workflow_id']}/"
+    (listed,) = api.get(f"{where}artifacts/").json()["results"]
+    loaded = api.get(f"{where}artifacts/out.txt")
+
+    assert api.get(where).json()["status"] == "complete"
+    assert (listed["path"], listed["size"], len(listed["sha256"])) == ("out.txt", 6, 64)
+    assert b"".join(loaded.streaming_content) == b"hello\n"
+    assert loaded["Content-Disposition"] == 'attachment; filename="out.txt"'
+    assert loaded["X-Content-Type-Options"] == "nosniff"
+    assert api.get(f"{where}artifacts/other.txt").status_code == 404
+
+
+@needs_bwrap
+def test_a_strangers_artifact_is_as_absent_as_a_missing_one(api, foreign_api):
+    made = post(api, command="echo hello > out.txt").json()["workflow_id"]
+    serve()
+    where = f"/api/v1/workflows/{made}/artifacts/"
+
+    assert foreign_api.get(where).status_code == 404
+    assert foreign_api.get(f"{where}out.txt").status_code == 404
+
+
+def test_a_task_waits_for_a_person_and_runs_nothing_when_it_is_rejected(api):
+    made = post(api, command="echo 1", approval=True).json()["workflow_id"]
+    serve()
+    where = f"/api/v1/workflows/{made}/"
+    assert api.get(where).json()["status"] == "waiting_approval"
+    api.post(f"{where}reject/", {"note": "not today"}, format="json")
+    serve()
+    seen = api.get(where).json()
+
+    assert (seen["status"], seen["error"]["code"]) == ("errored", "rejected")
+    assert "not today" in seen["error"]["message"]
+    assert "run command" not in [step["name"] for step in seen["steps"]]
+
+
+@needs_bwrap
+def test_an_approved_task_runs(api):
+    made = post(api, command="echo 1", approval=True).json()["workflow_id"]
+    serve()
+    api.post(f"/api/v1/workflows/{made}/approve/", {}, format="json")
+    serve()
+
+    assert api.get(f"/api/v1/workflows/{made}/").json()["result"]["output"] == "1\n"
+
+
+def test_the_same_idempotency_key_starts_one_task(api):
+    first = api.post(BASE, {"command": "true"}, format="json", headers={"Idempotency-Key": "a"})
+    again = api.post(BASE, {"command": "true"}, format="json", headers={"Idempotency-Key": "a"})
+    other = api.post(BASE, {"command": "false"}, format="json", headers={"Idempotency-Key": "a"})
+
+    assert first.json() == again.json()
+    assert other.status_code == 422
+    assert Workflow.objects.count() == 1
+
+
+def test_a_task_without_credits_is_refused(api, workspace):
+    from tenants.billing.credits import get_balance
+
+    add_credits(workspace.pk, -get_balance(workspace.pk).balance, kind="adjustment")
+    answer = post(api, command="true")
+
+    assert (answer.status_code, answer.json()["code"]) == (402, "out_of_credits")
+    assert not Workflow.objects.exists()
+
+
+def test_a_task_whose_credits_are_gone_before_it_begins_says_so(api, workspace):
+    from tenants.billing.credits import get_balance
+
+    made = post(api, command="true").json()["workflow_id"]
+    add_credits(workspace.pk, -get_balance(workspace.pk).balance, kind="adjustment")
+    serve()
+    found = now(Workflow.objects.get(pk=made))
+
+    assert (found.status, found.error["code"]) == ("errored", "task_unpaid")
+    assert Decimal(0) == get_balance(workspace.pk).balance
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, ""),
+        ({"command": "a", "prompt": "b"}, ""),
+        ({"command": " "}, ""),
+        ({"command": "a", "agent": "Nobody"}, "agent"),
+        ({"prompt": "a", "agent": "Nobody"}, "agent"),
+        ({"command": "a", "environment": "nowhere"}, "environment"),
+        ({"command": "a", "timeout": 0}, "timeout"),
+        ({"command": "a", "timeout": 1e9}, "timeout"),
+        ({"command": "a", "color": "red"}, "color"),
+        ({"command": "a", "files": [{"path": "../a", "text": ""}]}, "files.0.path"),
+        ({"command": "a", "files": [{"path": "a", "text": "", "base64": ""}]}, "files.0"),
+        ({"command": "a", "files": [{"path": "a", "base64": "?"}]}, "files.0"),
+        ({"command": "a", "files": [{"path": "a", "text": "x" * 800_000}]}, ""),
+        ({"command": "a", "files": [{"path": "a", "text": ""}] * 2}, ""),
+        ({"command": "a\0b"}, "command"),
+        ({"command": ["a"]}, "command"),
+    ],
+)
+def test_what_is_wrong_with_a_task_is_named(api, body, field):
+    answer = api.post(BASE, body, format="json")
+    problem = answer.json()
+
+    assert answer.status_code == 400, problem
+    assert problem["errors"][0]["field"] == field, problem
+    assert not Workflow.objects.exists()
+
+
+def test_a_body_that_is_no_object_is_refused(api):
+    assert api.post(BASE, [1], format="json").status_code == 400
+
+
+def test_a_foreign_environment_is_as_absent_as_a_missing_one(api, foreign_workspace):
+    from agents.environments import default_environment
+
+    theirs = default_environment(foreign_workspace.pk)
+    foreign = post(api, command="a", environment=str(theirs.pk))
+    missing = post(api, command="a", environment=str(foreign_workspace.pk))
+
+    assert (foreign.status_code, missing.status_code) == (400, 400)
+    assert foreign.json()["code"] == missing.json()["code"]
+
+
+def test_a_session_is_made_by_a_workflow(api, workspace):
+    answer = api.post(f"{BASE}/session?wait=0", {"agent": "Coder", "title": "T"}, format="json")
+    assert answer.status_code == 202
+    assert answer.json()["session_id"] is None
+    serve()
+    made = now(Workflow.objects.get(pk=answer.json()["workflow_id"]))
+    session = Session.objects.get(pk=made.output["session_id"])
+
+    assert (made.name, made.status) == ("create-session", "complete")
+    assert (str(session.agent), session.title) == ("Coder", "T")
+    assert session.workspace_id == workspace.pk
+
+
+def test_the_session_that_was_made_is_told_whole(api, workspace, monkeypatch):
+    def serve_and_find(workflow_id, seconds):
+        serve()
+        return Workflow.objects.get(pk=workflow_id)
+
+    monkeypatch.setattr(tasks, "wait_for_workflow", serve_and_find)
+    answer = api.post(f"{BASE}/session", {"agent": "Coder", "title": "T"}, format="json")
+
+    body = answer.json()
+    assert (answer.status_code, body["id"]) == (201, body["session_id"])
+    assert body["session"] == api.get(f"/api/v1/sessions/{body['id']}/").json()
+
+
+def test_the_same_key_and_agent_are_the_same_session(api):
+    body = {"agent": "Coder", "session_key": "k"}
+    for _ in range(2):
+        api.post(f"{BASE}/session?wait=0", body, format="json")
+    serve()
+
+    assert len({one.output["session_id"] for one in Workflow.objects.all()}) == 1
+
+
+@pytest.mark.parametrize("wait", ["-1", "61", "nan", "soon"])
+def test_a_wait_that_makes_no_sense_is_refused(api, wait):
+    assert api.post(f"{BASE}/session?wait={wait}", {}, format="json").status_code == 400

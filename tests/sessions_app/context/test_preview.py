@@ -1,0 +1,40 @@
+"""The context viewer shows what the model is sent: the same words, at the same price."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.exceptions import ProviderRejected
+from agents.providers.base import estimate_request
+from sessions_app.context.preview import preview
+from tests.sessions_app.conftest import serve
+from tests.sessions_app.context.test_builder import remember
+from tests.sessions_app.long_talk import give_past
+from tests.sessions_app.stage import say
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_it_shows_what_was_sent(session, principal, script, owner, remembers):
+    give_past(session, 6)
+    if remembers:
+        remember(session, "The kettle in the office is broken.", path="kettle.md")
+        remember(session, "Answer briefly.", path="style.md", pinned=True)
+    model = script([ProviderRejected("no")])
+    say(session, principal, "What of the office kettle?")
+    serve(session.pk)
+    (sent,) = model.requests
+
+    seen = preview(session, owner.pk)
+    parts = {part.name: part.content for part in seen.parts}
+    background = [parts[name] for name in ("pinned_memory", "recalled_memory") if name in parts]
+    assert len(background) == 2 * remembers
+    assert sent.instructions == f"{parts['instructions']}\n\n{parts['skills']}"
+    spoken = [message.text for message in sent.messages]
+    told = [one["text"] for one in parts["messages"]]
+    assert spoken == (["\n\n".join(background), "Understood."] if remembers else []) + told
+    assert [(one["name"], one["input_schema"]) for one in parts["tools"]] == [
+        (tool.name, tool.json_schema) for tool in sent.tools
+    ]
+    assert abs(seen.tokens - estimate_request(sent)) <= len(parts)

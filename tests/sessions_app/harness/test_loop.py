@@ -1,0 +1,261 @@
+"""The harness: bounded, and honest about every end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from django.db import connection
+
+from agents.definitions import change_agent
+from agents.providers.base import TextDelta, ToolCall, Usage
+from sessions_app.harness.loop import run
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.signals import StopSignal
+from sessions_app.models import Draft, Run, Session, ToolExecution
+from sessions_app.services import accept_event
+from tests.sessions_app.conftest import OWNER, newest, serve, types
+from tests.sessions_app.stage import WORDS, E, Note, call, say
+from tests.stack.running import wait_for
+from tools_app.registry import registry
+
+pytestmark = pytest.mark.usefixtures("stage_tools")
+
+
+def test_a_turn_runs_the_tool_and_shows_its_result_to_the_model(session, principal, script):
+    provider = script([call("look", "x")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert types(session) == [
+        "user.message",
+        "session.status_changed",
+        "agent.tool_use",
+        "agent.tool_result",
+        "agent.message",
+        "session.status_idle",
+    ]
+    assert newest(session, "agent.message").payload["text"] == "All done."
+    assert provider.requests[1].messages[-1].results[0].output == "saw x"
+    done = Run.objects.get()
+    assert done.result["text"] == "All done."
+    assert (done.usage["model_calls"], done.usage["tool_calls"]) == (2, 1)
+    assert done.policy["ask_first"] == {"decision": "ask", "decided_by": "test asks"}
+    session.refresh_from_db()
+    assert session.title == "go"
+
+
+@pytest.mark.parametrize(
+    ("asked", "state", "complaint"),
+    [
+        (call("nope"), "error", "no tool named 'nope'"),
+        (
+            ToolCall(call_id="c", name="look", arguments={"wrong": 1, "text": []}),
+            "error",
+            "Invalid arguments",
+        ),
+        (call("fail"), "error", "It does not work."),
+    ],
+)
+def test_a_bad_call_is_answered_not_raised(session, principal, script, asked, state, complaint):
+    script([asked], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    result = newest(session, "agent.tool_result").payload
+    assert result["state"] == state
+    assert complaint in result["error"]
+    assert Run.objects.get().status == "completed"
+
+
+def test_a_crash_inside_a_tool_is_a_result_that_hides_the_inside(
+    session, principal, script, monkeypatch
+):
+    def explode(arguments: Note, context) -> str:
+        raise RuntimeError("secret inside")
+
+    monkeypatch.setitem(registry, "look", replace(registry["look"], handler=explode))
+    script([call("look")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    result = newest(session, "agent.tool_result").payload
+    assert result["state"] == "error"
+    assert "secret" not in result["error"]
+
+
+def test_calls_that_only_read_run_together(session, principal, script, monkeypatch):
+    together = threading.Barrier(3, timeout=10)
+
+    def meet(arguments: Note, context) -> str:
+        together.wait()
+        return "met"
+
+    monkeypatch.setitem(registry, "look", replace(registry["look"], handler=meet))
+    script([call("look", str(n), f"c{n}") for n in range(3)], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    results = session.events.filter(type=E.AGENT_TOOL_RESULT)
+    assert [r.payload["output"] for r in results] == ["met"] * 3
+
+
+def test_the_ledger_is_written_before_the_tool_runs(session, principal, script, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "sessions_app.harness.crash_points.on_reach",
+        lambda name: seen.append(
+            (name, list(ToolExecution.objects.values_list("state", flat=True)))
+        ),
+    )
+    script([call("act", "x")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    states = dict(seen)
+    assert states["after_tool_use"] == ["requested"]
+    assert states["inside_tool"] == ["running"]
+    assert ToolExecution.objects.get().state == "completed"
+
+
+def test_a_steered_message_is_read_before_the_next_model_call(session, principal, script):
+    provider = script(
+        [lambda: say(session, principal, "also Y", on_busy="steer"), call("look", "x")], WORDS
+    )
+    say(session, principal, "X")
+
+    serve(session.pk)
+
+    seen = provider.requests[1].messages
+    assert seen[-1].text == "also Y"
+    assert Run.objects.count() == 1
+
+
+def test_a_followup_is_read_after_the_answer_before_it(session, principal, script):
+    provider = script([lambda: say(session, principal, "second"), *WORDS], WORDS)
+    say(session, principal, "first")
+
+    serve(session.pk)
+
+    assert [m.text for m in provider.requests[1].messages] == ["first", "All done.", "second"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"max_model_calls": 2}, "2 model calls"),
+        ({"max_tool_calls": 2}, "2 tool calls"),
+        ({"max_tokens_total": 1000}, "1,000 tokens"),
+    ],
+)
+def test_each_bound_ends_the_run_and_says_which(session, principal, script, agent, limits, said):
+    change_agent(agent, {"limits": limits})
+    session.agent_version = agent.versions.latest("number")
+    session.save()
+    usage = Usage(input_tokens=400, output_tokens=100)
+    script(*[[call("look", str(n), f"c{n}"), usage] for n in range(9)])
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert said in newest(session, "session.error").payload["message"]
+    assert newest(session, "session.status_idle").payload["stop_reason"] == "step_limit"
+    assert Session.objects.get().status == "idle"
+
+
+def test_the_same_call_with_the_same_result_again_and_again_is_a_stuck_loop(
+    session, principal, script
+):
+    script(*[[call("look", "same", f"c{n}")] for n in range(9)])
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert "Stuck" in newest(session, "session.error").payload["message"]
+    assert ToolExecution.objects.count() == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_interrupt_in_mid_answer_writes_nothing_more(session, principal, script):
+    def interrupt() -> None:
+        accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={})
+
+    script([TextDelta(text="One "), interrupt, TextDelta(text="two.")])
+    say(session, principal)
+
+    serve(session.pk)
+
+    # What had reached the draft by then is kept, and that depends on how quick the machine is.
+    after = types(session)[types(session).index("user.interrupt") :]
+    assert [type for type in after if type != E.AGENT_MESSAGE] == [
+        "user.interrupt",
+        "session.status_idle",
+    ]
+    kept = session.events.filter(type=E.AGENT_MESSAGE)
+    assert {event.payload["text"] for event in kept} <= {"One "}
+    assert Run.objects.get().status == "cancelled"
+
+
+def test_a_stop_sign_ends_a_waiting_tool_within_a_second(session, principal, script):
+    sign, seconds = StopSignal(), 30
+    script([ToolCall(call_id="c", name="wait", arguments={"seconds": seconds})], WORDS)
+    say(session, principal)
+    claim = run_queue.claim(session.pk, OWNER)
+    threading.Timer(0.2, sign.send, ["interrupted"]).start()
+    began = time.monotonic()
+
+    assert run(claim, OWNER, sign) is None
+
+    assert time.monotonic() - began < seconds / 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_stopping_a_tool_keeps_the_words_before_it_once(session, principal, script, monkeypatch):
+    def stop_me(arguments: Note, context) -> str:
+        accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={})
+        return "late"
+
+    monkeypatch.setitem(registry, "act", replace(registry["act"], handler=stop_me))
+
+    def drafted() -> None:
+        wait_for(lambda: Draft.objects.filter(text="I begin.").exists(), "the draft")
+
+    script([TextDelta(text="I begin."), drafted, call("act")])
+    say(session, principal)
+
+    serve(session.pk)
+
+    said = [e.payload["text"] for e in session.events.filter(type=E.AGENT_MESSAGE)]
+    assert said == ["I begin."]
+    assert newest(session, E.AGENT_TOOL_RESULT).payload["state"] == "cancelled"
+    assert not Draft.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_connection_is_held_while_a_model_or_a_tool_is_awaited(
+    session, principal, script, monkeypatch
+):
+    held = []
+
+    def reach(name: str) -> None:
+        if name in {"before_model_call", "inside_tool"}:
+            held.append((name, connection.connection is not None))
+
+    monkeypatch.setattr("sessions_app.harness.crash_points.on_reach", reach)
+    script([call("act")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert held == [
+        ("before_model_call", False),
+        ("inside_tool", False),
+        ("before_model_call", False),
+    ]

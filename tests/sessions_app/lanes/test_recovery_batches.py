@@ -1,0 +1,60 @@
+"""What the supervisor does for many rows goes on when one of them fails."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+
+from core.db import for_each
+from core.ids import uuid7
+from orchestrator.exceptions import NoPendingApproval
+from sessions_app.approvals import approvals
+from sessions_app.lanes import recovery, run_queue
+from sessions_app.models import Approval
+from tests.sessions_app.conftest import OWNER
+from tests.sessions_app.lanes.test_run_queue import send
+from tests.sessions_app.waiting_calls import parked
+
+
+def test_a_question_that_cannot_be_ended_holds_up_no_other_and_no_lost_wake_up(
+    session, monkeypatch
+):
+    poisoned, sound = parked(session, 2)
+    Approval.objects.update(expires_at=timezone.now() - timedelta(minutes=1))
+    real = approvals._apply
+
+    def apply(resolution):
+        if resolution.approval.pk == poisoned.pk:
+            raise NoPendingApproval
+        return real(resolution)
+
+    monkeypatch.setattr(approvals, "_apply", apply)
+
+    seen = recovery.recover_lanes()
+
+    assert seen.expired == [sound.pk]
+    assert Approval.objects.get(pk=poisoned.pk).status == "pending"
+
+
+def test_nothing_is_tried_row_by_row_while_the_database_is_away():
+    tried = []
+
+    def act(row: int) -> None:
+        tried.append(row)
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with pytest.raises(OperationalError):
+        for_each([1, 2], act)
+    assert tried == [1]
+
+
+def test_a_lost_run_is_found_though_a_call_before_it_fails(session, monkeypatch):
+    send(session)
+    run_queue.release(run_queue.claim(session.pk, OWNER), reason="test")
+    monkeypatch.setattr(recovery, "_unanswered_calls", lambda: [(uuid7(), "gone")])
+    monkeypatch.setattr(recovery, "LOST_WAKE_SECONDS", 0.0)
+
+    assert recovery.recover_lanes().woken == [session.pk]

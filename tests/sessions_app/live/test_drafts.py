@@ -1,0 +1,106 @@
+"""Drafts: nothing is forgotten before it is stored, and a stale writer stores nothing."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from django.db import OperationalError
+
+from sessions_app.lanes import run_queue
+from sessions_app.live import drafts
+from sessions_app.live.drafts import DraftPublisher, DraftWriter
+from sessions_app.log.writer import NewEvent
+from sessions_app.models import Draft, Session, SessionEvent
+from tests.sessions_app.conftest import OWNER
+
+
+@pytest.fixture
+def claim(session):
+    message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "hi"})
+    run_queue.accept(session.pk, message)
+    return run_queue.claim(session.pk, OWNER)
+
+
+@pytest.fixture
+def publisher(monkeypatch):
+    """A publisher that works only when the test says so."""
+    monkeypatch.setattr(DraftPublisher, "_run", lambda self: None)
+    return DraftPublisher()
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    deltas: list = []
+    monkeypatch.setattr(drafts, "publish_deltas", deltas.extend)
+    return deltas
+
+
+def writer_of(publisher, claim) -> DraftWriter:
+    writer = DraftWriter(claim, uuid4())
+    publisher._writers.add(writer)
+    return writer
+
+
+def test_text_is_stored_and_sent_in_order_with_offsets_in_code_points(
+    publisher, claim, sent, session
+):
+    writer = writer_of(publisher, claim)
+    for text in ("🚂 one ", "two"):
+        writer.add(text)
+        publisher.flush()
+    publisher.flush()
+
+    draft = Draft.objects.get()
+    assert (draft.text, draft.event_id) == ("🚂 one two", writer.event_id)
+    assert [(d.offset, d.text) for d in sent] == [(0, "🚂 one "), (6, "two")]
+
+
+def test_text_that_could_not_be_stored_is_stored_the_next_time(publisher, claim, sent, monkeypatch):
+    writer = writer_of(publisher, claim)
+    writer.add("one ")
+    publisher.flush()
+    writer.add("two ")
+    with monkeypatch.context() as broken:
+        broken.setattr(drafts, "rows", lambda *_: (_ for _ in ()).throw(OperationalError("gone")))
+        with pytest.raises(OperationalError):
+            publisher.flush()
+    writer.add("three")
+    publisher.flush()
+
+    assert Draft.objects.get().text == "one two three"
+    assert "".join(d.text for d in sent) == "one two three"
+
+
+def test_a_flush_whose_answer_was_lost_changes_nothing_when_repeated(publisher, claim, sent):
+    writer = writer_of(publisher, claim)
+    writer.add("one ")
+    publisher.flush()
+    writer.stored = 0
+    writer.add("two")
+    publisher.flush()
+
+    assert Draft.objects.get().text == "one two"
+
+
+def test_a_draft_that_a_crash_of_the_database_took_is_written_anew(publisher, claim, sent):
+    writer = writer_of(publisher, claim)
+    writer.add("one ")
+    publisher.flush()
+    Draft.objects.all().delete()
+    writer.add("two")
+    publisher.flush()
+    publisher.flush()
+
+    assert Draft.objects.get().text == "one two"
+
+
+def test_a_stale_writer_stores_and_sends_nothing(publisher, claim, sent):
+    writer = writer_of(publisher, claim)
+    Session.objects.update(lease_expires="2020-01-01T00:00:00Z")
+    run_queue.reap()
+    writer.add("too late")
+    publisher.flush()
+
+    assert not Draft.objects.exists()
+    assert sent == []

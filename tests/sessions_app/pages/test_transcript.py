@@ -1,0 +1,189 @@
+"""The log told as a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sessions_app.lanes import run_queue
+from sessions_app.log.writer import NewEvent, append_events
+from sessions_app.models import Session, SessionEvent
+from sessions_app.pages.transcript import (
+    Call,
+    Child,
+    FromAgent,
+    FromPerson,
+    Note,
+    TranscriptLine,
+    Trouble,
+    build_transcript,
+    newest_window,
+)
+from sessions_app.services import accept_event
+from tests.sessions_app.conftest import OWNER, serve
+
+E = SessionEvent.Type
+
+
+def told(session: Session) -> list[str]:
+    session.refresh_from_db()
+    return [words_of(line) for line in build_transcript(newest_window(session))]
+
+
+def words_of(line: TranscriptLine) -> str:
+    match line:
+        case FromPerson():
+            return f"> {line.text}{' (steered)' if line.steered else ''}"
+        case FromAgent():
+            return line.text
+        case Call(child=Child() as child):
+            return f"({child.title} {child.status}: {child.result})"
+        case Call():
+            return f"[{line.words.title} {line.state}]"
+        case Trouble():
+            return f"! {line.message}{' (retry)' if line.retryable else ''}"
+        case Note():
+            return f"- {line.text}"
+        case _:
+            raise AssertionError(line)
+
+
+def say(principal, session: Session, text: str, on_busy: str = "followup") -> int:
+    return accept_event(
+        principal, session.pk, type=E.USER_MESSAGE, payload={"text": text}, on_busy=on_busy
+    ).seq
+
+
+def test_a_queued_message_stands_where_it_is_answered(session, principal):
+    say(principal, session, "say one")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    say(principal, session, "say two")
+    run_queue.release(claim, reason="test")
+    serve(session.pk)
+
+    assert told(session) == ["> say one", "one", "> say two", "two"]
+
+
+def test_a_steered_message_stands_where_it_came(session, principal):
+    say(principal, session, "say one")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    say(principal, session, "say two", on_busy="steer")
+    run_queue.step(claim)
+    append_events(session.pk, [NewEvent(type=E.AGENT_MESSAGE, payload={"text": "both"})])
+
+    assert told(session) == ["> say one", "> say two (steered)", "both"]
+
+
+def test_an_edited_message_is_told_in_its_newest_wording_and_a_withdrawn_one_not(
+    session, principal
+):
+    say(principal, session, "say one")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    second = say(principal, session, "say two")
+    third = say(principal, session, "say three")
+    edit = {"seq": second, "text": "say deux"}
+    accept_event(principal, session.pk, type=E.USER_MESSAGE_EDITED, payload=edit)
+    accept_event(principal, session.pk, type=E.USER_MESSAGE_WITHDRAWN, payload={"seq": third})
+    assert told(session) == ["> say one"]
+    run_queue.release(claim, reason="test")
+    serve(session.pk)
+
+    assert told(session) == ["> say one", "one", "> say deux", "deux"]
+
+
+def test_an_approval_waits_and_then_tells_who_answered(session, principal, owner):
+    say(principal, session, "run echo hello")
+    serve(session.pk)
+    assert told(session)[-1] == "[Run a command awaiting_approval]"
+    call = build_transcript(newest_window(session))[-1]
+    assert isinstance(call, Call)
+    answer = {"tool_use_id": call.tool_use_id, "decision": "deny", "note": "no"}
+    accept_event(principal, session.pk, type=E.USER_TOOL_CONFIRMATION, payload=answer)
+
+    session.refresh_from_db()
+    answered = next(
+        line for line in build_transcript(newest_window(session)) if isinstance(line, Call)
+    )
+    assert (answered.state, answered.rule) == ("denied", f"Denied by {owner.display_name}")
+    assert answered.ending.startswith(f"Denied by {owner.display_name} at ")
+
+
+def test_a_stop_is_a_note_with_its_author(session, principal, owner):
+    say(principal, session, "say one")
+    assert run_queue.claim(session.pk, OWNER)
+    accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={"note": "enough"})
+
+    assert told(session) == ["> say one", f"- Stopped by {owner.display_name}: enough"]
+
+
+def test_an_error_can_be_tried_again_until_something_newer_runs(session, principal):
+    say(principal, session, "fail with rejection")
+    serve(session.pk)
+    assert told(session)[-1] == "! The demo provider was asked to refuse. (retry)"
+    say(principal, session, "hello")
+    assert run_queue.claim(session.pk, OWNER)
+
+    assert "! The demo provider was asked to refuse." in told(session)
+
+
+def test_a_call_without_a_result_in_a_session_at_rest_is_unknown(session):
+    payload = {"tool_use_id": "tu_1", "name": "exec", "input": {}, "decision": "allow"}
+    append_events(session.pk, [NewEvent(type=E.AGENT_TOOL_USE, payload=payload)])
+
+    assert told(session) == ["[Run a command unknown]"]
+
+
+def test_a_result_whose_call_lies_before_the_window_is_a_line_of_its_own(session):
+    result = {"tool_use_id": "tu_1", "name": "no_such_tool", "state": "error", "error": "Broken"}
+    append_events(session.pk, [NewEvent(type=E.AGENT_TOOL_RESULT, payload=result)])
+
+    assert told(session) == ["[No such tool error]"]
+
+
+def test_a_call_that_started_a_session_is_told_as_its_card(session, principal):
+    say(principal, session, "ask a sub-agent to say hello")
+    assert run_queue.claim(session.pk, OWNER)
+    call = {"tool_use_id": "t1", "name": "sessions_spawn", "input": {}, "decision": "allow"}
+    child = {"tool_use_id": "t1", "child_session_id": str(session.pk), "title": "Greet"}
+    ended = {**child, "status": "completed", "result": "hello"}
+    events: dict[E, dict[str, Any]] = {E.AGENT_TOOL_USE: call, E.CHILD_CREATED: child}
+    append_events(session.pk, [NewEvent(type=type, payload=said) for type, said in events.items()])
+
+    assert told(session)[1:] == ["(Greet running: )"]
+    append_events(session.pk, [NewEvent(type=E.CHILD_IDLE, payload=ended)])
+    assert told(session)[1:] == ["(Greet completed: hello)"]
+
+
+def test_what_happens_in_passing_is_a_note_in_the_words_of_the_chat(session):
+    """`transcript.test.ts` expects the same of the same events."""
+    happened: list[tuple[E, dict[str, Any]]] = [
+        (E.RESOURCE_ATTACHED, {"mount_path": "/docs"}),
+        (E.OUTCOME_JUDGED, {"status": "met"}),
+        (
+            E.OUTCOME_JUDGED,
+            {
+                "status": "not_met",
+                "returned": True,
+                "returns": 1,
+                "max_returns": 2,
+                "feedback": "Say\nmore.",
+            },
+        ),
+        (E.OUTCOME_JUDGED, {"status": "not_met", "returned": False, "feedback": ""}),
+        (E.OUTCOME_JUDGED, {"status": "unclear", "why": "No grader."}),
+        (E.TERMINAL_OPENED, {"opened_by": "Olive"}),
+        (E.TERMINAL_OPENED, {"opened_by": ""}),
+    ]
+    append_events(session.pk, [NewEvent(type=type, payload=said) for type, said in happened])
+
+    assert told(session) == [
+        "- Attached /docs",
+        "- Outcome met",
+        "- Outcome not met, sent back 1 of 2: Say more.",
+        "- Outcome not met",
+        "- Outcome unclear: No grader.",
+        "- Olive opened a terminal",
+        "- A terminal was opened",
+    ]

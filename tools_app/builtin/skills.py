@@ -1,0 +1,28 @@
+"""The tool that loads a skill."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from core.exceptions import NotFound
+from tools_app.context import ToolContext
+from tools_app.exceptions import ToolFailed
+from tools_app.registry import Arguments, Category, tool
+from tools_app.skills import MOST_LISTED, load_skill, skills_of
+
+
+class LoadSkill(Arguments):
+    name: str = Field(min_length=1, max_length=60, description="The skill's name, as listed.")
+
+
+@tool(category=Category.SKILLS, read_only=True, seconds=10, title="Load a skill")
+def skill_load(arguments: LoadSkill, context: ToolContext) -> str:
+    """Load the text of a skill: a document that tells how something is done in this workspace."""
+    try:
+        return load_skill(context.workspace_id, context.agent_id, arguments.name).body
+    except NotFound:
+        rows = skills_of(context.workspace_id, context.agent_id).values_list("name", flat=True)
+        known = ", ".join(rows[:MOST_LISTED]) or "none"
+        raise ToolFailed(
+            f"There is no skill named {arguments.name!r}. Available skills: {known}."
+        ) from None

@@ -1,0 +1,1 @@
+"""Tool policies: rules, layers, evaluation and storage."""

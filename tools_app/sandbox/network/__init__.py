@@ -1,0 +1,1 @@
+"""The network of a sandbox: its namespace and the egress proxy."""

@@ -1,1 +1,0 @@
-"""The tools that come with Switchyard, a noun per module."""
