@@ -136,5 +136,7 @@ def test_a_turn_costs_the_same_however_long_the_past_is(agent, model, owner):
                 cursor.execute("ANALYZE session_messages")
             costs[count] = cost_of_a_turn(session)
 
-    assert costs[1_000] == costs[10_000]
-    assert costs[1_000][1] < 200
+    (statements, rows), (later_statements, later_rows) = costs[1_000], costs[10_000]
+    assert statements == later_statements
+    # Not equal: how many rows a small table's plan reads also depends on when it was analysed.
+    assert max(rows, later_rows) < 200

@@ -50,9 +50,9 @@ def stored(session_id: UUID) -> list[dict[str, Any]]:
 
 
 def without_processing(frame: dict[str, Any]) -> dict[str, Any]:
-    """A frame may be older than the moment at which a run took its event."""
+    """Drop what changes when a run takes the event, because a frame may be older than that."""
     if event := frame["metadata"].get("event"):
-        event.pop("processed_at")
+        del event["processed_at"], event["processed_run_id"]
     return frame
 
 
