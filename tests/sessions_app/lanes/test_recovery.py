@@ -1,4 +1,4 @@
-"""A run that lost its worker goes on from the log, and repeats nothing that has an effect."""
+"""Tests that a run which lost its worker continues from the log and repeats no effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("stage_tools")
 
 
 def lose(monkeypatch, at: str):
-    """Let the worker vanish at this point: nothing after it is written."""
+    """End the worker at this crash point: it writes nothing after it."""
 
     class Gone(BaseException):
         pass
@@ -51,7 +51,7 @@ def test_a_run_lost_at_any_point_is_answered_once(session, principal, script, mo
     assert Run.objects.get().status == "completed"
 
 
-def test_a_call_that_was_not_started_runs_after_the_crash(
+def test_a_call_that_was_not_started_runs_after_recovery(
     session, principal, script, monkeypatch, effects
 ):
     script([call("act", "once")], WORDS)
@@ -65,7 +65,7 @@ def test_a_call_that_was_not_started_runs_after_the_crash(
     assert ToolExecution.objects.get().state == "completed"
 
 
-def test_what_the_lost_worker_left_running_is_killed_before_anything_goes_on(
+def test_processes_of_the_lost_worker_are_killed_before_the_run_continues(
     session, principal, script, monkeypatch, effects
 ):
     def kill(session_id):
@@ -103,7 +103,7 @@ def test_a_started_call_with_an_effect_becomes_unknown_and_is_not_repeated(
     assert "not known" in told.output
 
 
-def test_a_started_call_that_only_reads_is_repeated(session, principal, script, monkeypatch):
+def test_a_started_read_only_call_is_repeated(session, principal, script, monkeypatch):
     script([call("look", "x")], WORDS)
     say(session, principal)
     with pytest.raises(lose(monkeypatch, "before_tool_result")):
@@ -130,7 +130,9 @@ def test_a_repeated_call_counts_once(session, principal, script, agent, monkeypa
     assert Run.objects.get().usage["tool_calls"] == 1
 
 
-def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, script, monkeypatch):
+def test_a_stale_worker_writes_no_event_ledger_entry_or_result(
+    session, principal, script, monkeypatch
+):
     script([call("act", "x")], WORDS)
     say(session, principal)
     before: list[int] = []
@@ -148,7 +150,7 @@ def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, sc
     assert ToolExecution.objects.get().state == "running"
 
 
-def test_a_fenced_worker_begins_no_call(session, principal, script, monkeypatch, effects):
+def test_a_stale_worker_starts_no_call(session, principal, script, monkeypatch, effects):
     script([call("act", "x")], WORDS)
     say(session, principal)
 
@@ -164,7 +166,7 @@ def test_a_fenced_worker_begins_no_call(session, principal, script, monkeypatch,
     assert ToolExecution.objects.get().state == "requested"
 
 
-def test_a_call_that_was_ended_meanwhile_is_not_begun(
+def test_a_call_that_was_cancelled_meanwhile_is_not_started(
     session, principal, script, monkeypatch, effects
 ):
     script([call("act", "x")], WORDS)

@@ -1,4 +1,4 @@
-"""Outcomes when something comes in between: kills, people, limits, money. Never twice, never without end."""
+"""Tests that kills, waits, limits and empty budgets neither repeat nor lose a verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["goal", "grader"]
 pytestmark = pytest.mark.usefixtures("stage_tools")
 
 
-def test_a_run_killed_before_its_verdict_judges_the_answer_that_is_there(
+def test_a_run_killed_before_its_verdict_judges_the_stored_answer(
     session, principal, goal, script, grader
 ):
     goal()
@@ -44,7 +44,7 @@ def test_a_run_killed_before_its_verdict_judges_the_answer_that_is_there(
     assert Run.objects.get().result["text"] == "good morning"
 
 
-def test_a_run_killed_after_a_return_does_not_lose_count(session, principal, goal, script, grader):
+def test_a_run_killed_after_a_return_keeps_its_count(session, principal, goal, script, grader):
     goal(max_returns=1)
     script(words("no"), [killed], words("still no"))
     grader(verdict(False), verdict(False))
@@ -75,7 +75,9 @@ def serve_again(session: Session) -> None:
     serve(session.pk)
 
 
-def test_a_turn_that_waited_for_a_person_keeps_its_count(session, principal, goal, script, grader):
+def test_a_turn_that_waited_for_an_approval_keeps_its_count(
+    session, principal, goal, script, grader
+):
     goal(max_returns=1)
     script(words("no"), [call("ask_first", "x")], words("no again"))
     grader(verdict(False), verdict(False))
@@ -93,7 +95,7 @@ def test_a_turn_that_waited_for_a_person_keeps_its_count(session, principal, goa
     assert [v["returned"] for v in verdicts(session)] == [True, False]
 
 
-def test_returns_end_at_the_limit_of_the_run(
+def test_returns_stop_at_the_limit_of_the_run(
     session, principal, goal, script, grader, agent, owner
 ):
     change_agent(agent, {"limits": {"max_model_calls": 2}}, by=owner)
@@ -111,7 +113,7 @@ def test_returns_end_at_the_limit_of_the_run(
     assert len(verdicts(session)) == 2
 
 
-def test_a_grader_without_money_stops_the_run_and_is_asked_when_there_is_some(
+def test_a_run_without_money_for_its_grader_stops_and_is_judged_when_retried(
     session, principal, goal, script, workspace
 ):
     set_price(
@@ -142,9 +144,7 @@ def test_a_grader_without_money_stops_the_run_and_is_asked_when_there_is_some(
     assert len(model.requests) == 1
 
 
-def test_a_message_steered_in_while_the_grader_thinks_is_answered(
-    session, principal, goal, script, grader
-):
+def test_a_message_steered_in_during_grading_is_answered(session, principal, goal, script, grader):
     goal()
     script(words("good morning"), words("good morning again"))
     interjects = partial(say, session, principal, "and more", on_busy="steer")
