@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md stays short and names files that exist."""
+"""Tests that ARCHITECTURE.md stays short and names files that exist."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from core.env import ROOT
 
 PAGE = ROOT / "ARCHITECTURE.md"
 MOST_LINES = 300
-#: A path of this repository: in the picture or between backticks, with a folder in it.
+#: A path of this repository with a folder in it, in the picture or between backticks.
 PATHS = re.compile(r"(?<![\w/.*])((?:[a-z_]+/)+(?:[\w.-]+\.(?:py|sql|md|ts|toml|lock)\b|\b)?)")
 TESTS = re.compile(r"(?<!/)\b(test_\w+\.py)\b")
 
 
-def test_the_page_is_short_enough_to_be_read():
+def test_the_page_is_short():
     assert len(PAGE.read_text().splitlines()) <= MOST_LINES
 
 
@@ -25,7 +25,7 @@ def test_every_path_on_the_page_exists():
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
 
 
-def test_every_test_on_the_page_exists():
+def test_every_test_file_on_the_page_exists():
     existing = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
 
     assert set(TESTS.findall(PAGE.read_text())) - existing == set()
