@@ -113,7 +113,7 @@ def act(staff: Client, model: type[Model], action: str, *rows: Model) -> None:
     assert staff.post(url(model, "changelist"), data, follow=True).status_code == 200
 
 
-def test_staff_can_revoke_keys(staff, workspace):
+def test_staff_revoke_keys(staff, workspace):
     key, other = make(ApiKey, workspace), make(ApiKey, workspace)
     act(staff, ApiKey, "revoke", key)
 
@@ -151,7 +151,7 @@ def test_staff_can_withdraw_invitations_use_up_links_and_reset_failed_sign_ins(s
     assert not SignInAttempt.objects.exists()
 
 
-def test_staff_can_add_a_person_and_a_membership(staff, workspace):
+def test_staff_add_a_person_and_a_membership(staff, workspace):
     form = {
         "email": "new@example.com",
         "name": "New",
@@ -168,7 +168,7 @@ def test_staff_can_add_a_person_and_a_membership(staff, workspace):
     assert str(Membership.objects.get(user=person).created_by) == "staff@example.com"
 
 
-def test_staff_can_rename_a_workspace(staff, workspace):
+def test_staff_rename_a_workspace(staff, workspace):
     form = {"name": "Depot", "slug": "depot"}
 
     assert staff.post(url(Workspace, "change", workspace.pk), form).status_code == 302

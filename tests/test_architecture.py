@@ -13,7 +13,7 @@ PATHS = re.compile(r"(?<![\w/.*])((?:[a-z_]+/)+(?:[\w.-]+\.(?:py|sql|md|ts|toml|
 TESTS = re.compile(r"(?<!/)\b(test_\w+\.py)\b")
 
 
-def test_the_page_is_short():
+def test_the_page_is_short_enough_to_be_read():
     assert len(PAGE.read_text().splitlines()) <= MOST_LINES
 
 
@@ -25,7 +25,7 @@ def test_every_path_on_the_page_exists():
     assert sorted(path for path in named if not (ROOT / path).exists()) == []
 
 
-def test_every_test_file_on_the_page_exists():
+def test_every_test_on_the_page_exists():
     existing = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
 
     assert set(TESTS.findall(PAGE.read_text())) - existing == set()

@@ -56,7 +56,7 @@ def test_an_event_is_written_while_its_webhook_is_deleted(api, workspace):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_schedule_can_be_deleted_while_it_is_sent(api, workspace):
+def test_a_schedule_that_is_being_sent_can_be_deleted(api, workspace):
     made = Schedule.objects.get(pk=make(Schedule, workspace).pk)
 
     with deleting(api, f"/api/v1/schedules/{made.pk}/"):
@@ -67,7 +67,7 @@ def test_a_schedule_can_be_deleted_while_it_is_sent(api, workspace):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_trigger_can_be_deleted_while_it_fires(api, workspace):
+def test_a_trigger_that_is_being_fired_can_be_deleted(api, workspace):
     made = WorkflowTrigger.objects.get(pk=make(WorkflowTrigger, workspace).pk)
 
     with deleting(api, f"/api/v1/triggers/{made.pk}/"):

@@ -113,7 +113,7 @@ def test_the_database_has_the_functions_of_the_sql_files(path):
     assert known == written
 
 
-def test_migrations_read_nothing_that_can_change():
+def test_a_migration_reads_nothing_that_can_change():
     """A migration imports no product code except ids and opens no file."""
     migrations = [path for app in APPS for path in (ROOT / app).glob("migrations/0*.py")]
     assert len(migrations) >= 10
@@ -131,6 +131,6 @@ def test_migrations_read_nothing_that_can_change():
         assert "open(" not in path.read_text(), path
 
 
-def test_every_model_is_covered_by_migrations(databases):
+def test_every_model_is_in_the_migrations(databases):
     call_command("makemigrations", "--check", "--dry-run", verbosity=0)
     assert apps.is_installed("core")

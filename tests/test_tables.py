@@ -36,7 +36,7 @@ def test_the_database_has_the_eight_tables():
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("model", apps.get_models(), ids=lambda model: model._meta.label)
-def test_the_database_has_every_declared_constraint_and_index(model):
+def test_the_database_has_every_constraint_and_index_that_its_model_declares(model):
     """Django silently drops a conditional constraint when its column loses its own index."""
     declared = {one.name for one in (*model._meta.constraints, *model._meta.indexes)}
 

@@ -80,7 +80,7 @@ def running(**environment: str) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("headers", ["", UPGRADE], ids=["http", "websocket"])
-def test_a_client_that_does_not_read_stops_the_sender_and_loses_no_data(headers):
+def test_a_client_that_does_not_read_stops_the_sender_and_loses_nothing(headers):
     with running() as server, server.request("/flood", headers) as client:
         assert server.settled() * PIECE < MOST_BUFFERED
 
@@ -107,7 +107,7 @@ def test_a_form_that_cannot_be_parsed_is_left_to_the_application():
 
 
 @pytest.mark.parametrize("code", [4404, 1011])
-def test_a_socket_is_closed_with_its_code_and_reason(code):
+def test_a_socket_is_closed_with_its_code_and_the_reason(code):
     with running() as server, server.request(f"/close?{code}", UPGRADE) as client:
         closing = code.to_bytes(2) + b"Say it"
         received = b""

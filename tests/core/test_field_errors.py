@@ -47,7 +47,7 @@ def test_messages_use_the_terms_of_json_not_of_python():
     )
 
 
-def test_a_value_that_is_not_an_id_is_described_so():
+def test_an_invalid_id_is_described_as_such():
     class Named(BaseModel):
         agent: UUID
 

@@ -133,7 +133,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(httpserver: HTT
     assert asked == ["rebind.example"]
 
 
-def test_the_next_address_is_tried_when_one_is_unreachable(httpserver: HTTPServer, settings):
+def test_the_next_address_is_tried_when_one_is_dead(httpserver: HTTPServer, settings):
     settings.EGRESS_ALLOWED_PRIVATE = [f"two.example:{httpserver.port}"]
     httpserver.expect_request("/").respond_with_data("alive")
 
@@ -141,7 +141,7 @@ def test_the_next_address_is_tried_when_one_is_unreachable(httpserver: HTTPServe
         assert client.get(f"http://two.example:{httpserver.port}/").text == "alive"
 
 
-def test_proxies_of_the_environment_are_not_used(httpserver: HTTPServer, settings, monkeypatch):
+def test_the_environments_proxy_is_not_used(httpserver: HTTPServer, settings, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]

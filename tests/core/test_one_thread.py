@@ -108,7 +108,7 @@ async def test_an_asynchronous_view_runs_on_the_event_loop():
     assert str(threading.get_ident()).encode() in body
 
 
-async def test_a_stream_arrives_completely():
+async def test_a_stream_arrives_whole():
     assert (await get("/api/stream/"))[1] == b"one two"
 
 

@@ -42,7 +42,7 @@ def walk(api, url: str | None, direction: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 10, 50])
-def test_forward_pages_contain_every_row_once_newest_first(api, many, limit):
+def test_forward_pages_hold_every_row_once_newest_first(api, many, limit):
     pages = walk(api, f"{KEYS}?limit={limit}", "next")
 
     assert [row for page in pages for row in page] == many
@@ -104,7 +104,7 @@ def test_a_deeply_nested_cursor_is_refused(api):
     assert api.get(KEYS, {"cursor": cursor}).json()["detail"].startswith("This cursor is not valid")
 
 
-def test_a_page_needs_a_constant_number_of_queries(api, many, django_assert_num_queries):
+def test_a_page_costs_a_constant_number_of_queries(api, many, django_assert_num_queries):
     api.get(KEYS)
     with django_assert_num_queries(2):  # The key of the request, and the page.
         api.get(KEYS)

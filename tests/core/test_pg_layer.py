@@ -58,7 +58,7 @@ async def test_a_message_sent_to_a_channel_is_received_there(layer):
     assert await soon(layer, channel) == HELLO
 
 
-async def test_a_channel_of_another_process_is_reachable(layer):
+async def test_a_channel_of_another_process_is_reached(layer):
     here, there = layer, PostgresChannelLayer()
     channel = await there.new_channel()
     await there.group_add("any", channel)
@@ -82,7 +82,7 @@ async def test_a_group_message_reaches_its_members_only(layer):
     await nothing_comes(layer, left)
 
 
-async def test_a_message_longer_than_a_payload_arrives_completely(layer):
+async def test_a_message_longer_than_a_payload_arrives_whole(layer):
     channel = await layer.new_channel()
     await layer.group_add("yard", channel)
     long = {"type": "delta", "text": "🚂 and text, " * 5_000}

@@ -17,7 +17,7 @@ def decode_all(payloads: list[str], decoder: Decoder | None = None) -> list[obje
     return [orjson.loads(body) for body in bodies if body is not None]
 
 
-def test_a_short_message_is_its_group_and_json():
+def test_a_short_message_is_the_group_and_its_json():
     assert encode("session.1", {"type": "log.grew"}) == ['session.1 {"type":"log.grew"}']
 
 
@@ -31,7 +31,7 @@ def test_any_text_of_any_length_is_restored(text: str, times: int):
     assert decode_all(payloads) == [message]
 
 
-def test_a_long_message_is_split_between_characters():
+def test_a_long_message_is_cut_between_characters():
     message = {"text": "a" + "🚂" * 5000}
 
     payloads = encode("g", message)
@@ -40,7 +40,7 @@ def test_a_long_message_is_split_between_characters():
     assert decode_all(payloads) == [message]
 
 
-def test_parts_of_several_messages_may_be_interleaved():
+def test_parts_of_several_messages_may_be_mixed():
     first, second = {"text": "1" * 20_000}, {"text": "2" * 20_000}
     mixed = [
         part for pair in zip(encode("g", first), encode("g", second), strict=True) for part in pair

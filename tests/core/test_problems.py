@@ -203,14 +203,14 @@ def test_a_socket_path_without_an_upgrade_is_a_problem(client):
     assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
 
 
-def test_an_unknown_api_path_is_a_problem(browser):
+def test_an_unknown_path_of_the_api_is_a_problem(browser):
     answer = browser.get("/api/v1/nothing/")
 
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert answer["Content-Type"] == CONTENT_TYPE
 
 
-def test_a_wrong_method_is_a_problem_that_lists_the_allowed_ones(api):
+def test_a_wrong_method_is_a_problem_that_lists_the_right_ones(api):
     answer = api.put("/api/v1/me/", {}, format="json")
 
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
@@ -234,7 +234,7 @@ def test_a_request_without_an_identity_is_a_problem_with_a_challenge(client):
     assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_a_fault_in_a_page_view_is_a_page_with_its_status(browser):
+def test_a_fault_in_a_page_is_a_page_with_its_status(browser):
     answer = browser.get("/page/taken/")
 
     assert answer.status_code == 409

@@ -15,7 +15,7 @@ def test_every_response_has_its_own_request_id(client, path):
     assert first["X-Request-ID"] != second["X-Request-ID"]
 
 
-def test_an_id_sent_by_the_client_is_kept(client):
+def test_the_clients_own_id_is_kept(client):
     answer = client.get("/api/v1/me/", headers={"X-Request-ID": "trace-42/a.b"})
 
     assert answer["X-Request-ID"] == "trace-42/a.b"

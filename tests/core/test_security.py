@@ -36,7 +36,7 @@ def run(*words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_deployment_check_reports_no_issues(tmp_path):
+def test_the_deployment_check_is_clean(tmp_path):
     done = run("manage.py", "check", "--deploy", "--fail-level", "WARNING", DATA_DIR=str(tmp_path))
 
     assert done.returncode == 0, done.stderr
@@ -74,7 +74,7 @@ def test_every_response_has_the_security_headers(client, path):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/sign-in/", "/api/v1/me/", "/admin/login/", "/nothing/"])
-def test_the_content_security_policy_is_strict_on_every_path(client, path):
+def test_the_content_security_policy_is_strict_everywhere(client, path):
     policy = dict(
         part.strip().partition(" ")[::2]
         for part in client.get(path)["Content-Security-Policy"].split(";")
@@ -105,7 +105,7 @@ def test_the_session_cookie_is_hidden_from_scripts_and_other_sites(owner, worksp
 
 
 @pytest.mark.django_db
-def test_a_form_without_a_csrf_token_is_refused_with_a_page(owner):
+def test_a_form_without_its_token_is_refused_with_a_page(owner):
     strict = Client(enforce_csrf_checks=True)
     answer = strict.post("/sign-in/", {"email": owner.email, "password": "x"})
 

@@ -31,7 +31,7 @@ def is_running(run_id) -> bool:
     return Run.objects.get(pk=run_id).status == "running"
 
 
-def test_the_cluster_continues_after_a_kill_of_each_of_its_processes(
+def test_the_cluster_goes_on_after_a_kill_of_each_of_its_processes(
     workers, supervisor, demo_session, demo_agent
 ):
     workers.start(WORKERS="2")
@@ -56,7 +56,7 @@ def test_the_cluster_continues_after_a_kill_of_each_of_its_processes(
         eventually(lambda: len(workers.parts()) == 4)
 
 
-def test_the_cluster_ends_when_its_parent_dies(workers, db):
+def test_a_dead_parent_leaves_no_orphans(workers, db):
     workers.start(WORKERS="1")
     workers.wait_ready()
     family = [workers.sentinel(), *workers.parts()]
@@ -67,7 +67,7 @@ def test_the_cluster_ends_when_its_parent_dies(workers, db):
     assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family)
 
 
-def test_the_cluster_ends_when_its_sentinel_dies_so_that_it_can_be_restarted(workers, db):
+def test_a_dead_sentinel_ends_the_cluster_so_that_it_can_be_restarted(workers, db):
     workers.start(WORKERS="1")
     workers.wait_ready()
     parts = workers.parts()

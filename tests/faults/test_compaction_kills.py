@@ -30,7 +30,7 @@ def past(count: int) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
-def test_a_worker_killed_during_a_compaction_loses_nothing_and_saves_nothing_twice(
+def test_a_worker_killed_in_a_compaction_loses_nothing_and_saves_nothing_twice(
     workers, supervisor, demo_agent, by_hand
 ):
     workers.start(WORKERS="1", LEASE_SECONDS="30", HEARTBEAT_SECONDS="5", DEMO_DELAY_SECONDS="0")

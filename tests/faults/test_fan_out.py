@@ -43,7 +43,7 @@ def fan_out() -> str:
 
 @pytest.mark.stack
 @pytest.mark.timeout(900)
-def test_every_child_delivers_its_result_once_while_processes_are_killed(running: Running) -> None:
+def test_every_child_delivers_once_while_processes_are_killed(running: Running) -> None:
     key = running.manage("issue_key", "--workspace", "Chaos", "--create", "--scope", "admin")
     assert running.manage("shell", "-c", MAKE_AGENT).returncode == 0
     load = Load(

@@ -23,7 +23,7 @@ POINTS = {
 }
 
 
-def test_a_worker_killed_at_any_crash_point_loses_and_repeats_nothing(
+def test_a_worker_killed_at_any_point_loses_nothing_and_repeats_nothing(
     workers, supervisor, demo_agent
 ):
     workers.start(WORKERS="1", LEASE_SECONDS="30", HEARTBEAT_SECONDS="5")

@@ -51,7 +51,7 @@ async def test_a_working_stack_is_ok_without_an_identity(stack):
     )
 
 
-async def test_an_invalid_key_does_not_matter(stack):
+async def test_a_bad_key_does_not_matter(stack):
     status, _ = await ask(**{"x-api-key": "nonsense"})
 
     assert status == 200

@@ -57,7 +57,7 @@ async def test_a_viewer_is_notified_of_changes_in_its_own_workspace_only(
     await get_channel_layer().close()
 
 
-async def test_simultaneous_changes_are_one_frame(async_db, define, workspace):
+async def test_changes_that_come_together_are_one_frame(async_db, define, workspace):
     define(lambda self, event, step: None, name="flow")
     viewer = Viewer(await in_thread(key_for)(workspace))
     async with asyncio.timeout(SECONDS):

@@ -98,9 +98,7 @@ async def test_a_socket_replays_after_a_cursor_and_then_goes_live(
     await asyncio.sleep(0)
 
 
-async def test_a_socket_is_opened_by_the_id_that_the_client_gave(
-    async_db, define, begin, workspace
-):
+async def test_a_socket_is_found_by_the_id_that_the_client_gave(async_db, define, begin, workspace):
     define(watches)
     await sync_to_async(begin)(key="order-1")
     window = socket("/ws/workflows/order-1/", await sync_to_async(key_for)(workspace))

@@ -39,7 +39,7 @@ def test_a_failing_duty_is_retried_and_holds_up_no_other(monkeypatch, error):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_hanging_mail_server_holds_up_no_duty(workspace, monkeypatch):
+def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
     asked, over = threading.Event(), threading.Event()
 
     def hang(*_, **__) -> None:

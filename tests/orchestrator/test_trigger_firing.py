@@ -48,7 +48,7 @@ def test_two_supervisors_fire_a_trigger_once(timed):
     assert TriggerFiring.objects.count() == 1
 
 
-def test_a_paused_trigger_does_not_fire(timed, api):
+def test_a_paused_trigger_is_not_fired(timed, api):
     make_due(timed)
     api.post(f"/api/v1/triggers/{timed.pk}/pause/")
     assert fire_due_triggers() == 0

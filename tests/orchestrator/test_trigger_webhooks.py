@@ -82,7 +82,7 @@ def test_a_message_with_a_wrong_signature_is_refused(hook, wrong):
     assert not Workflow.objects.exists()
 
 
-def test_an_expired_signature_is_refused(hook):
+def test_an_old_signature_is_refused(hook):
     old = datetime.now(UTC) - timedelta(minutes=6)
     assert send(hook, {}, at=old).status_code == 401
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flow")]
 BASE = "/api/v1/triggers/"
 
 
-def test_a_webhook_is_set_up_over_rest_and_shows_its_secret_once(api):
+def test_a_webhook_is_set_up_over_rest_and_its_secret_is_shown_once(api):
     body = {"name": "Hook", "kind": "webhook", "workflow": "flow"}
     made = api.post(BASE, body, format="json")
     assert made.status_code == 201
@@ -61,7 +61,7 @@ def test_an_unknown_workflow_is_refused(api):
     assert api.post(BASE, body, format="json").status_code == 404
 
 
-def test_a_trigger_is_changed_and_deleted(api, timed):
+def test_a_trigger_is_changed_and_removed(api, timed):
     changed = api.patch(f"{BASE}{timed.pk}/", {"cron": "0 4 * * *"}, format="json")
     assert (changed.status_code, changed.data["cron"]) == (200, "0 4 * * *")
     due = make_due(timed)
@@ -79,7 +79,7 @@ def test_a_run_key_cannot_set_up_triggers(workspace, timed):
     assert runner.get(BASE).json()["results"][0]["name"] == "Nightly"
 
 
-def test_triggers_are_set_up_on_the_command_line(workspace):
+def test_triggers_are_set_up_at_the_command_line(workspace):
     out = StringIO()
     call_command("workflows", "triggers", "add", "Hook", "--start", "flow", stdout=out)
     assert "whsec_" in out.getvalue()

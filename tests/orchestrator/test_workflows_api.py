@@ -148,7 +148,7 @@ def test_the_list_is_filtered_by_name_and_status(api, paid, define):
     assert names(status="complete") == ["quick"]
 
 
-def test_an_event_is_sent_and_the_log_can_be_read(api, paid):
+def test_an_event_is_sent_and_the_log_is_read(api, paid):
     made = start(api).data
     serve()
     sent = api.post(

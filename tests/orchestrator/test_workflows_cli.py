@@ -72,7 +72,7 @@ def test_definitions_are_listed():
 @pytest.mark.parametrize(
     "words", [["status", "nothing"], ["start", "nothing"], ["start", "asks", "--params", "{"]]
 )
-def test_an_error_is_one_line(words):
+def test_an_error_is_printed_in_one_line(words):
     with pytest.raises(CommandError) as error:
         run_command(*words)
     assert "\n" not in str(error.value)

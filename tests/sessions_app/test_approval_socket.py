@@ -62,7 +62,7 @@ async def test_a_viewer_is_told_about_approvals_of_its_own_workspace_only(
     await get_channel_layer().close()
 
 
-async def test_polling_makes_up_for_a_lost_notification_and_a_revoked_key_is_closed(
+async def test_polling_makes_up_for_a_lost_notification_and_closes_the_socket_of_a_revoked_key(
     async_db, session, secret, monkeypatch
 ):
     monkeypatch.setattr(consumers, "POLL_SECONDS", 0.05)
@@ -80,7 +80,7 @@ async def test_polling_makes_up_for_a_lost_notification_and_a_revoked_key_is_clo
     await get_channel_layer().close()
 
 
-async def test_an_unknown_key_is_closed(async_db):
+async def test_a_socket_with_an_unknown_key_is_closed(async_db):
     assert await closed(Inbox("sy_nobody")) == 4401
 
 

@@ -40,7 +40,7 @@ def test_agents_are_listed_one_per_line(agent):
     }["Tester"].items()
 
 
-def test_spawn_creates_an_agent(workspace, owner):
+def test_an_agent_is_spawned(workspace, owner):
     spawned = agent_command("spawn", "--name", "Scout", "--provider", "demo", "--model", "demo")
     made = Agent.objects.get(pk=spawned)
 
@@ -50,7 +50,7 @@ def test_spawn_creates_an_agent(workspace, owner):
     assert command_error("spawn") == "Error: the following arguments are required: --name"
 
 
-def test_another_workspace_is_reached_only_by_its_name(agent, foreign_workspace, session):
+def test_another_workspace_is_reached_by_its_name_only(agent, foreign_workspace, session):
     there = ("--workspace", "elsewhere")
 
     assert "Tester" not in agent_command("list", *there)
@@ -58,7 +58,7 @@ def test_another_workspace_is_reached_only_by_its_name(agent, foreign_workspace,
     assert command_error("list", "--workspace", "nowhere") == "There is no workspace 'nowhere'."
 
 
-def test_a_workspace_without_members_can_be_used(db):
+def test_a_workspace_without_people_can_be_used_too(db):
     Workspace.objects.create(name="Robots", slug="robots")
     spawned = agent_command("spawn", "--name", "R1", "--provider", "demo")
     session_id = agent_command("session", "create", "--agent", "R1")
@@ -75,7 +75,7 @@ def test_the_error_without_any_workspace_says_what_to_do(db):
 # ── Sessions ─────────────────────────────────────────────────────────────────
 
 
-def test_a_session_is_created_once_per_key(agent):
+def test_a_session_is_made_once_per_key(agent):
     words = ("session", "create", "--agent", "Tester", "--key", "k")
     first = agent_command(*words)
 

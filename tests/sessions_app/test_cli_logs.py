@@ -38,7 +38,7 @@ def test_events_after_a_seq_are_printed(session):
     assert told == [event_body(event) for event in session.events.order_by("seq")]
 
 
-def test_an_export_is_identical_to_the_services_export(session):
+def test_the_export_command_prints_the_exported_log(session):
     say(session, "Grüße", "two")
     written = agent_command("session", "export", "--session", session.pk)
 

@@ -63,7 +63,7 @@ async def test_a_frame_names_its_author_with_one_query_for_all_frames(
     assert frame["metadata"]["author"] == principal.user.display_name
 
 
-async def test_a_viewer_starts_after_its_cursor(async_db, session, secret):
+async def test_a_viewer_begins_after_its_cursor(async_db, session, secret):
     await in_thread(say)(session, "one", "two", "three")
     async with connected(session, secret, after=2) as socket:
         await socket.until_seq(3)
@@ -71,7 +71,7 @@ async def test_a_viewer_starts_after_its_cursor(async_db, session, secret):
     assert socket.follower.seqs == [3]
 
 
-async def test_a_cursor_beyond_the_end_starts_at_the_end(async_db, session, secret):
+async def test_a_cursor_beyond_the_end_begins_at_the_end(async_db, session, secret):
     await in_thread(say)(session, "one", "two")
     async with connected(session, secret, after=900) as socket:
         await joined(session)
@@ -223,7 +223,7 @@ async def test_the_number_of_viewers_is_limited_per_workspace(
             await joined(other)
 
 
-async def test_a_killed_consumer_leaves_no_viewer(async_db, session, secret):
+async def test_a_consumer_that_is_killed_leaves_no_viewer(async_db, session, secret):
     socket = Socket(session, secret)
     await socket.connect()
     await joined(session)

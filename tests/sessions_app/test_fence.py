@@ -39,7 +39,7 @@ def test_the_holder_of_the_lane_stores_a_memory(store):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_that_was_fenced_while_the_tool_ran_stores_no_memory(store):
+def test_a_worker_that_was_fenced_while_the_tool_ran_writes_no_memory(store):
     Session.objects.update(lease_expires="2020-01-01T00:00:00Z")
     run_queue.reap()
 

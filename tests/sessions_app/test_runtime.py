@@ -51,7 +51,7 @@ def test_a_principal_reaches_only_its_own_workspace(
     assert types(session) == []
 
 
-def test_a_viewer_can_read_but_not_send(session, workspace):
+def test_a_viewer_reads_but_does_not_send(session, workspace):
     viewer = principal_of_user(add_member(workspace, "viewer"), workspace.pk)
 
     assert runtime.get_history(session, principal=viewer) == []

@@ -144,7 +144,9 @@ def run_command(session, principal, script, command: str = "true") -> ToolExecut
     return ToolExecution.objects.get(session=session)
 
 
-def test_a_local_command_is_charged_per_started_minute(session, principal, script, priced):
+def test_a_local_command_is_charged_per_started_minute_with_its_result(
+    session, principal, script, priced
+):
     done = run_command(session, principal, script)
 
     assert done.state in {"completed", "error"}
@@ -167,7 +169,7 @@ def test_a_command_in_a_container_is_not_charged_separately(
     assert not SandboxMinute.objects.exists()
 
 
-def test_a_command_is_free_without_a_price(session, principal, script):
+def test_a_command_costs_nothing_while_there_is_no_price(session, principal, script):
     run_command(session, principal, script)
 
     assert not SandboxMinute.objects.exists()

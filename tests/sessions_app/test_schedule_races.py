@@ -96,7 +96,7 @@ def test_an_agent_can_cancel_a_wake_up_while_it_fires(session, principal, script
     real_send, real_fence = schedules._send, execution._fence
 
     def send(*args):
-        """The supervisor holds the schedule now, and the agent's call perhaps its session."""
+        """Send while the supervisor holds the schedule and the agent's call may hold its session."""
         fired.set()
         fenced.wait(1.0)
         real_send(*args)

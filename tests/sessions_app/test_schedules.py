@@ -83,7 +83,7 @@ def test_cron_follows_local_time_through_daylight_saving():
     assert advance(made, before) == (following, 4)
 
 
-def test_a_paused_schedule_sends_nothing_and_resumes_from_now(session):
+def test_a_paused_schedule_sends_nothing_and_goes_on_from_now(session):
     made = due(session)
     made.refresh_from_db()
     schedules.pause(made)
@@ -93,7 +93,7 @@ def test_a_paused_schedule_sends_nothing_and_resumes_from_now(session):
     assert made.next_at > timezone.now()
 
 
-def test_a_heartbeat_without_tasks_costs_nothing(session, agent):
+def test_a_heartbeat_with_nothing_to_do_costs_nothing(session, agent):
     due(session, heartbeat=True)
     assert schedules.fire_due_schedules() == 1
     assert Firing.objects.get().outcome == "nothing_to_do"
@@ -114,7 +114,7 @@ def test_a_heartbeat_wakes_the_agent_when_its_list_has_entries(session, agent, o
     assert Firing.objects.get().outcome == "sent"
 
 
-def test_without_a_session_each_firing_opens_a_new_one(session, agent):
+def test_without_a_session_each_firing_has_one_of_its_own(session, agent):
     due(session)
     Schedule.objects.update(session=None)
     schedules.fire_due_schedules()

@@ -35,7 +35,7 @@ def send(session: Session, principal) -> Run:
     return Run.objects.get(pk=sent.run_id)
 
 
-def test_staff_can_stop_a_session(staff, session, principal):
+def test_staff_stop_a_session(staff, session, principal):
     run = send(session, principal)
     run_queue.claim(session.pk, OWNER)
 

@@ -153,7 +153,7 @@ def test_broken_code_is_reported_and_the_next_edit_repairs_it(dev: Running) -> N
     wait_for(lambda: fetch(url) == "third", "the view after the mistake was mended")
 
 
-def test_ctrl_c_ends_every_process(dev: Running) -> None:
+def test_ctrl_c_ends_everything(dev: Running) -> None:
     dev.destroy()
 
     dev.wait_until_gone()

@@ -93,7 +93,7 @@ def test_a_killed_server_starts_again_with_its_data(server: Embedded) -> None:
     assert ask(server, f"SELECT lo_get({kept})") == b"here"
 
 
-def test_the_server_is_reachable_only_through_its_socket(server: Embedded) -> None:
+def test_the_server_can_be_reached_only_by_its_socket(server: Embedded) -> None:
     server.start()
 
     assert ask(server, "SHOW listen_addresses") == ""

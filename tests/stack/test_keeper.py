@@ -66,7 +66,7 @@ def test_a_part_that_ran_well_for_a_while_is_restarted_without_a_long_delay() ->
     assert die_and_restart(part, keeper, at=200.0) == 0.5
 
 
-def test_a_part_that_cannot_start_is_retried() -> None:
+def test_a_part_that_cannot_start_is_tried_again() -> None:
     part, keeper, said = kept()
     part.alive, part.broken = False, True
 

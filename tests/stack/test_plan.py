@@ -38,7 +38,7 @@ def test_a_response_that_is_not_a_health_report_counts_as_an_answer() -> None:
     assert (health.answered, health.ok, health.failed) == (True, False, [])
 
 
-def test_a_health_report_names_the_failed_checks() -> None:
+def test_a_report_names_the_checks_that_failed() -> None:
     health = read_health(503, b'{"checks": {"database": "ok", "workers": "no sign of life"}}')
 
     assert health.failed == ["workers"]

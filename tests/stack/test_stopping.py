@@ -36,7 +36,7 @@ def test_a_killed_up_leaves_no_process_and_the_next_start_has_all_data(make_stac
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_during_the_start_leaves_no_process(make_stack: Make, number: int) -> None:
+def test_a_signal_while_starting_leaves_no_process(make_stack: Make, number: int) -> None:
     starting = make_stack()
     starting.launch()
     starting.wait_while_starting(lambda: "postgres" in starting.pids(), "PostgreSQL")
@@ -53,7 +53,7 @@ def database_programs(stack: Running) -> set[str]:
     return names & {"initdb", "pg_ctl", "postgres"}
 
 
-def test_a_kill_of_up_while_postgresql_starts_leaves_no_process(make_stack: Make) -> None:
+def test_up_killed_while_postgres_starts_leaves_no_process(make_stack: Make) -> None:
     starting = make_stack()
     starting.launch()
     starting.wait_while_starting(lambda: database_programs(starting), "PostgreSQL's programs")

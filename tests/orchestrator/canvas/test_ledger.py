@@ -208,7 +208,7 @@ def test_verifying_a_call_of_a_workflow_writes_no_event_to_the_session(
     assert effects == ["ring_once"], "asked for by a person, it is another call"
 
 
-def test_the_lane_of_the_session_ignores_the_calls_of_its_workflow(
+def test_the_lane_of_the_session_leaves_the_calls_of_its_workflow_alone(
     agent, begin, effects, script, monkeypatch
 ):
     """An agent that works beside a call neither resumes nor ends that call."""
@@ -247,7 +247,7 @@ def test_a_call_of_a_workflow_does_not_count_for_a_turn_that_waits_beside_it(
     assert load_turn(resumed, OWNER, StopSignal()).earlier_tool_calls == 2
 
 
-def test_stopping_the_session_does_not_end_the_call_of_its_workflow(
+def test_stopping_the_session_leaves_the_call_of_its_workflow_alone(
     agent, begin, effects, monkeypatch
 ):
     made = begun(agent, begin, "ring_once")

@@ -90,7 +90,7 @@ def test_the_same_id_returns_the_first_run_even_after_another_publication(api, a
     assert (other.status_code, other.json()["code"]) == (409, "workflow_exists")
 
 
-def test_a_run_is_charged_to_the_key_that_starts_it(api, agent, workspace):
+def test_the_key_that_starts_a_run_pays_for_it(api, agent, workspace):
     draw(agent, SHAPE, EDGES)
     made = api.post(f"{base(agent)}run/", {"input": {"go": True}}, format="json")
 

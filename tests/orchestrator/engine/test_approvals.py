@@ -25,7 +25,7 @@ def asks(self, event, step):
     return [answer["by"], answer["note"]]
 
 
-def test_a_workflow_waits_for_an_approval_and_continues(define, begin, principal):
+def test_a_workflow_waits_for_an_approval_and_goes_on(define, begin, principal):
     define(asks)
     made = begin()
     serve()

@@ -67,7 +67,7 @@ def test_two_sleeps_take_as_long_as_the_longer_one(define, begin):
     assert now(made).status == "complete"
 
 
-def test_the_shorter_branch_continues_while_the_longer_one_waits(define, begin):
+def test_the_shorter_branch_goes_on_while_the_longer_waits(define, begin):
     done = []
     fork(define, {
         "slow": lambda step: (step.sleep("s1", 600), step.do("s2", lambda: done.append("slow"))),

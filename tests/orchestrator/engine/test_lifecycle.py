@@ -125,7 +125,7 @@ def test_an_event_during_a_pause_is_taken_after_it(define, begin):
     assert now(made).output == "in time, as time stood still"
 
 
-def test_a_queued_workflow_can_be_paused_before_it_starts(define, begin):
+def test_a_queued_workflow_can_be_paused_before_it_begins(define, begin):
     define(lambda self, event, step: 1)
     made = begin()
     pause(made)
@@ -169,7 +169,7 @@ def test_terminate_ends_a_running_workflow_at_once_and_fences_its_worker(define,
     assert not serve_one()
 
 
-def test_terminate_ends_a_waiting_workflow(define, begin):
+def test_terminate_ends_a_workflow_that_waits(define, begin):
     define(lambda self, event, step: step.sleep("nap", 100))
     made = begin()
     serve()

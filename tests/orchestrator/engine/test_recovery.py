@@ -192,7 +192,7 @@ def test_claims_are_fair_between_workspaces(define, begin, foreign_workspace):
     assert small.pk in {first.id, second.id}
 
 
-def test_workspaces_take_turns_even_when_workflows_run_one_at_a_time(
+def test_workspaces_take_turns_even_when_only_one_workflow_runs_at_a_time(
     define, begin, foreign_workspace
 ):
     define(lambda self, event, step: 1)

@@ -40,7 +40,7 @@ def test_a_replayed_step_of_another_kind_fails_the_workflow(define, begin):
     assert now(made).error["code"] == "non_determinism"
 
 
-def test_code_that_ends_before_a_recorded_step_is_detected(define, begin):
+def test_code_that_ends_before_a_recorded_step_is_noticed(define, begin):
     define(lambda self, event, step: [step.do("a", lambda: 1), step.sleep("s", 9)])
     made = begin()
     serve()
@@ -51,7 +51,7 @@ def test_code_that_ends_before_a_recorded_step_is_detected(define, begin):
     assert "'s'" in now(made).error["message"]
 
 
-def test_a_running_instance_finishes_on_the_version_it_started_with(define, begin):
+def test_a_running_instance_finishes_on_the_version_that_it_began_with(define, begin):
     define(lambda self, event, step: [step.sleep("s", 9), "old"][1], version=1)
     old = begin()
     serve()

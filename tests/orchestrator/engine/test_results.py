@@ -92,7 +92,7 @@ def test_characters_that_the_database_cannot_store_are_replaced(define, begin):
     lambda self, event, step: step.wait_for_event("e", type="a\0b"),
     lambda self, event, step: step.spawn("child", "child", {"x": "\0"}),
 ])  # fmt: skip
-def test_a_wait_that_the_database_cannot_store_fails_at_once(define, begin, run):
+def test_a_wait_that_the_database_cannot_hold_fails_at_once(define, begin, run):
     """Otherwise the workflow would be lost and recovered until it is a dead letter."""
     define(lambda self, event, step: 1, name="child")
     define(run)

@@ -24,7 +24,7 @@ def test_the_default_is_five_exponential_retries_from_ten_seconds_and_a_timeout_
     ("backoff", "pauses"),
     [("constant", [3, 3, 3]), ("linear", [3, 6, 9]), ("exponential", [3, 6, 12])],
 )
-def test_delays_are_constant_linear_or_exponential(backoff, pauses):
+def test_a_delay_is_constant_linear_or_exponential(backoff, pauses):
     policy = RetryPolicy(delay=3, backoff=backoff)
 
     assert [policy.pause(n) for n in (1, 2, 3)] == pauses

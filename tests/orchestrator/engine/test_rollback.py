@@ -62,7 +62,7 @@ def test_terminate_with_rollback_runs_the_rollback_handlers(define, begin):
     assert now(made).status == "terminated"
 
 
-def test_a_failing_rollback_is_named_and_the_others_still_run(define, begin):
+def test_a_rollback_that_fails_is_named_and_the_others_still_run(define, begin):
     taken = []
 
     def refuse(result):

@@ -35,7 +35,7 @@ def test_a_workflow_runs_its_steps_and_returns(define, begin):
     assert states(made) == [("add", "complete", 1), ("double", "complete", 1)]
 
 
-def test_a_completed_step_does_not_run_again(define, begin):
+def test_a_step_that_is_complete_is_not_run_again(define, begin):
     done = []
 
     def run(self, event, step):

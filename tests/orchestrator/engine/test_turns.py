@@ -43,7 +43,7 @@ def made(agent, define, begin, script):
     return made
 
 
-def test_a_turn_that_waits_for_a_person_has_not_ended(made):
+def test_a_turn_that_waits_for_a_person_is_not_over(made):
     assert settle_lost() == []
     assert now(made).status == "waiting"
 
@@ -81,7 +81,7 @@ def test_the_end_of_a_resumed_turn_is_the_result_of_the_step(made, principal):
     assert now(made).output["text"] == "done"
 
 
-def test_stopping_a_turn_that_waits_for_a_person_ends_the_step(made):
+def test_a_turn_that_is_stopped_while_it_waits_for_a_person_ends_the_step(made):
     """The stop ends no run, as none is running."""
     run_queue.stop(Session.objects.get().pk, note="no more of this")
     assert settle_lost() == [made.pk]

@@ -53,7 +53,7 @@ def test_sleeping_until_a_past_moment_continues_at_once(define, begin):
 
 
 @pytest.mark.parametrize("span", [-1, timedelta(days=366)])
-def test_a_sleep_must_be_between_zero_and_a_year(define, begin, span):
+def test_a_sleep_is_at_most_a_year_and_not_negative(define, begin, span):
     define(lambda self, event, step: step.sleep("odd", span))
     made = begin()
     serve()
@@ -152,7 +152,7 @@ def test_an_event_after_a_timeout_goes_to_the_next_wait_even_before_the_timer_ha
     assert now(made).output == [None, "late"]
 
 
-def test_an_event_for_an_ended_workflow_is_refused(define, begin):
+def test_an_event_for_a_workflow_that_is_over_is_refused(define, begin):
     define(lambda self, event, step: 1)
     made = begin()
     serve()

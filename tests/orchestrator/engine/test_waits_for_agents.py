@@ -95,7 +95,7 @@ def test_the_supervisor_makes_up_for_a_lost_wake_up(define, begin, agent, monkey
     assert settle_lost() == [made.pk]
 
 
-def test_a_failed_run_fails_the_step_with_its_reason(define, begin, agent):
+def test_a_run_that_fails_fails_the_step_with_its_reason(define, begin, agent):
     define(works)
     made = begin()
     serve()
@@ -161,7 +161,7 @@ def test_a_child_workflow_starts_once_and_its_result_is_returned(define, begin):
     assert Workflow.objects.count() == 2
 
 
-def test_a_failed_child_fails_the_step_with_its_reason(define, begin):
+def test_a_child_that_fails_fails_the_step_with_its_reason(define, begin):
     def fail(self, event, step):
         raise ValueError("child trouble")
 

@@ -30,7 +30,7 @@ def rendered(value):
         (["a", 2], ResultPart(plain="a, 2")),
     ],
 )
-def test_a_value_is_plain_text_or_prose(value, part):
+def test_a_value_is_plain_or_prose(value, part):
     assert readable(value) == part
 
 

@@ -46,7 +46,7 @@ def test_the_list_is_filtered(browser_client, begin, asks):
     assert browser_client.get("/workflows/?status=%00&page=x").status_code == 200
 
 
-def test_a_form_sent_twice_starts_one_workflow(browser_client):
+def test_a_form_that_is_sent_twice_starts_one_workflow(browser_client):
     page = browser_client.get("/workflows/new/?name=digest").content.decode()
     assert "What is new in this workspace" in page
     form = {"name": "digest", "once": "form-1", "topic": "Trains", "agent": "Concierge"}

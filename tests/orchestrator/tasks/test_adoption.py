@@ -158,7 +158,7 @@ def test_a_worker_that_shuts_down_leaves_the_command_to_the_next(task, serve_unt
     assert log_of(made) == "one\ntwo\n"
 
 
-def test_terminating_a_task_ends_its_command_at_once(task, serve_until):
+def test_a_command_ends_at_once_when_its_task_is_terminated(task, serve_until):
     marker = nap()
     made = task(f"echo one; setsid {marker} & {marker}")
 
@@ -189,7 +189,7 @@ def test_the_supervisor_ends_the_command_of_a_terminated_task(task, serve_until)
     assert sandbox.read(made.pk) is None
 
 
-def test_a_command_whose_keeper_is_lost_is_unknown_and_not_repeated(task, serve_until):
+def test_a_command_whose_keeper_is_lost_is_unknown_and_not_run_again(task, serve_until):
     marker = nap()
     made = task(f"echo once >> count; mkdir artifacts; date > artifacts/d; echo one; {marker}")
 

@@ -68,7 +68,7 @@ def test_files_may_be_given_by_name_or_as_a_list(task, files):
     assert task(command="cat in/a.txt", files=files).output["output"] == "abc"
 
 
-def test_a_command_runs_in_the_environment_of_the_named_agent(task, workspace):
+def test_a_command_runs_in_the_environment_of_the_agent_that_is_named(task, workspace):
     yard = create_environment(workspace_id=workspace.pk, fields={"name": "yard"})
     fields = {"name": "Keeper", "provider": "demo", "model": "demo", "environment": str(yard.pk)}
     create_agent(workspace_id=workspace.pk, fields=fields)
@@ -259,7 +259,7 @@ def test_a_replaced_sandbox_is_an_error(begin, monkeypatch):
     assert (now(made).status, now(made).error["code"]) == ("errored", "sandbox_gone")
 
 
-def test_a_restarted_task_starts_in_an_empty_workspace(task):
+def test_a_restarted_task_begins_in_an_empty_workspace(task):
     made = task(command="ls; echo 1 > left.txt", keep_seconds=600)
     restart(made)
     serve()

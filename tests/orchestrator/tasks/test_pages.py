@@ -11,7 +11,7 @@ from tests.tools_app.conftest import needs_bwrap
 pytestmark = [pytest.mark.django_db, needs_bwrap, pytest.mark.usefixtures("data_dir")]
 
 
-def test_a_task_is_started_by_a_form_and_its_artifact_is_offered_for_download(browser_client):
+def test_a_task_is_started_by_a_form_and_its_artifact_is_offered(browser_client):
     form = {
         "name": "execute-task",
         "once": "x",

@@ -45,7 +45,7 @@ def test_a_worker_that_continues_after_a_crash_sends_the_rest(heard, told):
     assert heard[0]["offset"] == told
 
 
-def test_excessive_output_ends_with_a_note(heard):
+def test_a_flood_ends_with_a_note(heard):
     said = reporter(heard, MAX_CHARACTERS - 3)
     said.take("x" * (MAX_CHARACTERS + 10))
     said.take("more")

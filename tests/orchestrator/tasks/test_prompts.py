@@ -40,7 +40,7 @@ def test_an_agent_answers_a_prompt(api):
     assert made.output["session_id"]
 
 
-def test_the_key_that_asked_is_charged(api, workspace):
+def test_the_key_that_asked_pays(api, workspace):
     made = answered(ask(api, prompt="hello there"))
     key = ApiKey.objects.get(workspace=workspace)
     call = ModelCall.objects.get(session_id=made.output["session_id"])

@@ -173,7 +173,7 @@ def test_an_environment_of_another_workspace_looks_like_a_missing_one(api, forei
     assert foreign.json()["code"] == missing.json()["code"]
 
 
-def test_a_session_is_created_by_a_workflow(api, workspace):
+def test_a_session_is_made_by_a_workflow(api, workspace):
     answer = api.post(f"{BASE}/session?wait=0", {"agent": "Coder", "title": "T"}, format="json")
     assert answer.status_code == 202
     assert answer.json()["session_id"] is None

@@ -43,7 +43,7 @@ def test_opening_a_terminal_is_recorded_in_the_log_of_the_session(terminal, sess
     assert told.created_by_id == owner.pk
 
 
-def test_a_terminal_of_a_workflow_opens_in_the_sandbox_of_its_newest_session(
+def test_a_terminal_of_a_workflow_is_in_the_sandbox_of_its_newest_session(
     hosted, api, workspace, session
 ):
     step = Step.objects.get(pk=make(Step, workspace).pk)
@@ -128,7 +128,7 @@ def test_the_limit_holds_for_concurrent_requests(hosted, principal, session, set
         assert sum(pool.map(is_opened, range(4))) == 1
 
 
-def test_a_link_is_shown_once_and_only_its_digest_is_stored(hosted, api, terminal):
+def test_a_link_is_shown_once_and_only_its_digest_is_kept(hosted, api, terminal):
     shared = api.post(f"{URL}{terminal.pk}/share/", {"minutes": 5}, format="json")
 
     assert shared.status_code == 201

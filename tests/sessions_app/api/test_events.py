@@ -134,7 +134,9 @@ def test_an_invalid_cursor_or_limit_is_refused(api, session, query):
         {"type": "user.tool_confirmation", "payload": {"tool_use_id": "t", "decision": "maybe"}},
     ],
 )
-def test_an_invalid_event_is_refused_and_the_session_stays_usable(api, session, script, body):
+def test_an_event_that_is_not_valid_is_refused_and_the_session_stays_usable(
+    api, session, script, body
+):
     assert_problem(post(api, at(session, "events/"), body), 400, "invalid")
     assert types(session) == []
     assert_usable(api, session, script)
@@ -155,7 +157,7 @@ def test_text_that_contains_escape_sequences_is_stored_unchanged(api, session):
     assert session.events.get().payload["text"] == words
 
 
-def test_an_idempotency_key_sends_once_even_when_the_stored_response_is_lost(api, session):
+def test_the_same_idempotency_key_sends_once_even_when_the_stored_answer_is_lost(api, session):
     body = {"type": "user.message", "payload": {"text": "once"}}
     path, word = at(session, "events/"), {"Idempotency-Key": "w-1"}
     first = post(api, path, body, **word)
@@ -175,7 +177,7 @@ def test_two_clients_may_use_the_same_idempotency_key(api, session, workspace):
     assert session.events.count() == 2
 
 
-def test_an_idempotency_key_with_another_body_is_refused(api, session):
+def test_another_body_under_the_same_idempotency_key_is_refused(api, session):
     path, word = at(session, "events/"), {"Idempotency-Key": "w-1"}
     post(api, path, {"type": "user.message", "payload": {"text": "one"}}, **word)
     other = post(api, path, {"type": "user.message", "payload": {"text": "two"}}, **word)

@@ -71,7 +71,7 @@ def test_a_message_and_its_answer_have_the_published_shape(api, session, script)
         {"text": "x", "priority": "high"},
     ],
 )
-def test_an_invalid_message_is_refused(api, session, body):
+def test_a_message_that_is_not_valid_is_refused(api, session, body):
     assert_problem(post(api, at(session, "messages/"), body), 400, "invalid")
     assert said(api, session) == []
 
@@ -124,7 +124,7 @@ def test_each_receipt_shows_the_state_of_its_message(api, session, script):
     }
 
 
-def test_an_edited_message_shows_its_newest_text(api, session):
+def test_an_edited_message_shows_its_newest_wording(api, session):
     seq = say(api, session, "helo")["event"]["seq"]
     for text in ("hello", "hello!"):
         body = {"type": "user.message_edited", "payload": {"seq": seq, "text": text}}

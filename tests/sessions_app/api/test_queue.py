@@ -82,7 +82,7 @@ def test_an_edited_queued_message_is_what_the_model_reads(api, session, queued, 
     ]
 
 
-def test_a_queued_message_can_be_moved(api, session, queued):
+def test_a_waiting_message_is_moved(api, session, queued):
     change(api, session, queued[2], position=0)
     assert texts(api, session) == ["c", "a", "b"]
     change(api, session, queued[2], position=1)
@@ -157,7 +157,7 @@ def test_withdrawing_a_steered_message_does_not_end_the_running_turn(api, sessio
 @pytest.mark.parametrize(
     "body", [{"text": ""}, {"position": -1}, {"position": "first"}, {"on_busy": "reject"}]
 )
-def test_an_invalid_change_is_refused_and_changes_nothing(api, session, queued, body):
+def test_a_change_that_is_not_valid_is_refused_and_changes_nothing(api, session, queued, body):
     assert_problem(change(api, session, queued[0], **body), 400, "invalid")
     assert texts(api, session) == ["a", "b", "c"]
 

@@ -97,7 +97,7 @@ def test_a_resource_can_be_detached(api, session):
         {"colour": "red"},
     ],
 )
-def test_an_invalid_resource_is_refused(api, session, changes):
+def test_a_resource_that_is_not_valid_is_refused(api, session, changes):
     assert_problem(attach(api, session, **changes), 400, "invalid")
     assert types(session) == []
 

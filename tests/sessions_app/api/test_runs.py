@@ -61,7 +61,7 @@ def test_runs_are_listed_by_session_and_status(api, foreign_api, session, agent)
 
 
 @pytest.mark.parametrize("wait", ["-1", "61", "x", "nan"])
-def test_an_invalid_wait_is_refused(api, session, wait):
+def test_a_wait_that_is_not_valid_is_refused(api, session, wait):
     run_id = say(api, session, "go")["run_id"]
 
     assert_problem(api.get(f"{RUNS}{run_id}/", {"wait": wait}), 400, "invalid")
@@ -190,7 +190,7 @@ def test_cancelling_withdraws_a_queued_run_and_stops_a_running_one(api, session)
     assert_problem(api.post(f"{RUNS}{first}/cancel/"), 409, "conflict")
 
 
-def test_a_failed_run_is_retried_from_the_log(api, session, script):
+def test_a_failed_run_is_tried_again_from_the_log(api, session, script):
     from agents.exceptions import ProviderRejected
 
     script([ProviderRejected("no")], [TextDelta(text="Second try.")])
@@ -241,7 +241,7 @@ def test_a_repeated_runtime_call_sends_once(api, agent):
         ({"on_busy": "no"}, 400, "invalid"),
     ],
 )
-def test_an_invalid_runtime_call_is_refused(api, agent, changes, status, code):
+def test_a_runtime_call_that_is_not_valid_is_refused(api, agent, changes, status, code):
     body = {"agent": "Tester", "session_key": "k", "message": "hi", **changes}
 
     assert_problem(post(api, RUNTIME, body), status, code)

@@ -122,14 +122,14 @@ def test_broken_json_is_refused_as_a_problem(api, agent, raw):
     assert answer.json()["code"] == "malformed"
 
 
-def test_a_body_that_is_too_large_is_refused(api, agent, settings):
+def test_a_body_that_is_far_too_large_is_refused(api, agent, settings):
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 100
     answer = post(api, SESSIONS, {"agent": "Tester", "title": "x" * 200})
 
     assert answer.status_code == 413
 
 
-def test_an_archived_agent_starts_no_session(api, agent):
+def test_an_agent_that_was_archived_starts_no_session(api, agent):
     archive_agent(agent)
 
     assert post(api, SESSIONS, {"agent": str(agent.pk)}).status_code == 404
@@ -151,7 +151,7 @@ def test_a_read_only_key_cannot_create_or_change_sessions(workspace, session):
     assert reader.delete(at(session)).status_code == 403
 
 
-def test_the_list_filters_by_agent_status_parent_and_search_words(api, agent, session):
+def test_the_list_filters_by_agent_status_parent_and_words(api, agent, session):
     child = Session.objects.create(
         workspace=agent.workspace,
         agent=agent,
@@ -253,7 +253,7 @@ def test_archiving_cancels_all_runs_and_keeps_the_log(api, session):
     assert (refused.status_code, refused.json()["code"]) == (409, "session_ended")
 
 
-def test_the_key_of_an_archived_session_opens_a_new_session(api, agent):
+def test_a_key_of_an_archived_session_opens_a_new_one(api, agent):
     body = {"agent": "Tester", "session_key": "k"}
     first = post(api, SESSIONS, body).json()["id"]
     api.delete(at(first))

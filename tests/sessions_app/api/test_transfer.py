@@ -51,7 +51,7 @@ async def test_the_export_streams_every_event_as_a_line(async_db, session, secre
     assert b"".join(parts) == b"".join(await sync_to_async(lambda: [*export(session)])())
 
 
-def test_a_session_is_unchanged_after_export_and_import(api, session, agent, script):
+def test_a_session_survives_export_and_import_unchanged(api, session, agent, script):
     script([TextDelta(text="Hello you.")])
     say_over_rest(api, session, "Hello \\u0000")
     serve(session.pk)
@@ -141,7 +141,7 @@ def test_nul_characters_in_an_import_are_replaced(api, agent):
     assert SessionEvent.objects.get(session=made).payload["text"] == "a\ufffdb \\u0000"
 
 
-def test_an_import_needs_an_agent_of_the_same_workspace(api, foreign_api, agent):
+def test_an_import_needs_an_agent_of_its_own_workspace(api, foreign_api, agent):
     assert_problem(send(api, LINE, ""), 400, "invalid")
     assert_problem(send(api, LINE, "?agent=Nobody"), 404, "not_found")
     assert_problem(send(foreign_api, LINE, f"?agent={agent.pk}"), 404, "not_found")
@@ -172,13 +172,13 @@ def test_importing_an_export_of_another_workspace_explains_how_to_name_an_agent(
     assert "?agent=" in answer.json()["detail"]
 
 
-def test_an_import_that_is_too_large_is_refused(api, agent, monkeypatch):
+def test_an_import_that_is_far_too_large_is_refused(api, agent, monkeypatch):
     monkeypatch.setattr(transfer, "MAX_IMPORT_BYTES", 10)
 
     assert_problem(send(api, LINE), 413, "too_large")
 
 
-def test_an_empty_import_creates_an_empty_session(api, agent):
+def test_an_empty_import_is_an_empty_session(api, agent):
     answer = send(api, b"")
 
     assert (answer.status_code, answer.json()["last_seq"]) == (201, 0)

@@ -108,7 +108,7 @@ def test_an_interrupt_concurrent_with_an_allow_leaves_a_consistent_state(
             assert session.status == "idle"
 
 
-def test_the_second_answer_is_told_who_answered_first(session, principal, workspace):
+def test_the_second_answer_is_told_who_was_first(session, principal, workspace):
     (asked,) = parked(session)
     deny(asked, principal)
 

@@ -72,7 +72,7 @@ def test_an_approval_keeps_the_name_of_a_deleted_user(session, principal, script
 
 
 @pytest.mark.parametrize("wrong", [{"status": "allowed"}, {"resolved_at": timezone.now()}])
-def test_a_status_needs_its_resolution_time_and_the_reverse(session, principal, script, wrong):
+def test_status_and_resolution_time_can_only_be_set_together(session, principal, script, wrong):
     asked = ask(session, principal, script)
 
     with pytest.raises(IntegrityError), transaction.atomic():

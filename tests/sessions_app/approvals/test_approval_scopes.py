@@ -94,7 +94,7 @@ def test_an_allow_for_the_session_answers_the_workspaces_rule_to_ask(session, pr
     assert run_again(session, principal, script, "echo hi") == "allow"
 
 
-def test_the_simulator_respects_what_was_allowed_for_the_session(session, principal, script):
+def test_the_simulator_knows_what_was_allowed_for_the_session(session, principal, script):
     allow(ask(session, principal, script), principal, scope="session")
     policy = effective_policy(session.agent_version, session.pk)
 
@@ -260,6 +260,6 @@ def test_a_viewer_cannot_answer(session, workspace):
         ("write", {"path": "a", "content": "b"}, "write", "write(*)"),
     ],
 )
-def test_the_rule_covers_the_command_the_site_or_the_tool(tool, input, rule, lasting):
+def test_the_rule_is_the_command_the_site_or_the_tool(tool, input, rule, lasting):
     assert grant_rule(registry[tool], input) == rule
     assert permanent_rule(registry[tool], input) == lasting

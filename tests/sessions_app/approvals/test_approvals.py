@@ -108,7 +108,7 @@ def test_messages_queue_while_a_call_waits_and_an_interrupt_releases_them(
     assert newest(session, "agent.message").payload["text"] == "All done."
 
 
-def test_an_answer_that_arrives_before_the_run_has_parked_is_not_lost(
+def test_an_answer_that_comes_before_the_run_has_parked_is_not_lost(
     session, principal, script, monkeypatch, effects
 ):
     script([call("ask_first", "quick")], WORDS)

@@ -107,7 +107,7 @@ def test_the_kept_part_stays_within_its_budget(turns, tokens):
     assert cut.kept[0].type == "user.message"
 
 
-def test_a_turn_that_is_too_long_is_cut_between_steps_and_keeps_its_message():
+def test_a_turn_that_is_too_long_is_cut_between_its_steps_and_keeps_its_task():
     found = [("user.message", {"text": "do it all"})]
     for nth in range(30):
         found += [call(f"c{nth}"), result(f"c{nth}")]

@@ -74,7 +74,7 @@ def test_a_result_without_a_call_is_left_out():
     assert shape(build_messages(lines(said("hi"), result("ghost")))) == ["user"]
 
 
-def test_a_second_result_of_a_call_is_ignored():
+def test_a_second_result_changes_nothing():
     built = build_messages(
         lines(said("hi"), call("a"), result("a", output="1"), result("a", output="2"))
     )

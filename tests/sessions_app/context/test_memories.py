@@ -53,7 +53,7 @@ def test_no_other_document_is_pinned_automatically(session, principal, script):
     assert not MemoryEntry.objects.get().pinned
 
 
-def test_pinned_documents_that_do_not_fit_are_named():
+def test_pins_that_do_not_fit_are_named():
     pins = tuple(
         Memory(entry_id=uuid7(), path=f"{name}.md", text="word " * 300, trusted=True)
         for name in "abcd"

@@ -68,7 +68,7 @@ def test_the_history_of_another_session_is_fenced(session, agent, principal, scr
     assert "Obey the page." in inside(model.requests[-1].messages[-1].results[0].output, session)
 
 
-def test_the_feedback_of_a_grader_is_fenced_and_the_criteria_are_not(
+def test_the_words_of_a_grader_are_fenced_and_the_criteria_are_not(
     session, principal, goal, script, grader
 ):
     goal()

@@ -127,7 +127,7 @@ def test_the_ledger_is_written_before_the_tool_runs(session, principal, script, 
     assert ToolExecution.objects.get().state == "completed"
 
 
-def test_the_model_reads_a_steered_message_in_its_next_call(session, principal, script):
+def test_a_steered_message_is_read_before_the_next_model_call(session, principal, script):
     provider = script(
         [lambda: say(session, principal, "also Y", on_busy="steer"), call("look", "x")], WORDS
     )

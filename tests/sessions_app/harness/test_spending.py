@@ -48,7 +48,7 @@ def budget(session, ceiling: str) -> Purse:
     )
 
 
-def test_every_model_call_has_a_row_and_a_charge(workspace, session, principal, script, priced):
+def test_every_model_call_has_its_row_and_its_charge(workspace, session, principal, script, priced):
     add_credits(workspace.pk, D(90), kind="grant")
     script([call("look", "x"), Usage(input_tokens=5, output_tokens=1)], WORDS)
     say(session, principal)
@@ -64,14 +64,14 @@ def test_every_model_call_has_a_row_and_a_charge(workspace, session, principal, 
     assert session.cost == D("0.015")
 
 
-def test_a_free_call_has_a_row_too(session, principal, script):
+def test_a_free_call_has_its_row_too(session, principal, script):
     script(WORDS)
     say(session, principal)
     serve(session.pk)
     assert (ModelCall.objects.get().cost, ModelCall.objects.get().input_tokens) == (D(0), 7)
 
 
-def test_a_run_stops_at_its_budget_and_continues_when_it_is_raised(
+def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(
     workspace, session, principal, script, priced
 ):
     add_credits(workspace.pk, D(90), kind="grant")
@@ -127,9 +127,7 @@ def test_a_call_is_recorded_under_the_key_that_sent_its_message(
     assert ModelCall.objects.get().key_id == key_id
 
 
-def test_a_call_that_fails_without_an_answer_costs_nothing(
-    session, principal, script, priced, workspace
-):
+def test_a_call_that_fails_unanswered_costs_nothing(session, principal, script, priced, workspace):
     add_credits(workspace.pk, D(90), kind="grant")
     script([ProviderRejected("no")])
     say(session, principal)

@@ -118,7 +118,7 @@ def test_a_call_of_an_archived_session_cannot_be_retried(session, principal, unk
         ledger.retry(unknown_call, principal)
 
 
-def test_a_lost_retry_is_unknown_again(session, principal, script, unknown_call, effects):
+def test_a_retry_that_is_lost_is_unknown_again(session, principal, script, unknown_call, effects):
     provider = script(WORDS)
     ledger.retry(unknown_call, principal)
     ToolExecution.objects.update(state="running")  # Its worker started it and died.
@@ -134,7 +134,7 @@ def test_a_lost_retry_is_unknown_again(session, principal, script, unknown_call,
     assert (unknown_call.state, unknown_call.retries) == ("completed", 2)
 
 
-def test_the_transcript_shows_a_retried_call_once_with_its_person(
+def test_the_transcript_shows_a_retried_call_once_with_the_name_of_the_person(
     session, principal, script, unknown_call
 ):
     script(WORDS)

@@ -155,7 +155,7 @@ def becomes_true(holds: Callable[[], object]) -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_renews_its_lease(agent, script, settings):
+def test_the_loop_keeps_its_lease(agent, script, settings):
     settings.LEASE_SECONDS, settings.HEARTBEAT_SECONDS = 1.0, 0.1
 
     def leases() -> list[Any]:
@@ -216,7 +216,7 @@ def test_an_interrupted_loop_releases_its_run_at_once(agent, script):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_enqueued_run_is_served_by_a_worker_and_followed_to_its_end(agent, script, threads):
+def test_an_enqueued_run_is_answered_by_a_worker_and_followed_to_its_end(agent, script, threads):
     script(WORDS)
     frames: list[dict[str, Any]] = []
     ended = threading.Event()
@@ -241,7 +241,7 @@ def test_an_enqueued_run_is_served_by_a_worker_and_followed_to_its_end(agent, sc
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_failing_callback_does_not_affect_the_run(agent, script):
+def test_a_callback_that_fails_does_not_harm_the_run(agent, script):
     script(WORDS)
 
     def fail(frame: dict[str, Any]) -> None:

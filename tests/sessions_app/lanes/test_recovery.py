@@ -51,7 +51,7 @@ def test_a_run_lost_at_any_point_is_answered_once(session, principal, script, mo
     assert Run.objects.get().status == "completed"
 
 
-def test_a_call_that_was_not_started_runs_after_recovery(
+def test_a_call_that_was_not_started_runs_after_the_crash(
     session, principal, script, monkeypatch, effects
 ):
     script([call("act", "once")], WORDS)
@@ -103,7 +103,7 @@ def test_a_started_call_with_an_effect_becomes_unknown_and_is_not_repeated(
     assert "not known" in told.output
 
 
-def test_a_started_read_only_call_is_repeated(session, principal, script, monkeypatch):
+def test_a_started_call_that_only_reads_is_repeated(session, principal, script, monkeypatch):
     script([call("look", "x")], WORDS)
     say(session, principal)
     with pytest.raises(lose(monkeypatch, "before_tool_result")):
@@ -130,9 +130,7 @@ def test_a_repeated_call_counts_once(session, principal, script, agent, monkeypa
     assert Run.objects.get().usage["tool_calls"] == 1
 
 
-def test_a_stale_worker_writes_no_event_ledger_entry_or_result(
-    session, principal, script, monkeypatch
-):
+def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, script, monkeypatch):
     script([call("act", "x")], WORDS)
     say(session, principal)
     before: list[int] = []

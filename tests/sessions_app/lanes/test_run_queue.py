@@ -181,7 +181,7 @@ def test_an_expired_lease_fences_its_holder_and_requeues_the_run(session):
     assert not session.events.filter(type=E.AGENT_MESSAGE).exists()
 
 
-def test_a_run_lost_too_often_is_dead_and_the_next_message_runs(session, settings):
+def test_a_run_lost_again_and_again_is_dead_and_the_next_message_runs(session, settings):
     settings.RUN_MAX_ATTEMPTS = 3
     lost = send(session)
     other = send(session, "still here")
@@ -245,7 +245,7 @@ def test_a_stop_ends_the_run_at_once_and_keeps_the_partial_answer(session):
         run_queue.finish(claim, OWNER, events=[answer()])
 
 
-def test_queued_messages_survive_a_stop(session):
+def test_messages_that_wait_survive_a_stop(session):
     send(session)
     run_queue.claim(session.pk, OWNER)
     waiting = send(session, "next")
@@ -255,7 +255,7 @@ def test_queued_messages_survive_a_stop(session):
     assert run_queue.claim(session.pk, OWNER).run_id == waiting.run_id
 
 
-def test_stopping_an_idle_session_only_writes_the_interrupt(session):
+def test_stopping_an_idle_session_changes_nothing_but_the_log(session):
     assert run_queue.stop(session.pk).run_id is None
 
     assert types(session) == ["user.interrupt"]

@@ -56,9 +56,7 @@ def test_text_is_stored_and_sent_in_order_with_offsets_in_code_points(
     assert [(d.offset, d.text) for d in sent] == [(0, "🚂 one "), (6, "two")]
 
 
-def test_text_that_could_not_be_stored_is_stored_with_the_next_flush(
-    publisher, claim, sent, monkeypatch
-):
+def test_text_that_could_not_be_stored_is_stored_the_next_time(publisher, claim, sent, monkeypatch):
     writer = writer_of(publisher, claim)
     writer.add("one ")
     publisher.flush()

@@ -103,7 +103,7 @@ async def test_a_viewer_that_joined_after_an_event_gets_no_late_delta_of_it(
     assert [frame["seq"] for frame in socket.follower.frames] == [2]
 
 
-async def test_lost_deltas_are_made_up_from_the_draft(async_db, session, secret):
+async def test_deltas_that_were_lost_are_made_up_from_the_draft(async_db, session, secret):
     event_id = uuid7()
     async with connected(session, secret) as socket:
         await in_thread(write_on)(session, event_id, 0, "one ")

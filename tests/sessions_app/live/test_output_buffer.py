@@ -42,7 +42,7 @@ def test_a_secret_split_over_two_writes_is_masked():
     assert one.window.text.endswith("the pass is [removed]!\n")
 
 
-def test_colours_and_overwritten_progress_are_removed():
+def test_colours_and_overwritten_progress_are_left_out():
     assert said("\x1b[31mred\x1b[0m\r\n", " 1%\r 50%\r100%\n").window.text == "red\n100%\n"
 
 

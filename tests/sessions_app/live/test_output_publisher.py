@@ -95,7 +95,7 @@ def test_output_is_published_in_batches_and_stored_once_a_second(publisher, sent
     assert not ToolOutput.objects.exists()
 
 
-def test_a_stale_worker_publishes_and_stores_nothing(publisher, sent, claim, execution, session):
+def test_a_stale_worker_sends_and_stores_nothing(publisher, sent, claim, execution, session):
     output = CallOutput(claim, execution)
     publisher.write(output, "ghost\n")
     Session.objects.filter(pk=session.pk).update(lane_epoch=claim.epoch + 1)
@@ -116,7 +116,7 @@ def test_output_left_by_a_lost_worker_is_removed_with_the_next_output(
     assert list(ToolOutput.objects.values_list("pk", flat=True)) == ["tu_1"]
 
 
-async def test_output_is_shown_while_the_tool_runs_and_the_result_replaces_it(
+async def test_output_comes_while_the_tool_runs_and_the_result_replaces_it(
     async_db, session, principal, secret, script, gate
 ):
     script([ToolCall(call_id="c1", name="look", arguments={})], [TextDelta(text="Done.")])

@@ -56,7 +56,7 @@ async def test_nothing_is_announced_before_commit(group):
     assert (await group.next())["text"] == "after"
 
 
-async def test_offsets_and_text_arrive_unchanged(group):
+async def test_offsets_and_text_arrive_as_they_were_given(group):
     event_id, run_id = uuid7(), uuid7()
     text = "👩\u200d🔧 e\u0301 \x00 \u2028 " * 2_000
 
@@ -73,7 +73,7 @@ async def test_offsets_and_text_arrive_unchanged(group):
     }
 
 
-async def test_deltas_of_many_answers_are_sent_in_one_statement(group, django_assert_num_queries):
+async def test_deltas_of_many_answers_go_in_one_statement(group, django_assert_num_queries):
     def deltas(session_id):
         return Delta(session_id=session_id, event_id=uuid7(), run_id=None, offset=0, text="x")
 

@@ -55,7 +55,7 @@ async def test_an_acknowledged_send_is_idempotent(async_db, session, secret):
     assert await session.events.acount() == 2
 
 
-async def test_another_message_with_the_same_id_is_not_lost(async_db, session, secret):
+async def test_another_message_under_the_same_id_is_not_lost(async_db, session, secret):
     async with connected(session, secret) as socket:
         first = await ask(socket, HELLO)
         second = await ask(socket, HELLO | {"payload": {"text": "And now this"}})
@@ -183,7 +183,7 @@ async def test_a_revoked_key_cannot_send_any_more(async_db, workspace, session, 
     assert await session.events.acount() == 1
 
 
-async def test_a_person_sends_with_their_current_rights(
+async def test_a_person_sends_with_the_rights_they_have_now(
     async_db, workspace, session, owner, principal
 ):
     membership = Membership.objects.filter(user=owner)

@@ -137,7 +137,7 @@ def test_a_grader_that_is_not_configured_gives_an_unclear_verdict(session, princ
     assert judged["grader"]["provider"] == "gemini"
 
 
-def test_a_verdict_in_a_code_block_is_read():
+def test_a_verdict_in_a_block_of_code_is_read():
     block = f"```json\n{verdict(True)[0].text}\n```"
     assert read_verdict(block, Outcome.model_validate(GOAL)).status == "met"
 

@@ -44,7 +44,7 @@ def test_a_run_killed_before_its_verdict_judges_the_stored_answer(
     assert Run.objects.get().result["text"] == "good morning"
 
 
-def test_a_run_killed_after_a_return_keeps_its_count(session, principal, goal, script, grader):
+def test_a_run_killed_after_a_return_does_not_lose_count(session, principal, goal, script, grader):
     goal(max_returns=1)
     script(words("no"), [killed], words("still no"))
     grader(verdict(False), verdict(False))
@@ -75,9 +75,7 @@ def serve_again(session: Session) -> None:
     serve(session.pk)
 
 
-def test_a_turn_that_waited_for_an_approval_keeps_its_count(
-    session, principal, goal, script, grader
-):
+def test_a_turn_that_waited_for_a_person_keeps_its_count(session, principal, goal, script, grader):
     goal(max_returns=1)
     script(words("no"), [call("ask_first", "x")], words("no again"))
     grader(verdict(False), verdict(False))
@@ -95,7 +93,7 @@ def test_a_turn_that_waited_for_an_approval_keeps_its_count(
     assert [v["returned"] for v in verdicts(session)] == [True, False]
 
 
-def test_returns_stop_at_the_limit_of_the_run(
+def test_returns_end_at_the_limit_of_the_run(
     session, principal, goal, script, grader, agent, owner
 ):
     change_agent(agent, {"limits": {"max_model_calls": 2}}, by=owner)

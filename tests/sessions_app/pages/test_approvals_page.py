@@ -94,7 +94,7 @@ def test_the_question_of_a_workflow_is_markdown_and_a_command_is_shown_verbatim(
     assert ">rm **/*.o</pre>" in page
 
 
-def test_arguments_can_be_edited(browser_client, session):
+def test_arguments_can_be_changed(browser_client, session):
     (asked,) = parked(session)
 
     press(browser_client, asked, "once", input='{"command": "pwd"}')

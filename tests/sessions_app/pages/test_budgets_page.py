@@ -36,7 +36,7 @@ def grant(**changed: str) -> dict[str, str]:
     return {"amount": "25", "kind": "grant", "note": "Invoice 7", "once": str(uuid4()), **changed}
 
 
-def test_credits_are_granted_once_however_often_the_form_is_sent(browser_client, workspace):
+def test_an_owner_grants_credits_once_however_often_the_form_is_sent(browser_client, workspace):
     form = grant()
     for _ in range(2):
         assert browser_client.post(f"{PAGE}credits/", form).status_code == 302
@@ -92,7 +92,7 @@ def test_only_an_owner_can_change_credits(workspace, role):
     assert get_balance(workspace.pk).balance == D(10)
 
 
-def test_an_admin_sets_changes_and_removes_a_budget(workspace, session):
+def test_an_admin_sets_raises_and_removes_a_budget(workspace, session):
     client = client_of(workspace, "admin")
     form = {"owner": f"agent:{session.agent_id}", "ceiling": "2.50", "period": "month"}
     client.post(f"{PAGE}set/", form)
@@ -173,7 +173,7 @@ def test_the_ledger_is_paged_and_filtered(browser_client, session):
     assert "gpt-5" not in charges
 
 
-def test_the_number_of_queries_does_not_grow_with_the_rows(browser_client, workspace, owner, agent):
+def test_more_rows_need_no_more_queries(browser_client, workspace, owner, agent):
     def queries() -> int:
         with CaptureQueriesContext(connection) as seen:
             browser_client.get(PAGE)

@@ -71,7 +71,7 @@ def test_the_form_changes_the_draft_and_the_change_can_be_undone(browser_client,
     assert drafts.read(agent).fields["name"] == was
 
 
-def test_a_stale_form_keeps_its_text_and_saves_nothing(browser_client, agent):
+def test_a_stale_form_keeps_its_text_and_changes_nothing(browser_client, agent):
     stale = form_of(agent, name="Mine")
     drafts.change(agent, {"name": "Theirs"}, author=Author())
     refused = browser_client.post(at(agent, "save/"), stale)
@@ -104,7 +104,7 @@ def test_a_viewer_can_read_the_list_but_not_build(workspace, agent):
     assert viewer.get("/agents/new/").status_code == 403
 
 
-def test_the_page_needs_a_bounded_number_of_queries(
+def test_the_page_asks_the_database_a_bounded_number_of_times(
     browser_client, agent, django_assert_max_num_queries
 ):
     browser_client.get(at(agent))

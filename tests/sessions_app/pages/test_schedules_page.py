@@ -159,7 +159,7 @@ def test_a_schedule_is_paused_resumed_and_deleted(browser_client, agent):
     assert not Schedule.objects.exists()
 
 
-def test_two_clicks_on_run_now_send_one_message(browser_client, agent):
+def test_two_clicks_on_run_now_send_once(browser_client, agent):
     one = plan(agent)
     asked = {"asked_at": timezone.now().isoformat()}
     for _ in range(2):
@@ -182,7 +182,7 @@ def test_a_viewer_can_read_but_not_change_schedules(workspace, agent):
     assert viewer.get(f"{PAGE}new/").status_code == 403
 
 
-def test_the_number_of_queries_does_not_grow_with_the_rows(browser_client, agent):
+def test_more_rows_need_no_more_queries(browser_client, agent):
     def queries(path: str) -> int:
         with CaptureQueriesContext(connection) as seen:
             assert browser_client.get(path).status_code == 200

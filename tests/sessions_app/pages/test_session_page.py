@@ -38,7 +38,7 @@ def test_every_tab_opens_for_a_new_session(browser_client, session, tab):
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_a_long_session_needs_no_more_queries_and_no_longer_page(browser_client, session, tab):
+def test_a_long_session_costs_no_more_queries_and_no_longer_page(browser_client, session, tab):
     def measure() -> tuple[int, int]:
         with CaptureQueriesContext(connection) as captured:
             answer = browser_client.get(f"/sessions/{session.pk}/{tab}")
@@ -141,7 +141,7 @@ def test_a_viewer_can_read_but_not_fork_or_upload(client, workspace, session):
     assert 'type="file"' not in client.get(f"/sessions/{session.pk}/files/").text
 
 
-def test_files_are_listed_uploaded_and_downloaded(browser_client, session):
+def test_files_are_listed_uploaded_and_saved(browser_client, session):
     store_file(session, "reports/<b>.md", [b"bold"])
     file = SimpleUploadedFile("notes.md", b"hello")
     browser_client.post(f"/sessions/{session.pk}/files/?path=reports", {"file": file})

@@ -37,7 +37,7 @@ def test_sessions_are_listed_by_their_last_activity(browser_client, agent):
     assert f'href="/sessions/{second.pk}/" data-open="/sessions/{second.pk}/preview/"' in page
 
 
-def test_an_empty_list_explains_what_to_do(browser_client, workspace):
+def test_an_empty_list_says_what_to_do(browser_client, workspace):
     page = browser_client.get("/sessions/").text
 
     assert "No sessions yet" in page
@@ -117,7 +117,7 @@ def test_a_long_list_is_paged_in_every_order(browser_client, agent, sort):
         assert costs == sorted(costs, reverse=sort == "cost")
 
 
-def test_fifty_rows_need_as_many_queries_as_one(browser_client, agent, session):
+def test_fifty_rows_cost_as_many_queries_as_one(browser_client, agent, session):
     """Count also rows with children, errors, a pending call and a snippet."""
 
     def count(query: str) -> int:

@@ -30,7 +30,7 @@ def test_a_long_pause_is_cut_and_labelled():
     assert width > WIDTH * 0.4
 
 
-def test_a_short_pause_is_kept():
+def test_a_short_pause_stays():
     axis = build_axis([(at(0), at(10)), (at(11), at(20))])
 
     assert axis

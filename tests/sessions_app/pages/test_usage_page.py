@@ -72,7 +72,7 @@ def test_each_tab_has_its_table(browser_client, agent, owner, by, said):
     assert said in browser_client.get(f"/usage/?by={by}").text
 
 
-def test_the_table_of_tools_shows_failures_and_durations(browser_client, session):
+def test_the_tools_have_a_table_with_failures_and_durations(browser_client, session):
     now = datetime.now(tz=UTC)
     spend(session)
     run = Run.objects.create(workspace_id=session.workspace_id, session=session)
@@ -94,7 +94,7 @@ def test_the_table_of_tools_shows_failures_and_durations(browser_client, session
     assert "2.0 s" in page
 
 
-def test_days_outside_the_period_do_not_count(browser_client, session):
+def test_days_outside_the_range_do_not_count(browser_client, session):
     spend(session, "1.5", days_ago=20)
     today = datetime.now(tz=UTC).date()
     week = browser_client.get(f"/usage/?from={today - timedelta(days=6)}&to={today}").text
@@ -121,7 +121,7 @@ def test_the_csv_link_exports_the_shown_table(browser_client, session):
     assert "openai/gpt-5,openai/gpt-5,1,1200,34,0.5" in answer.text
 
 
-def test_the_number_of_queries_does_not_grow_with_the_rows(browser_client, workspace, agent, owner):
+def test_more_rows_need_no_more_queries(browser_client, workspace, agent, owner):
     def queries(by: str) -> int:
         with CaptureQueriesContext(
             connection,

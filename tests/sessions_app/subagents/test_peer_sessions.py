@@ -83,7 +83,7 @@ def test_an_endless_exchange_is_ended_with_a_reason(session, other, principal, s
     assert not Run.objects.filter(status__in=["queued", "running"]).exists()
 
 
-def test_a_reply_that_does_not_arrive_in_time_is_an_error(session, other, principal, script):
+def test_a_reply_that_does_not_come_in_time_is_an_error(session, other, principal, script):
     script([send_call(other.pk)], words("Nobody there."))
     say(session, principal)
     serve(session.pk)

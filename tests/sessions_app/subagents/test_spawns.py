@@ -186,7 +186,7 @@ def test_a_child_that_reached_its_limit_has_failed_its_task(session, principal, 
     assert "step_limit" in told["error"]
 
 
-def test_a_task_for_an_agent_without_money_is_an_error(
+def test_a_task_for_an_agent_without_money_is_a_clear_error(
     session, principal, script, workspace, owner
 ):
     poor = create_agent(
