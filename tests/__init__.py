@@ -1,1 +1,1 @@
-"""Tests mirror the apps; each name is the sentence that it proves."""
+"""Tests mirror the apps; the name of each test is the sentence that it proves."""

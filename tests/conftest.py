@@ -22,11 +22,11 @@ from tenants.keys import issue_key
 from tenants.models import Membership, User, Workspace
 from tests.described import DescribedClient
 
-# No test asserts an absolute time: a busy machine may take long over an example.
+# No test asserts an absolute time, as a busy machine may take long for an example.
 hypothesis_settings.register_profile("patient", deadline=None)
 hypothesis_settings.load_profile("patient")
 
-# A test run in the background ignores Ctrl-C, and so would all that it starts.
+# A test run in the background ignores Ctrl-C, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -77,7 +77,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings() -> Iterator[None]:
-    """The embedded PostgreSQL, quick and forgetful, unless DATABASE_URL names another."""
+    """Start the embedded PostgreSQL without durability, unless DATABASE_URL is set."""
     if not settings.EMBEDDED:
         yield
         return
@@ -91,7 +91,7 @@ def django_db_modify_db_settings() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_keys_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model key in the developer's environment must not change what new agents use."""
+    """Remove model keys of the developer's environment, which would change what new agents use."""
     for vendor in ("GEMINI", "GOOGLE", "OPENAI"):
         monkeypatch.delenv(f"{vendor}_API_KEY", raising=False)
         monkeypatch.delenv(f"{vendor}_BASE_URL", raising=False)
@@ -99,7 +99,7 @@ def no_keys_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest_asyncio.fixture
 async def async_db(transactional_db: None) -> AsyncIterator[None]:
-    """A real database for async tests, closing the connection their worker thread opened."""
+    """Give async tests a real database, and close the connections of their worker thread."""
     yield
     await sync_to_async(connections.close_all)()
 
@@ -125,14 +125,14 @@ def foreign_workspace(stranger: User) -> Workspace:
 
 
 def add_member(workspace: Workspace, role: str, email: str = "") -> User:
-    """A new person with this role in the workspace."""
+    """Create a person with this role in the workspace."""
     user = User.objects.create_user(email or f"{role}@example.com", "correct horse 9")
     Membership.objects.create(workspace=workspace, user=user, role=role)
     return user
 
 
 def key_client(workspace: Workspace, scope: str = "admin") -> APIClient:
-    """A program with a fresh key of this workspace."""
+    """Return a client with a new key of this workspace."""
     owner = User.objects.filter(memberships__workspace=workspace).first()
     issued = issue_key(workspace_id=workspace.pk, name="test", scope=scope, created_by=owner)
     return DescribedClient(headers={"x-api-key": issued.secret})
@@ -140,7 +140,7 @@ def key_client(workspace: Workspace, scope: str = "admin") -> APIClient:
 
 @pytest.fixture
 def api(workspace: Workspace) -> APIClient:
-    """A program with an admin key."""
+    """Return a client with an admin key."""
     return key_client(workspace)
 
 
@@ -151,7 +151,7 @@ def foreign_api(foreign_workspace: Workspace) -> APIClient:
 
 @pytest.fixture
 def browser_client(owner: User, workspace: Workspace) -> Client:
-    """The owner's browser, signed in, with CSRF checks as in the field."""
+    """Return the owner's browser, signed in."""
     client = Client()
     client.force_login(owner)
     return client

@@ -1,4 +1,4 @@
-"""Holds what the API answers against the document that describes it."""
+"""Checks the responses of the API against the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JSON = dict[str, Any]
 
 
 class DescribedClient(APIClient):
-    """A program that believes the document: an answer that is not in it fails the test."""
+    """Fails the test when a response does not match the document."""
 
     def request(self, **request: Any) -> Any:
         answer: Any = super().request(**request)
@@ -27,7 +27,7 @@ class DescribedClient(APIClient):
 
 
 def differences(method: str, path: str, answer: HttpResponse) -> list[str]:
-    """How the answer differs from what the document says of it; nothing for what it does not name."""
+    """Return how a response differs from the document; unknown paths are ignored."""
     named = next((one for one in _paths() if re.fullmatch(one[0], path)), None)
     if named is None or answer.status_code in {301, 405, 308}:
         return []
@@ -60,7 +60,7 @@ def _document() -> JSON:
 
 @cache
 def _paths() -> list[tuple[str, str, JSON]]:
-    """Those without variables first: `memory/search/` is no document named `search`."""
+    """Return paths without variables first: `memory/search/` is no document named `search`."""
     paths = sorted(_document()["paths"].items(), key=lambda item: item[0].count("{"))
     return [(re.sub(r"\\{[^}]+\\}", "[^/]+", re.escape(path)), path, item) for path, item in paths]
 
@@ -72,7 +72,7 @@ def _validator(schema: str) -> Any:
 
 
 def _as_json_schema(node: Any) -> Any:
-    """As JSON Schema says it: `nullable` is a type of its own, and what is not named is not there."""
+    """Convert to JSON Schema: `nullable` becomes a type, and unnamed properties are forbidden."""
     if isinstance(node, list):
         return [_as_json_schema(one) for one in node]
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""Doubles for the edges: a model that says what a test wants, and remembers what it was asked."""
+"""Test doubles for the edges of the product: a model with scripted answers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Step = Sequence[Delta | Exception | Callable[[], object]]
 
 
 class ScriptedProvider:
-    """Answers each request with the next scripted step, and remembers what was asked.
+    """Answers each request with the next scripted step and records the requests.
 
-    A step may hold exceptions, which are raised, and callables, which are called: that is how a
-    test makes something happen in the middle of an answer.
+    A step may contain exceptions, which are raised, and callables, which are called, so that a test
+    can act in the middle of an answer.
     """
 
     def __init__(self, *steps: Step) -> None:

@@ -1,4 +1,4 @@
-"""Describe a database's schema as text, so that two databases can be compared."""
+"""Describes a database's schema as text, so that two databases can be compared."""
 
 from __future__ import annotations
 

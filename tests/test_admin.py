@@ -1,4 +1,4 @@
-"""Staff can look at every table, quickly, without seeing a secret."""
+"""Tests that staff can view every table efficiently and without seeing secrets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ EACH = pytest.mark.parametrize("model", REGISTERED, ids=lambda model: model._met
 @EACH
 def test_each_list_opens_with_a_constant_number_of_queries(staff, workspace, model):
     path = url(model, "changelist")
-    staff.get(path)  # content types are read once per process
+    staff.get(path)  # Content types are read once per process.
     rows = [make(model, workspace)]
     one = cost(staff, path)
     rows += [make(model, workspace) for _ in range(4)]
@@ -100,7 +100,7 @@ def test_each_form_for_a_new_row_opens_where_staff_may_add_one(staff, model):
     assert answer.status_code == (200 if may_add else 403)
 
 
-def test_nobody_else_sees_the_staff_pages(client, browser_client):
+def test_only_staff_can_open_the_admin(client, browser_client):
     path = reverse("admin:index")
     to_sign_in = client.get(path, follow=True)
 
@@ -120,7 +120,7 @@ def test_staff_revoke_keys(staff, workspace):
     assert set(ApiKey.objects.valid()) == {other}
 
 
-def test_the_keys_of_people_whom_staff_delete_open_nothing(staff, workspace):
+def test_keys_of_people_deleted_by_staff_are_invalid(staff, workspace):
     for _ in range(3):
         make(ApiKey, workspace)
     one, two, other = ApiKey.objects.all()
@@ -132,7 +132,7 @@ def test_the_keys_of_people_whom_staff_delete_open_nothing(staff, workspace):
     assert set(ApiKey.objects.valid()) == {other}
 
 
-def test_staff_switch_people_off_but_not_themselves(staff, workspace):
+def test_staff_can_deactivate_people_but_not_themselves(staff, workspace):
     person, self = make(User, workspace), User.objects.get(email="staff@example.com")
     act(staff, User, "switch_off", person, self)
 
@@ -141,7 +141,7 @@ def test_staff_switch_people_off_but_not_themselves(staff, workspace):
     assert not User.objects.filter(is_active=False).exists()
 
 
-def test_staff_withdraw_invitations_use_up_links_and_forgive_failures(staff, workspace):
+def test_staff_can_withdraw_invitations_use_up_links_and_reset_failed_sign_ins(staff, workspace):
     act(staff, Invitation, "withdraw", make(Invitation, workspace))
     act(staff, SignInLink, "use_up", make(SignInLink, workspace))
     act(staff, SignInAttempt, "forgive", make(SignInAttempt, workspace))

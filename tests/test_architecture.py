@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md stays short and names files that exist."""
+"""Tests that ARCHITECTURE.md stays short and names files that exist."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from core.env import ROOT
 
 PAGE = ROOT / "ARCHITECTURE.md"
 MOST_LINES = 300
-#: A path of this repository: in the picture or between backticks, with a folder in it.
+#: A path of this repository with a folder in it, in the picture or between backticks.
 PATHS = re.compile(r"(?<![\w/.*])((?:[a-z_]+/)+(?:[\w.-]+\.(?:py|sql|md|ts|toml|lock)\b|\b)?)")
 TESTS = re.compile(r"(?<!/)\b(test_\w+\.py)\b")
 

@@ -1,4 +1,4 @@
-"""What is deleted while somebody changes it is not found; nobody's commit fails, and nothing comes back."""
+"""Tests that a row deleted during a change is not found, fails no commit and does not reappear."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tenants.models import Secret, Webhook, WebhookDelivery
 from tenants.notifications import webhooks
 from tests.factories import make
 
-#: Seconds that a delete which waits for nobody needs at most. Longer only makes the test weaker.
+#: The most seconds that a delete needs when it does not wait. A larger value weakens the test.
 A_WHILE = 1.0
 
 
 @contextmanager
 def deleting(api: APIClient, path: str) -> Iterator[None]:
-    """Somebody deletes it after the block and before its commit."""
+    """Delete the object at this path after the block and before its commit."""
 
     def delete() -> int:
         try:
@@ -44,7 +44,7 @@ def deleting(api: APIClient, path: str) -> Iterator[None]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_event_is_written_though_a_webhook_that_is_told_of_it_goes(api, workspace):
+def test_an_event_is_written_while_its_webhook_is_deleted(api, workspace):
     url = "https://example.com/"
     made = webhooks.add_webhook(workspace_id=workspace.pk, url=url, events=["*"]).webhook
 
@@ -80,15 +80,15 @@ def test_a_trigger_that_is_being_fired_can_be_deleted(api, workspace):
 
 CHANGES: dict[str, tuple[type[Schedule | WorkflowTrigger | Webhook | Secret], Callable]] = {
     "a schedule is paused": (Schedule, schedules.pause),
-    "a schedule goes on": (Schedule, schedules.resume),
-    "a schedule is reworded": (Schedule, lambda row: schedules.change_schedule(row, message="x")),
+    "a schedule is resumed": (Schedule, schedules.resume),
+    "a schedule is edited": (Schedule, lambda row: schedules.change_schedule(row, message="x")),
     "a trigger is paused": (WorkflowTrigger, triggers.pause),
-    "a trigger goes on": (WorkflowTrigger, triggers.resume),
+    "a trigger is resumed": (WorkflowTrigger, triggers.resume),
     "a trigger is renamed": (WorkflowTrigger, lambda row: triggers.change_trigger(row, name="x")),
     "a trigger has a new secret": (WorkflowTrigger, triggers.rotate_secret),
     "a webhook is changed": (Webhook, lambda row: webhooks.change_webhook(row, active=False)),
     "a webhook has a new secret": (Webhook, webhooks.rotate_secret),
-    "a webhook is tried": (Webhook, webhooks.ping),
+    "a webhook is pinged": (Webhook, webhooks.ping),
     "a secret has a new value": (Secret, lambda row: vault.replace(row, "another")),
     "a schedule is deleted": (Schedule, delete_row),
 }
@@ -96,7 +96,7 @@ CHANGES: dict[str, tuple[type[Schedule | WorkflowTrigger | Webhook | Secret], Ca
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_was_deleted_meanwhile_is_not_found(workspace, change):
+def test_changing_a_row_that_was_deleted_meanwhile_is_not_found(workspace, change):
     model, act = CHANGES[change]
     seen = model.objects.get(pk=make(model, workspace).pk)
     model.objects.all().delete()

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING asks for and no linter checks."""
+"""Tests of the rules in CONTRIBUTING.md that no linter checks."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def papers() -> str:
-    """Everything that people read about the product."""
+def documents() -> str:
+    """Return the text of all documents about the product."""
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     return "\n".join(page.read_text() for page in pages)
 
@@ -58,7 +58,7 @@ def test_no_function_is_too_long():
     assert long == {}
 
 
-def test_the_first_line_of_a_module_says_what_it_is_for():
+def test_every_module_starts_with_a_docstring():
     silent = [
         name_of(path)
         for path in python_files(*PACKAGES)
@@ -68,27 +68,27 @@ def test_the_first_line_of_a_module_says_what_it_is_for():
     assert silent == []
 
 
-def test_no_module_has_a_name_that_says_nothing():
+def test_no_module_has_a_meaningless_name():
     files = [*python_files(*PACKAGES), *script_files()]
     stems = {name_of(path): path.name.split(".")[0].replace("-", "_") for path in files}
 
     assert [name for name, stem in stems.items() if AVOIDED.search(stem)] == []
 
 
-def test_nothing_is_left_to_do_in_the_code():
+def test_the_code_contains_no_todo_marks():
     files = [*python_files(*PRODUCT), *script_files()]
 
     assert [name_of(path) for path in files if MARKS.search(path.read_text())] == []
 
 
 def settings_read() -> set[str]:
-    """Names of environment variables, wherever they are read."""
+    """Return the environment variables that the product reads."""
     files = [path for path in python_files(*PRODUCT) if path.name != "test.py"]
     return {name for path in files for name in READS.findall(path.read_text())}
 
 
 def settings_documented() -> set[str]:
-    """Names of environment variables in the tables of docs/configuration.md."""
+    """Return the environment variables in the tables of docs/configuration.md."""
     text = (ROOT / "docs" / "configuration.md").read_text()
     return set(re.findall(r"^\| `([A-Z][A-Z0-9_]+)` \|", text, re.MULTILINE))
 
@@ -122,8 +122,8 @@ def commands() -> list[str]:
     return sorted(path.stem for path in found if not path.stem.startswith("_"))
 
 
-def test_every_command_is_written_about():
-    text = papers()
+def test_every_command_is_documented():
+    text = documents()
 
     assert {"up", "issue_key"} <= set(commands())
     assert [name for name in commands() if f"manage.py {name}" not in text] == []
@@ -139,7 +139,7 @@ def all_faults() -> list[type[Fault]]:
     return list(dict.fromkeys(one for one in found if issubclass(one, Fault)))
 
 
-def test_every_fault_has_a_message_and_a_code_of_its_own():
+def test_every_fault_has_its_own_message_and_code():
     codes = [one.code for one in all_faults() if "code" in vars(one)]
 
     assert [one.__name__ for one in all_faults() if "__doc__" not in vars(one)] == []
@@ -149,7 +149,7 @@ def test_every_fault_has_a_message_and_a_code_of_its_own():
 
 
 def test_every_fault_is_declared_in_the_exceptions_of_its_app():
-    """So that the list of what can go wrong is complete."""
+    """This keeps the list of what can go wrong complete."""
     declared = re.compile(
         r"^class \w+\((?:\w+, )*(?:\w*Fault|Conflict|Forbidden|Invalid)\):", re.MULTILINE
     )
@@ -163,7 +163,7 @@ def test_every_fault_is_declared_in_the_exceptions_of_its_app():
 
 
 def test_every_place_that_runs_alone_exists():
-    """A folder that was renamed would otherwise lose its marker in silence."""
+    """A renamed folder would otherwise lose its marker silently."""
     tests = ROOT / "tests"
 
     assert [place for place in ALONE if not list(tests.glob(f"{place}*"))] == []

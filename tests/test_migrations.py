@@ -1,4 +1,4 @@
-"""A database that was upgraded step by step is the same as a new one."""
+"""Tests that a database upgraded step by step equals a new one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.schema import differences, schema_of
 FUNCTION = re.compile(
     r"^CREATE OR REPLACE FUNCTION (\w+)\(.*?AS \$\$(.*?)\$\$", re.DOTALL | re.MULTILINE
 )
-#: All that a migration may import: what it builds tables with.
+#: The only modules that a migration may import.
 IMPORTS = ("django", "pgvector", "encrypted_fields", "core.ids", "datetime", "uuid", "decimal")
 
 
 @contextmanager
 def empty_database() -> Iterator[str]:
-    """Make a database beside the test database and yield its alias."""
+    """Create a database beside the test database and yield its alias."""
     name = f"test_migrations_{uuid4().hex[:12]}"
     with connection._nodb_cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
@@ -55,7 +55,7 @@ def schema(alias: str) -> dict[str, dict[str, str]]:
 
 @pytest.fixture
 def databases(django_db_setup: None, django_db_blocker) -> Iterator[None]:
-    """Let a test work on databases of its own, outside any transaction."""
+    """Let a test use its own databases outside any transaction."""
     with django_db_blocker.unblock():
         yield
 
@@ -67,7 +67,7 @@ def test_an_upgraded_database_equals_a_fresh_one(databases):
         executor = MigrationExecutor(connections[upgraded])
         for migration, _ in executor.migration_plan(leaves):
             migrate(upgraded, migration.app_label, migration.name)
-        with connections[upgraded].cursor() as cursor:  # as releases before left it behind
+        with connections[upgraded].cursor() as cursor:  # As earlier releases left it.
             cursor.execute(
                 "CREATE OR REPLACE FUNCTION new_id() RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid';"
                 "CREATE FUNCTION lane_lock(sid uuid) RETURNS int LANGUAGE sql AS 'SELECT 1';"
@@ -81,8 +81,8 @@ def test_an_upgraded_database_equals_a_fresh_one(databases):
         assert len(found["triggers"]) > 15
 
 
-def test_an_installation_from_before_the_squash_goes_on(databases):
-    """Its history names the replaced migrations only; its functions are brought up to date."""
+def test_an_installation_from_before_the_squash_can_be_upgraded(databases):
+    """Its history names only the replaced migrations; its functions are brought up to date."""
     with empty_database() as fresh, empty_database() as older:
         migrate(fresh)
         migrate(older)
@@ -102,7 +102,7 @@ def test_an_installation_from_before_the_squash_goes_on(databases):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", sql_files(), ids=lambda path: f"{path.parts[-3]}-{path.stem}")
-def test_the_database_runs_the_functions_that_the_files_show(path):
+def test_the_database_has_the_functions_of_the_sql_files(path):
     written = dict(FUNCTION.findall(path.read_text()))
     assert written
 
@@ -114,7 +114,7 @@ def test_the_database_runs_the_functions_that_the_files_show(path):
 
 
 def test_a_migration_reads_nothing_that_can_change():
-    """It imports no code of the product but the ids, and opens no file."""
+    """A migration imports no product code except ids and opens no file."""
     migrations = [path for app in APPS for path in (ROOT / app).glob("migrations/0*.py")]
     assert len(migrations) >= 10
     for path in migrations:

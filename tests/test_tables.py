@@ -1,4 +1,4 @@
-"""The eight tables of the design keep their names."""
+"""Tests that the eight tables of the design keep their names."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_each_table_belongs_to_its_model():
 
 
 @pytest.mark.django_db
-def test_the_database_has_them():
+def test_the_database_has_the_eight_tables():
     assert set(TABLES) <= set(connection.introspection.table_names())
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("model", apps.get_models(), ids=lambda model: model._meta.label)
 def test_the_database_has_every_constraint_and_index_that_its_model_declares(model):
-    """Django drops a conditional constraint in silence when its column loses its own index."""
+    """Django silently drops a conditional constraint when its column loses its own index."""
     declared = {one.name for one in (*model._meta.constraints, *model._meta.indexes)}
 
     with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""An application that sends much more than a client that does not read can take, a long message, or hangs up."""
+"""An application that floods its client, sends a long message, or closes the socket."""
 
 from __future__ import annotations
 

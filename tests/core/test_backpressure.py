@@ -1,4 +1,4 @@
-"""The real web server with clients that do not read, and with sockets that are closed."""
+"""Tests of the real web server with clients that do not read and with closed sockets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from tests.core.flood import PIECE, PIECES
 
 ROOT = Path(__file__).parents[2]
-#: What the kernel and the server may hold for a client that does not read.
+#: The most that the kernel and the server may buffer for a client that does not read.
 MOST_BUFFERED = 8 * 1024 * 1024
 UPGRADE = (
     "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -26,7 +26,7 @@ UPGRADE = (
 
 
 class Server:
-    """Daphne with the flooding application, on a socket in a folder."""
+    """Runs Daphne with the flooding application on a Unix socket."""
 
     def __init__(self, folder: str) -> None:
         self.path = f"{folder}/web"
@@ -39,12 +39,12 @@ class Server:
         return client
 
     def sent(self) -> int:
-        """How many pieces the application could send."""
+        """Return how many pieces the application has sent."""
         with self.request("/report", "Connection: close\r\n") as client:
             return int(read_all(client).rpartition(b"\r\n\r\n")[2])
 
     def settled(self) -> int:
-        """How many pieces were sent, once no more are."""
+        """Wait until no more pieces are sent and return their number."""
         before, sent = -1, 0
         while sent != before or sent == 0:
             time.sleep(0.5)
@@ -98,7 +98,7 @@ def test_a_client_that_never_reads_is_cut_off(headers):
         assert len(read_all(client)) < MOST_BUFFERED
 
 
-def test_a_form_that_cannot_be_read_is_left_to_the_application():
+def test_a_form_that_cannot_be_parsed_is_left_to_the_application():
     form = "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 7\r\n"
     with running() as server:
         ask = f"{form}Connection: close\r\n\r\n--x--\r\n"
@@ -118,7 +118,7 @@ def test_a_socket_is_closed_with_its_code_and_the_reason(code):
 
 
 @pytest.mark.parametrize("characters", [10, 3 * 1024 * 1024])
-def test_a_message_of_any_length_arrives_whole_and_the_next_one_after_it(characters):
+def test_a_message_of_any_length_arrives_completely_and_in_order(characters):
     with running() as server, server.request(f"/long?{characters}", UPGRADE) as client:
         received = b""
         while not received.endswith(b"what comes after"):

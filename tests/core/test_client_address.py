@@ -1,4 +1,4 @@
-"""Where a request comes from, and whom to believe about it."""
+"""Tests of how the address of a client is determined behind proxies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def address(remote: str, forwarded: str | None = None) -> str:
     return client_address(RequestFactory().get("/", headers=headers, REMOTE_ADDR=remote))
 
 
-def test_without_proxies_a_claim_is_not_believed(settings):
+def test_without_proxies_the_forwarded_header_is_ignored(settings):
     settings.PROXY_COUNT = 0
 
     assert address("203.0.113.7", "198.51.100.1") == "203.0.113.7"
@@ -31,9 +31,7 @@ def test_without_proxies_a_claim_is_not_believed(settings):
         (1, "not an address", "unknown"),
     ],
 )
-def test_each_trusted_proxy_adds_one_true_address_at_the_right(
-    settings, proxies, forwarded, expected
-):
+def test_each_trusted_proxy_adds_one_address_at_the_right(settings, proxies, forwarded, expected):
     settings.PROXY_COUNT = proxies
 
     assert address("10.0.0.1", forwarded) == expected
@@ -47,5 +45,5 @@ def test_each_trusted_proxy_adds_one_true_address_at_the_right(
         ("", "unknown"),
     ],
 )
-def test_a_person_with_many_addresses_is_one_client(remote, expected):
+def test_an_ipv6_network_counts_as_one_client(remote, expected):
     assert address(remote) == expected

@@ -1,4 +1,4 @@
-"""What is wrong with a field, in words for whoever sent it."""
+"""Tests of the messages about invalid fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def failed(shape: type[BaseModel], fields: object) -> pydantic.ValidationError:
     return raised.value
 
 
-def test_the_words_are_those_of_json_and_not_of_python():
+def test_messages_use_the_terms_of_json_not_of_python():
     said = describe_errors(
         pydantic_errors(failed(Nested, {"limits": [], "hosts": {}, "count": 0, "zz": 1}))
     )
@@ -47,7 +47,7 @@ def test_the_words_are_those_of_json_and_not_of_python():
     )
 
 
-def test_what_is_no_id_is_called_so():
+def test_an_invalid_id_is_described_as_such():
     class Named(BaseModel):
         agent: UUID
 

@@ -1,4 +1,4 @@
-"""No spelling, name, redirect or trick leads an outgoing request to a private address."""
+"""Tests that no spelling, name or redirect leads an outgoing request to a private address."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def test_public_addresses_are_public(address):
     assert is_public(address)
 
 
-def test_what_is_no_address_is_not_public():
+def test_a_name_is_not_a_public_address():
     assert not is_public("example.com")
 
 
 @pytest.mark.parametrize(
     "answer", [["127.0.0.1"], ["10.1.2.3"], ["1.1.1.1", "127.0.0.1"], ["1.1.1.1", "::1"]]
 )
-def test_a_name_that_answers_private_is_refused_even_in_part(answer, httpserver: HTTPServer):
+def test_a_name_with_any_private_address_is_refused(answer, httpserver: HTTPServer):
     with (
         guarded_client(resolve=lambda host, port: answer) as client,
         pytest.raises(EgressRefused, match=r"evil.example is not on the public internet"),
@@ -113,7 +113,7 @@ def test_a_redirect_to_a_private_address_is_refused(httpserver: HTTPServer, sett
     assert [request.path for request, _ in httpserver.log] == ["/go"]
 
 
-def test_a_name_is_asked_for_once_and_the_checked_address_is_used(httpserver: HTTPServer, settings):
+def test_a_name_is_resolved_once_and_the_checked_address_is_used(httpserver: HTTPServer, settings):
     settings.EGRESS_ALLOWED_PRIVATE = [f"rebind.example:{httpserver.port}"]
     asked: list[str] = []
 
@@ -151,7 +151,7 @@ def test_the_environments_proxy_is_not_used(httpserver: HTTPServer, settings, mo
         assert client.get(f"http://localhost:{httpserver.port}/").text == "direct"
 
 
-def test_a_name_without_address_is_a_failed_connection():
+def test_a_name_without_an_address_is_a_failed_connection():
     def resolve(host: str, port: int) -> list[str]:
         raise socket.gaierror("no such name")
 
@@ -161,13 +161,13 @@ def test_a_name_without_address_is_a_failed_connection():
         check_host("empty.example", 80, lambda host, port: [])
 
 
-def test_sockets_of_the_machine_are_refused():
+def test_unix_sockets_are_refused():
     with pytest.raises(EgressRefused):
         GuardedBackend(lambda host, port: []).connect_unix_socket("/run/postgresql/.s.PGSQL.5432")
 
 
-def test_a_server_that_drips_is_given_up(settings):
-    """Each byte comes in time, but the whole never ends."""
+def test_a_server_that_sends_too_slowly_times_out(settings):
+    """Each byte arrives in time, but the response never ends."""
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
     settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{port}"]

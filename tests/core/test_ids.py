@@ -1,4 +1,4 @@
-"""Ids sort by the time they were made."""
+"""Tests that ids sort by their creation time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from core.ids import made_at, uuid7
 
 
-def test_an_id_is_a_uuid_of_version_7_with_the_time_in_front():
+def test_an_id_is_a_uuid7_that_starts_with_the_time():
     before = time.time_ns() // 1_000_000
     made = uuid7()
 
@@ -30,7 +30,7 @@ def test_ids_of_many_threads_are_different():
     assert len(set(made)) == 5000
 
 
-def test_an_id_tells_when_it_was_made():
+def test_the_creation_time_can_be_read_from_an_id():
     before = datetime.now(UTC)
     made = made_at(uuid7())
 

@@ -1,4 +1,4 @@
-"""Where log lines go, in which form, and which libraries keep quiet."""
+"""Tests of the destination and format of log lines, and of libraries that log little."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(*, terminal: bool, level: str = "INFO") -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_machines_get_one_json_object_a_line():
+def test_without_a_terminal_each_line_is_a_json_object():
     out, err = run(terminal=False)
     first, second = (json.loads(line) for line in err.splitlines())
 
@@ -46,7 +46,7 @@ def test_machines_get_one_json_object_a_line():
     assert out == "result\n", "standard output belongs to the command"
 
 
-def test_people_get_readable_lines():
+def test_on_a_terminal_lines_are_readable():
     _, err = run(terminal=True)
 
     assert "began" in err
@@ -56,12 +56,12 @@ def test_people_get_readable_lines():
 
 
 @pytest.mark.parametrize(("level", "lines"), [("DEBUG", 3), ("INFO", 2), ("WARNING", 1)])
-def test_the_level_is_kept_and_libraries_stay_quiet_at_any(level, lines):
+def test_the_level_is_respected_and_noisy_libraries_are_silenced(level, lines):
     _, err = run(terminal=False, level=level)
 
     assert len(err.splitlines()) == lines
 
 
-def test_statements_are_never_written_as_they_carry_values():
+def test_sql_statements_are_never_logged_as_they_contain_values():
     assert QUIET["django.db.backends"] > logging.DEBUG
     assert not logging.getLogger("django.db.backends").isEnabledFor(logging.DEBUG)

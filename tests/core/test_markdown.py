@@ -1,4 +1,4 @@
-"""Markdown of agents, as pages show it."""
+"""Tests of plain text made from Markdown."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from core import markdown
         ("<b>kept as it is</b>", "<b>kept as it is</b>"),
     ],
 )
-def test_plain_words_have_no_signs_of_markdown_and_lose_nothing_else(text, words):
+def test_plain_text_has_no_markup_and_loses_nothing_else(text, words):
     assert markdown.plain(text) == words
 
 
-def test_an_excerpt_ends_where_it_must():
+def test_an_excerpt_is_cut_at_its_maximum_length():
     assert markdown.excerpt("**one** two three", longest=8) == "one two…"

@@ -1,4 +1,4 @@
-"""The web server's way in: one thread for a request, the event loop for what is asynchronous."""
+"""Tests that a request runs on one thread and asynchronous code on the event loop."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 
 def watch(get_response):
-    """A middleware that remembers its thread."""
+    """Create a middleware that records its thread."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         seen["middleware"] = threading.get_ident()
@@ -94,7 +94,7 @@ async def get(path: str, **headers: str) -> tuple[int, bytes, dict[str, str]]:
     return start["status"], body, answered
 
 
-async def test_a_synchronous_view_runs_beside_the_event_loop():
+async def test_a_synchronous_view_runs_outside_the_event_loop():
     status, body, headers = await get("/api/plain/")
 
     assert status == 200

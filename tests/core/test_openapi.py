@@ -1,4 +1,4 @@
-"""The API describes itself completely, and its docs obey the content security policy."""
+"""Tests that the OpenAPI document is complete and that its pages obey the security policy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_document_is_valid_and_has_no_warnings(schema):
     assert "/api/v1/health/" in schema["paths"]
 
 
-def test_every_operation_says_in_words_what_it_does_or_is_a_plain_list_or_look(schema):
+def test_every_operation_that_acts_has_a_description(schema):
     silent = [
         name
         for name, operation in operations(schema)
@@ -46,9 +46,9 @@ def test_every_operation_says_in_words_what_it_does_or_is_a_plain_list_or_look(s
     assert silent == []
 
 
-def test_every_operation_with_an_identity_names_its_refusals_as_problems(schema):
+def test_every_authenticated_operation_describes_its_refusals_as_problems(schema):
     for name, operation in operations(schema):
-        # How it is, anybody may ask; an incoming webhook proves itself by its signature.
+        # The health check is public; an incoming webhook authenticates by its signature.
         if "health" in operation["operationId"] or operation["operationId"] == "hooks_receive":
             continue
         assert {"apiKey": []} in operation["security"], name
@@ -57,7 +57,7 @@ def test_every_operation_with_an_identity_names_its_refusals_as_problems(schema)
             assert "application/problem+json" in content, name
 
 
-def test_whatever_is_refused_is_described_as_a_problem(schema):
+def test_every_error_response_is_described_as_a_problem(schema):
     for name, operation in operations(schema):
         refusals = {"default": operation["responses"]["default"]} | {
             status: response
@@ -78,11 +78,11 @@ def test_whatever_is_refused_is_described_as_a_problem(schema):
         ("DELETE", "/api/v1/keys/k1/", JsonResponse({}, status=204), "described as []"),
     ],
 )
-def test_an_answer_that_is_not_in_the_document_is_noticed(method, path, answer, complaint):
+def test_a_response_that_is_not_described_is_detected(method, path, answer, complaint):
     assert any(complaint in one for one in differences(method, path, answer))
 
 
-def test_what_an_answer_says_and_the_document_does_not_is_noticed(api):
+def test_a_field_that_is_not_described_is_detected(api):
     answer = api.get("/api/v1/me/")
     more = JsonResponse({**answer.json(), "shoe_size": 43})
 
@@ -99,7 +99,7 @@ def test_every_post_may_carry_an_idempotency_key(schema):
         assert {"400", "409"} <= operation["responses"].keys()
 
 
-def test_every_list_is_described_in_the_shape_of_all_lists(schema):
+def test_every_list_has_the_common_shape(schema):
     for name, operation in operations(schema):
         said = operation["responses"].get("200", {}).get("content", {})
         shape = said.get("application/json", {}).get("schema", {})
@@ -109,7 +109,7 @@ def test_every_list_is_described_in_the_shape_of_all_lists(schema):
             assert {"next", "previous"} <= shape["properties"].keys(), name
 
 
-def test_what_may_be_null_is_said_to_be(schema):
+def test_nullable_fields_are_described_as_nullable(schema):
     shape = schema["components"]["schemas"]["Provider"]["properties"]
 
     assert all(shape[one]["nullable"] for one in ("checked_at", "created_by", "created_at"))
@@ -118,7 +118,7 @@ def test_what_may_be_null_is_said_to_be(schema):
 
 
 @pytest.mark.parametrize("accept", ["application/vnd.oai.openapi", "application/json"])
-def test_the_document_is_served_to_anybody_and_made_once(client, accept, django_assert_num_queries):
+def test_the_document_is_public_and_generated_once(client, accept, django_assert_num_queries):
     first = client.get("/api/schema/", headers={"Accept": accept})
 
     assert first.status_code == 200
@@ -127,7 +127,7 @@ def test_the_document_is_served_to_anybody_and_made_once(client, accept, django_
         assert client.get("/api/schema/", headers={"Accept": accept}).content == first.content
 
 
-def test_the_docs_have_no_script_or_style_that_the_policy_would_block(client):
+def test_the_docs_contain_no_inline_script_or_style(client):
     answer = client.get("/api/docs/")
     text = answer.content.decode()
 

@@ -1,4 +1,4 @@
-"""Lists lose and repeat nothing, whatever is added or made at the same moment."""
+"""Tests that paged lists neither lose nor repeat rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEYS = "/api/v1/keys/"
 
 @pytest.fixture
 def many(api, workspace):
-    """Nine keys and the client's own, most of them of one moment."""
+    """Create nine keys beside the client's own, most with the same timestamp."""
     for number in range(9):
         issue_key(workspace_id=workspace.pk, name=f"k{number}")
     moment = timezone.now()
@@ -60,7 +60,7 @@ def test_backward_pages_are_the_same_pages(api, many):
     assert backward[0] == forward[-1]
 
 
-def test_a_row_added_meanwhile_shifts_no_page(api, many, workspace):
+def test_a_row_added_meanwhile_does_not_shift_the_pages(api, many, workspace):
     first = api.get(f"{KEYS}?limit=4").json()
     issue_key(workspace_id=workspace.pk, name="late")
     ApiKey.objects.filter(name="late").update(created_at=timezone.now() + timedelta(days=2))
@@ -68,14 +68,14 @@ def test_a_row_added_meanwhile_shifts_no_page(api, many, workspace):
     assert ids(api.get(first["next"]).json()) == many[4:8]
 
 
-def test_one_page_has_no_neighbours(api, many):
+def test_a_single_page_has_no_next_or_previous_page(api, many):
     page = api.get(KEYS).json()
 
     assert set(page) == {"results", "next", "previous"}
     assert (page["next"], page["previous"]) == (None, None)
 
 
-def test_the_limit_has_a_limit(api, workspace):
+def test_the_limit_has_a_maximum(api, workspace):
     ApiKey.objects.bulk_create(
         ApiKey(workspace=workspace, name="x", prefix="sy", digest=f"{n:064}") for n in range(210)
     )
@@ -86,11 +86,11 @@ def test_the_limit_has_a_limit(api, workspace):
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=-1", "limit=many", "limit=²", "cursor=!!", "cursor=WyJhIiwxXQ=="]
 )
-def test_an_odd_place_or_limit_is_refused(api, query):
+def test_an_invalid_cursor_or_limit_is_refused(api, query):
     assert api.get(f"{KEYS}?{query}").status_code == 400
 
 
-def test_a_cursor_with_another_kind_of_id_is_refused(api, workspace):
+def test_a_cursor_with_an_invalid_id_is_refused(api, workspace):
     from core.pagination import Cursor
 
     cursor = Cursor(moment=timezone.now(), pk="17x", newer=False).encode()
@@ -98,7 +98,7 @@ def test_a_cursor_with_another_kind_of_id_is_refused(api, workspace):
     assert api.get(KEYS, {"cursor": cursor}).status_code == 400
 
 
-def test_a_cursor_that_is_nested_without_end_is_refused(api):
+def test_a_deeply_nested_cursor_is_refused(api):
     cursor = urlsafe_b64encode(b"[" * 3_000).decode()
 
     assert api.get(KEYS, {"cursor": cursor}).json()["detail"].startswith("This cursor is not valid")
@@ -106,5 +106,5 @@ def test_a_cursor_that_is_nested_without_end_is_refused(api):
 
 def test_a_page_costs_a_constant_number_of_queries(api, many, django_assert_num_queries):
     api.get(KEYS)
-    with django_assert_num_queries(2):  # the key that asks; the page
+    with django_assert_num_queries(2):  # The key of the request, and the page.
         api.get(KEYS)

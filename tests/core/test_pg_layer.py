@@ -1,4 +1,4 @@
-"""The channel layer, over a real PostgreSQL."""
+"""Tests of the channel layer on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def soon(layer: PostgresChannelLayer, channel: str) -> dict:
 
 
 async def nothing_comes(layer: PostgresChannelLayer, channel: str) -> None:
-    """A ring sent after everything else is the first thing that arrives."""
+    """Check that nothing precedes a message which is sent last."""
     await layer.group_add("last", channel)
     await layer.group_send("last", {"type": "last"})
     assert await soon(layer, channel) == {"type": "last"}
@@ -49,7 +49,7 @@ LISTENERS = (
 )
 
 
-async def test_what_is_sent_to_a_channel_is_received_there(layer):
+async def test_a_message_sent_to_a_channel_is_received_there(layer):
     await layer.send("general", HELLO)
     assert await soon(layer, "general") == HELLO
 
@@ -69,7 +69,7 @@ async def test_a_channel_of_another_process_is_reached(layer):
     await there.close()
 
 
-async def test_a_group_reaches_its_members_and_nobody_else(layer):
+async def test_a_group_message_reaches_its_members_only(layer):
     inside, outside, left = [await layer.new_channel() for _ in range(3)]
     await layer.group_add("yard", inside)
     await layer.group_add("yard", left)
@@ -116,7 +116,7 @@ async def test_a_message_of_a_transaction_arrives_with_its_commit(layer):
     assert await soon(layer, channel) == {"type": "done"}
 
 
-async def test_sql_rings_with_the_documented_payload(layer):
+async def test_a_notification_from_sql_is_received(layer):
     channel = await layer.new_channel()
     await layer.group_add("session.7", channel)
 
@@ -127,7 +127,7 @@ async def test_sql_rings_with_the_documented_payload(layer):
     assert await soon(layer, channel) == {"type": "log.grew"}
 
 
-async def test_a_foreign_or_broken_payload_stops_nothing(layer):
+async def test_a_foreign_or_broken_payload_is_ignored(layer):
     channel = await layer.new_channel()
     await layer.group_add("yard", channel)
     for payload in ("", "yard", "yard {broken", "yard #1/2 x", "yard #a/b/c x", "elsewhere {}"):
@@ -138,7 +138,7 @@ async def test_a_foreign_or_broken_payload_stops_nothing(layer):
     assert await soon(layer, channel) == HELLO
 
 
-async def test_after_a_lost_connection_everyone_is_told_and_hears_again(layer):
+async def test_receivers_are_told_about_a_lost_connection_and_receive_again(layer):
     channel = await layer.new_channel()
     await layer.group_add("yard", channel)
 
@@ -149,7 +149,7 @@ async def test_after_a_lost_connection_everyone_is_told_and_hears_again(layer):
     assert await soon(layer, channel) == HELLO
 
 
-async def test_a_full_mailbox_says_that_it_lost_messages_and_goes_on(layer):
+async def test_a_full_queue_announces_lost_messages_and_continues(layer):
     channel, other = await layer.new_channel(), await layer.new_channel()
     await layer.group_add("yard", channel)
     await layer.group_add("yard", other)
@@ -170,7 +170,7 @@ async def soon_after_sending(layer: PostgresChannelLayer, reader: str, *, count:
         assert (await soon(layer, reader))["number"] == number
 
 
-async def test_a_receiver_that_is_cancelled_leaves_nothing_behind(layer):
+async def test_a_cancelled_receiver_leaves_nothing_behind(layer):
     channel = await layer.new_channel()
     await layer.group_add("yard", channel)
     waiting = asyncio.create_task(layer.receive(channel))
@@ -182,7 +182,7 @@ async def test_a_receiver_that_is_cancelled_leaves_nothing_behind(layer):
     assert not layer._dispatcher.queues
 
 
-async def test_flush_forgets_all_groups(layer):
+async def test_flush_removes_all_groups(layer):
     channel = await layer.new_channel()
     await layer.group_add("yard", channel)
     await layer.flush()
@@ -192,10 +192,10 @@ async def test_flush_forgets_all_groups(layer):
     await nothing_comes(layer, channel)
 
 
-def test_several_event_loops_of_a_process_each_hear_and_send(transactional_db):
+def test_several_event_loops_of_a_process_can_receive_and_send(transactional_db):
     layer = PostgresChannelLayer()
 
-    async def hear_myself() -> dict:
+    async def send_and_receive() -> dict:
         channel = await layer.new_channel()
         await layer.group_add("yard", channel)
         await layer.group_send("yard", HELLO)
@@ -204,8 +204,8 @@ def test_several_event_loops_of_a_process_each_hear_and_send(transactional_db):
         finally:
             await layer.close()
 
-    assert [asyncio.run(hear_myself()) for _ in range(2)] == [HELLO, HELLO]
-    assert async_to_sync(hear_myself)() == HELLO
+    assert [asyncio.run(send_and_receive()) for _ in range(2)] == [HELLO, HELLO]
+    assert async_to_sync(send_and_receive)() == HELLO
 
 
 @pytest.mark.parametrize("name", ["with space", "with!mark", "x" * 100, ""])
@@ -216,7 +216,9 @@ async def test_a_group_name_that_would_break_the_payload_is_refused(layer, name)
         layer.publish_many([(name, HELLO)])
 
 
-async def test_live_sends_over_the_configured_layer_after_commit(layer, settings, monkeypatch):
+async def test_a_message_is_sent_over_the_configured_layer_after_commit(
+    layer, settings, monkeypatch
+):
     heard: list[tuple[str, dict]] = []
     arrived = threading.Event()
 
@@ -242,6 +244,6 @@ async def test_live_sends_over_the_configured_layer_after_commit(layer, settings
     assert heard == [("yard", HELLO)]
 
 
-def test_a_ring_costs_one_statement(transactional_db, django_assert_num_queries):
+def test_sending_a_message_takes_one_statement(transactional_db, django_assert_num_queries):
     with django_assert_num_queries(1, connection=connection):
         channel_layer.send("yard", HELLO)

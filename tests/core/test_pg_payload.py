@@ -1,4 +1,4 @@
-"""Payloads of NOTIFY: short, split and joined."""
+"""Tests of NOTIFY payloads: short, split and joined."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_short_message_is_the_group_and_its_json():
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=400), st.integers(1, 60))
-def test_any_text_survives_however_long_it_is(text: str, times: int):
+def test_any_text_of_any_length_is_restored(text: str, times: int):
     message = {"type": "delta", "text": text * times}
     payloads = encode("session.1", message)
 
@@ -49,7 +49,7 @@ def test_parts_of_several_messages_may_be_mixed():
     assert decode_all(mixed) == [first, second]
 
 
-def test_a_message_with_a_missing_part_is_never_given_out_and_gives_way():
+def test_a_message_with_a_missing_part_is_dropped_eventually():
     decoder = Decoder()
     lost = encode("g", {"text": "0" * 20_000})
     assert decode_all(lost[:-1], decoder) == []
@@ -60,6 +60,6 @@ def test_a_message_with_a_missing_part_is_never_given_out_and_gives_way():
     assert decode_all(lost[-1:], decoder) == []
 
 
-def test_a_message_without_end_is_refused():
+def test_a_message_that_is_too_long_is_refused():
     with pytest.raises(MessageTooLong):
         encode("g", {"text": "x" * 8_000_000})

@@ -1,4 +1,4 @@
-"""Errors reach programs as problem+json and people as pages."""
+"""Tests that errors are problem+json for programs and pages for people."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_every_exception_of_a_rest_view_is_a_problem(browser, kind, status, code
 
 
 @pytest.mark.parametrize("path", ["/api/raise/boom/", "/api/plain/"])
-def test_an_unexpected_error_tells_nothing_but_its_request_id(browser, path, caplog):
+def test_an_unexpected_error_reveals_only_its_request_id(browser, path, caplog):
     with caplog.at_level(logging.ERROR):
         answer = browser.get(path)
 
@@ -139,7 +139,7 @@ def test_an_unexpected_error_tells_nothing_but_its_request_id(browser, path, cap
     assert "RuntimeError" in failed[0]["exception"]
 
 
-def test_invalid_input_says_where_it_is_wrong(browser):
+def test_invalid_input_names_the_invalid_fields(browser):
     answer = browser.post(
         "/api/raise/x/",
         {"limits": {"pids": 99}, "hosts": ["https://a.example", "no"]},
@@ -170,34 +170,34 @@ def test_an_unknown_media_type_is_a_problem(browser):
     assert "application/json" in answer.json()["detail"]
 
 
-def test_a_path_that_takes_files_says_so(api, workspace):
+def test_a_path_that_accepts_files_names_the_media_type(api, workspace):
     answer = api.post(f"/api/v1/sessions/{make_session(workspace).pk}/files/", {}, format="json")
 
     assert answer.status_code == 415
     assert answer.json()["detail"].endswith("This path accepts multipart/form-data.")
 
 
-def test_an_unknown_format_is_told_which_one_there_is(api):
+def test_the_error_for_an_unknown_format_names_the_known_one(api):
     answer = api.get("/api/v1/me/", headers={"Accept": "application/xml"})
 
     assert (answer.status_code, answer.json()["code"]) == (406, "not_acceptable")
     assert "application/json" in answer.json()["detail"]
 
 
-def test_a_post_without_the_last_slash_goes_on_as_it_is(api):
+def test_a_post_without_the_trailing_slash_is_redirected_unchanged(api):
     answer = api.post("/api/v1/keys", {"name": "CI"}, format="json")
 
     assert (answer.status_code, answer["Location"]) == (308, "/api/v1/keys/")
 
 
 @pytest.mark.parametrize("path", ["/hooks/%00/", "/api/v1/sessions/%00/"])
-def test_a_path_with_nul_leads_nowhere(client, path):
+def test_a_path_with_a_nul_character_is_not_found(client, path):
     answer = client.post(path)
 
     assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
 
 
-def test_a_socket_that_is_asked_without_an_upgrade_is_a_problem(client):
+def test_a_socket_path_without_an_upgrade_is_a_problem(client):
     answer = client.get("/ws/sessions/x/")
 
     assert (answer.status_code, answer["Content-Type"]) == (404, CONTENT_TYPE)
@@ -227,7 +227,7 @@ def test_a_request_that_is_too_large_is_a_problem(api):
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
-def test_no_identity_is_a_problem_with_a_challenge(client):
+def test_a_request_without_an_identity_is_a_problem_with_a_challenge(client):
     answer = client.get("/api/v1/me/")
 
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
@@ -242,14 +242,14 @@ def test_a_fault_in_a_page_is_a_page_with_its_status(browser):
     assert Conflict().detail in answer.content.decode()
 
 
-def test_a_page_without_identity_leads_to_sign_in_and_back(browser):
+def test_a_page_without_an_identity_redirects_to_sign_in_and_back(browser):
     answer = browser.get("/page/closed/?a=1")
 
     assert answer.status_code == 302
     assert answer["Location"].endswith("?next=/page/closed/%3Fa%3D1")
 
 
-def test_an_exception_that_nobody_meant_has_no_problem():
+def test_an_unexpected_exception_has_no_problem():
     assert problem_of(KeyError("x")) is None
 
 

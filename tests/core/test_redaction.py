@@ -1,4 +1,4 @@
-"""No secret reaches a log, whatever name or shape it has."""
+"""Tests that no secret reaches a log, whatever its name or shape."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES = [
     "text",
     ["{}", "key {} failed", "https://h/v1?x=1&key={}", "Bearer {}", "['{}']", "key.{}", "sent-{}"],
 )
-def test_a_secret_is_known_by_its_shape(secret, text):
+def test_a_secret_is_recognised_by_its_shape(secret, text):
     assert secret not in redact_text(text.format(secret))
     assert REMOVED in redact_text(text.format(secret))
 
@@ -53,19 +53,19 @@ def test_a_secret_is_known_by_its_shape(secret, text):
 @pytest.mark.parametrize(
     "word", ["a.", "a-", "--a", "eyJ-", "eyJaaaaaa-", "token ", "key: ", "/a1", "a://", "x@"]
 )
-def test_what_strangers_wrote_is_read_once_and_not_over_and_over(word):
+def test_redaction_takes_linear_time_for_hostile_text(word):
     def seconds(size: int) -> float:
         text = word * (size // len(word))
         return min(
             timeit.repeat(lambda: redact_text(text), number=1, repeat=5, timer=time.process_time)
         )
 
-    # Eight times the text takes about eight times as long; read over and over, sixty-four times.
+    # Eight times the text takes about eight times as long; quadratic time would take 64 times.
     assert seconds(32_000) < 30 * seconds(4_000)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_secret_is_known_by_its_name_at_any_depth(name):
+def test_a_secret_is_recognised_by_its_name_at_any_depth(name):
     event = {"a": [{"b": ({name: "plain words"},)}]}
 
     assert "plain words" not in json.dumps(redact(event))
@@ -100,11 +100,11 @@ def test_a_secret_inside_a_text_is_removed(text):
         "task-skills and risk-free words",
     ],
 )
-def test_what_is_no_secret_stays(value):
+def test_harmless_values_are_kept(value):
     assert redact(value) == value
 
 
-def test_an_object_is_written_without_its_secrets():
+def test_the_representation_of_an_object_is_redacted():
     class Client:
         def __repr__(self) -> str:
             return f"Client({SECRETS[0]})"
@@ -112,7 +112,7 @@ def test_an_object_is_written_without_its_secrets():
     assert SECRETS[0] not in str(redact({"client": Client()}))
 
 
-def test_endless_nesting_ends():
+def test_circular_values_are_cut():
     loop: list[object] = []
     loop.append(loop)
 
@@ -126,14 +126,14 @@ def test_endless_nesting_ends():
         max_leaves=20,
     )
 )
-def test_no_nesting_hides_a_key(value):
+def test_a_key_is_found_at_any_depth(value):
     written = json.dumps(redact(value), default=str)
 
     assert not any(secret in written for secret in SECRETS)
 
 
 def line_of(write) -> dict:
-    """What one call writes to standard error, in the form for machines."""
+    """Return the JSON line that a call writes to standard error."""
     handler, stream = StderrHandler(), StringIO()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -155,7 +155,7 @@ def line_of(write) -> dict:
     return json.loads(stream.getvalue())
 
 
-def test_lines_of_libraries_lose_their_secrets_too():
+def test_log_lines_of_libraries_are_redacted_too():
     def write() -> None:
         try:
             raise ValueError(f"refused {SECRETS[1]}")
@@ -169,7 +169,7 @@ def test_lines_of_libraries_lose_their_secrets_too():
     assert "ValueError: refused" in line["exception"]
 
 
-def test_lines_of_the_product_carry_level_time_logger_and_what_is_bound():
+def test_log_lines_have_level_time_logger_and_bound_values():
     def write() -> None:
         with structlog.contextvars.bound_contextvars(request_id="r-1"):
             structlog.get_logger("tests.redaction").warning(
@@ -189,5 +189,5 @@ def test_lines_of_the_product_carry_level_time_logger_and_what_is_bound():
     }
 
 
-def test_the_last_step_of_the_chain_takes_secrets_out():
+def test_redaction_is_the_last_processor():
     assert shared_chain()[-1] is without_secrets

@@ -1,4 +1,4 @@
-"""Every answer carries an id under which the logs can be searched."""
+"""Tests that every response carries a request id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("path", ["/api/v1/me/", "/api/nothing/", "/nothing-at-all/", "/admin/"])
-def test_every_answer_carries_a_request_id_of_its_own(client, path):
+def test_every_response_has_its_own_request_id(client, path):
     first, second = client.get(path), client.get(path)
 
     assert first["X-Request-ID"]
@@ -25,7 +25,7 @@ def test_the_clients_own_id_is_kept(client):
 @pytest.mark.parametrize(
     "odd", ["", "short", "x" * 129, "with space in it", '{"a":1}', "<script>x"]
 )
-def test_an_odd_id_is_replaced(client, odd):
+def test_an_invalid_id_is_replaced(client, odd):
     answer = client.get("/api/v1/me/", headers={"X-Request-ID": odd})
 
     assert answer["X-Request-ID"] != odd

@@ -1,4 +1,4 @@
-"""Headers, cookies and settings that keep strangers out."""
+"""Tests of security headers, cookies and settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PRODUCTION = {
 
 
 def run(*words: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
-    """Run Python under the production settings, with these changes to a good environment."""
+    """Run Python with the production settings and these changes to a valid environment."""
     env = {name: value for name, value in (PRODUCTION | changes).items() if value is not None}
     return subprocess.run(
         [sys.executable, *words],
@@ -54,7 +54,7 @@ def test_the_deployment_check_is_clean(tmp_path):
         ("ALLOWED_HOSTS", "yard.example,*"),
     ],
 )
-def test_production_refuses_to_start_half_open(tmp_path, name, value):
+def test_production_refuses_to_start_with_insecure_settings(tmp_path, name, value):
     done = run("manage.py", "check", DATA_DIR=str(tmp_path), **{name: value})
 
     assert done.returncode != 0
@@ -63,7 +63,7 @@ def test_production_refuses_to_start_half_open(tmp_path, name, value):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/sign-in/", "/api/v1/me/", "/api/docs/", "/admin/login/"])
-def test_every_answer_carries_the_security_headers(client, path):
+def test_every_response_has_the_security_headers(client, path):
     answer = client.get(path)
 
     assert answer["X-Content-Type-Options"] == "nosniff"
@@ -90,12 +90,12 @@ def test_the_content_security_policy_is_strict_everywhere(client, path):
         assert "*" not in policy[name]
 
 
-def test_the_policy_excepts_no_path():
+def test_no_path_is_exempt_from_the_policy():
     assert not settings.CONTENT_SECURITY_POLICY["EXCLUDE_URL_PREFIXES"]
 
 
 @pytest.mark.django_db
-def test_the_session_cookie_is_out_of_reach_of_scripts_and_other_sites(owner, workspace):
+def test_the_session_cookie_is_hidden_from_scripts_and_other_sites(owner, workspace):
     client = Client()
     client.post("/sign-in/", {"email": owner.email, "password": "correct horse 9"})
     cookie = client.cookies[settings.SESSION_COOKIE_NAME]

@@ -1,6 +1,6 @@
-"""One row of any model, for tests that walk over all of them.
+"""Creates one row of any model, for tests that iterate over all models.
 
-A new model needs one line in `FACTORIES`; the tests that walk fail until it has one.
+A new model needs one line in `FACTORIES`; those tests fail until it has one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FACTORIES = TENANTS | AGENTS | TOOLS_APP | MEMORY | SESSIONS_APP | ORCHESTRATOR
 
 
 def our_models() -> list[type[Model]]:
-    """Every model of our apps; histories belong to the model whose past they are."""
+    """Return every model of our apps except the history models."""
     return [
         model
         for app in APPS
@@ -59,7 +59,7 @@ def our_models() -> list[type[Model]]:
 
 
 def make(model: type[Model], workspace: Workspace) -> Model:
-    """A new row that belongs to this workspace, if such rows belong to one."""
+    """Create a row, in this workspace if the model has one."""
     label = model._meta.label
     if label not in FACTORIES:
         raise AssertionError(f"{label} has no factory: add one line to FACTORIES in {__name__}.")

@@ -1,4 +1,4 @@
-"""What all factories are made with."""
+"""What all factories share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of workflows, their steps, triggers and terminals."""
+"""Creates rows of workflows, their steps, triggers and terminals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.factories.sessions_app import session
 
 
 def workflow(workspace: Workspace) -> Workflow:
-    """One that is over, so that nothing runs it."""
+    """Create a completed workflow, so that no worker runs it."""
     return Workflow.objects.create(
         workspace=workspace,
         key=f"key-{next(numbers)}",

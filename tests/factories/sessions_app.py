@@ -1,4 +1,4 @@
-"""Rows of sessions and all that happens in them."""
+"""Creates rows of sessions and everything that belongs to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of workspaces, their people, their money and their post."""
+"""Creates rows of workspaces, members, billing and notifications."""
 
 from __future__ import annotations
 

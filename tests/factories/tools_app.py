@@ -1,4 +1,4 @@
-"""Rows of policies, tools, servers and skills."""
+"""Creates rows of policies, tools, servers and skills."""
 
 from __future__ import annotations
 

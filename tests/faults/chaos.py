@@ -1,4 +1,4 @@
-"""What is shot at a running stack: any of its processes, at random. Each says whether it hit."""
+"""Kills processes of a running stack at random. Each function returns whether it killed one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.stack.running import Running
 
 
 def kill_something(running: Running, rng: random.Random) -> bool:
-    """SIGKILL one process of web, workers or supervisor, whatever it is doing."""
+    """SIGKILL one process of web, workers or supervisor."""
     return kill_one_of(
         rng.choice(["web", "workers", "workers", "workers", "supervisor"]), running, rng
     )

@@ -1,4 +1,4 @@
-"""A cluster of real worker processes on the test's own database, and a supervisor that looks."""
+"""Fixtures of a real worker cluster on the test's own database, and of a supervisor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def eventually(check: Callable[[], object], seconds: float = 60) -> None:
-    """Wait until something holds. The bound only ends a test that hangs."""
+    """Wait until the check is true. The limit only ends a test that hangs."""
     end = time.monotonic() + seconds
     while not check():
         assert time.monotonic() < end, f"still not true after {seconds} s: {check}"
@@ -37,7 +37,7 @@ def eventually(check: Callable[[], object], seconds: float = 60) -> None:
 
 
 def database_url() -> str:
-    """The test's own database, for a process of its own."""
+    """Return the URL of the test's own database, for another process."""
     database = connection.settings_dict
     if settings.EMBEDDED:
         return f"postgresql://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
@@ -46,7 +46,7 @@ def database_url() -> str:
 
 @dataclass(kw_only=True)
 class Workers:
-    """A cluster under `python -m tests.faults.worker`."""
+    """Runs a cluster with `python -m tests.faults.worker`."""
 
     folder: Path
     process: subprocess.Popen[bytes] | None = None
@@ -74,7 +74,7 @@ class Workers:
             )
 
     def kill_at(self, point: str) -> None:
-        """Let the next process that reaches this point die there."""
+        """Kill the next process that reaches this crash point."""
         (self.folder / "killed").unlink(missing_ok=True)
         (self.folder / "effects").unlink(missing_ok=True)
         (self.folder / "new").write_text(point)
@@ -86,7 +86,7 @@ class Workers:
 
     @property
     def effects(self) -> list[str]:
-        """What the tool `record` did, in order."""
+        """Return what the tool `record` did, in order."""
         file = self.folder / "effects"
         return file.read_text().split() if file.exists() else []
 
@@ -99,7 +99,7 @@ class Workers:
         return psutil.Process(self.process.pid).children()[0]
 
     def parts(self) -> list[psutil.Process]:
-        """The sentinel's children: workers first, then monitor and pusher."""
+        """Return the sentinel's children: workers first, then monitor and pusher."""
         return sorted(self.sentinel().children(), key=lambda process: process.pid)
 
     def wait_ready(self) -> None:
@@ -124,7 +124,7 @@ def workers(transactional_db: None, tmp_path: Path) -> Iterator[Workers]:
 
 @pytest.fixture
 def supervisor(transactional_db: None) -> Iterator[None]:
-    """Looks as the supervisor does, in a thread of the test."""
+    """Recover lanes as the supervisor does, on a thread of the test."""
     stop = threading.Event()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Reads a stack's rows after a load and says what is wrong with them, if anything."""
+"""Reads a stack's rows after a load and reports every violated invariant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GAPS = """
 SELECT s.id FROM agent_sessions s LEFT JOIN session_messages m ON m.session_id = s.id
  GROUP BY s.id HAVING count(m.*) <> s.last_seq OR coalesce(max(m.seq), 0) <> s.last_seq
 """
-#: A run that waited for somebody has not answered; one that went on with its turn has.
+#: A run that ended in a wait has not answered; one that finished its turn has.
 UNANSWERED = """
 SELECT m.session_id, m.seq, q.status, q.stop_reason, q.error FROM session_messages m
   LEFT JOIN agent_run_queue q ON q.id = m.processed_run_id
@@ -38,7 +38,7 @@ SELECT t.tool_use_id FROM tool_executions t LEFT JOIN session_messages m ON m.se
  GROUP BY t.tool_use_id, t.state
 HAVING count(m.*) <> 1 OR t.state IN ('requested', 'awaiting_approval', 'running')
 """
-#: A balance that is not the sum of its ledger, or money that nobody uses and nobody gave back.
+#: A balance that is not the sum of its ledger, or a reservation without a call.
 WRONG_PURSES = """
 SELECT p.workspace_id, p.ceiling - p.spent, p.reserved, sum(e.amount) FROM purses p
   LEFT JOIN credit_ledger e ON e.workspace_id = p.workspace_id
@@ -47,19 +47,19 @@ HAVING p.ceiling - p.spent <> coalesce(sum(e.amount), 0)
     OR p.reserved <> (SELECT coalesce(sum(c.reserved), 0) FROM model_calls c
                        WHERE c.workspace_id = p.workspace_id AND c.state = 'reserved')
 """
-#: Sessions that tell of more or less than their calls have used.
+#: Sessions whose totals differ from the sum of their calls.
 WRONG_TOTALS = """
 SELECT s.id, s.cost, sum(c.cost), s.input_tokens, sum(c.input_tokens) FROM agent_sessions s
   LEFT JOIN model_calls c ON c.session_id = s.id GROUP BY s.id
 HAVING s.cost <> coalesce(sum(c.cost), 0) OR s.input_tokens <> coalesce(sum(c.input_tokens), 0)
     OR s.output_tokens <> coalesce(sum(c.output_tokens), 0)
 """
-#: Answers for which no call was written down.
+#: Answers without a recorded model call.
 UNPAID = """
 SELECT m.run_id FROM session_messages m WHERE m.type = 'agent.message' AND m.payload ? 'model'
  GROUP BY m.run_id HAVING count(*) > (SELECT count(*) FROM model_calls c WHERE c.run_id = m.run_id)
 """
-#: Sub-agents whose result did not arrive exactly once.
+#: Sub-agents whose result was not delivered exactly once.
 UNDELIVERED = """
 SELECT w.id, w.status, count(m.*) FROM subagent_spawns w LEFT JOIN session_messages m
     ON m.session_id = w.parent_session_id AND m.type = 'session.child_idle'
@@ -73,7 +73,7 @@ SELECT session_id::text, array_agg(payload ->> 'text' ORDER BY seq) FROM session
 
 
 class Evidence:
-    """The rows of one stack, and the effects that its tools left."""
+    """Reads the rows of one stack and the effects of its tools."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -84,7 +84,7 @@ class Evidence:
             return database.execute(query.encode()).fetchall()
 
     def is_quiet(self) -> bool:
-        """Whether every session is idle and nothing waits. A database on its way back is not quiet."""
+        """Return whether every session is idle. A database that restarts is not quiet."""
         try:
             return self.rows(BUSY) == [(0,)]
         except psycopg.OperationalError:
@@ -94,7 +94,7 @@ class Evidence:
         return {session: texts for session, texts in self.rows(MESSAGES) if texts}
 
     def faults(self) -> list[str]:
-        """Everything that must not be."""
+        """Return every violated invariant as text."""
         found = [f"gap in {row}" for row in self.rows(GAPS)]
         found += [f"not answered: {row}" for row in self.rows(UNANSWERED)]
         found += [f"call without its one result: {row}" for row in self.rows(UNPAIRED)]
@@ -105,7 +105,7 @@ class Evidence:
         return found + self._overlaps() + self._repeated_effects()
 
     def _overlaps(self) -> list[str]:
-        """Runs of one session must not interleave: each begins after the one before it ended."""
+        """Return runs that interleave: each must start after the previous one has ended."""
         found, holder = [], dict[Any, Any]()
         for session, run, type, to in self.rows(LIFE):
             if type == "session.status_changed" and to == "running":

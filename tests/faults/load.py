@@ -1,4 +1,4 @@
-"""Sends messages to a stack that is being killed, over REST and sockets, until each is accepted."""
+"""Sends messages to a stack under attack, over REST and sockets, until each is accepted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE = 240.0
 
 @dataclass(kw_only=True)
 class Load:
-    """Some sessions, some messages for each, in order, at random moments."""
+    """Sends messages to several sessions, in order, at random moments."""
 
     base_url: str
     key: str
@@ -62,7 +62,7 @@ class Load:
             self._over_socket(session_id, text, name)
 
     def post(self, path: str, body: dict[str, Any], key: str) -> dict[str, Any]:
-        """POST until it is accepted. The same key makes a repetition harmless."""
+        """POST until it is accepted. The idempotency key makes a repetition harmless."""
         end = time.monotonic() + PATIENCE
         while True:
             request = urllib.request.Request(  # noqa: S310

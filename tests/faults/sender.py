@@ -1,4 +1,4 @@
-"""A process that only sends webhooks, to be killed: `python -m tests.faults.sender`."""
+"""Sends webhooks in a process that a test kills: `python -m tests.faults.sender`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole stack with the recording tool and short leases, for chaos tests."""
+"""Settings of a whole stack with the recording tool and short leases, for chaos tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages sent while processes are killed at random: each is answered exactly once.
+"""Tests that each message is answered exactly once while processes are killed at random.
 
 The short version runs with every `make test`. The long one is
 `CHAOS_SESSIONS=200 CHAOS_MESSAGES=5 CHAOS_SECONDS=60 pytest tests/faults/test_chaos.py`.
@@ -51,8 +51,10 @@ def running() -> Iterator[Running]:
         yield stack
 
 
-def under_fire(running: Running, fire: Callable[[Running, random.Random], bool], every: float):
-    """Send the load while the fire goes on; then wait until everything is quiet."""
+def send_while_killing(
+    running: Running, kill: Callable[[Running, random.Random], bool], every: float
+):
+    """Send the load while processes are killed, then wait until every session is idle."""
     key = running.manage("issue_key", "--workspace", "Chaos", "--create", "--scope", "admin")
     assert running.manage("shell", "-c", MAKE_AGENT).returncode == 0
     load = Load(
@@ -67,7 +69,7 @@ def under_fire(running: Running, fire: Callable[[Running, random.Random], bool],
     rng, end, hits = random.Random(1), time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
         time.sleep(every)
-        hits += fire(running, rng)
+        hits += kill(running, rng)
     sending.join()
     assert hits, "somebody was hit"
     assert load.failures == []
@@ -86,10 +88,10 @@ def check(load: Load, evidence: Evidence) -> None:
 @pytest.mark.stack
 @pytest.mark.timeout(900)
 def test_every_message_is_answered_once_while_processes_are_killed(running):
-    check(*under_fire(running, kill_something, EVERY_SECONDS))
+    check(*send_while_killing(running, kill_something, EVERY_SECONDS))
 
 
 @pytest.mark.stack
 @pytest.mark.timeout(900)
 def test_every_message_is_answered_once_while_postgresql_is_killed(running):
-    check(*under_fire(running, kill_postgres, SECONDS / 2.5))
+    check(*send_while_killing(running, kill_postgres, SECONDS / 2.5))

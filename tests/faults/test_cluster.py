@@ -1,4 +1,4 @@
-"""The cluster of workers survives SIGKILL of any of its processes, idle or busy."""
+"""Tests that the worker cluster survives a SIGKILL of any of its processes, idle or busy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_cluster_goes_on_after_a_kill_of_each_of_its_processes(
         eventually(partial(is_answered, run_id))
         eventually(lambda: len(workers.parts()) == 4)
 
-    # Busy: a run is under way in the process that dies.
+    # Busy: the process that dies is executing a run.
     for _ in range(2):
         session, _ = get_or_create_session(agent=demo_agent)
         run_id = send(session, "wait for 1 seconds")
@@ -79,7 +79,7 @@ def test_a_dead_sentinel_ends_the_cluster_so_that_it_can_be_restarted(workers, d
     assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in parts)
 
 
-def test_a_terminated_group_hands_its_runs_back(workers, demo_session):
+def test_a_terminated_cluster_releases_its_runs(workers, demo_session):
     workers.start(WORKERS="1")
     workers.wait_ready()
     run_id = send(demo_session, "wait for 60 seconds")
@@ -94,7 +94,7 @@ def test_a_terminated_group_hands_its_runs_back(workers, demo_session):
     assert handed_back.session.status == "rescheduling"
 
 
-def test_a_worker_stopped_past_its_lease_and_continued_writes_nothing(
+def test_a_worker_suspended_past_its_lease_writes_nothing_afterwards(
     workers, supervisor, demo_session
 ):
     workers.start(WORKERS="1", LEASE_SECONDS="3", HEARTBEAT_SECONDS="0.5")
@@ -106,7 +106,7 @@ def test_a_worker_stopped_past_its_lease_and_continued_writes_nothing(
     eventually(lambda: Run.objects.get(pk=run_id).status == "queued")
     before = demo_session.events.count()
     stopped.resume()
-    # The same process may take the run again: under a new epoch, from the log.
+    # The same process may claim the run again: under a new epoch, from the log.
     eventually(lambda: is_answered(run_id))
 
     late = demo_session.events.filter(run_id=run_id, seq__gt=before)

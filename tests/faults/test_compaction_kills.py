@@ -1,4 +1,4 @@
-"""A worker killed in the middle of a compaction: nothing lost, nothing half, nothing saved twice."""
+"""Tests that a worker killed during a compaction loses nothing and saves nothing twice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sessions_app.sessions import get_or_create_session
 from tests.faults.conftest import eventually
 
 E = SessionEvent.Type
-#: Where a process may die.
+#: The crash points of a compaction.
 POINTS = ["inside_flush", "after_flush", "after_summary", "before_snapshot"]
 
 
@@ -61,13 +61,13 @@ def check(session: Session, point: str) -> None:
     assert [e.seq for e in events] == [*range(1, len(events) + 1)], point
     assert [e.type for e in events].count(E.CONTEXT_COMPACTED) == 1, point
     assert E.ERROR not in [e.type for e in events], point
-    # One document for all that was covered, whenever the process died.
+    # One document for everything that was covered, wherever the process died.
     saved = MemoryVersion.objects.filter(session_id=session.pk)
     assert saved.count() == 1, point
     assert "YARD-77" in saved.get().content
 
 
-def test_kill_points_of_compaction_are_those_that_the_runtime_names():
+def test_the_kill_points_are_the_crash_points_of_the_compaction():
     code = "".join(p.read_text() for p in Path("sessions_app/context/compaction").glob("*.py"))
     assert {p for p in POINTS if f'crash_point("{p}")' in code} == set(POINTS)
     assert code.count('crash_point("') == len(POINTS)

@@ -1,4 +1,4 @@
-"""Many children while workers are killed: each result arrives exactly once, and the money adds up.
+"""Tests that every child's result arrives exactly once while workers are killed.
 
 The long version is `FAN_OUT=100 CHAOS_SECONDS=60 pytest tests/faults/test_fan_out.py`.
 """
@@ -26,7 +26,7 @@ EVERY_SECONDS = 2.0
 RESULTS = """
 SELECT payload ->> 'result' FROM session_messages WHERE type = 'session.child_idle'
 """
-#: What a tree spent: told by its sessions, by its calls, and by the ledger.
+#: The cost of a tree according to its sessions, its calls and the ledger.
 TOTALS = """
 SELECT (SELECT sum(cost) FROM agent_sessions), (SELECT sum(cost) FROM model_calls),
        (SELECT -sum(amount) FROM credit_ledger WHERE kind = 'charge')

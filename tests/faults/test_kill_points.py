@@ -1,4 +1,4 @@
-"""A worker killed at each named point of a run: answered once, no effect repeated."""
+"""Tests that a run whose worker is killed at any crash point loses and repeats nothing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sessions_app.sessions import get_or_create_session
 from tests.faults.conftest import eventually
 
 E = SessionEvent.Type
-#: Each point, the state in which the call must end, and what it may have done.
+#: Each crash point with the final state of the call and its permitted effects.
 POINTS = {
     "after_claim": ("completed", ["once"]),
     "before_model_call": ("completed", ["once"]),
     "after_model_call": ("completed", ["once"]),
     "after_tool_use": ("completed", ["once"]),
-    # Killed just before the tool's own thread began: nobody can know that it did nothing.
+    # Killed just before the tool's own thread started, which cannot be told from a later kill.
     "inside_tool": ("unknown", []),
     "really_inside_tool": ("unknown", ["once"]),
     "before_tool_result": ("unknown", ["once"]),
@@ -52,7 +52,7 @@ def check_log(session: Session, state: str, point: str) -> None:
     assert session.executions.get().state == state, point
 
 
-def test_kill_points_are_those_that_the_runtime_names():
+def test_the_kill_points_are_the_crash_points_of_the_harness():
     from pathlib import Path
 
     code = "".join(p.read_text() for p in Path("sessions_app/harness").glob("*.py"))

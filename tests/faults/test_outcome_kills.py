@@ -1,4 +1,4 @@
-"""A worker killed around a verdict: one answer, one verdict on it, no return lost or counted twice."""
+"""Tests that a worker killed around a verdict neither loses nor repeats a verdict or return."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check(session: Session, point: str) -> None:
     assert [e.type for e in events].count(E.STATUS_IDLE) == 1, point
 
 
-def test_kill_points_of_outcomes_are_those_that_the_runtime_names():
+def test_the_kill_points_are_the_crash_points_of_outcomes():
     code = "".join(p.read_text() for p in Path("sessions_app/outcomes").glob("*.py"))
     assert {p for p in POINTS if f'crash_point("{p}")' in code} == set(POINTS)
     assert code.count('crash_point("') == len(POINTS)

@@ -1,4 +1,4 @@
-"""A sender that is killed in the middle of a delivery loses nothing."""
+"""Tests that a sender killed during a delivery loses nothing."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ def sender(folder: Path, port: int) -> subprocess.Popen[bytes]:
     env = {
         **os.environ,
         "DATABASE_URL": database_url(),
-        "DJANGO_SETTINGS_MODULE": "config.settings.test",  # the same key for secrets
+        "DJANGO_SETTINGS_MODULE": "config.settings.test",  # The same encryption key for secrets.
         "DATA_DIR": str(folder),
         "EGRESS_ALLOWED_PRIVATE": f"localhost:{port}",
     }
     return subprocess.Popen([sys.executable, "-m", "tests.faults.sender"], cwd=ROOT, env=env)
 
 
-def test_a_delivery_survives_kill_9_of_its_sender_with_its_id(workspace: Any, tmp_path: Path):
+def test_a_delivery_survives_a_sigkill_of_its_sender_and_keeps_its_id(
+    workspace: Any, tmp_path: Path
+):
     server = HTTPServer(threaded=True)
     server.start()
     receiver = Receiver(server)

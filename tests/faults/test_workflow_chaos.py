@@ -1,4 +1,4 @@
-"""Workflows while workers are killed at random: all complete, and every attempt is accounted for.
+"""Tests that all workflows complete while workers are killed, with every attempt accounted for.
 
 The short version runs with every `make test`. The long one is
 `CHAOS_WORKFLOWS=200 CHAOS_SHOTS=60 pytest tests/faults/test_workflow_chaos.py`.
@@ -22,7 +22,7 @@ from tests.stack.running import Running, started, wait_for
 
 WORKFLOWS = int(os.environ.get("CHAOS_WORKFLOWS", "20"))
 STEP_SECONDS = float(os.environ.get("CHAOS_STEP_SECONDS", "0.5"))
-SHOTS = int(os.environ.get("CHAOS_SHOTS", "5"))
+KILLS = int(os.environ.get("CHAOS_SHOTS", "5"))
 STEPS = 10
 START = """
 from orchestrator import run_workflow
@@ -69,8 +69,8 @@ def still_open(running: Running) -> int:
         return -1
 
 
-def under_fire(running: Running, fire: Callable[..., bool], every: float, most: int) -> None:
-    """Fire until all is done, but not for ever: a machine may be too slow to get between two shots."""
+def run_while_killing(running: Running, kill: Callable[..., bool], every: float, most: int) -> None:
+    """Kill until all workflows have ended, or `most` times if the machine is too slow."""
     code = START.format(workflows=WORKFLOWS, steps=STEPS, seconds=STEP_SECONDS)
     assert running.manage("shell", "-c", code).returncode == 0
     rng = random.Random(1)
@@ -78,12 +78,12 @@ def under_fire(running: Running, fire: Callable[..., bool], every: float, most: 
         time.sleep(every)
         if still_open(running) == 0:
             break
-        fire(running, rng)
+        kill(running, rng)
     wait_for(lambda: still_open(running) == 0, "all workflows to be over", seconds=400)
 
 
 def check(running: Running) -> int:
-    """Answers how many attempts were lost on the way."""
+    """Check every step and return how many attempts were lost."""
     assert rows(running, OUTCOMES) == [("complete", WORKFLOWS)]
     assert rows(running, GAPS) == []
     found = rows(running, STEPS_DONE)
@@ -104,7 +104,7 @@ def check(running: Running) -> int:
 @pytest.mark.stack
 @pytest.mark.timeout(900)
 def test_all_workflows_complete_while_workers_are_killed_every_two_seconds(running):
-    under_fire(running, kill_a_worker, 2.0, most=SHOTS)
+    run_while_killing(running, kill_a_worker, 2.0, most=KILLS)
 
     assert check(running) > 0, "somebody was hit"
 
@@ -112,6 +112,6 @@ def test_all_workflows_complete_while_workers_are_killed_every_two_seconds(runni
 @pytest.mark.stack
 @pytest.mark.timeout(900)
 def test_all_workflows_complete_while_postgresql_is_killed(running):
-    under_fire(running, kill_postgres, 5.0, most=2)
+    run_while_killing(running, kill_postgres, 5.0, most=2)
 
     check(running)

@@ -1,8 +1,8 @@
-"""A real cluster of workers for fault tests, with a tool that leaves a trace and a point to die at.
+"""Runs a real worker cluster with a recording tool and a crash point, for fault tests.
 
 Run as `python -m tests.faults.worker`. The file `kill_at` in the folder `FAULTS` names the point at
-which a process kills itself; it does so by taking the file away, so only one process dies. Every
-effect of the tool `record` is a line of the file `effects`.
+which a process kills itself; it renames the file first, so that only one process dies. Every effect
+of the tool `record` is a line of the file `effects`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Record(BaseModel):
 
 @tool(category=Category.TIME)
 def record(arguments: Record, context: ToolContext) -> str:
-    """Leave a trace that cannot be taken back."""
+    """Record an effect that cannot be undone."""
     with (FOLDER / "effects").open("a") as file:
         file.write(f"{arguments.text}\n")
     die_once("really_inside_tool")
@@ -42,7 +42,7 @@ def record(arguments: Record, context: ToolContext) -> str:
 
 
 def die_once(name: str) -> None:
-    """Die if this is the point that the test has named."""
+    """Die if the test has named this crash point."""
     order = FOLDER / "kill_at"
     if not order.exists() or order.read_text() != name:
         return

@@ -1,4 +1,4 @@
-"""Workflows to test with, and an engine that is served in the test's own thread."""
+"""Fixtures for workflows, and an engine that is served in the test's own thread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OWNER = uuid4()
 
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    """What a test registers is gone after it."""
+    """Remove what a test registers after it."""
     known = dict(registry)
     yield
     registry.clear()
@@ -68,7 +68,7 @@ def claim(owner: Any = OWNER) -> store.WorkflowClaim | None:
 
 
 def serve_one(held: store.WorkflowClaim | None = None) -> bool:
-    """Go on with one workflow, as a worker would."""
+    """Run one workflow as a worker would."""
     held = held or claim()
     if held is None:
         return False
@@ -77,7 +77,7 @@ def serve_one(held: store.WorkflowClaim | None = None) -> bool:
 
 
 def serve(most: int = 100) -> int:
-    """Go on with everything that is due."""
+    """Run all workflows that are due."""
     served = 0
     while served < most and serve_one():
         served += 1
@@ -85,7 +85,7 @@ def serve(most: int = 100) -> int:
 
 
 def pass_time(workflow: Workflow, seconds: float) -> None:
-    """Let the workflow's timers be so much older."""
+    """Move the workflow's timers back by this many seconds."""
     shift = [seconds, workflow.pk]
     rows(
         "UPDATE workflows SET wake_at = wake_at - make_interval(secs => %s), "
@@ -101,7 +101,7 @@ def pass_time(workflow: Workflow, seconds: float) -> None:
 
 
 def now(workflow: Workflow) -> Workflow:
-    """The workflow as it is now."""
+    """Return the workflow as it is stored now."""
     return Workflow.objects.get(pk=workflow.pk)
 
 
@@ -114,19 +114,19 @@ def states(workflow: Workflow) -> list[tuple[str, str, int]]:
 
 
 def attempts(workflow: Workflow) -> list[tuple[int, str]]:
-    """How every attempt at any step went."""
+    """Return the number and status of every attempt of every step."""
     return [(one.number, one.status) for step in steps(workflow) for one in attempts_of(step)]
 
 
 @pytest.fixture
 def flow(define: Callable[..., None]) -> None:
-    """A workflow that answers with what it was given."""
+    """Register a workflow that returns its payload."""
     define(lambda self, event, step: event.payload, name="flow")
 
 
 @pytest.fixture
 def timed(flow: None, workspace: Workspace, owner: User) -> WorkflowTrigger:
-    """A trigger that starts it every night."""
+    """Create a trigger that starts the workflow every night."""
     made = create_trigger(
         workspace_id=workspace.pk, created_by=owner, name="Nightly", kind="schedule",
         workflow="flow", cron="0 3 * * *", params={"at": "{{input.due_at}}"},

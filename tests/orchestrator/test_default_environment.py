@@ -1,4 +1,4 @@
-"""Where no environment was chosen, commands run in the workspace's default, whoever starts them."""
+"""Tests that commands run in the workspace's default environment unless another is chosen."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ __all__ = ["data_dir"]
 pytestmark = [
     needs_bwrap,
     pytest.mark.usefixtures("data_dir"),
-    # Tools run in threads of their own, which see what is committed.
+    # Tools run on their own threads, which see only committed data.
     pytest.mark.django_db(transaction=True),
 ]
 CPU_SECONDS = 33
-#: What bash says of the bound on processor time.
+#: Prints the limit on processor time.
 LOOK = "ulimit -t"
 
 
 @pytest.fixture
 def agent(workspace, owner):
-    """Free to run commands in a default that says something of its own."""
+    """Create an agent that may run commands, in a default environment with its own limit."""
     said = {"limits": {"cpu_seconds": CPU_SECONDS}}
     change_environment(default_environment(workspace.pk), said)
     fields = {"name": "Walker", "provider": "demo", "model": "demo"}
@@ -40,7 +40,7 @@ def agent(workspace, owner):
     return made
 
 
-def test_a_run_does(agent, principal):
+def test_a_run_uses_the_default_environment(agent, principal):
     session, _ = get_or_create_session(agent=agent)
     say(session, principal, f"run {LOOK}")
     serve_lane(session.pk)
@@ -48,7 +48,7 @@ def test_a_run_does(agent, principal):
     assert ToolExecution.objects.get().output == f"{CPU_SECONDS}\n[exit code 0]"
 
 
-def test_a_terminal_does(agent):
+def test_a_terminal_uses_the_default_environment(agent):
     session, _ = get_or_create_session(agent=agent)
 
     made = sandbox_of(Terminal(session=session))
@@ -57,7 +57,7 @@ def test_a_terminal_does(agent):
     assert made.limits.cpu_seconds == CPU_SECONDS
 
 
-def test_a_node_of_a_canvas_does(agent, begin):
+def test_a_node_of_a_canvas_uses_the_default_environment(agent, begin):
     one_tool(agent, "exec", command=LOOK)
 
     done = go(begin({"agent": str(agent.pk)}, name="canvas"))

@@ -1,4 +1,4 @@
-"""The health page tries what it speaks of, and says in a word what is wrong."""
+"""Tests that the health endpoint exercises what it reports on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATH = "/api/v1/health/"
 
 @pytest_asyncio.fixture
 async def stack(async_db):
-    """A worker and a supervisor that have just given signs of life."""
+    """Record a fresh pulse of a worker and a supervisor."""
     for kind in ("worker", "supervisor"):
         await sync_to_async(beat)(kind)
     health.checker.forget()
@@ -35,7 +35,7 @@ async def ask(**headers: str) -> tuple[int, dict]:
     return answer.status_code, answer.json()
 
 
-async def test_a_working_stack_is_ok_to_anybody(stack):
+async def test_a_working_stack_is_ok_without_an_identity(stack):
     assert await ask() == (
         200,
         {
@@ -58,7 +58,7 @@ async def test_a_bad_key_does_not_matter(stack):
 
 
 @pytest.mark.parametrize(("kind", "check"), [("worker", "workers"), ("supervisor", "supervisor")])
-async def test_a_silent_process_is_seen(stack, settings, kind, check):
+async def test_a_silent_process_is_reported(stack, settings, kind, check):
     age = timedelta(seconds=settings.PULSE_SECONDS + 5)
     pulse = await Pulse.objects.aget(kind=kind)
     await Pulse.objects.filter(kind=kind).aupdate(at=pulse.at - age)
@@ -70,13 +70,13 @@ async def test_a_silent_process_is_seen(stack, settings, kind, check):
     assert set(body["checks"].values()) == {"ok"}
 
 
-async def test_a_process_that_never_was_is_seen(stack):
+async def test_a_process_that_never_started_is_reported(stack):
     await Pulse.objects.filter(kind="worker").adelete()
 
     assert (await ask())[1]["checks"]["workers"] == "no sign of life yet"
 
 
-async def test_a_database_that_fails_is_told_without_its_words(stack, monkeypatch):
+async def test_a_failing_database_is_reported_without_its_error_message(stack, monkeypatch):
     def refuse() -> None:
         raise OperationalError("password of user postgres is wrong")
 
@@ -88,7 +88,7 @@ async def test_a_database_that_fails_is_told_without_its_words(stack, monkeypatc
     assert "postgres" not in str(body)
 
 
-async def test_a_database_that_hangs_is_not_waited_for(stack, monkeypatch):
+async def test_a_hanging_database_is_reported_without_waiting_for_it(stack, monkeypatch):
     monkeypatch.setattr(health, "DATABASE_SECONDS", 0.05)
     monkeypatch.setattr(health, "read_database", lambda: time.sleep(0.5))
     _, body = await ask()
@@ -96,9 +96,9 @@ async def test_a_database_that_hangs_is_not_waited_for(stack, monkeypatch):
     assert body["checks"]["database"] == "no answer in time"
 
 
-async def test_a_stream_that_swallows_frames_is_seen(stack, monkeypatch):
+async def test_a_stream_that_loses_frames_is_reported(stack, monkeypatch):
     async def swallow(group: str, message: dict) -> None:
-        """Nothing arrives."""
+        """Drop the message."""
 
     monkeypatch.setattr(health, "STREAM_SECONDS", 0.05)
     monkeypatch.setattr(get_channel_layer(), "group_send", swallow)
@@ -107,7 +107,7 @@ async def test_a_stream_that_swallows_frames_is_seen(stack, monkeypatch):
     assert (status, body["checks"]["stream"]) == (503, "no answer in time")
 
 
-async def test_asking_often_examines_once(stack, monkeypatch):
+async def test_repeated_requests_run_the_checks_once(stack, monkeypatch):
     calls = []
     real = health.read_database
 

@@ -1,4 +1,4 @@
-"""The socket of the list of workflows: rings for the workspace's own, and for nobody else's."""
+"""Tests of the socket of the workflow list: it announces changes of the own workspace only."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Viewer(WebsocketCommunicator):
 
 
 def work() -> None:
-    """Go on with one workflow, and ring as a worker does."""
+    """Run one workflow and notify viewers as a worker does."""
     Runner(claim(), StopSignal(), Publisher().publish).run()
 
 
-async def test_a_viewer_hears_of_every_change_of_the_own_list(
+async def test_a_viewer_is_notified_of_changes_in_its_own_workspace_only(
     async_db, define, workspace, foreign_workspace
 ):
     define(lambda self, event, step: step.sleep("nap", 3_600), name="flow")
@@ -72,7 +72,7 @@ async def test_changes_that_come_together_are_one_frame(async_db, define, worksp
     await get_channel_layer().close()
 
 
-async def test_who_lost_the_right_is_shut_out(async_db, workspace, monkeypatch):
+async def test_a_viewer_that_loses_its_permission_is_disconnected(async_db, workspace, monkeypatch):
     monkeypatch.setattr(consumers, "RIGHTS_SECONDS", 0.05)
     secret = await in_thread(key_for)(workspace)
     viewer = Viewer(secret)

@@ -1,4 +1,4 @@
-"""Who may read the figures for Prometheus."""
+"""Tests of who may read the Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 OUTSIDE = {"REMOTE_ADDR": "203.0.113.7"}
 
 
-def test_this_machine_may_read_them(client):
+def test_metrics_can_be_read_on_this_machine(client):
     answer = client.get("/metrics")
 
     assert answer.status_code == 200
@@ -18,22 +18,22 @@ def test_this_machine_may_read_them(client):
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
-def test_a_proxy_on_this_machine_opens_nothing(client, header):
+def test_a_request_forwarded_by_a_local_proxy_is_refused(client, header):
     assert client.get("/metrics", headers={header: "203.0.113.7"}).status_code == 403
 
 
-def test_a_stranger_may_not(client, browser_client):
+def test_a_request_from_outside_is_refused(client, browser_client):
     assert client.get("/metrics", **OUTSIDE).status_code == 403
     assert browser_client.get("/metrics", **OUTSIDE).status_code == 403
 
 
-def test_staff_may(client):
+def test_staff_can_read_metrics(client):
     client.force_login(User.objects.create_user("staff@example.com", is_staff=True))
 
     assert client.get("/metrics", **OUTSIDE).status_code == 200
 
 
-def test_the_bearer_of_the_token_may(client, settings):
+def test_the_token_gives_access(client, settings):
     settings.METRICS_TOKEN = "figures"
 
     def ask(token: str) -> int:
@@ -43,7 +43,7 @@ def test_the_bearer_of_the_token_may(client, settings):
     assert (ask("figures"), ask("wrong"), ask("")) == (200, 403, 403)
 
 
-def test_an_unset_token_opens_nothing(client, settings):
+def test_an_empty_token_gives_no_access(client, settings):
     settings.METRICS_TOKEN = ""
 
     assert (

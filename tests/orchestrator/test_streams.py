@@ -1,4 +1,4 @@
-"""Those who watch a workflow get every stored event, then what is new."""
+"""Tests that viewers of a workflow get every stored event and then new ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_each_event_is_one_frame_of_the_public_contract(define, begin):
 
 
 @pytest.mark.django_db
-def test_the_agent_hears_of_progress_and_a_hook_that_fails_harms_nobody(define, begin):
+def test_the_agent_is_told_about_progress_and_a_failing_hook_is_harmless(define, begin):
     from orchestrator import WorkflowAgent
 
     heard = []
@@ -108,25 +108,21 @@ async def test_a_socket_is_found_by_the_id_that_the_client_gave(async_db, define
     await window.disconnect()
 
 
-async def test_a_ring_that_was_lost_is_made_up_for_by_the_slow_look(
-    async_db, define, begin, workspace
-):
+async def test_polling_makes_up_for_a_lost_notification(async_db, define, begin, workspace):
     define(watches)
     made = await sync_to_async(begin)()
     secret = await sync_to_async(key_for)(workspace)
     window = socket(f"/ws/workflows/{made.pk}/", secret)
     await window.connect(timeout=10)
     assert json.loads(await window.receive_from(timeout=10))["seq"] == 1
-    await sync_to_async(rows)("SELECT workflow_pause(%s)", [made.pk])  # nobody rings
+    await sync_to_async(rows)("SELECT workflow_pause(%s)", [made.pk])  # Without a notification.
     await hub().poll()
 
     assert json.loads(await window.receive_from(timeout=10))["seq"] == 2
     await window.disconnect()
 
 
-async def test_a_stranger_is_told_that_there_is_no_such_workflow(
-    async_db, define, begin, foreign_workspace
-):
+async def test_a_foreign_workflow_is_not_found(async_db, define, begin, foreign_workspace):
     define(watches)
     made = await sync_to_async(begin)()
     secret = await sync_to_async(key_for)(foreign_workspace)

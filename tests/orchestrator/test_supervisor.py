@@ -1,4 +1,4 @@
-"""The supervisor's loop: one duty that fails keeps no other from being done."""
+"""Tests that a failing duty of the supervisor holds up no other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenants.models import InboxItem
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("error", [OperationalError, NotFound, ZeroDivisionError])
-def test_a_duty_that_fails_is_tried_again_and_holds_up_no_other(monkeypatch, error):
+def test_a_failing_duty_is_retried_and_holds_up_no_other(monkeypatch, error):
     stop, tries, done = threading.Event(), [], []
 
     def fail() -> None:
@@ -60,5 +60,5 @@ def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
 
 
 def _doer(duty: Duty) -> object:
-    """Whose method the duty is."""
+    """Return the object whose method the duty is."""
     return getattr(duty.work, "__self__", None)

@@ -1,4 +1,4 @@
-"""What the supervisor asks every few seconds does not grow with the workflows that are over."""
+"""Tests that the supervisor's frequent queries do not grow with ended workflows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SELECT gen_random_uuid(), w.workspace_id, w.key || n, w.name, 1, '{}', 0, '', 'c
 
 
 @pytest.mark.parametrize("query", [recovery.UNSETTLED, recovery.ABANDONED])
-def test_workflows_that_are_over_are_not_read(define, begin, query):
+def test_ended_workflows_are_not_read(define, begin, query):
     define(lambda self, event, step: step.sleep("s", 9))
     alive = begin()
     with connection.cursor() as cursor:
@@ -36,7 +36,7 @@ def test_workflows_that_are_over_are_not_read(define, begin, query):
 
 
 def whole_reads(node: dict[str, Any]) -> list[str]:
-    """Tables of workflows that the plan reads from end to end."""
+    """Return the tables of workflows that the plan scans completely."""
     own = [node["Relation Name"]] if node["Node Type"] == "Seq Scan" else []
     below = [name for inner in node.get("Plans", []) for name in whole_reads(inner)]
     return [name for name in own + below if name == "workflows"]

@@ -1,4 +1,4 @@
-"""Fired triggers: once by any number of supervisors, on time, and none holds up another."""
+"""Tests of firing triggers: once, on time, and without holding up each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.orchestrator.conftest import make_due
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flow")]
 
 
-def test_what_is_due_starts_its_workflow_and_is_due_again_later(timed):
+def test_a_due_trigger_starts_its_workflow_and_is_due_again_later(timed):
     at = make_due(timed)
     assert (fire_due_triggers(), fire_due_triggers()) == (1, 0)
 
@@ -56,7 +56,7 @@ def test_a_paused_trigger_is_not_fired(timed, api):
     assert fire_due_triggers() == 0, "what was missed is not made up for"
 
 
-def test_what_cannot_start_is_in_the_history_with_its_reason(workspace, owner):
+def test_a_workflow_that_cannot_start_is_in_the_history_with_its_reason(workspace, owner):
     agent = new_agent(workspace, owner, "Walker")
     made = create_trigger(
         workspace_id=workspace.pk, name="C", kind="schedule", workflow="canvas", agent=agent,
@@ -69,7 +69,7 @@ def test_what_cannot_start_is_in_the_history_with_its_reason(workspace, owner):
     assert (firing.outcome, "published" in firing.note) == ("failed", True)
 
 
-def test_times_that_were_missed_are_counted_and_the_next_keeps_to_them(workspace, owner):
+def test_missed_times_are_counted_and_the_next_time_keeps_the_rhythm(workspace, owner):
     made = create_trigger(
         workspace_id=workspace.pk, created_by=owner, name="Often", kind="schedule",
         workflow="flow", interval_seconds=300, params={},
@@ -83,8 +83,8 @@ def test_times_that_were_missed_are_counted_and_the_next_keeps_to_them(workspace
     assert TriggerFiring.objects.get().missed == 2
 
 
-def test_a_trigger_that_breaks_holds_up_no_other(timed, workspace, owner, define):
-    """Whatever a workflow's own check raises: here, that it takes too little."""
+def test_a_failing_trigger_holds_up_no_other(timed, workspace, owner, define):
+    """Any error of the workflow's own check counts; here it takes too few arguments."""
     define(lambda self, event, step: 1, name="broken", admit=staticmethod(dict))
     broken = create_trigger(
         workspace_id=workspace.pk, created_by=owner, name="Broken", kind="schedule",
@@ -98,7 +98,7 @@ def test_a_trigger_that_breaks_holds_up_no_other(timed, workspace, owner, define
     assert outcomes == {"Broken": "failed", "Nightly": "started"}
 
 
-def test_a_trigger_whose_time_zone_is_gone_ends_and_holds_up_no_other(timed, workspace, owner):
+def test_a_trigger_with_an_unknown_time_zone_ends_and_holds_up_no_other(timed, workspace, owner):
     lost = create_trigger(
         workspace_id=workspace.pk, created_by=owner, name="Lost", kind="schedule",
         workflow="flow", cron="0 3 * * *", params={},
@@ -115,14 +115,14 @@ def test_a_trigger_whose_time_zone_is_gone_ends_and_holds_up_no_other(timed, wor
     assert Workflow.objects.count() == 1
 
 
-def test_old_firings_are_forgotten(timed):
+def test_old_firings_are_deleted(timed):
     make_due(timed)
     fire_due_triggers()
     TriggerFiring.objects.update(created_at=timezone.now() - timedelta(days=31))
     assert delete_old_firings() == 1
 
 
-def test_the_supervisor_looks_after_triggers():
+def test_the_supervisor_fires_and_cleans_up_triggers():
     works = [one.work for one in duties()]
     assert fire_due_triggers in works
     assert delete_old_firings in works

@@ -1,4 +1,4 @@
-"""Incoming webhooks: only who holds the secret starts anything, and each message once."""
+"""Tests of incoming webhooks: only signed messages start workflows, and each only once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def send(hook, body, *, id="msg-1", secret=None, at=None, **headers):
     return client.post(hook.trigger.path, data, content_type="application/json")
 
 
-def test_a_signed_message_starts_the_workflow_with_what_it_says(hook, workspace):
+def test_a_signed_message_starts_the_workflow_with_its_content(hook, workspace):
     answer = send(hook, {"name": "Ada"})
 
     assert (answer.status_code, answer.json()["duplicate"]) == (202, False)
@@ -55,7 +55,7 @@ def test_a_signed_message_starts_the_workflow_with_what_it_says(hook, workspace)
     assert made.params == {"who": "Ada", "text": "Hello Ada"}
 
 
-def test_a_message_that_is_sent_again_starts_nothing_new(hook):
+def test_a_repeated_message_starts_nothing_new(hook):
     first, again = send(hook, {"name": "Ada"}), send(hook, {"name": "Ada"})
 
     assert again.status_code == 202
@@ -75,7 +75,7 @@ def test_a_message_that_is_sent_again_starts_nothing_new(hook):
         {"webhook-timestamp": "nan"},
     ],
 )
-def test_what_is_not_signed_for_it_is_refused_and_starts_nothing(hook, wrong):
+def test_a_message_with_a_wrong_signature_is_refused(hook, wrong):
     answer = send(hook, {"name": "Ada"}, **wrong)
 
     assert (answer.status_code, answer.json()["code"]) == (401, "hook_refused")
@@ -87,21 +87,21 @@ def test_an_old_signature_is_refused(hook):
     assert send(hook, {}, at=old).status_code == 401
 
 
-def test_the_secret_of_another_trigger_opens_nothing(hook, foreign_workspace):
+def test_the_secret_of_another_trigger_is_refused(hook, foreign_workspace):
     other = create_trigger(
         workspace_id=foreign_workspace.pk, name="Theirs", kind="webhook", workflow="flow"
     )
     assert send(hook, {}, secret=other.secret).status_code == 401
 
 
-def test_a_new_secret_ends_the_old_one(hook):
+def test_rotating_the_secret_invalidates_the_old_one(hook):
     old = hook.secret
     new = triggers.rotate_secret(hook.trigger).secret
     assert send(hook, {}, secret=old).status_code == 401
     assert send(hook, {}, secret=new).status_code == 202
 
 
-def test_a_trigger_may_take_the_secret_itself_when_that_was_chosen(workspace):
+def test_a_trigger_that_verifies_by_token_accepts_the_secret_itself(workspace):
     made = create_trigger(
         workspace_id=workspace.pk, name="Plain", kind="webhook", workflow="flow", verify="token"
     )
@@ -114,33 +114,33 @@ def test_a_trigger_may_take_the_secret_itself_when_that_was_chosen(workspace):
     assert APIClient().post(path, {}, format="json").status_code == 401
 
 
-def test_a_signature_does_not_become_a_shown_secret(hook):
+def test_a_trigger_that_verifies_signatures_does_not_accept_the_secret_itself(hook):
     shown = APIClient(headers={"Authorization": f"Bearer {hook.secret}"})
     assert shown.post(hook.trigger.path, {}, format="json").status_code == 401
 
 
-def test_a_message_has_a_bound(hook):
+def test_a_message_has_a_maximum_size(hook):
     answer = send(hook, {"name": "x" * 300_000})
     assert (answer.status_code, answer.json()["code"]) == (413, "hook_too_large")
 
 
-def test_an_address_that_nobody_gave_out_is_not_there(db):
+def test_an_unknown_address_is_not_found(db):
     assert APIClient().post("/hooks/nothing/", {}, format="json").status_code == 404
 
 
-def test_guesses_are_slowed_down(hook, settings):
+def test_wrong_signatures_are_throttled(hook, settings):
     settings.REQUESTS_PER_MINUTE = 10
     codes = {send(hook, {}, secret="whsec_bm90IGl0").status_code for _ in range(60)}
     assert codes == {401, 429}
 
 
-def test_a_flood_is_slowed_down(hook):
+def test_a_flood_of_messages_is_throttled(hook):
     codes = [send(hook, {}, id=f"m{n}").status_code for n in range(130)]
     assert codes[0] == 202
     assert codes[-1] == 429
 
 
-def test_a_paused_trigger_starts_nothing_and_the_message_may_come_again(hook):
+def test_a_message_to_a_paused_trigger_can_be_sent_again(hook):
     triggers.pause(hook.trigger)
     assert send(hook, {"name": "Ada"}).status_code == 409
     assert TriggerFiring.objects.get().outcome == "failed"
@@ -148,7 +148,7 @@ def test_a_paused_trigger_starts_nothing_and_the_message_may_come_again(hook):
     assert send(hook, {"name": "Ada"}).json()["duplicate"] is False
 
 
-def test_what_is_no_json_is_refused(hook):
+def test_a_message_that_is_not_json_is_refused(hook):
     at = datetime.now(UTC)
     headers = {
         "webhook-id": "m",

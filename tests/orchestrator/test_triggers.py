@@ -1,4 +1,4 @@
-"""Triggers: set up, changed, listed, paused; and the agent's tool."""
+"""Tests of setting up, changing, listing and pausing triggers, and of the agent's tool."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_webhook_is_set_up_over_rest_and_its_secret_is_shown_once(api):
         {"kind": "webhook", "params": {"a": "x" * 20_000}},
     ],
 )
-def test_what_cannot_work_is_refused_at_once(api, wrong):
+def test_an_invalid_trigger_is_refused(api, wrong):
     answer = api.post(BASE, {"name": "x", "workflow": "flow", **wrong}, format="json")
     assert answer.status_code == 400
     assert not WorkflowTrigger.objects.exists()
@@ -72,7 +72,7 @@ def test_a_trigger_is_changed_and_removed(api, timed):
     assert api.delete(f"{BASE}{timed.pk}/").status_code == 204
 
 
-def test_whoever_may_only_run_sets_up_nothing(workspace, timed):
+def test_a_run_key_cannot_set_up_triggers(workspace, timed):
     runner = key_client(workspace, "run")
     body = {"name": "x", "kind": "webhook", "workflow": "flow"}
     assert runner.post(BASE, body, format="json").status_code == 403
@@ -107,7 +107,7 @@ def test_the_page_lists_sets_up_and_pauses_triggers(browser_client, timed):
     assert "whsec_" not in browser_client.get("/workflows/").content.decode()
 
 
-def test_a_form_that_is_wrong_says_so(browser_client):
+def test_an_invalid_form_shows_the_error(browser_client):
     fields = {"name": "Hook", "kind": "schedule", "timezone": "UTC", "verify": "signature",
               "starts": "workflow:digest"}  # fmt: skip
     for wrong, said in [
@@ -125,7 +125,7 @@ def test_a_form_that_is_wrong_says_so(browser_client):
     assert WorkflowTrigger.objects.count() == 1
 
 
-def test_a_trigger_has_a_page_that_says_what_came_of_it(browser_client, timed):
+def test_the_page_of_a_trigger_shows_its_history(browser_client, timed):
     make_due(timed)
     fire_due_triggers()
     page = browser_client.get(f"/workflows/triggers/{timed.pk}/").content.decode()
@@ -159,7 +159,7 @@ def test_an_agent_starts_a_workflow_once_per_call(context):
     assert registry["run_workflow"].permission == "always_ask"
 
 
-def test_the_key_that_began_a_turn_pays_for_the_workflows_it_starts(context, api, workspace):
+def test_a_workflow_started_by_an_agent_is_charged_to_the_key_of_the_turn(context, api, workspace):
     sent = api.post(
         f"/api/v1/sessions/{context.session_id}/messages/", {"text": "Start it"}, format="json"
     )
@@ -168,7 +168,7 @@ def test_the_key_that_began_a_turn_pays_for_the_workflows_it_starts(context, api
     assert Workflow.objects.get().key_id == ApiKey.objects.get(workspace=workspace).pk
 
 
-def test_an_agent_starts_what_people_published_of_its_canvas(context):
+def test_an_agent_can_start_its_published_canvas(context):
     with pytest.raises(ToolFailed):
         run_workflow(RunWorkflow(), context)
     from agents.models import Agent
@@ -179,7 +179,7 @@ def test_an_agent_starts_what_people_published_of_its_canvas(context):
     assert Workflow.objects.get(name="canvas").params["input"] == {"a": 1}
 
 
-def test_a_lost_worker_starts_nothing(context):
+def test_a_stale_worker_starts_no_workflow(context):
     def fence():
         raise StaleEpoch
 
@@ -188,7 +188,7 @@ def test_a_lost_worker_starts_nothing(context):
     assert not Workflow.objects.exists()
 
 
-def test_the_session_of_a_workflow_starts_no_other(context, workspace):
+def test_the_session_of_a_workflow_cannot_start_another(context, workspace):
     from sessions_app.models import Session
 
     Session.objects.filter(pk=context.session_id).update(metadata={"workflow_id": "x"})
@@ -196,7 +196,7 @@ def test_the_session_of_a_workflow_starts_no_other(context, workspace):
         run_workflow(RunWorkflow(workflow="flow"), context)
 
 
-def test_to_resume_what_goes_on_does_not_put_it_off(timed):
+def test_resuming_an_active_trigger_does_not_delay_it(timed):
     at = make_due(timed)
     timed.refresh_from_db()
 

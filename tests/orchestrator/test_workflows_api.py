@@ -1,4 +1,4 @@
-"""REST of workflows: started once, looked at, told, led through their life."""
+"""Tests of workflows over REST."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_params_that_are_too_large_start_nothing(api, paid, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "more"), [(BASE, {}), ("/api/v1/triggers/", {"kind": "webhook", "workflow": "ask"})]
 )
-def test_a_wrong_parameter_is_pointed_at_where_it_is_written(api, path, more):
+def test_an_invalid_parameter_is_named_by_its_pointer(api, path, more):
     body = {"name": "ask", **more, "params": {"message": "hi", "a/b": 1}}
     refused = api.post(path, body, format="json")
 
@@ -45,7 +45,7 @@ def test_a_wrong_parameter_is_pointed_at_where_it_is_written(api, path, more):
     assert (error["field"], error["pointer"]) == ("params.a/b", "#/params/a~1b")
 
 
-def test_a_workflow_is_started_and_seen_with_its_steps_and_attempts(api, paid):
+def test_a_started_workflow_is_shown_with_its_steps_and_progress(api, paid):
     made = start(api, params={"n": 1})
     assert made.status_code == 201
     serve()
@@ -58,7 +58,7 @@ def test_a_workflow_is_started_and_seen_with_its_steps_and_attempts(api, paid):
     assert seen["progress"]["eta_seconds"] is not None
 
 
-def test_attempts_are_listed_with_what_went_wrong(api, define):
+def test_attempts_are_listed_with_their_errors(api, define):
     def fail():
         raise ValueError("no")
 
@@ -74,7 +74,7 @@ def test_attempts_are_listed_with_what_went_wrong(api, define):
     assert step["attempts"][0]["error"]["message"] == "no"
 
 
-def test_the_same_id_is_the_same_workflow(api, paid):
+def test_the_same_id_gives_the_same_workflow(api, paid):
     first = start(api, id="order-1", params={"n": 1})
     again = start(api, id="order-1", params={"n": 1})
     other = start(api, id="order-1", params={"n": 2})
@@ -100,14 +100,14 @@ def test_a_workflow_is_found_by_the_id_that_its_client_gave(api, foreign_api, pa
     assert foreign_api.get(f"{BASE}order-1/").status_code == 404
 
 
-def test_a_workflow_is_started_by_the_name_of_its_class_too(api):
+def test_a_workflow_can_be_started_by_its_class_name(api):
     body = {"name": "ExecuteTask", "params": {"command": "true"}}
     answer = api.post(BASE, body, format="json")
 
     assert (answer.status_code, answer.json()["name"]) == (201, "execute-task")
 
 
-def test_an_unknown_name_is_told_which_there_are(api):
+def test_the_error_for_an_unknown_name_lists_the_known_ones(api):
     answer = api.post(BASE, {"name": "nothing"}, format="json")
 
     assert answer.status_code == 404
@@ -127,14 +127,14 @@ def test_an_unknown_name_is_told_which_there_are(api):
         ({}, 400),
     ],
 )
-def test_what_cannot_be_started_is_refused_with_its_reason(api, paid, body, status):
+def test_an_invalid_start_is_refused(api, paid, body, status):
     answer = api.post(BASE, body, format="json")
 
     assert answer.status_code == status, answer.json()
     assert not Workflow.objects.exists()
 
 
-def test_the_list_is_narrowed_by_name_and_status(api, paid, define):
+def test_the_list_is_filtered_by_name_and_status(api, paid, define):
     define(lambda self, event, step: 1, name="quick")
     start(api)
     start(api, "quick")
@@ -165,7 +165,7 @@ def test_an_event_is_sent_and_the_log_is_read(api, paid):
     assert after == log[-1:]
 
 
-def test_an_approval_is_given_once(api, define):
+def test_an_approval_is_answered_once(api, define):
     define(lambda self, event, step: step.wait_for_approval("ok"), name="ask-me")
     made = start(api, "ask-me").data
     serve()
@@ -214,7 +214,7 @@ def test_a_restart_from_a_step_that_was_never_reached_is_refused(api, paid):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_is_over_refuses_to_be_paused(api, define):
+def test_an_ended_workflow_cannot_be_paused(api, define):
     define(lambda self, event, step: 1, name="quick")
     made = start(api, "quick").data
     serve()
@@ -223,14 +223,14 @@ def test_what_is_over_refuses_to_be_paused(api, define):
     assert (answer.status_code, answer.json()["code"]) == (409, "workflow_ended")
 
 
-def test_a_key_that_may_only_read_starts_nothing(workspace, paid):
+def test_a_read_only_key_cannot_start_a_workflow(workspace, paid):
     reader = key_client(workspace, "read")
 
     assert start(reader).status_code == 403
     assert reader.get(BASE).status_code == 200
 
 
-def test_the_workflows_that_can_be_started_are_listed_with_their_params(api):
+def test_definitions_are_listed_with_their_parameters(api):
     found = {one["name"]: one for one in api.get(f"{BASE}definitions/").json()["results"]}
 
     assert {"digest", "panel", "ask"} <= set(found)

@@ -1,4 +1,4 @@
-"""Types commands as a person does, breaks them off, and serves a lane beside them."""
+"""Helpers that run management commands, interrupt them, and serve a lane beside them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_json(*words: object) -> list[dict]:
     return [json.loads(line) for line in agent_command(*words, "--json").splitlines()]
 
 
-def complaint(*words: object) -> str:
+def command_error(*words: object) -> str:
     with pytest.raises(CommandError) as caught:
         agent_command(*words)
     said = str(caught.value)
@@ -46,8 +46,8 @@ def lanes_claim(session: Session) -> str:
     return str(claim.run_id)
 
 
-class Breaking(StringIO):
-    """Presses Ctrl-C after the nth line, and says when the first was written."""
+class InterruptedOutput(StringIO):
+    """Raises KeyboardInterrupt after the nth write and signals the first write."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Breaking(StringIO):
 
 
 class Worker:
-    """Serves a lane beside the test whenever it is woken."""
+    """Serves a lane on its own thread whenever the lane is woken."""
 
     def __init__(self, session: Session) -> None:
         self._session_id, self._done = session.pk, threading.Event()

@@ -1,4 +1,4 @@
-"""Sessions to test with, and a lane that is served in the test's own thread."""
+"""Fixtures for sessions, and helpers that serve a lane in the test's own thread."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def principal(owner: User, workspace: Workspace) -> Principal:
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedProvider]:
-    """Let the next model calls of every agent be answered by these steps."""
+    """Answer the next model calls of every agent with these steps."""
 
     def use(*steps: Step) -> ScriptedProvider:
         provider = ScriptedProvider(*steps)
@@ -71,5 +71,5 @@ def newest(session: Session, type: str) -> SessionEvent:
 
 @pytest.fixture
 def secret(workspace: Workspace) -> str:
-    """A key that may read and run in the workspace."""
+    """Return a key that may read and run in the workspace."""
     return key_for(workspace)

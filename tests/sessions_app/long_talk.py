@@ -1,4 +1,4 @@
-"""A demo model with a small window, and ways to give a session a long past."""
+"""A demo model with a small window, and helpers that give a session a long log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOLDER = uuid4()
 
 
 class Watched(DemoProvider):
-    """The demo without its pauses; it remembers what it was asked."""
+    """Runs the demo without delays and records its requests."""
 
     def __init__(self) -> None:
         super().__init__(delay_seconds=0)
@@ -38,13 +38,13 @@ class Watched(DemoProvider):
 
     @property
     def answered(self) -> list[ModelRequest]:
-        """Those for answers, not for records."""
+        """Return the requests for answers, without those for summaries and memories."""
         return [r for r in self.requests if not r.instructions.startswith("You keep the records")]
 
 
 @contextmanager
 def window_of(tokens: int) -> Iterator[None]:
-    """Let the demo's model have this window."""
+    """Give the demo model a window of this size."""
     known = OVERRIDES[("demo", "demo")]
     OVERRIDES[("demo", "demo")] = ModelInfo(
         provider="demo",
@@ -61,13 +61,13 @@ def window_of(tokens: int) -> Iterator[None]:
 
 
 def say(session: Session, text: str, author_id: Any = None) -> int:
-    """Say something that waits for its run. Answers with its seq."""
+    """Send a message that waits for its run and return its seq."""
     event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
     return run_queue.accept(session.pk, event, author_id=author_id).seq
 
 
 def tell(session: Session, text: str, author_id: Any = None) -> None:
-    """Say something and let the agent answer, in this thread."""
+    """Send a message and let the agent answer it in this thread."""
     say(session, text, author_id)
     serve(session)
 
@@ -78,8 +78,8 @@ def serve(session: Session) -> None:
         claim = run(claim, HOLDER, StopSignal())
 
 
-def overhear(session: Session, texts: list[str]) -> None:
-    """Messages and answers that stand in the log as if runs had written them."""
+def write_exchanges(session: Session, texts: list[str]) -> None:
+    """Write messages and answers into the log as if runs had written them."""
     session.refresh_from_db()
     kinds = (SessionEvent.Type.USER_MESSAGE, SessionEvent.Type.AGENT_MESSAGE)
     spoken = [(kind, text) for text in texts for kind in kinds]
@@ -99,7 +99,7 @@ def overhear(session: Session, texts: list[str]) -> None:
 
 
 def give_past(session: Session, count: int, words: str = "some words about the yard") -> None:
-    """So many messages, in turn from a person and from the agent."""
+    """Import this many messages, alternately from a person and from the agent."""
     kinds = (SessionEvent.Type.USER_MESSAGE, SessionEvent.Type.AGENT_MESSAGE)
     past = [
         {"type": kinds[nth % 2], "payload": {"text": f"message {nth}: {words}"}}

@@ -1,4 +1,4 @@
-"""A session that waits for an answer, made without a model."""
+"""A helper that parks a session without a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ E = SessionEvent.Type
 
 
 def park(session: Session, *tool_use_ids: str, custom: bool = False) -> None:
-    """Let a run ask for these calls and end, as the harness does."""
+    """Let a run request these calls and end, as the harness does."""
     message = NewEvent(type=E.USER_MESSAGE, payload={"text": "Clean up"})
     run_queue.accept(session.pk, message)
     claim = run_queue.claim(session.pk, OWNER)

@@ -1,4 +1,4 @@
-"""An agent with all tools, and the words to script it: shared by the tests of sub-agents and neighbours."""
+"""An agent with all tools and helpers to script it, for tests of sub-agents and peer sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session with four test tools, and the words to script it: shared by the tests of the harness."""
+"""Four test tools and helpers to script a session, for tests of the harness."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def effects() -> list[str]:
 
 @pytest.fixture
 def stage_tools(monkeypatch, effects):
-    """Four tools beside the real ones: one that reads, one that acts, one that asks, one that fails."""
+    """Add four tools to the registry: a reading, an acting, an asking and a failing one."""
     known = dict(registry)
 
     @tool(category=Category.TIME, read_only=True)

@@ -1,4 +1,4 @@
-"""The socket of approvals: how many wait, and what changed, to those of the workspace alone."""
+"""Tests of the approvals socket: the pending count and changes, only for the own workspace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ask(session: Session) -> list:
     return asked
 
 
-async def test_a_viewer_hears_of_questions_and_answers_of_the_workspace(
+async def test_a_viewer_is_told_about_approvals_of_its_own_workspace_only(
     async_db, session, secret, principal, foreign_workspace
 ):
     theirs = Inbox(await in_thread(key_for)(foreign_workspace))
@@ -62,7 +62,7 @@ async def test_a_viewer_hears_of_questions_and_answers_of_the_workspace(
     await get_channel_layer().close()
 
 
-async def test_a_lost_ring_is_made_up_for_and_lost_rights_end_it(
+async def test_polling_makes_up_for_a_lost_notification_and_closes_the_socket_of_a_revoked_key(
     async_db, session, secret, monkeypatch
 ):
     monkeypatch.setattr(consumers, "POLL_SECONDS", 0.05)
@@ -80,11 +80,11 @@ async def test_a_lost_ring_is_made_up_for_and_lost_rights_end_it(
     await get_channel_layer().close()
 
 
-async def test_without_an_identity_nothing_is_shown(async_db):
+async def test_a_socket_with_an_unknown_key_is_closed(async_db):
     assert await closed(Inbox("sy_nobody")) == 4401
 
 
-def test_who_may_only_read_hears_no_secret(session, workspace):
+def test_a_viewer_sees_no_secrets(session, workspace):
     (asked,) = parked(session)
     type(asked).objects.filter(pk=asked.pk).update(input={"command": "x --token=abcdef"})
     viewer = principal_of_user(add_member(workspace, "viewer"), workspace.pk)

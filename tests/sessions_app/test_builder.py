@@ -1,4 +1,4 @@
-"""Builder mode over REST, with the demo provider, from the first wish to a version that runs."""
+"""Tests of building an agent over REST with the demo provider, from first message to a run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def no_delay(monkeypatch):
     monkeypatch.setattr("agents.providers.demo.provider.DemoProvider.DELAY_SECONDS", 0)
 
 
-def tell(api, message, agent=None):
-    """Tell the builder something, and let it work."""
+def tell_builder(api, message, agent=None):
+    """Send the builder a message and serve its run."""
     body = {"message": message} | ({"agent": agent} if agent else {})
     asked = api.post("/api/v1/builder/", body, format="json")
     assert asked.status_code == 202, asked.json()
@@ -56,15 +56,15 @@ def confirm(api, session_id):
     serve(UUID(session_id))
 
 
-def test_an_agent_is_made_by_talking_and_then_works(api, workspace):
-    made = tell(api, "Make an agent that answers billing questions")
+def test_an_agent_is_built_by_chat_published_and_run(api, workspace):
+    made = tell_builder(api, "Make an agent that answers billing questions")
     agent, fields = made["agent"], draft(api, made["agent"])["fields"]
     assert fields["name"] == "Billing helper"
     assert "answers billing questions" in fields["system_prompt"]
     assert {one["part"] for one in changes(api, agent)} == {"system_prompt", "name", "description"}
     assert all(one["author"]["session_id"] == made["session_id"] for one in changes(api, agent))
 
-    tell(api, "Let it read files but ask before running commands. Call it Bill", agent)
+    tell_builder(api, "Let it read files but ask before running commands. Call it Bill", agent)
     proposed = draft(api, agent)
     assert proposed["fields"]["name"] == "Bill"
     assert proposed["policy"]["allowed_tools"] == ["read(*)", "list_directory(*)"]
@@ -78,7 +78,7 @@ def test_an_agent_is_made_by_talking_and_then_works(api, workspace):
 
     run = {"agent": agent, "session_key": "k", "message": "say hello"}
     assert api.post("/api/v1/runtime/", run, format="json").status_code == 404
-    tell(api, "Add a step that checks the invoice and publish it", agent)
+    tell_builder(api, "Add a step that checks the invoice and publish it", agent)
     assert draft(api, agent)["version"] == 0
     confirm(api, made["session_id"])
     assert (draft(api, agent)["version"], draft(api, agent)["is_empty"]) == (1, True)
@@ -99,7 +99,7 @@ def test_an_agent_is_made_by_talking_and_then_works(api, workspace):
 def test_a_published_agent_keeps_its_version_until_the_draft_is_published(api, workspace):
     body = {"name": "Tester", "provider": "demo", "model": "demo"}
     agent = api.post("/api/v1/agents/", body, format="json").json()["id"]
-    tell(api, "Call it Other", agent)
+    tell_builder(api, "Call it Other", agent)
 
     assert api.get(f"/api/v1/agents/{agent}/").json()["name"] == "Tester"
     assert draft(api, agent)["changed"] == ["name"]
@@ -109,7 +109,7 @@ def test_a_published_agent_keeps_its_version_until_the_draft_is_published(api, w
     assert again.status_code == 409
 
 
-def test_the_builder_may_use_nothing_but_its_own_tools_and_is_one(workspace):
+def test_a_workspace_has_one_builder_which_is_offered_only_its_own_tools(workspace):
     first, second = get_builder(workspace.pk), get_builder(workspace.pk)
     assert first.pk == second.pk
     policy = effective_policy(first.current)
@@ -119,8 +119,8 @@ def test_the_builder_may_use_nothing_but_its_own_tools_and_is_one(workspace):
     assert {"builder_update_agent", "add_node"} <= offered
 
 
-def test_a_key_that_may_only_run_cannot_build_by_the_back_door(api, workspace):
-    made = tell(api, "Make an agent that counts boats")
+def test_a_run_key_cannot_build_through_other_endpoints(api, workspace):
+    made = tell_builder(api, "Make an agent that counts boats")
     runner = key_client(workspace, "run")
     at = f"/api/v1/sessions/{made['session_id']}/messages/"
     assert runner.post(at, {"text": "Call it Mine"}, format="json").status_code == 403
@@ -135,8 +135,8 @@ def test_a_key_that_may_only_run_cannot_build_by_the_back_door(api, workspace):
     assert draft(api, made["agent"])["fields"]["name"] == "Boats helper"
 
 
-def test_a_key_that_was_revoked_meanwhile_builds_no_more(api, workspace):
-    made = tell(api, "Make an agent that counts boats")
+def test_a_message_of_a_revoked_key_builds_nothing(api, workspace):
+    made = tell_builder(api, "Make an agent that counts boats")
     program = key_client(workspace, "admin")
     body = {"message": "Call it Mine", "agent": made["agent"]}
     assert program.post("/api/v1/builder/", body, format="json").status_code == 202
@@ -148,9 +148,9 @@ def test_a_key_that_was_revoked_meanwhile_builds_no_more(api, workspace):
     assert draft(api, made["agent"])["fields"]["name"] == "Boats helper"
 
 
-def test_a_key_that_may_only_run_cannot_allow_what_a_builder_asks(api, workspace):
-    made = tell(api, "Make an agent that counts boats")
-    tell(api, "Publish it", made["agent"])
+def test_a_run_key_cannot_answer_a_builders_approval(api, workspace):
+    made = tell_builder(api, "Make an agent that counts boats")
+    tell_builder(api, "Publish it", made["agent"])
     (asked,) = api.get("/api/v1/approvals/?status=pending").json()["results"]
     runner = key_client(workspace, "run")
     at = f"/api/v1/approvals/{asked['id']}/"
@@ -159,7 +159,7 @@ def test_a_key_that_may_only_run_cannot_allow_what_a_builder_asks(api, workspace
     assert api.post(at, {"decision": "allow"}, format="json").status_code == 200
 
 
-def test_other_agents_are_not_offered_a_builders_tools_and_get_nothing_by_calling_them(
+def test_other_agents_can_neither_see_nor_call_the_builders_tools(
     api, workspace, agent, session, principal
 ):
     from tests.sessions_app.stage import say
@@ -174,8 +174,8 @@ def test_other_agents_are_not_offered_a_builders_tools_and_get_nothing_by_callin
     assert [one["name"] for one in tools if one["name"].startswith("builder_")] == []
 
 
-def test_loosening_by_publishing_takes_the_right_to_it(api, workspace):
-    agent = tell(api, "Make an agent that counts boats")["agent"]
+def test_publishing_a_looser_policy_needs_the_right_to_loosen_it(api, workspace):
+    agent = tell_builder(api, "Make an agent that counts boats")["agent"]
     patched = api.patch(
         f"/api/v1/agents/{agent}/draft/",
         {"policy": {"allowed_tools": ["exec(*)"]}},
@@ -193,21 +193,21 @@ def test_loosening_by_publishing_takes_the_right_to_it(api, workspace):
     assert api.post(at, {}, format="json").status_code == 200
 
 
-def test_a_preview_runs_the_draft_and_is_narrowed_by_it(api, workspace):
-    agent = tell(api, "Make an agent that counts boats. Never let it read files")["agent"]
+def test_a_preview_runs_the_draft_under_its_policy(api, workspace):
+    agent = tell_builder(api, "Make an agent that counts boats. Never let it read files")["agent"]
     made = api.post(f"/api/v1/agents/{agent}/draft/preview/", {}, format="json")
     session = Session.objects.get(pk=made.json()["session_id"])
     assert (session.agent_version.number, session.agent_version.name) == (0, "Boats helper")
     assert effective_policy(session.agent_version, session.pk)["read"].decision == "deny"
-    tell(api, "Call it Counter", agent)
+    tell_builder(api, "Call it Counter", agent)
     again = api.post(f"/api/v1/agents/{agent}/draft/preview/", {}, format="json").json()
     session.refresh_from_db()
     assert (again["session_id"], session.agent_version.name) == (str(session.pk), "Counter")
     assert api.get(f"/api/v1/agents/{agent}/versions/").json()["results"] == []
 
 
-def test_a_stranger_finds_nothing(api, foreign_api):
-    made = tell(api, "Make an agent that counts boats")
+def test_a_stranger_cannot_see_or_build_an_agent(api, foreign_api):
+    made = tell_builder(api, "Make an agent that counts boats")
     body = {"message": "Call it Mine", "agent": made["agent"]}
     assert foreign_api.post("/api/v1/builder/", body, format="json").status_code == 404
     assert foreign_api.get(f"/api/v1/agents/{made['agent']}/draft/").status_code == 404

@@ -1,4 +1,4 @@
-"""The command line: each command once as a person types it, and what it says when it cannot."""
+"""Tests of the command line: each command, and its error messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.sessions_app.commands import (
     Worker,
     agent_command,
     as_json,
-    complaint,
+    command_error,
     lanes_claim,
     send,
 )
@@ -31,7 +31,7 @@ HELLO = [TextDelta(text="Hello "), TextDelta(text="you.")]
 # ── Agents ───────────────────────────────────────────────────────────────────
 
 
-def test_agents_are_listed_one_a_line(agent):
+def test_agents_are_listed_one_per_line(agent):
     (line,) = [line for line in agent_command("list").splitlines() if "Tester" in line]
 
     assert line == f"{agent.pk}  Tester  demo/demo  v1"
@@ -46,16 +46,16 @@ def test_an_agent_is_spawned(workspace, owner):
 
     assert (made.current.name, made.current.provider) == ("Scout", "demo")
     assert made.created_by == owner
-    assert "name" in complaint("spawn", "--name", " ")
-    assert complaint("spawn") == "Error: the following arguments are required: --name"
+    assert "name" in command_error("spawn", "--name", " ")
+    assert command_error("spawn") == "Error: the following arguments are required: --name"
 
 
 def test_another_workspace_is_reached_by_its_name_only(agent, foreign_workspace, session):
     there = ("--workspace", "elsewhere")
 
     assert "Tester" not in agent_command("list", *there)
-    assert str(session.pk) in complaint("session", "status", "--session", session.pk, *there)
-    assert complaint("list", "--workspace", "nowhere") == "There is no workspace 'nowhere'."
+    assert str(session.pk) in command_error("session", "status", "--session", session.pk, *there)
+    assert command_error("list", "--workspace", "nowhere") == "There is no workspace 'nowhere'."
 
 
 def test_a_workspace_without_people_can_be_used_too(db):
@@ -68,8 +68,8 @@ def test_a_workspace_without_people_can_be_used_too(db):
     assert str(Run.objects.get().pk) == run_id
 
 
-def test_without_any_workspace_it_says_what_to_do(db):
-    assert complaint("list").startswith("There is no workspace yet.")
+def test_the_error_without_any_workspace_says_what_to_do(db):
+    assert command_error("list").startswith("There is no workspace yet.")
 
 
 # ── Sessions ─────────────────────────────────────────────────────────────────
@@ -82,36 +82,38 @@ def test_a_session_is_made_once_per_key(agent):
     assert agent_command(*words) == first
     assert as_json(*words) == [{"id": first, "created": False}]
     assert Session.objects.get().pk == UUID(first)
-    assert "Nobody" in complaint("session", "create", "--agent", "Nobody")
-    assert "Nowhere" in complaint(*words, "--environment", "Nowhere")
+    assert "Nobody" in command_error("session", "create", "--agent", "Nobody")
+    assert "Nowhere" in command_error(*words, "--environment", "Nowhere")
 
 
-def test_a_message_is_sent_and_its_run_is_named(session):
+def test_send_returns_the_run_of_the_message(session):
     (sent,) = as_json(*send(session))
 
     assert sent == {"seq": 1, "run_id": str(Run.objects.get().pk)}
     assert types(session) == ["user.message"]
-    assert complaint(*send(session, "  ")).startswith("The payload of user.message is not valid")
+    assert command_error(*send(session, "  ")).startswith(
+        "The payload of user.message is not valid"
+    )
 
 
 @pytest.mark.django_db(transaction=True)
-def test_send_waits_for_the_answer_and_writes_it(session, script):
+def test_send_with_wait_prints_the_answer(session, script):
     script(HELLO)
     with Worker(session):
         assert agent_command(*send(session, "Hi", "--wait")) == "Hello you."
 
 
 @pytest.mark.django_db(transaction=True)
-def test_send_says_why_there_is_no_answer(session, script):
+def test_send_with_wait_explains_a_missing_answer(session, script):
     script([ProviderRejected("no such model")])
     with Worker(session):
-        said = complaint(*send(session, "Hi", "--wait"))
+        said = command_error(*send(session, "Hi", "--wait"))
     assert said == "The run is failed: no such model"
-    said = complaint(*send(session, "Hi", "--wait", "--timeout", "0.1"))
+    said = command_error(*send(session, "Hi", "--wait", "--timeout", "0.1"))
     assert said.endswith("is still queued.")
 
 
-def test_send_names_the_call_that_waits(session, monkeypatch):
+def test_send_with_wait_names_the_call_that_needs_an_answer(session, monkeypatch):
     park(session, "tu_7")
     parked = Run.objects.get()
     monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", lambda *_: parked)
@@ -122,7 +124,7 @@ def test_send_names_the_call_that_waits(session, monkeypatch):
     assert caught.value.returncode == 2
 
 
-def test_an_interrupt_names_what_it_stopped(session):
+def test_interrupt_names_the_stopped_run(session):
     assert agent_command("session", "interrupt", "--session", session.pk) == "Nothing was running."
     run_id = lanes_claim(session)
     words = ("session", "interrupt", "--session", session.pk, "--note", "enough")
@@ -131,7 +133,7 @@ def test_an_interrupt_names_what_it_stopped(session):
     assert session.events.filter(type="user.interrupt").last().payload == {"note": "enough"}
 
 
-def test_status_tells_where_the_session_stands_and_what_it_waits_for(session):
+def test_status_shows_the_state_and_the_waiting_calls(session):
     park(session, "tu_7")
     agent_command(*send(session, "one more"))
     (told,) = as_json("session", "status", "--session", session.pk)
@@ -148,12 +150,12 @@ def test_a_waiting_call_is_confirmed_once(session):
     assert agent_command(*words, "tu_1", "--note", "no").startswith("Taken.")
     run_id = agent_command(*words, "tu_2")
     assert Run.objects.get(pk=run_id).resumes
-    assert complaint(*words, "tu_2").startswith("the command line denied this at ")
+    assert command_error(*words, "tu_2").startswith("the command line denied this at ")
     assert ToolExecution.objects.get(tool_use_id="tu_1").error == "A person refused: no"
-    assert "invalid choice" in complaint(*words, "tu_1", "--decision", "maybe")
+    assert "invalid choice" in command_error(*words, "tu_1", "--decision", "maybe")
 
 
-def test_the_result_of_a_custom_tool_is_given(session):
+def test_the_result_of_a_custom_tool_is_accepted(session):
     park(session, "tu_1", custom=True)
     words = ("session", "custom-tool-result", "--session", session.pk, "--request", "tu_1")
     run_id = agent_command(*words, "--output", "swept")
@@ -161,30 +163,30 @@ def test_the_result_of_a_custom_tool_is_given(session):
     call = ToolExecution.objects.get()
     assert (call.state, call.output) == ("completed", "swept")
     assert Run.objects.get(pk=run_id).resumes
-    assert "waits for no answer" in complaint(*words, "--output", "again")
+    assert "waits for no answer" in command_error(*words, "--output", "again")
 
 
-def test_waking_names_the_run_that_is_next(session):
+def test_wake_names_the_next_run(session):
     assert agent_command("wake", "--session", session.pk) == "Nothing is due."
     run_id = agent_command(*send(session))
 
     assert agent_command("wake", "--session", session.pk) == run_id
 
 
-def test_a_session_that_is_not_there_is_said_in_one_line(agent):
+def test_an_unknown_session_is_a_one_line_error(agent):
     nobody = uuid7()
 
-    assert complaint("wake", "--session", nobody) == f"There is no session {nobody} here."
-    assert "is not the id of a session" in complaint("wake", "--session", "x")
+    assert command_error("wake", "--session", nobody) == f"There is no session {nobody} here."
+    assert "is not the id of a session" in command_error("wake", "--session", "x")
 
 
-def test_a_wait_that_is_broken_off_says_so_and_leaves_the_message_queued(session, monkeypatch):
+def test_an_interrupted_wait_says_so_and_leaves_the_message_queued(session, monkeypatch):
     def break_off(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", break_off)
 
-    assert complaint(*send(session, "Hi", "--wait")) == "Broken off."
+    assert command_error(*send(session, "Hi", "--wait")) == "Broken off."
     assert Run.objects.get().status == "queued"
 
 
@@ -202,7 +204,7 @@ def test_a_wait_that_is_broken_off_says_so_and_leaves_the_message_queued(session
         (["spawn", "--name", ""], 1),
     ],
 )
-def test_a_process_says_its_error_in_one_line_and_by_its_code(workspace, capsys, words, code):
+def test_a_failing_process_prints_one_line_and_exits_with_its_code(workspace, capsys, words, code):
     with pytest.raises(SystemExit) as ended:
         Command().run_from_argv(["manage.py", "agent", *words])
     out, err = capsys.readouterr()
@@ -215,7 +217,7 @@ def test_a_process_says_its_error_in_one_line_and_by_its_code(workspace, capsys,
 # ── Resources ────────────────────────────────────────────────────────────────
 
 
-def test_a_resource_is_attached_listed_and_taken_away(session):
+def test_a_resource_is_attached_listed_and_detached(session):
     about = ("--session", session.pk)
     place = ("--mount-path", "/workspace/data")
     made = agent_command(
@@ -226,9 +228,9 @@ def test_a_resource_is_attached_listed_and_taken_away(session):
     assert UUID(made) == session.resources.get().pk
     listed = agent_command("session", "resources", *about)
     assert listed == "/workspace/data  workspace_directory  read_write  pending"
-    assert "overlaps with the attached resource" in complaint(
+    assert "overlaps with the attached resource" in command_error(
         *("session", "attach", *about, "--mount-path", "/workspace/data/x"),
         *("--kind", "local_file", "--source-ref", "x"),
     )
     assert agent_command("session", "detach", *about, *place) == "Took away /workspace/data."
-    assert "Nothing is attached" in complaint("session", "detach", *about, *place)
+    assert "Nothing is attached" in command_error("session", "detach", *about, *place)

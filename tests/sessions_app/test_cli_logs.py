@@ -1,4 +1,4 @@
-"""The command line: the log is shown, followed and taken along; due sessions run without workers."""
+"""Tests of the command line: events, export, and running sessions without workers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sessions_app.live.frames import event_body
 from sessions_app.log.transfer import export
 from sessions_app.models import Run
 from tests.sessions_app.commands import (
-    Breaking,
+    InterruptedOutput,
     agent_command,
     as_json,
-    complaint,
+    command_error,
     lanes_claim,
     send,
 )
@@ -28,7 +28,7 @@ HELLO = [TextDelta(text="Hello "), TextDelta(text="you.")]
 # ── The log ──────────────────────────────────────────────────────────────────
 
 
-def test_events_are_written_after_a_seq(session):
+def test_events_after_a_seq_are_printed(session):
     say(session, "one", "two\nlines", "x" * 200)
     lines = agent_command("session", "events", "--session", session.pk, "--after", 1).splitlines()
 
@@ -38,7 +38,7 @@ def test_events_are_written_after_a_seq(session):
     assert told == [event_body(event) for event in session.events.order_by("seq")]
 
 
-def test_an_export_is_what_the_import_takes(session):
+def test_the_export_command_prints_the_exported_log(session):
     say(session, "Grüße", "two")
     written = agent_command("session", "export", "--session", session.pk)
 
@@ -46,9 +46,9 @@ def test_an_export_is_what_the_import_takes(session):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_following_shows_what_comes_until_it_is_broken_off(session):
+def test_follow_prints_new_events_until_it_is_interrupted(session):
     say(session, "old")
-    out = Breaking(3)
+    out = InterruptedOutput(3)
 
     def write_more() -> None:
         try:
@@ -77,7 +77,7 @@ def other_agent(workspace) -> Agent:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_runs_what_is_due_and_ends(session, script):
+def test_the_orchestrator_runs_due_messages_and_ends(session, script):
     script(HELLO, HELLO)
     first = agent_command(*send(session, "one"))
     second = agent_command(*send(session, "two"))
@@ -90,7 +90,7 @@ def test_the_orchestrator_runs_what_is_due_and_ends(session, script):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_keeps_to_one_agent(session, other_agent, script):
+def test_the_orchestrator_can_serve_a_single_agent(session, other_agent, script):
     script(HELLO)
     agent_command(*send(session))
     theirs = agent_command("session", "create", "--agent", "Other")
@@ -99,11 +99,11 @@ def test_the_orchestrator_keeps_to_one_agent(session, other_agent, script):
 
     assert Run.objects.get(pk=waits).status == "queued"
     assert Run.objects.exclude(pk=waits).get().status == "completed"
-    assert "Nobody" in complaint("orchestrator", "--agent", "Nobody")
+    assert "Nobody" in command_error("orchestrator", "--agent", "Nobody")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_stops_when_idle_or_when_its_cycles_are_used_up(session, script):
+def test_the_orchestrator_stops_when_idle_or_after_its_maximum_of_cycles(session, script):
     def send_more() -> None:
         elsewhere = agent_command("session", "create", "--agent", "Tester")
         agent_command("session", "send", "--session", elsewhere, "--message", "more")
@@ -112,11 +112,11 @@ def test_the_orchestrator_stops_when_idle_or_when_its_cycles_are_used_up(session
     agent_command(*send(session))
     assert as_json("orchestrator", "--max-cycles", 1)[-1] == {"runs": 1, "cycles": 1}
     assert as_json("orchestrator", "--stop-when-idle")[-1] == {"runs": 1, "cycles": 2}
-    assert "is not a number from 1 on" in complaint("orchestrator", "--max-cycles", 0)
+    assert "is not a number from 1 on" in command_error("orchestrator", "--max-cycles", 0)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_watching_orchestrator_serves_what_comes_until_it_is_broken_off(session, script):
+def test_a_watching_orchestrator_serves_new_messages_until_it_is_interrupted(session, script):
     script(HELLO, HELLO)
     agent_command(*send(session, "first"))
     last: list[str] = []
@@ -128,7 +128,7 @@ def test_a_watching_orchestrator_serves_what_comes_until_it_is_broken_off(sessio
         finally:
             connection.close()
 
-    out = Breaking(2)
+    out = InterruptedOutput(2)
     writer = threading.Thread(target=write_more)
     writer.start()
     agent_command("orchestrator", "--watch", "--max-cycles", 100, out=out)
@@ -139,7 +139,7 @@ def test_a_watching_orchestrator_serves_what_comes_until_it_is_broken_off(sessio
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_orchestrator_takes_back_what_a_lost_worker_left(session, script, settings):
+def test_the_orchestrator_recovers_the_run_of_a_lost_worker(session, script, settings):
     settings.LEASE_SECONDS = -1.0
     run_id = lanes_claim(session)
     settings.LEASE_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""The socket of a session: replay, live frames, drafts, slowness, rights."""
+"""Tests of a session's socket: replay, live frames, permissions, limits."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ from tests.sessions_app.live.stream_client import (
 )
 
 
-async def test_a_viewer_gets_all_stored_events_in_order_and_then_those_that_come(
-    async_db, session, secret
-):
+async def test_a_viewer_gets_stored_events_in_order_and_then_new_ones(async_db, session, secret):
     await in_thread(say)(session, *(f"old {n}" for n in range(250)))
     async with connected(session, secret) as socket:
         await socket.until_seq(250)
@@ -47,7 +45,7 @@ async def test_a_viewer_gets_all_stored_events_in_order_and_then_those_that_come
     assert last["metadata"]["event"]["payload"] == {"text": "new"}
 
 
-async def test_a_frame_says_who_wrote_its_event_and_costs_one_query_for_all(
+async def test_a_frame_names_its_author_with_one_query_for_all_frames(
     async_db, session, principal, secret
 ):
     message: dict[str, Any] = {"type": "user.message", "payload": {"text": "hi"}}
@@ -83,7 +81,7 @@ async def test_a_cursor_beyond_the_end_begins_at_the_end(async_db, session, secr
     assert socket.follower.seqs == [3]
 
 
-async def test_no_event_is_missed_or_doubled_while_many_are_written_during_connecting(
+async def test_no_event_is_missed_or_repeated_while_viewers_connect_during_writes(
     async_db, session, secret
 ):
     total, begun = 240, asyncio.Event()
@@ -106,23 +104,21 @@ async def test_no_event_is_missed_or_doubled_while_many_are_written_during_conne
     assert seen == [list(range(1, total + 1))] * 6
 
 
-async def test_a_stranger_gets_what_a_session_that_does_not_exist_gets(
-    async_db, session, foreign_workspace
-):
+async def test_a_foreign_session_looks_like_a_missing_one(async_db, session, foreign_workspace):
     stranger = await in_thread(key_for)(foreign_workspace)
     for target in (session, uuid7()):
         async with connected(target, stranger) as socket:
             assert await socket.closed() == 4404
 
 
-async def test_a_socket_that_is_closed_says_why(async_db, secret):
+async def test_a_closed_socket_gives_a_reason(async_db, secret):
     async with connected(uuid7(), secret) as socket:
         ended = await socket.receive_output(timeout=20)
 
     assert (ended["code"], ended["reason"]) == (4404, NotFound().detail)
 
 
-async def test_a_reason_fits_into_its_frame(async_db, session, secret, monkeypatch):
+async def test_a_long_reason_is_cut_to_fit_its_frame(async_db, session, secret, monkeypatch):
     def refuse(*_):
         raise NotFound("ü" * 200)
 
@@ -133,7 +129,7 @@ async def test_a_reason_fits_into_its_frame(async_db, session, secret, monkeypat
     assert ended["reason"] == "ü" * 61
 
 
-async def test_nobody_gets_in_without_an_identity(async_db, session):
+async def test_a_socket_without_an_identity_is_refused(async_db, session):
     for secret in ("", "sy_wrong"):
         async with connected(session, secret) as socket:
             assert await socket.closed() == 4401
@@ -145,7 +141,9 @@ async def test_a_bad_cursor_is_refused(async_db, session, secret, after):
         assert await socket.closed() == 4400
 
 
-async def test_a_revoked_key_is_closed(async_db, workspace, session, secret, monkeypatch):
+async def test_the_socket_of_a_revoked_key_is_closed(
+    async_db, workspace, session, secret, monkeypatch
+):
     monkeypatch.setattr(hub_module, "POLL_SECONDS", 0.1)
     key = await in_thread(find_key)(secret)
     assert key
@@ -158,7 +156,7 @@ async def test_a_revoked_key_is_closed(async_db, workspace, session, secret, mon
 
 @asynccontextmanager
 async def signed_in(session, owner) -> AsyncIterator[tuple[Socket, Client]]:
-    """A socket that a page of this browser has opened."""
+    """Open a socket with the cookie of a signed-in browser."""
     client = Client()
     await in_thread(client.force_login)(owner)
     socket = Socket(session, "")
@@ -190,7 +188,7 @@ def change_password(owner, client: Client) -> None:
 
 
 @pytest.mark.parametrize("lose", [leave, sign_out, change_password])
-async def test_a_person_who_left_signed_out_or_has_a_new_password_is_closed(
+async def test_a_socket_closes_when_its_person_leaves_signs_out_or_changes_the_password(
     async_db, workspace, session, owner, monkeypatch, lose
 ):
     monkeypatch.setattr(hub_module, "POLL_SECONDS", 0.1)
@@ -200,7 +198,7 @@ async def test_a_person_who_left_signed_out_or_has_a_new_password_is_closed(
 
 
 @pytest.mark.parametrize("lose", [leave, sign_out, change_password])
-async def test_whoever_signed_out_says_nothing_more_on_a_socket_that_is_still_open(
+async def test_a_person_who_left_or_signed_out_cannot_send_on_an_open_socket(
     async_db, workspace, session, owner, lose
 ):
     async with signed_in(session, owner) as (socket, client):
@@ -211,7 +209,7 @@ async def test_whoever_signed_out_says_nothing_more_on_a_socket_that_is_still_op
     assert await session.events.acount() == 1
 
 
-async def test_one_workspace_cannot_take_all_sockets(
+async def test_the_number_of_viewers_is_limited_per_workspace(
     async_db, session, secret, foreign_workspace, monkeypatch
 ):
     monkeypatch.setattr(hub_module, "MAX_VIEWERS", 1)

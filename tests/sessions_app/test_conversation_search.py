@@ -1,4 +1,4 @@
-"""An agent finds again what was said in its own session, long after the context let go of it."""
+"""Tests of `conversation_search`, which finds messages that are no longer part of the context."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.ids import uuid7
 from sessions_app.lanes.queue import withdraw_message
 from sessions_app.models import Session
 from sessions_app.sessions import get_or_create_session
-from tests.sessions_app.long_talk import Watched, overhear, say, tell, window_of
+from tests.sessions_app.long_talk import Watched, say, tell, window_of, write_exchanges
 from tools_app.context import ToolContext
 from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox
@@ -34,8 +34,8 @@ def search(context: ToolContext, query: str, **more: int) -> str:
     return registry["conversation_search"].call({"query": query, **more}, context)
 
 
-def test_the_best_messages_come_with_who_said_them_when(session, context):
-    overhear(session, ["the red kettle is broken", "the yellow engine runs", "so be it"])
+def test_the_best_matches_are_listed_with_author_and_time(session, context):
+    write_exchanges(session, ["the red kettle is broken", "the yellow engine runs", "so be it"])
 
     found = search(context, "What was it about that engine?")
 
@@ -49,14 +49,14 @@ def test_the_best_messages_come_with_who_said_them_when(session, context):
 
 
 @pytest.mark.parametrize("query", ["a & b | !", "'", '"kettle', "-kettle", "\\", "<-> :*", "?!"])
-def test_any_query_is_only_words(session, context, query):
-    overhear(session, ["the red kettle is broken"])
+def test_operators_in_a_query_are_treated_as_text(session, context, query):
+    write_exchanges(session, ["the red kettle is broken"])
 
     assert search(context, query)
 
 
-def test_the_message_that_is_answered_is_not_what_was_said_earlier(session, context, monkeypatch):
-    overhear(session, ["the heron is grey"])
+def test_the_message_being_answered_is_not_found(session, context, monkeypatch):
+    write_exchanges(session, ["the heron is grey"])
     monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: Watched())
     tell(session, "say which colour the heron has")
 
@@ -64,22 +64,22 @@ def test_the_message_that_is_answered_is_not_what_was_said_earlier(session, cont
     assert "grey" in search(context, "heron colour")
 
 
-def test_what_was_taken_back_or_said_elsewhere_is_not_found(session, context, agent):
-    overhear(session, ["hello"])
+def test_withdrawn_messages_and_other_sessions_are_not_searched(session, context, agent):
+    write_exchanges(session, ["hello"])
     withdraw_message(session, say(session, "the secret is a heron"), None)
     other, _ = get_or_create_session(agent=agent, session_key="other")
-    overhear(other, ["a heron stands in the pond", "and so on"])
-    overhear(session, ["and so on"])
+    write_exchanges(other, ["a heron stands in the pond", "and so on"])
+    write_exchanges(session, ["and so on"])
 
     assert search(context, "heron").startswith("No earlier message")
     assert "pond" in search(replace(context, session_id=other.pk), "heron")
 
 
-def test_an_agent_with_a_summary_knows_that_it_can_look_further_back(session, monkeypatch):
+def test_an_agent_with_a_summary_is_told_about_the_search(session, monkeypatch):
     model = Watched()
     monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: model)
     monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: model)
-    overhear(session, [f"say note {nth} about " + "words " * 60 for nth in range(60)])
+    write_exchanges(session, [f"say note {nth} about " + "words " * 60 for nth in range(60)])
     with window_of(8_000):
         tell(session, "say hello")
 

@@ -1,4 +1,4 @@
-"""A whole workspace can be erased, and nothing less."""
+"""Tests of erasing a workspace with its logs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from sessions_app.services import accept_event
 from tenants.models import Workspace
 
 
-def test_an_erased_workspace_takes_its_logs_with_it(
-    session, principal, workspace, foreign_workspace
-):
+def test_erasing_a_workspace_deletes_its_logs(session, principal, workspace, foreign_workspace):
     accept_event(principal, session.pk, type="user.message", payload={"text": "forget me"})
 
     erase_workspace(workspace)
@@ -24,7 +22,9 @@ def test_an_erased_workspace_takes_its_logs_with_it(
     assert Workspace.objects.get() == foreign_workspace
 
 
-def test_the_log_of_another_workspace_is_kept(session, principal, foreign_workspace):
+def test_erasing_one_workspace_does_not_unlock_the_log_of_another(
+    session, principal, foreign_workspace
+):
     accept_event(principal, session.pk, type="user.message", payload={"text": "keep me"})
     erase_workspace(foreign_workspace)
 

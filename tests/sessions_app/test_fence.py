@@ -1,4 +1,4 @@
-"""A worker that lost its session while a tool ran writes no memory."""
+"""Tests that a worker which lost its session while a tool ran stores no memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools_app.registry import registry
 
 @pytest.fixture
 def store(session):
-    """Calls `memory_store` as a run of this session would."""
+    """Return a function that calls `memory_store` as a run of this session would."""
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "remember"})
     run_queue.accept(session.pk, message)
     turn = load_turn(run_queue.claim(session.pk, OWNER), OWNER, StopSignal())
@@ -32,7 +32,7 @@ def store(session):
     return lambda: registry["memory_store"].call(arguments, context)
 
 
-def test_the_holder_of_the_session_remembers(store):
+def test_the_holder_of_the_lane_stores_a_memory(store):
     store()
 
     assert MemoryEntry.objects.get().path == "notes/x.md"

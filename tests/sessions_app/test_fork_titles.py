@@ -1,4 +1,4 @@
-"""How forks are called."""
+"""Tests of the titles of forks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sessions_app.sessions import MAX_TITLE_LENGTH, fork_title
         ("(fork) in the road", "(fork) in the road (fork)"),
     ],
 )
-def test_a_fork_of_a_fork_has_a_number_instead_of_one_more_ending(title, forked):
+def test_a_fork_of_a_fork_is_numbered(title, forked):
     assert fork_title(title) == forked
 
 
-def test_a_long_title_keeps_the_ending_that_tells_it_apart():
+def test_a_long_title_keeps_the_suffix():
     assert (
         fork_title("x" * MAX_TITLE_LENGTH) == "x" * (MAX_TITLE_LENGTH - len(" (fork)")) + " (fork)"
     )

@@ -1,4 +1,4 @@
-"""The lanes that a process holds, when a stop and the next run cross."""
+"""Tests of the lane host when a stop and the next run cross."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.sessions_app.lanes.test_run_queue import send
 
 @pytest.fixture
 def host() -> LaneHost:
-    """A host without its threads: the test decides when it is notified of what."""
+    """Return a host without threads, so that the test decides when it is notified."""
     made = object.__new__(LaneHost)
     made._prepare(OWNER, slots=2)
     return made
@@ -50,7 +50,7 @@ def test_a_stop_reaches_the_run_that_it_ended(host, session):
         assert sign.reason == "interrupted"
 
 
-def test_the_news_of_a_stop_that_comes_late_leaves_the_next_run_alone(host, session):
+def test_a_late_notification_of_a_stop_leaves_the_next_run_alone(host, session):
     send(session, "one")
     first = begun(session)
     send(session, "two")
@@ -72,7 +72,7 @@ def test_a_run_that_is_replaced_in_the_same_process_is_told_to_stop(host, sessio
             assert sign.reason == "fenced"
 
 
-def test_the_end_of_a_stopped_run_does_not_let_go_of_the_next_one(host, session):
+def test_the_end_of_a_stopped_run_does_not_release_the_next_lease(host, session):
     send(session, "one")
     first = begun(session)
     send(session, "two")
@@ -87,7 +87,7 @@ def test_the_end_of_a_stopped_run_does_not_let_go_of_the_next_one(host, session)
         assert not host.leases
 
 
-def test_a_lane_that_breaks_in_an_unforeseen_way_leaves_its_thread_to_the_next(host, monkeypatch):
+def test_an_unexpected_error_in_a_lane_leaves_its_thread_usable(host, monkeypatch):
     served = threading.Event()
 
     def serve(session_id: object) -> None:

@@ -1,4 +1,4 @@
-"""Troubles that users of other systems tell of, as far as no other test here speaks of them."""
+"""Regression tests for problems reported about other systems that no other test covers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,21 @@ from tools_app.registry import registry
 
 pytestmark = pytest.mark.django_db
 
-#: Words by which an argument would say for whom a tool acts.
-WHOSE = {"user", "user_id", "owner", "owner_id", "workspace", "workspace_id", "tenant", "tenant_id"}
+#: Argument names that would let a model choose for whom a tool acts.
+OWNER_ARGUMENTS = {
+    "user",
+    "user_id",
+    "owner",
+    "owner_id",
+    "workspace",
+    "workspace_id",
+    "tenant",
+    "tenant_id",
+}
 
 
-def test_the_clock_of_a_lane_starts_when_a_run_begins_and_not_when_it_was_queued(session):
-    """openclaw PR #114058."""
+def test_the_deadline_of_a_run_is_measured_from_its_start_not_from_its_queueing(session):
+    """See openclaw PR #114058."""
     send(session)
     Run.objects.update(created_at="2020-01-01T00:00:00Z")
     Session.objects.update(active_at="2020-01-01T00:00:00Z", lease_expires="2020-01-01T00:00:00Z")
@@ -39,10 +48,10 @@ def test_the_clock_of_a_lane_starts_when_a_run_begins_and_not_when_it_was_queued
 
 
 @pytest.mark.usefixtures("stage_tools")
-def test_a_session_whose_requests_are_refused_holds_up_no_other_with_the_same_credential(
+def test_a_session_with_rejected_requests_does_not_hold_up_others_with_the_same_credential(
     session, agent, owner, principal, script
 ):
-    """openclaw #15037."""
+    """See openclaw #15037."""
     other, _ = get_or_create_session(agent=agent, created_by_id=owner.pk, session_key="other")
     provider = script(*[[ProviderRejected("This conversation is broken.")]] * 3, WORDS)
     for _ in range(3):
@@ -60,8 +69,8 @@ def test_a_session_whose_requests_are_refused_holds_up_no_other_with_the_same_cr
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("stage_tools")
-def test_a_session_that_nobody_talks_to_asks_no_model(session, principal, script):
-    """openclaw #98556."""
+def test_an_idle_session_makes_no_model_calls(session, principal, script):
+    """See openclaw #98556."""
     provider = script(WORDS)
     say(session, principal)
     serve(session.pk)
@@ -82,10 +91,10 @@ def test_a_session_that_nobody_talks_to_asks_no_model(session, principal, script
     assert Run.objects.count() == 1
 
 
-def test_no_tool_lets_a_model_say_for_whom_it_acts():
-    """mem0 #4359."""
+def test_no_tool_lets_a_model_choose_for_whom_it_acts():
+    """See mem0 #4359."""
     named = {
-        tool.name: WHOSE & set(tool.spec().json_schema.get("properties", {}))
+        tool.name: OWNER_ARGUMENTS & set(tool.spec().json_schema.get("properties", {}))
         for tool in registry.values()
     }
 

@@ -1,4 +1,4 @@
-"""A run is bound by the policies as they are when it begins, and keeps what it was bound by."""
+"""Tests that a run obeys the policies of its start and records them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def offered(provider, nth: int = -1) -> set[str]:
     return {spec.name for spec in provider.requests[nth].tools}
 
 
-def test_a_change_binds_the_next_run(session, principal, script):
+def test_a_policy_change_applies_to_the_next_run(session, principal, script):
     provider = script(WORDS, WORDS)
     say(session, principal)
     serve(session.pk)
@@ -41,7 +41,7 @@ def test_a_change_binds_the_next_run(session, principal, script):
     assert offered(provider, 0) - offered(provider, 1) == {"web_fetch"}
 
 
-def test_the_run_keeps_its_policy_with_the_reasons(session, principal, script):
+def test_a_run_records_its_policy_with_the_reasons(session, principal, script):
     script(WORDS)
     save_policy(find_target(session.workspace_id, "workspace"), {"denied_tools": ["group:web"]})
     say(session, principal)
@@ -57,7 +57,7 @@ def test_the_run_keeps_its_policy_with_the_reasons(session, principal, script):
     assert kept["exec"] == {"decision": "ask", "decided_by": "default: exec asks first"}
 
 
-def test_a_redirect_is_bound_by_the_policy_of_the_run(
+def test_the_policy_of_the_run_applies_to_redirects(
     session, principal, script, httpserver, settings
 ):
     settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
@@ -77,7 +77,7 @@ def test_a_redirect_is_bound_by_the_policy_of_the_run(
     assert [request.path for request, _ in httpserver.log] == ["/old"]
 
 
-def test_a_denied_call_never_runs_and_says_why(session, principal, script):
+def test_a_denied_call_never_runs_and_names_its_rule(session, principal, script):
     script([command("rm -rf .")], WORDS)
     save_tool_policy(session.agent_id, {"denied_tools": ["exec(rm *)"]})
     say(session, principal)
@@ -93,7 +93,7 @@ def test_a_denied_call_never_runs_and_says_why(session, principal, script):
     )
 
 
-def test_the_arguments_of_a_call_decide_whether_it_asks(session, principal, script):
+def test_the_arguments_of_a_call_decide_whether_it_needs_approval(session, principal, script):
     script([command("git push")], WORDS)
     save_tool_policy(session.agent_id, {"allowed_tools": ["exec(git status*)"]})
     say(session, principal)
@@ -108,7 +108,7 @@ def test_the_arguments_of_a_call_decide_whether_it_asks(session, principal, scri
 
 
 @pytest.mark.parametrize("changed", ["arguments", "policy"])
-def test_an_approval_does_not_reach_past_a_deny(session, principal, script, changed):
+def test_an_approval_does_not_override_a_deny(session, principal, script, changed):
     script([command("ls")], WORDS)
     save_tool_policy(session.agent_id, {"denied_tools": ["exec(rm *)"]})
     say(session, principal)
@@ -127,7 +127,7 @@ def test_an_approval_does_not_reach_past_a_deny(session, principal, script, chan
     assert "Not allowed" in newest(session, E.AGENT_TOOL_RESULT).payload["error"]
 
 
-def test_a_very_long_rule_is_named_as_far_as_it_fits(session, principal, script):
+def test_a_long_rule_is_cut_in_the_ledger(session, principal, script):
     script([command("x")], WORDS)
     rules = [f"exec({'y' * 130}{n})" for n in range(3)]
     save_tool_policy(session.agent_id, {"allowed_tools": rules})
@@ -139,7 +139,7 @@ def test_a_very_long_rule_is_named_as_far_as_it_fits(session, principal, script)
 
 
 @pytest.mark.parametrize("layer", ["agent", "session"])
-def test_the_smallest_number_of_calls_bounds_the_turn(session, principal, script, layer):
+def test_the_policys_limit_of_calls_bounds_the_turn(session, principal, script, layer):
     script([the_time("1"), the_time("2"), the_time("3")], WORDS)
     subject = session.agent_id if layer == "agent" else session.pk
     place = find_target(session.workspace_id, layer, subject)
@@ -154,7 +154,7 @@ def test_the_smallest_number_of_calls_bounds_the_turn(session, principal, script
     assert "2 tool calls" in newest(session, E.ERROR).payload["message"]
 
 
-def test_without_any_calls_left_the_model_may_still_answer(session, principal, script):
+def test_a_model_without_tool_calls_left_can_still_answer(session, principal, script):
     script(WORDS)
     save_tool_policy(session.agent_id, {"max_tool_calls_per_turn": 0})
     say(session, principal)
@@ -164,7 +164,7 @@ def test_without_any_calls_left_the_model_may_still_answer(session, principal, s
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "All done."
 
 
-def test_a_turn_that_waited_for_a_person_goes_on_counting(session, principal, script):
+def test_a_turn_that_waited_for_an_approval_keeps_counting_its_calls(session, principal, script):
     script([the_time()], [command("ls")], [the_time("3")], WORDS)
     save_tool_policy(session.agent_id, {"max_tool_calls_per_turn": 2})
     say(session, principal)
@@ -179,7 +179,7 @@ def test_a_turn_that_waited_for_a_person_goes_on_counting(session, principal, sc
     assert ToolExecution.objects.count() == 2
 
 
-def test_a_fork_is_as_narrow_as_its_session(session):
+def test_a_fork_copies_the_policy_of_its_session(session):
     place = find_target(session.workspace_id, "session", session.pk)
     save_policy(place, {"denied_tools": ["write"], "max_tool_calls_per_turn": 5})
     save_policy(place, {"denied_tools": ["write", "edit"]})

@@ -1,4 +1,4 @@
-"""The runtime for Python callers: the same log, lanes and frames as behind HTTP."""
+"""Tests of the runtime for Python callers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_a_session_is_found_again_by_its_key(agent, owner):
 
 
 @pytest.mark.parametrize("ref", ["Tester", "no-such-agent", "0190"])
-def test_without_a_principal_an_agent_is_named_by_its_id(agent, ref):
+def test_without_a_principal_an_agent_can_only_be_named_by_id(agent, ref):
     with pytest.raises(NotFound):
         runtime.get_or_create_session(ref, "k")
     with pytest.raises(NotFound):
         runtime.get_or_create_session(uuid7(), "k")
 
 
-def test_with_a_principal_only_its_own_workspace_is_reached(
+def test_a_principal_reaches_only_its_own_workspace(
     agent, session, principal, stranger, foreign_workspace
 ):
     elsewhere = principal_of_user(stranger, foreign_workspace.pk)
@@ -59,7 +59,7 @@ def test_a_viewer_reads_but_does_not_send(session, workspace):
         runtime.append_message(session, "hi", principal=viewer)
 
 
-def test_history_is_the_last_messages_in_order(session, script):
+def test_history_returns_the_last_messages_in_order(session, script):
     script(WORDS, WORDS)
     for text in ("one", "two"):
         runtime.append_message(session.pk, text)
@@ -73,7 +73,7 @@ def test_history_is_the_last_messages_in_order(session, script):
     ]
 
 
-def test_waking_names_the_run_that_is_next(session):
+def test_wake_returns_the_next_run(session):
     assert runtime.wake(session.pk) is None
     run_id = runtime.append_message(session, "hi").run_id
 
@@ -82,7 +82,7 @@ def test_waking_names_the_run_that_is_next(session):
         runtime.wake(uuid7())
 
 
-def test_a_run_that_nobody_takes_is_told_as_it_is(agent):
+def test_waiting_for_an_unclaimed_run_returns_its_current_state(agent):
     enqueued = runtime.enqueue_agent_run(agent, "k", "Hi", priority=2)
 
     run = runtime.wait_for_agent_run(enqueued.run_id, 0)

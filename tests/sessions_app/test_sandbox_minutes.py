@@ -1,4 +1,4 @@
-"""Minutes of sandboxes: charged while they run, each once, whoever counts."""
+"""Tests of sandbox minutes: charged while a sandbox runs, each minute once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def priced(settings):
 
 @pytest.fixture
 def boxes(monkeypatch):
-    """What an engine would answer: no test of money starts a container."""
+    """Replace the engine's list of containers, so that no test starts one."""
     found: list[dict] = []
     monkeypatch.setattr("sessions_app.sandbox_billing.sessions_with_claims", lambda: [uuid7()])
     monkeypatch.setattr("sessions_app.sandbox_billing.list_containers", lambda: found)
@@ -69,7 +69,7 @@ def test_a_running_container_is_charged_once_a_minute(session, priced, boxes):
     assert totals(session.workspace_id, Span.parse(None, None))["sandbox_cost"] == D("0.02")
 
 
-def test_minutes_that_nobody_counted_are_charged_later(session, priced, boxes):
+def test_minutes_missed_by_the_biller_are_charged_later(session, priced, boxes):
     boxes.append(box(session))
     charge_running()
     ago = this_minute() - timedelta(minutes=5)
@@ -79,7 +79,7 @@ def test_minutes_that_nobody_counted_are_charged_later(session, priced, boxes):
     assert balance(session) == D("9.88")
 
 
-def test_a_gap_of_days_is_not_charged_whole():
+def test_a_gap_of_several_days_is_charged_only_in_part():
     now = timezone.now().replace(second=0, microsecond=0)
 
     assert uncharged(now - timedelta(days=9), now)[1] == 24 * 60 + 1
@@ -87,14 +87,14 @@ def test_a_gap_of_days_is_not_charged_whole():
     assert uncharged(now, now)[1] == 0
 
 
-def test_nothing_is_charged_while_there_is_no_price(session, boxes):
+def test_no_minutes_are_charged_without_a_price(session, boxes):
     boxes.append(box(session))
 
     assert charge_running().minutes == 0
     assert not SandboxMinute.objects.exists()
 
 
-def test_a_container_of_no_session_is_nobodys_to_pay(session, priced, boxes):
+def test_a_container_without_a_session_is_not_charged(session, priced, boxes):
     lost = box(session)
     lost["Labels"][SESSION] = str(uuid7())
     boxes.append(lost)
@@ -117,7 +117,7 @@ def test_two_supervisors_charge_a_minute_once(session, priced, boxes):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_who_charge_the_same_minutes_charge_each_once(workspace, priced):
+def test_concurrent_charges_of_the_same_minutes_count_each_once(workspace, priced):
     first, ready = this_minute() - timedelta(minutes=9), threading.Barrier(8)
     charged: list[int] = []
 
@@ -155,7 +155,7 @@ def test_a_local_command_is_charged_per_started_minute_with_its_result(
 
 
 @pytest.mark.parametrize("is_chosen", [True, False])
-def test_a_command_in_a_container_is_paid_by_the_container(
+def test_a_command_in_a_container_is_not_charged_separately(
     session, principal, script, priced, workspace, is_chosen
 ):
     boxes = {"kind": "container"}
@@ -175,7 +175,7 @@ def test_a_command_costs_nothing_while_there_is_no_price(session, principal, scr
     assert not SandboxMinute.objects.exists()
 
 
-def test_old_minutes_are_forgotten_and_the_newest_is_known(workspace, priced):
+def test_old_minutes_are_deleted_and_the_newest_is_kept(workspace, priced):
     now = this_minute()
     charge_minutes(workspace.pk, "a", first=now - timedelta(days=4), count=1, note="")
     charge_minutes(workspace.pk, "a", first=now, count=1, note="")
@@ -184,12 +184,12 @@ def test_old_minutes_are_forgotten_and_the_newest_is_known(workspace, priced):
     assert last_charged(["a", "b"]) == {"a": now}
 
 
-# ── Every purse of the chain pays ────────────────────────────────────────────────────────────────
+# ── Every purse of the chain is charged ──────────────────────────────────────────────────────────
 
 
 @pytest.fixture
 def purses(session):
-    """Budgets of a dollar for the agent, the session and the session above it."""
+    """Set budgets of a dollar for the agent, the session and its parent session."""
     above, _ = get_or_create_session(agent=session.agent, session_key="above")
     Session.objects.filter(pk=session.pk).update(parent=above, ancestors=[above.pk])
     owners = {"agent": session.agent_id, "session": session.pk, "above": above.pk}
@@ -209,7 +209,7 @@ def spent(purses: dict[str, Purse]) -> set[Decimal]:
     return set(found.values_list("spent", flat=True))
 
 
-def test_a_running_container_is_paid_by_every_purse_of_its_session(session, priced, boxes, purses):
+def test_a_container_is_charged_to_every_purse_of_its_session(session, priced, boxes, purses):
     boxes.append(box(session))
     charge_running()
     charge_running()
@@ -218,7 +218,7 @@ def test_a_running_container_is_paid_by_every_purse_of_its_session(session, pric
     assert balance(session) == D("9.98")
 
 
-def test_a_local_command_is_paid_by_every_purse_of_its_session(
+def test_a_local_command_is_charged_to_every_purse_of_its_session(
     session, principal, script, priced, purses
 ):
     by_member = set_budget(
@@ -232,7 +232,7 @@ def test_a_local_command_is_paid_by_every_purse_of_its_session(
     assert spent({**purses, "member": by_member}) == {D("0.02")}
 
 
-def test_a_budget_of_a_day_pays_only_for_its_day(session, priced, boxes, purses):
+def test_a_daily_budget_is_charged_only_for_its_day(session, priced, boxes, purses):
     Purse.objects.filter(kind="agent").update(period="day", spent=D(7), since="2020-01-01")
     boxes.append(box(session))
     charge_running()
@@ -241,8 +241,10 @@ def test_a_budget_of_a_day_pays_only_for_its_day(session, priced, boxes, purses)
 
 
 @pytest.mark.parametrize("empty", ["agent", "session", "above"])
-def test_no_command_is_begun_on_an_empty_purse(session, principal, script, priced, purses, empty):
-    """It is emptied while the model answers."""
+def test_no_command_starts_when_a_budget_is_used_up(
+    session, principal, script, priced, purses, empty
+):
+    """The budget runs out while the model answers."""
     save_tool_policy(session.agent_id, {"allowed_tools": ["exec"]})
     spend = Purse.objects.filter(pk=purses[empty].pk).update
     command = ToolCall(call_id="c1", name="exec", arguments={"command": "touch made"})
@@ -257,7 +259,7 @@ def test_no_command_is_begun_on_an_empty_purse(session, principal, script, price
     assert not SandboxMinute.objects.exists()
 
 
-def test_what_runs_is_ended_when_its_purse_is_empty_and_goes_on_when_raised(
+def test_a_run_is_stopped_when_its_budget_runs_out_and_continues_when_it_is_raised(
     session, principal, script, priced, boxes, purses
 ):
     script(WORDS)
@@ -282,7 +284,7 @@ def test_what_runs_is_ended_when_its_purse_is_empty_and_goes_on_when_raised(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_supervisor_ends_what_cannot_be_paid(session, priced, boxes, monkeypatch):
+def test_the_supervisor_removes_containers_that_cannot_be_paid(session, priced, boxes, monkeypatch):
     ended: list[object] = []
     monkeypatch.setattr("sessions_app.sandbox_billing.remove_containers", ended.append)
     boxes.append(box(session))

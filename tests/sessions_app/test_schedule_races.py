@@ -1,4 +1,4 @@
-"""Schedules that fire while somebody changes them, and ones that cannot fire at all."""
+"""Tests of schedules that change while they fire, and of schedules that cannot fire."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def past(seconds: int = 1):
     return timezone.now() - timedelta(seconds=seconds)
 
 
-def test_a_time_that_was_asked_for_by_hand_is_not_sent_again_and_stops_no_other(session):
+def test_a_time_that_was_run_by_hand_is_not_sent_again_and_holds_up_no_other_schedule(session):
     poisoned, sound = due(session), due(session)
     Schedule.objects.filter(pk=poisoned.pk).update(next_at=past(60))
     poisoned.refresh_from_db()
@@ -45,7 +45,7 @@ def test_a_time_that_was_asked_for_by_hand_is_not_sent_again_and_stops_no_other(
     assert poisoned.next_at > timezone.now()
 
 
-def test_a_schedule_that_fails_in_an_unforeseen_way_holds_up_no_other(
+def test_a_schedule_with_an_unexpected_error_holds_up_no_other(
     session, foreign_workspace, monkeypatch
 ):
     broken, sound = due(session), make_schedule(foreign_workspace)
@@ -64,7 +64,7 @@ def test_a_schedule_that_fails_in_an_unforeseen_way_holds_up_no_other(
     assert Firing.objects.get().schedule_id == sound.pk
 
 
-def test_a_schedule_whose_time_zone_is_gone_ends_and_says_so(session):
+def test_a_schedule_with_an_unknown_time_zone_ends_with_a_note(session):
     made = due(session, kind="cron", interval_seconds=None, cron="0 9 * * *")
     Schedule.objects.update(timezone="US/Gone")
 
@@ -77,7 +77,7 @@ def test_a_schedule_whose_time_zone_is_gone_ends_and_says_so(session):
     assert made.next_at is None
 
 
-def test_to_resume_what_has_fired_since_does_not_send_it_again(session):
+def test_resuming_a_schedule_that_has_fired_meanwhile_does_not_send_again(session):
     fields = {"kind": "once", "interval_seconds": None}
     made = due(session, next_at=timezone.now() + timedelta(hours=1), **fields)
     seen = Schedule.objects.get(pk=made.pk)
@@ -90,15 +90,13 @@ def test_to_resume_what_has_fired_since_does_not_send_it_again(session):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_agent_takes_a_wake_up_back_in_the_moment_it_fires(
-    session, principal, script, monkeypatch
-):
+def test_an_agent_can_cancel_a_wake_up_while_it_fires(session, principal, script, monkeypatch):
     made = due(session, asked_by=session)
     fired, fenced = threading.Event(), threading.Event()
     real_send, real_fence = schedules._send, execution._fence
 
     def send(*args):
-        """The supervisor holds the schedule now, and the agent's call perhaps its session."""
+        """Send while the supervisor holds the schedule and the agent's call may hold its session."""
         fired.set()
         fenced.wait(1.0)
         real_send(*args)

@@ -1,4 +1,4 @@
-"""Later wake-ups: at the right times, once each, bounded, and free when there is nothing to do."""
+"""Tests of schedules: they fire on time, once, within limits, and cost nothing without work."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def due(session, **fields) -> Schedule:
     return made
 
 
-def test_what_is_due_is_sent_once_and_is_due_again_later(session, script):
+def test_a_due_schedule_is_sent_once_and_is_due_again_later(session, script):
     script(WORDS)
     made = due(session)
     assert schedules.fire_due_schedules() == 1
@@ -52,7 +52,7 @@ def test_what_is_due_is_sent_once_and_is_due_again_later(session, script):
     assert Firing.objects.get().outcome == "sent"
 
 
-def test_once_means_once(session):
+def test_a_one_time_schedule_fires_once(session):
     made = due(
         session,
         kind="once",
@@ -64,7 +64,7 @@ def test_once_means_once(session):
     assert made.next_at is None
 
 
-def test_what_was_missed_is_counted_and_not_made_up_for(session):
+def test_missed_times_are_counted_but_not_made_up(session):
     made = due(session)
     Schedule.objects.update(next_at=timezone.now() - timedelta(seconds=630))
     assert schedules.fire_due_schedules() == 1
@@ -74,7 +74,7 @@ def test_what_was_missed_is_counted_and_not_made_up_for(session):
     assert Run.objects.count() == 1
 
 
-def test_cron_keeps_to_the_clock_on_the_wall_through_summer_time():
+def test_cron_follows_local_time_through_daylight_saving():
     made = Schedule(kind="cron", cron="0 9 * * *", timezone="Europe/Zurich")
     before = datetime(2026, 10, 24, 7, 30, tzinfo=UTC)  # 09:30 in summer time
     following = next_time(made, before)
@@ -100,7 +100,7 @@ def test_a_heartbeat_with_nothing_to_do_costs_nothing(session, agent):
     assert session.events.count() == Run.objects.count() == 0
 
 
-def test_a_heartbeat_wakes_the_agent_when_its_list_names_something(session, agent, owner):
+def test_a_heartbeat_wakes_the_agent_when_its_list_has_entries(session, agent, owner):
     write_entry(
         owner=Owner(
             workspace_id=agent.workspace_id, scope=MemoryEntry.Scope.AGENT, owner_id=agent.pk
@@ -122,7 +122,7 @@ def test_without_a_session_each_firing_has_one_of_its_own(session, agent):
     assert fired.session_id not in (None, session.pk)
 
 
-def test_an_empty_purse_is_told_in_the_history_and_stops_nothing_else(session, workspace):
+def test_a_firing_without_credits_is_recorded_as_failed(session, workspace):
     made = due(session)
     add_credits(workspace.pk, Decimal(-10), kind="adjustment")
     assert schedules.fire_due_schedules() == 1
@@ -146,7 +146,7 @@ def test_an_empty_purse_is_told_in_the_history_and_stops_nothing_else(session, w
         {"kind": "interval", "interval_seconds": 60, "message": " "},
     ],
 )
-def test_a_wish_that_makes_no_sense_is_refused(session, fields):
+def test_an_invalid_schedule_is_refused(session, fields):
     with pytest.raises(Invalid):
         schedules.create_schedule(
             workspace_id=session.workspace_id,
@@ -156,7 +156,7 @@ def test_a_wish_that_makes_no_sense_is_refused(session, fields):
         )
 
 
-def test_a_session_cannot_ask_for_wake_ups_without_end(session):
+def test_the_number_of_wake_ups_of_a_session_is_limited(session):
     for _ in range(3):
         due(session, asked_by=session)
     with pytest.raises(Conflict, match="at most 3"):
@@ -181,7 +181,7 @@ def test_two_supervisors_fire_each_time_once(session):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_agent_asks_to_be_woken_and_takes_it_back(agent, session, principal, script):
+def test_an_agent_schedules_and_cancels_a_wake_up(agent, session, principal, script):
     from tools_app import save_tool_policy
 
     save_tool_policy(agent.pk, {"profile": "full"})
@@ -200,7 +200,7 @@ def test_an_agent_asks_to_be_woken_and_takes_it_back(agent, session, principal, 
     assert made.next_at is None
 
 
-def test_over_rest_a_schedule_is_made_changed_run_and_removed(api, session):
+def test_a_schedule_is_created_changed_run_and_deleted_over_rest(api, session):
     body = {
         "name": "Daily",
         "session": str(session.pk),
@@ -221,7 +221,7 @@ def test_over_rest_a_schedule_is_made_changed_run_and_removed(api, session):
     assert api.delete(url).status_code == 204
 
 
-def test_over_rest_other_words_do_not_move_the_next_time(api, session):
+def test_changing_the_message_over_rest_does_not_move_the_next_time(api, session):
     made = due(session)
     before = Schedule.objects.get(pk=made.pk).next_at
     changed = api.patch(f"/api/v1/schedules/{made.pk}/", {"message": "Else."}, format="json")
@@ -231,7 +231,7 @@ def test_over_rest_other_words_do_not_move_the_next_time(api, session):
     assert (made.message, made.next_at) == ("Else.", before)
 
 
-def test_a_schedule_that_gets_a_session_is_of_its_agent(api, session, workspace):
+def test_a_schedule_that_is_given_a_session_takes_over_its_agent(api, session, workspace):
     made = make_schedule(workspace)
     changed = api.patch(
         f"/api/v1/schedules/{made.pk}/", {"session": str(session.pk)}, format="json"
@@ -240,14 +240,14 @@ def test_a_schedule_that_gets_a_session_is_of_its_agent(api, session, workspace)
     assert changed.json()["agent"] == str(session.agent_id)
 
 
-def test_a_schedule_for_a_foreign_session_is_refused(api, foreign_workspace):
+def test_a_schedule_for_a_foreign_agent_is_refused(api, foreign_workspace):
     foreign = make_schedule(foreign_workspace)
     body = {"name": "x", "agent": str(foreign.agent_id), "message": "x", "kind": "interval"}
     answer = api.post("/api/v1/schedules/", {**body, "interval_seconds": 60}, format="json")
     assert answer.status_code == 400
 
 
-def test_to_resume_what_goes_on_does_not_put_it_off(session):
+def test_resuming_an_active_schedule_does_not_delay_it(session):
     made = due(session)
     Schedule.objects.update(next_at=timezone.now() + timedelta(seconds=5))
     made.refresh_from_db()

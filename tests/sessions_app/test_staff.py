@@ -1,4 +1,4 @@
-"""What staff can do about sessions and runs."""
+"""Tests of the staff's actions on sessions and runs in the admin."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_staff_stop_a_session(staff, session, principal):
     assert "Runs stopped: 0." in act(staff, "session", "stop", session)
 
 
-def test_staff_try_dead_runs_again_and_leave_the_others_alone(staff, session, principal, script):
+def test_staff_can_retry_failed_runs_only(staff, session, principal, script):
     script([ProviderRejected("no")], [TextDelta(text="Now.")])
     failed = send(session, principal)
     serve(session.pk)

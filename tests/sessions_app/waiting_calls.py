@@ -1,4 +1,4 @@
-"""Calls that wait for a person, and the words to answer them."""
+"""Helpers that open approvals and answer them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def command(text: str, id: str = "c1") -> ToolCall:
 
 
 def ask(session: Session, principal, script, *steps, text: str = "echo hi") -> Approval:
-    """Let the agent ask for a command; the approval that waits then."""
+    """Let the agent request a command and return the pending approval."""
     script(*(steps or ([command(text)], WORDS)))
     say(session, principal)
     serve(session.pk)
@@ -34,7 +34,7 @@ def deny(approval: Approval, principal, **words):
 
 
 def parked(session: Session, count: int = 1, name: str = "exec") -> list[Approval]:
-    """A session that waits for answers, as a run leaves it; written without a run."""
+    """Write a session that waits for these approvals, without a run."""
     run = Run.objects.create(
         workspace_id=session.workspace_id, session=session, status=Run.Status.COMPLETED
     )

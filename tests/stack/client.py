@@ -1,4 +1,4 @@
-"""A program that calls a running stack over REST and its sockets."""
+"""A client of a running stack over REST and its sockets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.stack.running import Running
 
 
 class Client:
-    """Has a key of the stack's first workspace."""
+    """Calls the stack with a key of its first workspace."""
 
     def __init__(self, stack: Running) -> None:
         self.stack = stack
@@ -32,7 +32,7 @@ class Client:
         return list(self.call(path)["results"])
 
     def follow(self, session_id: str, after: int = 0) -> ClientConnection:
-        """A socket on which the session is seen."""
+        """Open a socket that follows the session."""
         base = self.stack.base_url.replace("http", "ws", 1)
         return connect(
             f"{base}/ws/sessions/{session_id}/?after={after}",

@@ -1,4 +1,4 @@
-"""Fixtures that give a running stack."""
+"""Fixtures of running stacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.stack.running import Running
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One healthy stack for all tests of a module; a test leaves it healthy."""
+    """Run one healthy stack for all tests of a module; every test leaves it healthy."""
     running = Running(tmp_path_factory.mktemp("stack") / "data")
     try:
         running.start()
@@ -23,7 +23,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def make_stack(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Make stacks that are not started yet; they share a data directory unless told otherwise."""
+    """Return a function that makes unstarted stacks, in one data directory by default."""
     made: list[Running] = []
 
     def make(data_dir: Path | None = None, **env: str) -> Running:

@@ -1,4 +1,4 @@
-"""A whole Switchyard in processes of its own, for tests that need the real thing."""
+"""Runs a whole Switchyard in its own processes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ import psutil
 
 from core.env import ROOT
 
-MARK = "SWITCHYARD_TEST"  #: Everything that one stack starts inherits this variable.
-#: What the test's own environment must not pass on.
+MARK = "SWITCHYARD_TEST"  #: Every process of a stack inherits this variable.
+#: Variables of the test's environment that a stack must not inherit.
 FOREIGN = {"DATABASE_URL", "REDIS_URL", "DATA_DIR", "HOST", "PUBLIC_URL", "SWITCHYARD_STACK"}
-LAST_WORDS = "Ctrl-C stops everything."  #: The end of the welcome.
+LAST_WORDS = "Ctrl-C stops everything."  #: The last line of the welcome message.
 HEALTH = "/api/v1/health/"
 KEEPER = "tools_app.sandbox.tasks.keeper"
 PARTS = {
@@ -46,7 +46,7 @@ Found = TypeVar("Found")
 
 
 def free_port() -> int:
-    """Find a port below those that the kernel gives to outgoing connections at any moment."""
+    """Return a port outside the range that the kernel uses for outgoing connections."""
     while True:
         port = secrets.choice(range(10_000, 30_000))
         with socket.socket() as probe, suppress(OSError):
@@ -55,7 +55,7 @@ def free_port() -> int:
 
 
 def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 120) -> Found:
-    """Look again and again until something is found."""
+    """Poll until something is found and return it."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := look():
@@ -65,7 +65,7 @@ def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 120) -> F
 
 
 class Running:
-    """One `manage.py up` on a data directory, and what it started."""
+    """Runs one `manage.py up` on a data directory and finds the processes it started."""
 
     root = ROOT  #: The folder of the code.
 
@@ -86,9 +86,9 @@ class Running:
         self.output = data_dir.with_name(f"{data_dir.name}-{self.mark[:6]}.txt")
 
     def start(self) -> None:
-        """Start it and wait until it says that it is well."""
+        """Start the stack and wait until it is healthy."""
         if not self.data_dir.exists() and "DATABASE_URL" not in self.env:
-            # Making the cluster and its tables takes most of a first start.
+            # Creating the cluster and its tables takes most of a first start.
             self.data_dir.mkdir(parents=True)
             copy = ["cp", "-a", str(empty_cluster()), str(self.data_dir / "postgres")]
             subprocess.run(copy, check=True)
@@ -97,7 +97,7 @@ class Running:
         self.wait_while_starting(self.is_healthy, "health")
 
     def wait_while_starting(self, look: Callable[[], object], what: str) -> None:
-        """Look until something is found, but not for a start that has failed."""
+        """Wait until something is found or the start has failed."""
         wait_for(lambda: look() or self._ended(), what)
         assert not self._ended(), self.said()
 
@@ -131,7 +131,7 @@ class Running:
         return self.output.read_text()
 
     def health(self) -> dict[str, object]:
-        """Give the answer of the health page, empty when there is none."""
+        """Return the response of the health endpoint, or an empty dictionary."""
         try:
             with urllib.request.urlopen(f"{self.base_url}{HEALTH}", timeout=5) as answer:  # noqa: S310
                 body = answer.read()
@@ -146,7 +146,7 @@ class Running:
         return self.health().get("status") == "ok"
 
     def everything(self) -> list[psutil.Process]:
-        """Find every living process that this stack started, by the variable they inherit."""
+        """Return every living process of this stack, found by the variable they inherit."""
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
@@ -156,7 +156,7 @@ class Running:
         return found
 
     def pids(self) -> dict[str, int]:
-        """Give the process id of each part; each leads a session, what it forks does not."""
+        """Return the process id of each part. A part leads a session; its forks do not."""
         found: dict[str, int] = {}
         for process in self.everything():
             with suppress(psutil.Error, ProcessLookupError):
@@ -168,7 +168,7 @@ class Running:
         return found
 
     def group(self, leader: int) -> list[psutil.Process]:
-        """Find what lives of a part and its forks."""
+        """Return the living processes of a part and its forks."""
         found = []
         for process in self.everything():
             with suppress(ProcessLookupError):
@@ -186,7 +186,7 @@ class Running:
         wait_for(self.is_healthy, f"health with a new {name}")
 
     def keepers(self) -> list[psutil.Process]:
-        """Find the processes that keep commands of tasks."""
+        """Return the processes that keep commands of tasks."""
         found = []
         for process in self.everything():
             with suppress(psutil.Error):
@@ -195,7 +195,7 @@ class Running:
         return found
 
     def wait_until_gone(self, *, but_keepers: bool = False) -> None:
-        """Until no process is left, or none but those that keep commands of tasks."""
+        """Wait until no process is left, except keepers if wanted."""
         if self.process is not None:
             self.process.wait(timeout=60)
 
@@ -206,17 +206,17 @@ class Running:
         wait_for(is_gone, "the end of every process", seconds=60)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Stop it in good order and give its exit code."""
+        """Stop the stack by a signal and return its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(timeout=60)
 
     def destroy(self) -> None:
-        """Leave nothing behind, whatever a test did."""
+        """End every process of the stack."""
         if self.process is not None and self.process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
-                self.stop(signal.SIGINT)  # which ends commands of tasks too
+                self.stop(signal.SIGINT)  # Ends commands of tasks too.
         for process in self.everything():
             with suppress(psutil.Error):
                 process.kill()
@@ -227,7 +227,7 @@ class Running:
 
 @cache
 def empty_cluster() -> Path:
-    """A database with all tables and no rows, made once for all stacks of these tests."""
+    """Create a database with all tables and no rows, once for all stacks."""
     folder = Path(tempfile.mkdtemp(prefix="switchyard-empty-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     folder.chmod(0o755)
@@ -238,8 +238,8 @@ def empty_cluster() -> Path:
 
 @contextmanager
 def started(name: str, **env: str) -> Iterator[Running]:
-    """A healthy stack in a folder of its own; nothing of it is left afterwards."""
-    # Not pytest's own folder: PostgreSQL's user must be able to pass through.
+    """Run a healthy stack in its own folder and remove it afterwards."""
+    # Not pytest's own folder, which the user of PostgreSQL cannot enter.
     folder = Path(tempfile.mkdtemp(prefix=f"switchyard-{name}-"))
     folder.chmod(0o755)
     running = Running(folder / "data", **env)

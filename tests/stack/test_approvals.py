@@ -1,4 +1,4 @@
-"""An approval waits through a restart of every process, and then its call runs, once."""
+"""Tests that an approval survives a restart of every process and that its call then runs once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 
 def ask(client: Client, text: str) -> dict[str, Any]:
-    """Have an agent ask for a command; the question that waits then."""
+    """Let an agent request a command and return the pending approval."""
     body = {"agent": "Coder", "session_key": text, "message": f"run {text}"}
     session_id = client.call("runtime/", body)["session_id"]
     path = f"approvals/?status=pending&session={session_id}"
     return wait_for(lambda: client.rows(path), "a question")[0]
 
 
-def test_an_approval_survives_the_death_of_everything(make_stack):
+def test_an_approval_survives_the_death_of_every_process(make_stack):
     stack = make_stack()
     stack.start()
     client = Client(stack)
@@ -45,7 +45,7 @@ def test_an_approval_survives_the_death_of_everything(make_stack):
     wait_for(lambda: client.rows(messages)[-1]["role"] == "assistant", "the answer")
 
 
-def test_the_supervisor_of_a_running_stack_ends_what_nobody_answers(make_stack):
+def test_the_supervisor_of_a_running_stack_expires_an_unanswered_approval(make_stack):
     stack = make_stack(APPROVAL_SECONDS="1")
     stack.start()
     client = Client(stack)

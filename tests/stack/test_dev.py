@@ -1,6 +1,6 @@
-"""`make dev` makes edits live: a view, a template, a worker's code and a style.
+"""Tests that `make dev` applies edits: of a view, a template, a worker's code and a style.
 
-The test asserts that each edit becomes live, not how soon, as a busy machine may take long.
+The tests check that each edit takes effect, not how soon, as a busy machine may take long.
 `pytest -s tests/stack/test_dev.py` prints the seconds.
 """
 
@@ -43,7 +43,7 @@ def wake_many(payloads):
 
 
 def copy_code(target: Path) -> None:
-    """Copy the tree that is to be edited; what is installed is shared."""
+    """Copy the code that is edited; installed packages are shared."""
     listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     files = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in files.splitlines():
@@ -61,7 +61,7 @@ def copy_code(target: Path) -> None:
 
 @pytest.fixture(scope="module")
 def dev() -> Iterator[Running]:
-    """A stack of `make dev` on a copy of the code."""
+    """Run the stack of `make dev` on a copy of the code."""
     folder = Path(tempfile.mkdtemp(prefix="switchyard-dev-"))
     folder.chmod(0o755)
     vite_port = str(free_port())
@@ -83,12 +83,12 @@ def fetch(url: str) -> str:
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
             return str(answer.read().decode())
-    except OSError:  # it is being restarted
+    except OSError:  # The server is being restarted.
         return ""
 
 
 def edit(stack: Running, name: str, old: str, new: str, seen: Callable[[], bool]) -> None:
-    """Change a file and wait until the change is seen."""
+    """Change a file and wait until the change takes effect."""
     path = stack.root / name
     text = path.read_text()
     assert old in text, f"{name} has no {old!r}."
@@ -98,20 +98,20 @@ def edit(stack: Running, name: str, old: str, new: str, seen: Callable[[], bool]
     print(f"{name}: live after {time.monotonic() - began:.2f} s")  # noqa: T201
 
 
-def test_the_edit_of_a_view_is_live(dev: Running) -> None:
+def test_an_edited_view_takes_effect(dev: Running) -> None:
     url = f"{dev.base_url}/edited/"
     assert fetch(url) == "first edition"
 
     edit(dev, "config/urls.py", "first edition", "second", lambda: fetch(url) == "second")
 
 
-def test_the_edit_of_a_template_is_live(dev: Running) -> None:
+def test_an_edited_template_takes_effect(dev: Running) -> None:
     url = f"{dev.base_url}/sign-in/"
 
     edit(dev, "templates/base.html", "· Switchyard<", "· Edited<", lambda: "Edited" in fetch(url))
 
 
-def test_the_edit_of_a_style_is_live(dev: Running) -> None:
+def test_an_edited_style_takes_effect(dev: Running) -> None:
     url = f"http://127.0.0.1:{dev.env['VITE_PORT']}/static/dist/src/styles/main.css"
     wait_for(lambda: fetch(url), "the styles")
     style = (dev.root / "frontend" / "src" / "styles" / "main.css").read_text()
@@ -125,7 +125,7 @@ def test_the_edit_of_a_style_is_live(dev: Running) -> None:
     )
 
 
-def test_the_edit_of_a_workers_code_is_live(dev: Running) -> None:
+def test_edited_code_of_a_worker_takes_effect(dev: Running) -> None:
     wait_for(dev.is_healthy, "health")
     client, edition = Client(dev), dev.root / "edition"
 
@@ -141,7 +141,7 @@ def test_the_edit_of_a_workers_code_is_live(dev: Running) -> None:
     edit(dev, "sessions_app/lanes/worker.py", "first edition", "second", lambda: says("second"))
 
 
-def test_broken_code_is_reported_and_mended_by_the_next_edit(dev: Running) -> None:
+def test_broken_code_is_reported_and_the_next_edit_repairs_it(dev: Running) -> None:
     url = f"{dev.base_url}/edited/"
     path = dev.root / "config" / "urls.py"
     text = path.read_text()

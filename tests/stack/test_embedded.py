@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: shared, found again, and never in two minds."""
+"""Tests of the embedded PostgreSQL: shared, restarted and found again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ server.release()
 
 
 class User:
-    """Another process that uses the server until it is told to leave."""
+    """Runs another process that uses the server until `leave` is called."""
 
     def __init__(self, data_dir: Path) -> None:
         self.process = subprocess.Popen(
@@ -65,7 +65,7 @@ def ask(server: Embedded, question: str) -> object:
     return row[0]
 
 
-def test_processes_that_start_at_once_share_one_server_until_the_last_leaves(
+def test_processes_that_start_concurrently_share_one_server_until_the_last_one_leaves(
     server: Embedded,
 ) -> None:
     users = [User(server.place.data_dir) for _ in range(3)]
@@ -101,7 +101,7 @@ def test_the_server_can_be_reached_only_by_its_socket(server: Embedded) -> None:
     assert ask(server, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1
 
 
-def test_the_process_id_of_a_stranger_is_not_taken_for_the_server(server: Embedded) -> None:
+def test_the_process_id_of_another_program_is_not_taken_for_the_server(server: Embedded) -> None:
     server.start()
     server.stop()
     (server.place.pgdata / "postmaster.pid").write_text(f"{os.getpid()}\n")
@@ -109,7 +109,7 @@ def test_the_process_id_of_a_stranger_is_not_taken_for_the_server(server: Embedd
     assert not server.is_running()
 
 
-def test_an_interrupted_first_start_is_begun_anew(server: Embedded) -> None:
+def test_an_interrupted_first_start_is_repeated(server: Embedded) -> None:
     server.place.prepare()
     half = server.place.pgdata.with_name("postgres.new")
     half.mkdir()

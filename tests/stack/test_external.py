@@ -1,4 +1,4 @@
-"""With DATABASE_URL the same programs run on a server that is not theirs."""
+"""Tests of a stack on an external server named by DATABASE_URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.stack.running import Running
 pytestmark = pytest.mark.stack
 
 
-def test_up_runs_on_a_foreign_server_and_never_touches_it(
+def test_up_uses_an_external_server_and_never_starts_or_stops_it(
     make_stack: Callable[..., Running], tmp_path: Path
 ) -> None:
     foreign = Embedded(tmp_path / "foreign", durable=False)

@@ -1,4 +1,4 @@
-"""When a part is started again, and how the operator hears of it."""
+"""Tests of when a part is restarted and what the operator is told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from orchestrator.launcher.parts import Keeper
 
 
 class Fragile:
-    """A part whose life the test holds in its hands."""
+    """A part that the test can kill and break."""
 
     name = "fragile"
 
@@ -37,7 +37,7 @@ def kept() -> tuple[Fragile, Keeper, list[str]]:
 
 
 def die_and_restart(part: Fragile, keeper: Keeper, *, at: float) -> float:
-    """Kill the part and look until it runs again; give the time that took."""
+    """Kill the part, check until it runs again, and return how long that took."""
     part.alive, starts, now = False, part.starts, at
     while part.starts == starts:
         keeper.check(now)
@@ -45,7 +45,7 @@ def die_and_restart(part: Fragile, keeper: Keeper, *, at: float) -> float:
     return now - 0.5 - at
 
 
-def test_a_part_that_keeps_dying_is_started_ever_later() -> None:
+def test_a_part_that_keeps_dying_is_restarted_with_growing_delays() -> None:
     part, keeper, said = kept()
     now, waits = 1.0, []
 
@@ -58,7 +58,7 @@ def test_a_part_that_keeps_dying_is_started_ever_later() -> None:
     assert len(said) == 8
 
 
-def test_a_part_that_ran_well_for_a_while_is_started_at_once_again() -> None:
+def test_a_part_that_ran_well_for_a_while_is_restarted_without_a_long_delay() -> None:
     part, keeper, _ = kept()
     for death in (1.0, 10.0, 20.0):
         die_and_restart(part, keeper, at=death)

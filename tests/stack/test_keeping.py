@@ -1,4 +1,4 @@
-"""What dies is started again, and everything stays well."""
+"""Tests that parts which die are restarted and that the stack stays healthy."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.stack.running import LAST_WORDS, Running, wait_for
 pytestmark = pytest.mark.stack
 
 
-def test_a_form_that_nobody_can_read_is_answered(stack: Running) -> None:
+def test_a_form_that_cannot_be_parsed_gets_a_response(stack: Running) -> None:
     kind = {"Content-Type": "multipart/form-data; boundary=x"}
     request = urllib.request.Request(f"{stack.base_url}/sign-in/", b"--x--\r\n", kind)  # noqa: S310
 
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=30)  # noqa: S310
     with refused.value as answer:
-        assert answer.code == 403  # it has no token: whoever looked for that has read it
+        assert answer.code == 403  # The missing token was noticed, so the form was read.
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_killed_part_is_replaced_and_health_returns(stack: Running, name: str)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("workers", "worker"), ("supervisor", "supervisor")])
-def test_a_replaced_part_gives_signs_of_life(stack: Running, name: str, kind: str) -> None:
+def test_a_replaced_part_has_a_pulse(stack: Running, name: str, kind: str) -> None:
     stack.wait_until_replaced(name, stack.kill(name))
     replaced = datetime.now(tz=UTC)
 
@@ -55,7 +55,7 @@ def last_pulse(stack: Running, kind: str) -> datetime:
     return pulse
 
 
-def test_a_second_up_on_the_same_data_directory_is_told_of_the_first(stack: Running) -> None:
+def test_a_second_up_on_the_same_data_directory_is_refused(stack: Running) -> None:
     second = Running(stack.data_dir)
     second.launch()
     assert second.process is not None
@@ -76,7 +76,7 @@ def test_a_command_shares_the_running_database_and_leaves_it_running(stack: Runn
     assert stack.pids()["postgres"] == server
 
 
-def test_the_start_says_the_address_a_link_and_little_else(stack: Running) -> None:
+def test_the_start_prints_the_address_a_link_and_little_else(stack: Running) -> None:
     welcome = stack.said().partition(LAST_WORDS)[0]
 
     assert f"Switchyard runs at {stack.base_url}/" in welcome

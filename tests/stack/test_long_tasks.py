@@ -1,7 +1,7 @@
-"""Tasks that run for an hour keep their commands and their progress through every restart.
+"""Tests that commands of long tasks and their progress survive every restart.
 
 Time is compressed: a minute of the command takes a second. `make soak` runs the same for ten
-real minutes (`SOAK_SECONDS`) and prints what it saw.
+real minutes (`SOAK_SECONDS`) and prints what it observes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 
 from tests.stack.client import Client
 from tests.stack.running import Running, wait_for
-from tests.stack.test_tasks import begin, over
+from tests.stack.test_tasks import begin, wait_for_end
 from tests.tools_app.conftest import needs_bwrap
 from tests.tools_app.sandbox.conftest import IMAGE, lacking
 from tools_app.exceptions import SandboxUnavailable
@@ -30,9 +30,9 @@ from tools_app.sandbox.container.engine import connect
 
 SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
 MINUTES = 60
-#: How long a minute of the command takes; the last one waits until everything was killed.
+#: How long a minute of the command takes; the last one waits until every kill is done.
 MINUTE = SOAK_SECONDS / MINUTES or 1.0
-#: Between two kills, so that each of them meets a stack at work.
+#: The pause between two kills, so that each hits a working stack.
 PAUSE = SOAK_SECONDS / 15
 COMMAND = f"""
 echo run >> count
@@ -68,7 +68,7 @@ def lack_of_containers() -> str:
 
 @pytest.fixture
 def kinds() -> list[str]:
-    """Both kinds of sandbox beside each other; the soak is about containers."""
+    """Return both kinds of sandbox; the soak covers containers only."""
     why = lack_of_containers()
     if why and (SOAK_SECONDS or os.environ.get("SWITCHYARD_REQUIRE_SANDBOX")):
         lacking(why)
@@ -79,7 +79,7 @@ def kinds() -> list[str]:
 
 
 class LongTask:
-    """One task on a running stack, and what is seen of it."""
+    """Starts one task on a running stack and reads its events."""
 
     def __init__(self, stack: Running, kind: str, command: str = COMMAND) -> None:
         self.stack = stack
@@ -111,13 +111,13 @@ class LongTask:
         return [one["percent"] for one in self.events("progress")]
 
     def wait_for_more(self) -> None:
-        """Until those who watch see the command go on, or it waits for its end."""
+        """Wait until the command makes progress or has reached its last minute."""
         before = self.minutes()
         wait_for(lambda: self.minutes() > before or before == MINUTES, "more of the command")
 
 
 class Trial:
-    """Tasks of one stack, whose programs are killed while they run."""
+    """Kills the programs of a stack while its tasks run."""
 
     def __init__(self, stack: Running, tasks: list[LongTask]) -> None:
         self.stack, self.tasks = stack, tasks
@@ -142,7 +142,7 @@ class Trial:
         self.stack.wait_until_replaced(name, old)
 
     def stop_all(self, number: int) -> None:
-        """Have the whole of `up` end by a signal, and start it again."""
+        """End the whole stack by a signal and start it again."""
         self.note(f"{signal.Signals(number).name} of the whole")
         self.stack.kill("up", number)
         self.stack.wait_until_gone(but_keepers=True)
@@ -150,7 +150,7 @@ class Trial:
         self.stack.start()
 
     def kills(self) -> Iterator[Callable[[], None]]:
-        """Each program, the whole by force and the whole in good order; in a soak again and again."""
+        """Yield the kill of each program and of the whole stack; in a soak, repeatedly."""
         rounds: list[Callable[[], None]] = [
             *(partial(self.kill_program, name) for name in PROGRAMS),
             partial(self.stop_all, signal.SIGKILL),
@@ -165,9 +165,7 @@ class Trial:
             yield one
 
 
-def test_long_tasks_go_on_through_the_death_of_every_process(
-    make_stack: Make, kinds: list[str]
-) -> None:
+def test_long_tasks_survive_the_death_of_every_process(make_stack: Make, kinds: list[str]) -> None:
     stack = make_stack()
     stack.start()
     tasks = [LongTask(stack, kind) for kind in kinds]
@@ -184,8 +182,8 @@ def test_long_tasks_go_on_through_the_death_of_every_process(
 
 
 def check_end(task: LongTask) -> int:
-    """The command ran once, nothing of it is lost or told twice; how often it was followed."""
-    ended = over(task.client, task.id)
+    """Check that the command ran once and was reported once; return how often it was followed."""
+    ended = wait_for_end(task.client, task.id)
     assert ended["status"] == "complete", ended["error"]
     assert ended["result"]["output"] == WHOLE
     assert task.said() == WHOLE
@@ -199,7 +197,7 @@ def check_end(task: LongTask) -> int:
     return len(run["attempts"])
 
 
-def test_a_stop_by_hand_ends_the_commands_and_the_tasks_say_so(
+def test_ctrl_c_ends_the_commands_and_the_tasks_report_it(
     make_stack: Make, kinds: list[str]
 ) -> None:
     stack = make_stack()
@@ -213,7 +211,7 @@ def test_a_stop_by_hand_ends_the_commands_and_the_tasks_say_so(
     stack.wait_until_gone()
     stack.start()
     for task in tasks:
-        ended = over(task.client, task.id)
+        ended = wait_for_end(task.client, task.id)
         assert ended["error"]["code"] == "command_stopped"
         assert "Switchyard was stopped." in ended["error"]["message"]
         assert task.files.joinpath("count").read_text() == "run\n"

@@ -1,4 +1,4 @@
-"""A command has its database, without anybody starting one."""
+"""Tests that commands start the database they need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_command_that_needs_no_database_starts_none(make_stack: Make) -> None:
     assert not (stack.data_dir / "postgres").exists()
 
 
-def test_a_command_is_told_in_one_line_that_the_database_is_out_of_reach(make_stack: Make) -> None:
+def test_an_unreachable_database_is_reported_in_one_line(make_stack: Make) -> None:
     done = make_stack(DATABASE_URL="postgresql://x@127.0.0.1:1/y").manage("showmigrations")
 
     assert (done.returncode, done.stdout) == (1, "")

@@ -1,4 +1,4 @@
-"""What `up` shows and asks for, however it is configured."""
+"""Tests of the address that `up` shows, of its health checks and its logs."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def test_the_address_shown_works_in_a_browser(public_url: str, host: str, shown:
     ("allowed", "name"),
     [(["*"], "localhost"), ([".yard.example"], "yard.example"), ([], "localhost")],
 )
-def test_the_health_page_is_asked_by_a_name_it_answers_to(allowed: list[str], name: str) -> None:
+def test_the_health_check_uses_an_allowed_host(allowed: list[str], name: str) -> None:
     assert accepted_host(allowed) == name
 
 
-def test_an_answer_that_is_no_health_report_is_still_an_answer() -> None:
+def test_a_response_that_is_not_a_health_report_counts_as_an_answer() -> None:
     health = read_health(502, b"<h1>Bad gateway</h1>")
 
     assert (health.answered, health.ok, health.failed) == (True, False, [])
@@ -44,7 +44,7 @@ def test_a_report_names_the_checks_that_failed() -> None:
     assert health.failed == ["workers"]
 
 
-def test_a_large_log_makes_room_under_its_writer(tmp_path: Path) -> None:
+def test_a_large_log_is_rotated_while_it_is_written(tmp_path: Path) -> None:
     log = tmp_path / "web.log"
     with log.open("ab", buffering=0) as writer:
         writer.write(b"x" * (MAX_LOG_BYTES + 1))

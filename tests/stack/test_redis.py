@@ -1,4 +1,4 @@
-"""With REDIS_URL, live frames go over Redis; while it is away, nothing but their speed is lost."""
+"""Tests of live frames over Redis, and that an outage of Redis loses no events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
 
 class Redis:
-    """A server of its own, which keeps nothing."""
+    """Runs a Redis server that stores nothing on disk."""
 
     def __init__(self, program: str) -> None:
         self.port = free_port()
@@ -47,7 +47,7 @@ def redis() -> Iterator[Redis]:
 
 
 def frames_until(client: Client, session_id: str, last_word: str) -> list[dict[str, Any]]:
-    """What arrives up to the stored answer that ends so; a socket that is closed is opened again."""
+    """Return the frames up to the stored answer with this last word, reconnecting as needed."""
     seen: list[dict[str, Any]] = []
     while True:
         after = max((frame["seq"] or 0 for frame in seen), default=0)
@@ -58,7 +58,7 @@ def frames_until(client: Client, session_id: str, last_word: str) -> list[dict[s
                     return seen
 
 
-def test_answers_are_seen_while_they_are_written(make_stack, redis):
+def test_answers_are_streamed_over_redis(make_stack, redis):
     stack = make_stack(REDIS_URL=redis.url)
     stack.start()
     client = Client(stack)
@@ -71,7 +71,7 @@ def test_answers_are_seen_while_they_are_written(make_stack, redis):
     assert len(pieces) > 3
 
 
-def test_what_happens_while_redis_is_away_is_seen_later(make_stack, redis):
+def test_events_during_an_outage_of_redis_are_seen_later(make_stack, redis):
     stack = make_stack(REDIS_URL=redis.url)
     stack.start()
     client = Client(stack)

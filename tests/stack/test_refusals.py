@@ -1,4 +1,4 @@
-"""A start that cannot work says in one line what to do."""
+"""Tests that a start which cannot work is refused with one line of advice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Make = Callable[..., Running]
 
 
 def refusal(running: Running) -> str:
-    """The one line that a failing start prints."""
+    """Return the line that a failing start prints."""
     running.launch()
     assert running.process is not None
     code = running.process.wait(timeout=120)
@@ -31,7 +31,7 @@ def refusal(running: Running) -> str:
     return lines[0]
 
 
-def test_a_taken_port(make_stack: Make) -> None:
+def test_a_taken_port_is_refused_with_another_port_as_advice(make_stack: Make) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -43,14 +43,14 @@ def test_a_taken_port(make_stack: Make) -> None:
     assert f"PORT={port + 1} make run" in line
 
 
-def test_a_port_or_address_that_cannot_be_had() -> None:
+def test_a_port_or_address_that_cannot_be_bound_is_refused() -> None:
     with pytest.raises(CannotStart, match=r"HOST=127\.0\.0\.1 make run"):
         require_free_port("192.0.2.1", 8000)
     with pytest.raises(CannotStart, match="between 1 and 65535"):
         require_free_port("127.0.0.1", 65536)
 
 
-def test_a_database_that_is_not_there(make_stack: Make) -> None:
+def test_an_unreachable_database_is_refused_without_its_password(make_stack: Make) -> None:
     line = refusal(make_stack(DATABASE_URL="postgresql://someone:secret@127.0.0.1:1/switchyard"))
 
     assert "Check its host and port" in line
@@ -65,7 +65,7 @@ def test_a_database_that_is_not_there(make_stack: Make) -> None:
         ("postgresql://someone@127.0.0.1:1/switchyard?colour=red", "colour"),
     ],
 )
-def test_an_address_that_leads_to_no_database(url: str, advice: str) -> None:
+def test_an_invalid_database_url_is_refused(url: str, advice: str) -> None:
     with pytest.raises(CannotStart, match=advice) as refused:
         require_usable(url)
 
@@ -74,7 +74,7 @@ def test_an_address_that_leads_to_no_database(url: str, advice: str) -> None:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    """A PostgreSQL that asks everyone but its owner for a password."""
+    """Run a PostgreSQL that asks every role except its owner for a password."""
     server = Embedded(tmp_path_factory.mktemp("guarded") / "data", durable=False)
     server.start()
     try:
@@ -97,7 +97,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
         ("someone:right@/nowhere", '"nowhere" does not exist'),
     ],
 )
-def test_a_server_that_refuses_is_quoted(guarded: Embedded, address: str, complaint: str) -> None:
+def test_the_reason_of_a_server_that_refuses_is_quoted(
+    guarded: Embedded, address: str, complaint: str
+) -> None:
     with pytest.raises(CannotStart, match=complaint) as refused:
         require_usable(f"postgresql://{address}?host={guarded.place.socket_dir}")
 
@@ -108,22 +110,24 @@ def test_a_server_that_accepts_is_used(guarded: Embedded) -> None:
     require_usable(f"postgresql://someone:right@/switchyard?host={guarded.place.socket_dir}")
 
 
-def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
+def test_a_data_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a letter")
 
     with pytest.raises(CannotStart, match="cannot be written"):
         Embedded(tmp_path / "data").start()
 
 
-def test_a_data_directory_that_cannot_be_written(make_stack: Make) -> None:
-    # A folder of the kernel, as root may write to any other.
+def test_a_data_directory_that_cannot_be_written_is_refused(make_stack: Make) -> None:
+    # A folder of the kernel, as root can write to any other.
     line = refusal(make_stack(DATA_DIR="/sys"))
 
     assert "/sys cannot be written" in line
     assert "DATA_DIR" in line
 
 
-def test_a_data_directory_of_another_postgres(make_stack: Make, tmp_path: Path) -> None:
+def test_a_data_directory_of_another_postgresql_version_is_refused(
+    make_stack: Make, tmp_path: Path
+) -> None:
     server = Embedded(tmp_path / "data", durable=False)
     server.start()
     server.stop("immediate")
@@ -132,7 +136,7 @@ def test_a_data_directory_of_another_postgres(make_stack: Make, tmp_path: Path) 
     assert "was created by PostgreSQL 16" in refusal(make_stack())
 
 
-def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
     server = Embedded(tmp_path / "data")
     server.place.prepare()
     server.place.pgdata.mkdir()

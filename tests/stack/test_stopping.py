@@ -1,4 +1,4 @@
-"""However `up` ends, nothing is left running and nothing is lost."""
+"""Tests that no process survives the end of `up` and that no data is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_killed_up_leaves_no_process_and_the_next_start_has_all_data(make_stac
     first.start()
     kept = first.manage("issue_key", "--workspace", "Kept", "--create")
     assert kept.returncode == 0, kept.stderr
-    first.wait_until_replaced("guardian", first.kill("guardian"))  # the new one must do as well
+    first.wait_until_replaced("guardian", first.kill("guardian"))  # The new one must work as well.
 
     first.kill("up")
 
@@ -29,7 +29,7 @@ def test_a_killed_up_leaves_no_process_and_the_next_start_has_all_data(make_stac
     second = make_stack()
     second.start()
     assert second.manage("issue_key", "--workspace", "Kept").returncode == 0
-    # A program that hangs and cannot hear the signal does not keep the others from stopping.
+    # A suspended program that ignores the signal does not keep the others from stopping.
     second.kill("supervisor", signal.SIGSTOP)
     assert second.stop(signal.SIGTERM) == 0
     second.wait_until_gone()

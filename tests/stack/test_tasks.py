@@ -1,4 +1,4 @@
-"""Tasks on a running stack: a command ends well, and one whose keeper is killed is not repeated."""
+"""Tests of tasks on a running stack: a command completes, and a lost one is not repeated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begin(client: Client, **body: Any) -> str:
         return str(json.load(answer)["workflow_id"])
 
 
-def over(client: Client, task: str) -> dict[str, Any]:
+def wait_for_end(client: Client, task: str) -> dict[str, Any]:
     def look() -> Any:
         found = client.call(f"workflows/{task}/")
         return found if found["status"] in {"complete", "errored"} else None
@@ -45,7 +45,7 @@ def download(client: Client, path: str) -> bytes:
 def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running) -> None:
     client = Client(stack)
     fine = begin(client, command="echo hello | tee out.txt")
-    assert over(client, fine)["result"]["output"] == "hello\n"
+    assert wait_for_end(client, fine)["result"]["output"] == "hello\n"
     assert download(client, f"workflows/{fine}/artifacts/out.txt") == b"hello\n"
 
     marker = nap()
@@ -58,7 +58,7 @@ def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running
     wait_for(has_begun, "the command's first words")
     (keeper,) = stack.keepers()
     keeper.kill()
-    lost = over(client, task)
+    lost = wait_for_end(client, task)
 
     assert lost["error"]["code"] == "unknown"
     run = next(step for step in lost["steps"] if step["name"] == "run command")

@@ -1,4 +1,4 @@
-"""A part that lives but gives no sign of life is found, and no other."""
+"""Tests that a living part without a sign of life is detected."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from tenants.models import Pulse
 
 
 def watch_with(*ages: float | None) -> HangWatch:
-    """A watch that sees these ages, one at each look."""
+    """Create a watch that reads these ages, one per check."""
     seen = iter(ages)
     return HangWatch({"workers": lambda: next(seen)})
 
 
-def looks(watch: HangWatch, times: int) -> bool:
+def check_times(watch: HangWatch, times: int) -> bool:
     for _ in range(times):
         watch.check()
     return watch.hangs("workers")
 
 
 def test_a_part_that_stays_silent_hangs() -> None:
-    assert looks(watch_with(*[HANGS_AFTER + 1] * CHECKS), CHECKS)
+    assert check_times(watch_with(*[HANGS_AFTER + 1] * CHECKS), CHECKS)
 
 
-def test_one_silent_look_proves_nothing() -> None:
+def test_a_single_silent_check_proves_nothing() -> None:
     watch = watch_with(*[HANGS_AFTER + 1] * (CHECKS - 1), 0.5, HANGS_AFTER + 1)
 
-    assert not looks(watch, CHECKS + 1)
+    assert not check_times(watch, CHECKS + 1)
 
 
-def test_an_absent_database_says_nothing_about_a_part() -> None:
-    assert not looks(watch_with(*[None] * CHECKS), CHECKS)
+def test_an_unavailable_database_says_nothing_about_a_part() -> None:
+    assert not check_times(watch_with(*[None] * CHECKS), CHECKS)
 
 
-def test_a_part_that_was_started_again_is_counted_anew() -> None:
+def test_the_count_starts_over_when_a_part_is_restarted() -> None:
     watch = watch_with(*[HANGS_AFTER + 1] * (CHECKS + 1))
-    assert looks(watch, CHECKS)
+    assert check_times(watch, CHECKS)
 
     watch.reset("workers")
 
-    assert not looks(watch, 1)
+    assert not check_times(watch, 1)
 
 
-def test_a_web_server_that_stops_answering_grows_silent() -> None:
+def test_a_web_server_that_stops_answering_becomes_silent() -> None:
     answers = iter([Health(answered=True), Health(), Health(answered=True, failed=["workers"])])
     sign = answers_of(lambda: next(answers))
 
@@ -72,7 +72,7 @@ def set_pulse(kind: str, *, age: float) -> None:
 
 
 @pytest.mark.django_db
-def test_workers_are_not_blamed_while_nobody_rings_them() -> None:
+def test_workers_are_not_blamed_while_the_supervisor_does_not_ping_them() -> None:
     sign = pulse_of("worker", pinged_by="supervisor")
     set_pulse("worker", age=300)
 

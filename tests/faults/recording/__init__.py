@@ -1,1 +1,1 @@
-"""An app for fault tests: one tool that leaves a trace which cannot be taken back."""
+"""An app for fault tests with a tool whose effects cannot be undone."""

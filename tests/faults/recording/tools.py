@@ -1,4 +1,4 @@
-"""The tool `record`: not read-only, not idempotent, and every effect is a line of a file."""
+"""The tool `record`: neither read-only nor idempotent; it appends each effect to a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Record(BaseModel):
 
 @tool(category=Category.TIME)
 def record(arguments: Record, context: ToolContext) -> str:
-    """Leave a trace that cannot be taken back."""
+    """Record an effect that cannot be undone."""
     with (settings.DATA_DIR / "effects").open("a") as file:
         file.write(f"{arguments.text}\n")
     return f"recorded {arguments.text}"

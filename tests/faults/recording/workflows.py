@@ -1,4 +1,4 @@
-"""The workflow `chaos`: some steps, each of which takes a while and leaves a trace."""
+"""The workflow `chaos`: several steps that take a while and append to a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator import Event, Steps, Workflow, workflow
 
 @workflow(name="chaos")
 class Chaos(Workflow):
-    """Every run of a step's body is a line of the file `bodies`."""
+    """Appends every execution of a step's body to the file `bodies`."""
 
     def run(self, event: Event, step: Steps) -> Any:
         def body(number: int) -> str:

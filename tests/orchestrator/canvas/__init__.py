@@ -1,1 +1,1 @@
-"""Runs of canvases."""
+"""Tests of canvas runs."""

@@ -1,4 +1,4 @@
-"""A canvas that fans out: its branches wait at the same time, and meet again."""
+"""Tests of canvases that fan out: branches wait at the same time and join again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_two_agents_of_a_fan_out_work_at_the_same_time(agent, workspace, owner, 
     assert set(go(made).output["output"]) == {"a", "b"}
 
 
-def test_a_run_that_began_in_turn_ends_in_turn(agent, begin):
+def test_a_run_of_the_sequential_version_finishes_sequentially(agent, begin):
     fan_out(agent)
     made = begin({"agent": str(agent.pk)}, name="canvas")
     Workflow.objects.filter(pk=made.pk).update(version=1)
@@ -68,7 +68,7 @@ def test_a_run_that_began_in_turn_ends_in_turn(agent, begin):
 
 
 def asks(made):
-    """The session of each node that an agent was asked for."""
+    """Return the session of each agent node, by node."""
     found = Step.objects.filter(workflow=made, kind="run_session").order_by("position")
     return {one.name: one.detail["session_id"] for one in found}
 
@@ -77,9 +77,7 @@ def ask(name, **config):
     return node(name, "agent", prompt=f"say {name}", **config)
 
 
-def test_nodes_of_one_agent_side_by_side_work_at_the_same_time_in_sessions_of_their_own(
-    agent, begin
-):
+def test_parallel_nodes_of_one_agent_run_at_the_same_time_in_separate_sessions(agent, begin):
     nodes = [node("start", "trigger"), ask("first"), ask("left"), ask("right"), ask("last")]
     draw(agent, nodes, [
         "start>first", "first>left", "first>right", "left>last", "right>last",
@@ -96,7 +94,7 @@ def test_nodes_of_one_agent_side_by_side_work_at_the_same_time_in_sessions_of_th
     assert len(set(sessions.values())) == 3
 
 
-def test_branches_of_which_one_is_taken_stay_in_the_conversation_of_the_run(agent, begin):
+def test_exclusive_branches_stay_in_the_conversation_of_the_run(agent, begin):
     nodes = [node("start", "trigger"), ask("before"),
              node("big", "condition", expression="input.n > 1"), ask("yes"), ask("no")]  # fmt: skip
     draw(agent, nodes, ["start>before", "before>big", "big:true>yes", "big:false>no"])
@@ -107,7 +105,7 @@ def test_branches_of_which_one_is_taken_stay_in_the_conversation_of_the_run(agen
     assert len(set(asks(made).values())) == 1
 
 
-def test_a_node_may_say_in_which_conversation_it_talks(agent, begin):
+def test_a_node_can_choose_its_conversation(agent, begin):
     nodes = [node("start", "trigger"), ask("a", conversation="run"),
              ask("b", conversation="run"), ask("c", conversation="own")]  # fmt: skip
     draw(agent, nodes, ["start>a", "start>b", "b>c"])
@@ -118,7 +116,7 @@ def test_a_node_may_say_in_which_conversation_it_talks(agent, begin):
     assert sessions["a"] == sessions["b"] != sessions["c"]
 
 
-def test_a_conversation_of_its_own_begins_anew_with_a_restart(agent, begin):
+def test_a_conversation_of_a_node_starts_over_with_a_restart(agent, begin):
     nodes = [node("start", "trigger"), ask("a", conversation="own")]
     draw(agent, nodes, ["start>a"])
     made = begin({"agent": str(agent.pk)}, name="canvas")

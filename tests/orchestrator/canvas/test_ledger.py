@@ -1,4 +1,4 @@
-"""Calls that a canvas makes are in the ledger before they run, and what nobody saw end is unknown."""
+"""Tests that a canvas's tool calls are in the ledger before they run, and unknown when lost."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ pytestmark = pytest.mark.django_db
 __all__ = ["agent", "script"]
 
 
-class Nothing(BaseModel):
+class NoArguments(BaseModel):
     pass
 
 
 @pytest.fixture
 def effects():
-    """A tool that acts, and one that looks; each says how often it did."""
+    """Register a tool that acts and one that reads; return the list of their calls."""
     known, done = dict(registry), []
 
     @tool(category=Category.TIME)
-    def ring_once(arguments: Nothing, context) -> str:
+    def ring_once(arguments: NoArguments, context) -> str:
         """Act once."""
         done.append("ring_once")
         if "break" in done:
@@ -56,7 +56,7 @@ def effects():
         return "acted"
 
     @tool(category=Category.TIME, read_only=True)
-    def look_twice(arguments: Nothing, context) -> str:
+    def look_twice(arguments: NoArguments, context) -> str:
         """Look."""
         done.append("look_twice")
         return "seen"
@@ -103,7 +103,7 @@ def test_a_call_of_a_canvas_is_in_the_ledger_and_in_the_analytics(agent, begin, 
     assert (used.name, used.calls, used.completed) == ("ring_once", 1, 1)
 
 
-def test_the_ledger_tells_of_it_over_rest(agent, begin, effects, workspace):
+def test_the_ledger_shows_calls_of_a_workflow_over_rest(agent, begin, effects, workspace):
     made = begun(agent, begin, "ring_once")
     go(made)
     api = key_client(workspace)
@@ -113,9 +113,7 @@ def test_the_ledger_tells_of_it_over_rest(agent, begin, effects, workspace):
     assert api.get(f"/api/v1/tools/executions/?workflow={uuid4()}").json()["results"] == []
 
 
-def test_a_lost_call_with_an_effect_is_not_made_again_but_unknown(
-    agent, begin, effects, monkeypatch
-):
+def test_a_lost_call_with_an_effect_is_unknown_and_not_repeated(agent, begin, effects, monkeypatch):
     made = begun(agent, begin, "ring_once")
     kill_inside_the_call(made, monkeypatch)
     assert call_of(made).state == "running"
@@ -128,7 +126,7 @@ def test_a_lost_call_with_an_effect_is_not_made_again_but_unknown(
     assert "restart from this step" in now(made).error["message"]
 
 
-def test_a_step_that_was_lost_before_there_was_a_ledger_is_not_repeated(agent, begin, effects):
+def test_a_step_lost_before_its_ledger_entry_existed_is_not_repeated(agent, begin, effects):
     made = begun(agent, begin, "ring_once")
     held = claim()
     place = {"nth": 1, "kind": "do", "attempt": 1, "timeout": 60}
@@ -148,7 +146,7 @@ def test_a_step_that_was_lost_before_there_was_a_ledger_is_not_repeated(agent, b
     assert now(made).error["code"] == "call_unknown"
 
 
-def test_a_lost_call_that_only_looks_is_made_again(agent, begin, effects, monkeypatch):
+def test_a_lost_read_only_call_is_repeated(agent, begin, effects, monkeypatch):
     made = begun(agent, begin, "look_twice")
     kill_inside_the_call(made, monkeypatch)
     recover()
@@ -158,7 +156,7 @@ def test_a_lost_call_that_only_looks_is_made_again(agent, begin, effects, monkey
     assert (call_of(made).state, call_of(made).attempts) == ("completed", 2)
 
 
-def test_a_call_whose_end_is_known_is_not_made_again_though_its_step_was_lost(
+def test_a_finished_call_is_not_repeated_when_only_its_step_was_lost(
     agent, begin, effects, monkeypatch
 ):
     made = begun(agent, begin, "ring_once")
@@ -191,7 +189,7 @@ def test_a_denied_call_is_in_the_ledger_too(agent, begin, effects):
     assert (call_of(made).state, call_of(made).decision, effects) == ("denied", "deny", [])
 
 
-def test_a_person_says_what_became_of_a_call_and_the_session_hears_nothing(
+def test_verifying_a_call_of_a_workflow_writes_no_event_to_the_session(
     agent, begin, effects, monkeypatch, principal
 ):
     made = begun(agent, begin, "ring_once")
@@ -213,7 +211,7 @@ def test_a_person_says_what_became_of_a_call_and_the_session_hears_nothing(
 def test_the_lane_of_the_session_leaves_the_calls_of_its_workflow_alone(
     agent, begin, effects, script, monkeypatch
 ):
-    """An agent that is asked beside a call, or stopped, neither takes it up nor ends it."""
+    """An agent that works beside a call neither resumes nor ends that call."""
     script([TextDelta(text="hello"), Usage(input_tokens=1, output_tokens=1)])
     nodes = [node("start", "trigger"), node("ask", "agent", prompt="hi"),
              node("t", "tool", tool="ring_once")]  # fmt: skip
@@ -230,7 +228,7 @@ def test_the_lane_of_the_session_leaves_the_calls_of_its_workflow_alone(
     assert not ToolExecution.objects.open().exists()
 
 
-def test_a_call_of_a_workflow_is_no_call_of_the_turn_that_waits_beside_it(
+def test_a_call_of_a_workflow_does_not_count_for_a_turn_that_waits_beside_it(
     agent, begin, effects, workspace
 ):
     made = begun(agent, begin, "ring_once")
@@ -261,7 +259,7 @@ def test_stopping_the_session_leaves_the_call_of_its_workflow_alone(
     assert call_of(made).state == "running"
 
 
-def test_what_a_worker_left_open_for_a_workflow_that_is_over_is_closed(
+def test_the_supervisor_closes_calls_of_workflows_that_have_ended(
     agent, begin, effects, monkeypatch
 ):
     made = begun(agent, begin, "ring_once")
@@ -275,10 +273,8 @@ def test_what_a_worker_left_open_for_a_workflow_that_is_over_is_closed(
     assert close_lost_calls in [duty.work for duty in duties()]
 
 
-def test_who_is_told_what_a_tool_of_the_canvas_brought_from_outside_has_seen_it(
-    agent, begin, effects, script
-):
-    """Otherwise a fetched page would be kept as trusted memory."""
+def test_output_of_a_canvas_tool_taints_the_sessions_that_receive_it(agent, begin, effects, script):
+    """Otherwise a fetched page could be stored as trusted memory."""
     script(*([[TextDelta(text="ok"), Usage(input_tokens=1, output_tokens=1)]] * 2))
     nodes = [node("start", "trigger"), node("t", "tool", tool="look_twice"),
              node("a", "agent", prompt="{{nodes.t.output}}"),

@@ -1,4 +1,4 @@
-"""Commands that a canvas runs cost their time, as those of any agent do."""
+"""Tests that commands of a canvas are charged like those of any agent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_command_of_a_canvas_is_charged_once_to_every_purse(
     assert set(spent.values_list("spent", flat=True)) == {Decimal("0.02")}
 
 
-def test_no_command_of_a_canvas_is_begun_on_an_empty_purse(
+def test_no_command_of_a_canvas_starts_when_the_budget_is_used_up(
     agent, begin, workspace, data_dir, priced
 ):
     one_tool(agent, "exec", command="touch made")

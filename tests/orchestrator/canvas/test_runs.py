@@ -1,4 +1,4 @@
-"""A published canvas runs as a durable workflow: every type of node, branches, joins, crashes."""
+"""Tests of published canvases as durable workflows: node types, branches, joins, crashes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def node(id, type, **config):
 
 
 def edges(*pairs):
-    """`a>b` or `a:true>b`."""
+    """Parse edges written as `a>b` or `a:true>b`."""
     found = []
     for pair in pairs:
         source, target = pair.split(">")
@@ -55,7 +55,7 @@ def draw(agent, nodes, lines, revision=0):
 
 
 def answer_agents():
-    """Let every agent that was asked answer, with the demo provider."""
+    """Serve every queued run with the demo provider and settle its step."""
     for run in Run.objects.filter(status=Run.Status.QUEUED):
         serve_lane(run.session_id)
         settle_run(run.pk)
@@ -70,7 +70,7 @@ def go(made, **given):
     return now(made)
 
 
-EVERYTHING = [
+EVERY_NODE_TYPE = [
     node("start", "trigger"),
     node("time", "tool", tool="current_time", input={"zone": "{{input.zone}}"}),
     node("ask", "agent", prompt="Say hello to {{input.name}}"),
@@ -84,7 +84,7 @@ EVERYTHING = [
                                  "paid": "{{nodes.paid.output.sum}}",
                                  "by": "{{nodes.ok.output.by}}"}),
 ]  # fmt: skip
-WAYS = ["start>time", "start>ask", "time>big", "ask>big", "big:true>ok", "big:false>never",
+EVERY_EDGE = ["start>time", "start>ask", "time>big", "ask>big", "big:true>ok", "big:false>never",
         "ok>other", "other>rest", "rest>paid", "paid>end"]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_a_graph_with_every_type_of_node_runs_to_its_output(
     agent, workspace, owner, begin, principal
 ):
     new_agent(workspace, owner, "Helper")
-    draw(agent, EVERYTHING, WAYS)
+    draw(agent, EVERY_NODE_TYPE, EVERY_EDGE)
     given = {"zone": "UTC", "name": "Ada", "count": 4}
     made = begin({"agent": str(agent.pk), "input": given}, name="canvas", agent_id=agent.pk)
 
@@ -113,7 +113,7 @@ def test_a_graph_with_every_type_of_node_runs_to_its_output(
     assert ("never/skipped", "complete", 1) in states(made)
 
 
-def test_branches_meet_and_the_join_has_what_all_of_them_said(agent, begin):
+def test_a_join_receives_the_output_of_every_branch(agent, begin):
     nodes = [node("start", "trigger"), node("a", "condition", expression="true"),
              node("b", "condition", expression="input.x contains 'l'"),
              node("end", "output")]  # fmt: skip
@@ -123,7 +123,7 @@ def test_branches_meet_and_the_join_has_what_all_of_them_said(agent, begin):
     assert go(made).output["output"] == {"a": True, "b": True}
 
 
-def test_a_join_runs_when_one_of_its_ways_was_not_taken(agent, begin):
+def test_a_join_runs_when_one_of_its_branches_was_not_taken(agent, begin):
     nodes = [node("start", "trigger"), node("if", "condition", expression="input.x == 1"),
              node("yes", "wait", seconds=0), node("no", "wait", seconds=0),
              node("end", "output", value="{{input.x}}")]  # fmt: skip
@@ -137,7 +137,7 @@ def test_a_join_runs_when_one_of_its_ways_was_not_taken(agent, begin):
     assert "no/skipped" in [one.name for one in steps(made)]
 
 
-def test_a_later_publish_does_not_change_what_runs(agent, begin):
+def test_a_later_publication_does_not_change_a_running_workflow(agent, begin):
     shape = [node("start", "trigger"), node("rest", "wait", seconds=60)]
     lines = ["start>rest", "rest>end"]
     draw(agent, [*shape, node("end", "output", value="old")], lines)
@@ -151,7 +151,7 @@ def test_a_later_publish_does_not_change_what_runs(agent, begin):
     assert made.params["revision"] == 1
 
 
-def test_a_draft_runs_nothing_whoever_asks_for_it(agent, begin):
+def test_a_draft_of_a_canvas_never_runs(agent, begin):
     shape = [node("start", "trigger"), node("end", "output", value="published")]
     with pytest.raises(Conflict):
         begin({"agent": str(agent.pk)}, name="canvas")
@@ -163,13 +163,13 @@ def test_a_draft_runs_nothing_whoever_asks_for_it(agent, begin):
         begin({"agent": str(agent.pk), "revision": 2}, name="canvas")
 
 
-def test_the_canvas_of_another_workspace_is_not_there(agent, foreign_workspace):
+def test_the_canvas_of_another_workspace_is_not_found(agent, foreign_workspace):
     draw(agent, [node("start", "trigger"), node("end", "output")], ["start>end"])
     with pytest.raises(NotFound):
         start_workflow(foreign_workspace.pk, "canvas", {"agent": str(agent.pk)})
 
 
-def test_what_cannot_run_is_said_before_it_starts_and_names_the_node(
+def test_an_invalid_canvas_is_refused_before_it_starts_and_names_its_nodes(
     agent, workspace, owner, begin
 ):
     helper = new_agent(workspace, owner, "Helper")
@@ -189,7 +189,7 @@ def one_tool(agent, tool, **given):
     draw(agent, nodes, ["start>t"])
 
 
-def test_a_denied_tool_is_the_error_of_its_node(agent, begin):
+def test_a_denied_tool_fails_its_node(agent, begin):
     one_tool(agent, "current_time")
     save_policy(agent_target(agent.pk), {"denied_tools": ["current_time"]})
     done = go(begin({"agent": str(agent.pk)}, name="canvas"))
@@ -199,7 +199,7 @@ def test_a_denied_tool_is_the_error_of_its_node(agent, begin):
     assert done.error["message"].startswith("Not allowed: ")
 
 
-def test_a_redirect_is_bound_by_the_policy_of_the_agent(agent, begin, httpserver, settings):
+def test_the_policy_of_the_agent_applies_to_redirects(agent, begin, httpserver, settings):
     settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
     httpserver.expect_request("/old").respond_with_data(
         "", status=302, headers={"Location": "/inner"}
@@ -212,7 +212,9 @@ def test_a_redirect_is_bound_by_the_policy_of_the_agent(agent, begin, httpserver
     assert {request.path for request, _ in httpserver.log} == {"/old"}
 
 
-def test_a_tool_that_asks_waits_for_a_person_and_does_not_run_after_a_no(agent, begin, principal):
+def test_a_tool_that_asks_waits_for_a_person_and_does_not_run_when_rejected(
+    agent, begin, principal
+):
     one_tool(agent, "exec", command="echo hi")
     made = begin({"agent": str(agent.pk)}, name="canvas")
     assert go(made).status == "waiting_approval"
@@ -226,7 +228,7 @@ def test_a_tool_that_asks_waits_for_a_person_and_does_not_run_after_a_no(agent, 
     assert [one.name for one in steps(made)] == ["start", "t/policy", "t/approval"]
 
 
-def test_a_no_goes_the_way_of_the_rejected_when_there_is_one(agent, begin, principal):
+def test_a_rejection_follows_the_rejected_edge_if_there_is_one(agent, begin, principal):
     nodes = [node("start", "trigger"), node("ok", "approval", message="Go?"),
              node("yes", "output", value="yes"), node("no", "output", value="no")]  # fmt: skip
     draw(agent, nodes, ["start>ok", "ok>yes", "ok:rejected>no"])
@@ -237,13 +239,13 @@ def test_a_no_goes_the_way_of_the_rejected_when_there_is_one(agent, begin, princ
     assert go(made).output["outputs"] == {"no": "no"}
 
 
-def test_a_walk_whose_worker_is_killed_goes_on_where_it_was(agent, begin):
+def test_a_canvas_whose_worker_is_killed_continues_where_it_was(agent, begin):
     nodes = [node("start", "trigger"), node("a", "condition", expression="true"),
              node("time", "tool", tool="current_time"), node("end", "output")]  # fmt: skip
     draw(agent, nodes, ["start>a", "a:true>time", "time>end"])
     made = begin({"agent": str(agent.pk)}, name="canvas")
     held = claim()
-    # As far as a worker came: the first node is over, the second has begun.
+    # The worker's progress: the first node is complete, the second has started.
     place = {"nth": 1, "kind": "do", "attempt": 1, "timeout": 60}
     store.advance(
         held, begun={"id": uuid4(), "position": 0, "name": "start", "branch": "start", **place}
@@ -261,7 +263,7 @@ def test_a_walk_whose_worker_is_killed_goes_on_where_it_was(agent, begin):
     assert states(made)[:2] == [("start", "complete", 1), ("a", "complete", 2)]
 
 
-def test_the_agents_of_a_canvas_talk_in_one_session_with_its_tools(agent, begin):
+def test_the_agents_and_tools_of_a_canvas_share_one_session(agent, begin):
     nodes = [node("start", "trigger"), node("t", "tool", tool="current_time"),
              node("ask", "agent", prompt="It is {{nodes.t.output}}")]  # fmt: skip
     draw(agent, nodes, ["start>t", "t>ask"])

@@ -1,4 +1,4 @@
-"""REST and frames of a canvas's runs: started, pinned, shown node by node."""
+"""Tests of canvas runs over REST and of their frames: started, pinned, shown by node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 SHAPE = [node("start", "trigger"), node("if", "condition", expression="input.go"),
          node("ok", "approval", message="Go?"), node("no", "output", value="no")]  # fmt: skip
-WAYS = ["start>if", "if:true>ok", "if:false>no"]
+EDGES = ["start>if", "if:true>ok", "if:false>no"]
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def base(agent):
     return f"/api/v1/agents/{agent.pk}/canvas/"
 
 
-def test_a_canvas_is_started_and_every_node_says_where_it_stands(api, agent):
-    draw(agent, SHAPE, WAYS)
+def test_a_started_canvas_shows_the_status_of_every_node(api, agent):
+    draw(agent, SHAPE, EDGES)
     made = api.post(f"{base(agent)}run/", {"input": {"go": True}}, format="json")
     assert (made.status_code, made.data["revision"]) == (202, 1)
     serve()
@@ -45,7 +45,7 @@ def test_a_canvas_is_started_and_every_node_says_where_it_stands(api, agent):
 
 
 def test_frames_and_events_name_the_node(api, agent):
-    draw(agent, SHAPE, WAYS)
+    draw(agent, SHAPE, EDGES)
     made = api.post(f"{base(agent)}run/", {"input": {"go": False}}, format="json")
     serve()
     run = Workflow.objects.get(pk=made.data["workflow_id"])
@@ -60,7 +60,7 @@ def test_frames_and_events_name_the_node(api, agent):
     assert "if" in {one["node"] for one in listed}
 
 
-def test_other_workflows_have_no_nodes(api, define, begin):
+def test_frames_of_other_workflows_have_no_nodes(api, define, begin):
     define(lambda self, event, step: step.do("a", lambda: 1))
     made = begin()
     serve()
@@ -70,18 +70,18 @@ def test_other_workflows_have_no_nodes(api, define, begin):
 
 
 def test_the_same_id_starts_one_run(api, agent):
-    draw(agent, SHAPE, WAYS)
+    draw(agent, SHAPE, EDGES)
     body = {"input": {"go": True}, "id": "mine"}
     first = api.post(f"{base(agent)}run/", body, format="json")
     again = api.post(f"{base(agent)}run/", body, format="json")
     assert first.data == again.data
 
 
-def test_the_same_id_means_the_first_run_even_after_another_publication(api, agent):
-    draw(agent, SHAPE, WAYS)
+def test_the_same_id_returns_the_first_run_even_after_another_publication(api, agent):
+    draw(agent, SHAPE, EDGES)
     body = {"input": {"go": True}, "id": "mine"}
     first = api.post(f"{base(agent)}run/", body, format="json")
-    draw(agent, SHAPE[:2] + SHAPE[3:], [WAYS[0], WAYS[2]], revision=1)
+    draw(agent, SHAPE[:2] + SHAPE[3:], [EDGES[0], EDGES[2]], revision=1)
     again = api.post(f"{base(agent)}run/", body, format="json")
     other = api.post(f"{base(agent)}run/", {**body, "input": None}, format="json")
 
@@ -91,18 +91,18 @@ def test_the_same_id_means_the_first_run_even_after_another_publication(api, age
 
 
 def test_the_key_that_starts_a_run_pays_for_it(api, agent, workspace):
-    draw(agent, SHAPE, WAYS)
+    draw(agent, SHAPE, EDGES)
     made = api.post(f"{base(agent)}run/", {"input": {"go": True}}, format="json")
 
     key = ApiKey.objects.get(workspace=workspace)
     assert Workflow.objects.get(pk=made.data["workflow_id"]).key_id == key.pk
 
 
-def test_what_is_not_published_cannot_run(api, agent):
+def test_an_unpublished_canvas_cannot_run(api, agent):
     assert api.post(f"{base(agent)}run/", {}, format="json").status_code == 409
 
 
-def test_errors_are_tied_to_nodes_and_answer_422(api, agent, workspace, owner):
+def test_errors_name_their_node_and_have_status_422(api, agent, workspace, owner):
     helper = new_agent(workspace, owner, "Helper")
     draw(agent, [SHAPE[0], node("x", "sub_agent", agent="Helper", prompt="hi")], ["start>x"])
     type(helper).objects.filter(pk=helper.pk).update(archived_at=helper.created_at)
@@ -111,13 +111,13 @@ def test_errors_are_tied_to_nodes_and_answer_422(api, agent, workspace, owner):
     assert answer.json()["errors"][0]["field"] == "x"
 
 
-def test_the_runs_of_another_workspace_are_not_there(foreign_api, agent):
-    draw(agent, SHAPE, WAYS)
+def test_another_workspace_cannot_see_or_start_the_runs(foreign_api, agent):
+    draw(agent, SHAPE, EDGES)
     assert foreign_api.post(f"{base(agent)}run/", {}, format="json").status_code == 404
     assert foreign_api.get(f"{base(agent)}runs/").status_code == 404
 
 
-def test_whoever_may_only_read_starts_nothing(workspace, agent):
-    draw(agent, SHAPE, WAYS)
+def test_a_read_only_key_cannot_start_a_run(workspace, agent):
+    draw(agent, SHAPE, EDGES)
     reader = key_client(workspace, "read")
     assert reader.post(f"{base(agent)}run/", {}, format="json").status_code == 403

@@ -1,4 +1,4 @@
-"""Steps that wait for a person: answered once, in time, and seen by those who watch."""
+"""Tests of steps that wait for an approval."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_workflow_waits_for_an_approval_and_goes_on(define, begin, principal):
     assert now(made).output == ["Olive Owner", "fine"]
 
 
-def test_those_who_watch_hear_that_a_person_is_asked(define, begin):
+def test_viewers_are_notified_that_a_person_is_asked(define, begin):
     define(asks)
     begin()
     rung: list[object] = []
@@ -46,7 +46,7 @@ def test_those_who_watch_hear_that_a_person_is_asked(define, begin):
     assert rung
 
 
-def test_a_rejected_workflow_fails_and_says_who_and_why(define, begin, principal):
+def test_a_rejected_workflow_fails_with_the_name_and_note_of_the_person(define, begin, principal):
     define(asks)
     made = begin()
     serve()
@@ -58,7 +58,7 @@ def test_a_rejected_workflow_fails_and_says_who_and_why(define, begin, principal
     assert now(made).error["message"] == "Rejected by Olive Owner: too long"
 
 
-def test_a_workflow_may_catch_a_no(define, begin, principal):
+def test_a_workflow_can_catch_a_rejection(define, begin, principal):
     def run(self, event, step):
         try:
             step.wait_for_approval("ok?")
@@ -74,7 +74,7 @@ def test_a_workflow_may_catch_a_no(define, begin, principal):
     assert now(made).output == "then not"
 
 
-def test_an_approval_is_answered_once_whatever_is_clicked_twice(define, begin, principal):
+def test_an_approval_of_a_workflow_is_answered_once(define, begin, principal):
     define(asks)
     made = begin()
     serve()
@@ -84,7 +84,7 @@ def test_an_approval_is_answered_once_whatever_is_clicked_twice(define, begin, p
         answer_approval(now(made), principal, allow=False)
 
 
-def test_an_approval_that_nobody_gives_in_time_fails_the_step(define, begin, principal):
+def test_an_approval_that_is_not_answered_in_time_fails_the_step(define, begin, principal):
     define(asks)
     made = begin()
     serve()
@@ -99,9 +99,7 @@ def test_an_approval_that_nobody_gives_in_time_fails_the_step(define, begin, pri
     assert Approval.objects.get().status == "expired"
 
 
-def test_an_answer_that_comes_too_late_is_refused_though_no_timer_has_fired(
-    define, begin, principal
-):
+def test_a_late_answer_is_refused_even_before_the_timer_has_fired(define, begin, principal):
     define(asks)
     made = begin()
     serve()
@@ -112,9 +110,7 @@ def test_an_answer_that_comes_too_late_is_refused_though_no_timer_has_fired(
     assert states(made) == [("ok?", "waiting", 1)]
 
 
-def test_those_who_watch_the_inbox_hear_that_the_time_of_a_question_is_up(
-    define, begin, monkeypatch
-):
+def test_viewers_of_the_inbox_are_notified_when_an_approval_expires(define, begin, monkeypatch):
     define(asks)
     made = begin()
     serve()
@@ -126,7 +122,7 @@ def test_those_who_watch_the_inbox_hear_that_the_time_of_a_question_is_up(
     assert told == [Approval.objects.get()]
 
 
-def test_a_question_without_a_time_waits_as_long_as_any_call(define, begin, settings):
+def test_an_approval_without_a_timeout_expires_like_that_of_a_call(define, begin, settings):
     define(lambda self, event, step: step.wait_for_approval("ok?"))
     made = begin()
     serve()
@@ -137,7 +133,7 @@ def test_a_question_without_a_time_waits_as_long_as_any_call(define, begin, sett
 
 
 def pause_for_long(made):
-    """A workflow that waits for a person is paused until after the time it gave them."""
+    """Pause a waiting workflow for longer than the timeout of its approval."""
     serve()
     pause(made)
     pass_time(made, 500)
@@ -145,7 +141,7 @@ def pause_for_long(made):
     Approval.objects.update(expires_at=asked.expires_at - timedelta(seconds=500))
 
 
-def test_the_time_of_a_question_stands_still_in_a_pause(define, begin):
+def test_the_timeout_of_an_approval_stands_still_during_a_pause(define, begin):
     define(asks)
     made = begin()
     pause_for_long(made)
@@ -161,7 +157,7 @@ def test_the_time_of_a_question_stands_still_in_a_pause(define, begin):
     assert 58 < seconds_to_next() <= 60
 
 
-def test_a_question_can_be_answered_in_a_pause_as_time_stands_still(define, begin, principal):
+def test_an_approval_can_be_answered_during_a_pause(define, begin, principal):
     define(asks)
     made = begin()
     pause_for_long(made)

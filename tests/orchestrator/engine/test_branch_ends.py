@@ -1,4 +1,4 @@
-"""How a workflow with branches ends otherwise than well, and what becomes of its other branches."""
+"""Tests of workflows with branches that fail, change or are terminated, and of restarts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.orchestrator.engine.test_branches import fork
 pytestmark = pytest.mark.django_db
 
 
-def test_a_branch_that_fails_ends_the_workflow_and_what_the_others_wait_for(define, begin):
+def test_a_failing_branch_ends_the_workflow_and_cancels_what_the_others_wait_for(define, begin):
     def fail():
         raise ValueError("broken")
 
@@ -34,7 +34,7 @@ def test_a_branch_that_fails_ends_the_workflow_and_what_the_others_wait_for(defi
     assert Workflow.objects.get(name="sleeper").status == "terminated"
 
 
-def test_the_same_name_in_two_branches_is_refused(define, begin):
+def test_the_same_step_name_in_two_branches_is_refused(define, begin):
     fork(define, {
         "a": lambda step: step.do("same", lambda: 1),
         "b": lambda step: step.do("same", lambda: 1),
@@ -44,7 +44,7 @@ def test_the_same_name_in_two_branches_is_refused(define, begin):
     assert "Another branch has a step named" in now(made).error["message"]
 
 
-def test_code_that_changed_in_a_branch_is_noticed(define, begin):
+def test_changed_code_in_a_branch_is_detected(define, begin):
     fork(define, {"a": lambda step: step.sleep("one", 60), "b": lambda step: step.sleep("b", 60)})
     made = begin()
     serve()
@@ -55,7 +55,7 @@ def test_code_that_changed_in_a_branch_is_noticed(define, begin):
     assert "was 'one'" in now(made).error["message"]
 
 
-def test_code_that_changed_ends_what_the_other_branches_wait_for(define, begin):
+def test_changed_code_cancels_what_the_other_branches_wait_for(define, begin):
     define(lambda self, event, step: step.sleep("s", 600), name="sleeper")
     child = {"child": lambda step: step.spawn("spawn", "sleeper")}
     fork(define, {**child, "nap": lambda step: step.sleep("one", 60)})
@@ -70,7 +70,7 @@ def test_code_that_changed_ends_what_the_other_branches_wait_for(define, begin):
     assert Workflow.objects.get(name="sleeper").status == "terminated"
 
 
-def test_what_was_done_last_is_undone_first_in_whichever_branch_it_was(define, begin):
+def test_rollback_handlers_run_in_reverse_order_across_branches(define, begin):
     undone: list[str] = []
 
     def act(step, name):
@@ -92,7 +92,7 @@ def test_what_was_done_last_is_undone_first_in_whichever_branch_it_was(define, b
     assert undone == ["3rd", "2nd", "1st"]
 
 
-def test_what_was_done_in_every_branch_is_undone(define, begin):
+def test_the_steps_of_every_branch_are_rolled_back(define, begin):
     undone: list[str] = []
     fork(define, {
         name: lambda step, name=name: (
@@ -108,7 +108,7 @@ def test_what_was_done_in_every_branch_is_undone(define, begin):
     assert now(made).status == "terminated"
 
 
-def test_terminate_takes_its_question_out_of_the_inbox(define, begin):
+def test_terminating_cancels_the_pending_approval(define, begin):
     define(lambda self, event, step: step.wait_for_approval("ask", title="?"))
     made = begin()
     serve()
@@ -116,12 +116,12 @@ def test_terminate_takes_its_question_out_of_the_inbox(define, begin):
     assert Approval.objects.get().status == "cancelled"
 
 
-# ── Once more, from a step ───────────────────────────────────────────────────────────────────────
+# ── Restart from a step ──────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
 def fails_once(define):
-    """One branch fails while others wait; tried again, it works."""
+    """Return a function that adds a branch which fails only the first time."""
     tries: list[int] = []
 
     def shaky():
@@ -136,7 +136,7 @@ def fails_once(define):
     return use
 
 
-def test_a_restart_from_a_failed_branch_asks_anew_what_the_others_waited_for(
+def test_a_restart_from_a_failed_branch_asks_again_for_the_approvals_of_the_others(
     fails_once, begin, principal
 ):
     fails_once(person=lambda step: step.wait_for_approval("ask", title="Go?"))
@@ -152,7 +152,7 @@ def test_a_restart_from_a_failed_branch_asks_anew_what_the_others_waited_for(
     assert now(made).status == "complete"
 
 
-def test_a_restart_from_a_failed_branch_begins_anew_what_was_stopped_with_it(
+def test_a_restart_from_a_failed_branch_starts_again_the_children_that_were_stopped(
     fails_once, begin, define
 ):
     define(lambda self, event, step: step.sleep("s", 60), name="sleeper")
@@ -160,7 +160,7 @@ def test_a_restart_from_a_failed_branch_begins_anew_what_was_stopped_with_it(
     made = begin()
     serve()
     (stopped,) = Workflow.objects.filter(name="sleeper", status="terminated")
-    settle_child(stopped.pk)  # its end comes when nobody waits for it any more
+    settle_child(stopped.pk)  # The child's end arrives when no step waits for it any more.
     restart(now(made), from_step="shaky")
     serve()
 
@@ -173,7 +173,7 @@ def test_a_restart_from_a_failed_branch_begins_anew_what_was_stopped_with_it(
     assert now(made).status == "complete"
 
 
-def test_a_restart_of_what_goes_on_lets_the_other_branches_wait_on(define, begin):
+def test_a_restart_of_a_waiting_workflow_leaves_the_other_branches_waiting(define, begin):
     fork(define, {
         "person": lambda step: step.wait_for_approval("ask", title="Go?"),
         "nap": lambda step: (step.do("before", lambda: 1), step.sleep("nap", 60)),

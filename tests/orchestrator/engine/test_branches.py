@@ -1,4 +1,4 @@
-"""Branches wait at the same time, and a crash in the middle repeats nothing."""
+"""Tests that branches wait at the same time and that a crash repeats nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Killed(BaseException):
-    """As a SIGKILL looks to code that runs."""
+    """Ends a worker as a SIGKILL does."""
 
 
 def dies_at(point, times=1):
@@ -36,7 +36,7 @@ def dies_at(point, times=1):
 
 
 def fork(define, acts, after=lambda step: None, **words):
-    """A workflow whose branches, by name, run these functions of `step`."""
+    """Define a workflow whose branches, by name, run these functions of `step`."""
 
     def run(self, event, step):
         branches = step.branches()
@@ -48,7 +48,7 @@ def fork(define, acts, after=lambda step: None, **words):
     define(run, **words)
 
 
-def test_two_sleeps_take_as_long_as_the_longer(define, begin):
+def test_two_sleeps_take_as_long_as_the_longer_one(define, begin):
     done = []
     fork(define, {
         "a": lambda step: (step.sleep("a1", 60), step.do("a2", lambda: done.append("a"))),
@@ -87,7 +87,7 @@ def test_the_shorter_branch_goes_on_while_the_longer_waits(define, begin):
     assert done == ["fast", "slow"]
 
 
-def test_a_question_an_event_a_child_and_a_time_are_waited_for_at_once(define, begin, principal):
+def test_branches_wait_for_a_person_an_event_a_child_and_a_timer_at_once(define, begin, principal):
     define(lambda self, event, step: "child", name="child")
     fork(define, {
         "person": lambda step: step.wait_for_approval("ask", title="Go?"),
@@ -115,7 +115,7 @@ def test_a_question_an_event_a_child_and_a_time_are_waited_for_at_once(define, b
     assert {one.name: one.output for one in steps(made)}["paid"] == 7
 
 
-def test_one_event_is_for_one_of_two_branches_that_wait_for_it(define, begin):
+def test_an_event_goes_to_only_one_of_two_waiting_branches(define, begin):
     fork(define, {
         "a": lambda step: step.wait_for_event("a1", type="go"),
         "b": lambda step: step.wait_for_event("b1", type="go"),
@@ -130,7 +130,7 @@ def test_one_event_is_for_one_of_two_branches_that_wait_for_it(define, begin):
     assert [one.output for one in steps(made)] == [1, 2]
 
 
-def test_what_comes_for_a_branch_while_another_runs_is_not_missed(define, begin):
+def test_an_event_that_arrives_while_another_branch_runs_is_not_missed(define, begin):
     made = None
 
     def meanwhile():
@@ -147,8 +147,8 @@ def test_what_comes_for_a_branch_while_another_runs_is_not_missed(define, begin)
     assert steps(made)[0].output == "early"
 
 
-def test_what_is_answered_while_a_replay_comes_to_it_is_not_missed(define, begin, principal):
-    """The trunk waits for a person while a branch waits for something else."""
+def test_an_answer_that_arrives_during_a_replay_is_not_missed(define, begin, principal):
+    """The main code waits for a person while a branch waits for an event."""
 
     def run(self, event, step):
         branches = step.branches()
@@ -163,7 +163,7 @@ def test_what_is_answered_while_a_replay_comes_to_it_is_not_missed(define, begin
     serve()
     send_event(now(made), "go", 1)
     held = claim()
-    known = store.load_steps(made.pk)  # read before the answer
+    known = store.load_steps(made.pk)  # Read before the answer.
     answer_approval(now(made), principal, allow=False)
     with pytest.MonkeyPatch.context() as stale:
         stale.setattr(store, "load_steps", lambda _: known)
@@ -173,8 +173,8 @@ def test_what_is_answered_while_a_replay_comes_to_it_is_not_missed(define, begin
     assert now(made).output == "no"
 
 
-def test_a_kill_in_the_middle_repeats_nothing_that_was_done(define, begin, monkeypatch):
-    """Wherever the worker dies, what each branch did stays done; only what ran is tried again."""
+def test_a_kill_repeats_no_finished_step(define, begin, monkeypatch):
+    """Wherever the worker dies, finished steps stay finished; only the running step is repeated."""
     done = []
     fork(define, {
         "a": lambda step: (step.do("a1", lambda: done.append("a1")), step.sleep("a2", 60),
@@ -183,7 +183,7 @@ def test_a_kill_in_the_middle_repeats_nothing_that_was_done(define, begin, monke
                            step.do("b3", lambda: done.append("b3"))),
     })  # fmt: skip
     made = begin()
-    for _ in range(2):  # dies once before b1, once before b3
+    for _ in range(2):  # Dies once before b1 and once before b3.
         held = claim()
         monkeypatch.setattr(crash_points, "on_reach", dies_at("step_begun", times=2))
         with pytest.raises(Killed):
@@ -202,9 +202,7 @@ def test_a_kill_in_the_middle_repeats_nothing_that_was_done(define, begin, monke
     assert attempts == {"a1": 1, "a2": 1, "a3": 1, "b1": 2, "b2": 1, "b3": 2}
 
 
-def test_what_one_branch_did_stays_done_when_another_is_found_to_have_taken_too_long(
-    define, begin, monkeypatch
-):
+def test_a_finished_step_stays_finished_when_another_branch_is_overdue(define, begin, monkeypatch):
     done = []
     fork(define, {
         "a": lambda step: (step.wait_for_event("a1", type="go"),
@@ -220,7 +218,7 @@ def test_what_one_branch_did_stays_done_when_another_is_found_to_have_taken_too_
     overdue(held)
     send_event(now(made), "go", 1)
     assert recover().overdue == [made.pk]
-    serve()  # does a2, then finds that b1 is to be tried again later
+    serve()  # Runs a2, then finds that the retry of b1 is not due.
 
     assert states(made)[2] == ("a2", "complete", 1)
     pass_time(made, 61)
@@ -230,7 +228,7 @@ def test_what_one_branch_did_stays_done_when_another_is_found_to_have_taken_too_
     assert done == ["a2", "b1"]
 
 
-def test_a_branch_that_is_tried_again_later_holds_up_no_other(define, begin):
+def test_a_branch_that_waits_for_its_retry_holds_up_no_other(define, begin):
     tries, done = [], []
 
     def shaky():
@@ -247,7 +245,7 @@ def test_a_branch_that_is_tried_again_later_holds_up_no_other(define, begin):
     pass_time(made, 11)
     fire_due()
     serve()
-    assert (len(tries), done) == (1, [1])  # woken by the sleep, and not tried too early
+    assert (len(tries), done) == (1, [1])  # Woken by the sleep, and not retried too early.
     for _ in range(2):
         pass_time(made, 61)
         fire_due()
@@ -256,7 +254,7 @@ def test_a_branch_that_is_tried_again_later_holds_up_no_other(define, begin):
     assert len(tries) == 3
 
 
-def test_pause_and_resume_shift_the_time_of_every_branch(define, begin):
+def test_resume_shifts_the_timers_of_every_branch(define, begin):
     fork(define, {
         "a": lambda step: step.sleep("a1", 60),
         "b": lambda step: step.sleep("b1", 90),
@@ -278,7 +276,7 @@ def test_pause_and_resume_shift_the_time_of_every_branch(define, begin):
     assert not fire_due()
 
 
-def test_a_lost_wake_up_of_a_child_of_a_branch_is_made_up_for(define, begin):
+def test_the_supervisor_settles_a_branch_whose_childs_wake_up_was_lost(define, begin):
     define(lambda self, event, step: 1, name="child")
     fork(define, {
         "a": lambda step: step.spawn("spawn", "child"),

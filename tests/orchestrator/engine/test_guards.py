@@ -1,4 +1,4 @@
-"""What holds when a pause, a lost worker, a late write or an event cross each other."""
+"""Tests of pauses, lost workers, late writes and events that cross each other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run_out(held: store.WorkflowClaim) -> None:
 
 
 @pytest.mark.parametrize("end", [reap, run_out, lambda held: store.release(held, "shutdown")])
-def test_a_wish_to_pause_is_not_forgotten_with_the_worker(define, begin, end):
+def test_a_pause_requested_from_a_lost_worker_still_takes_effect(define, begin, end):
     done = []
     define(lambda self, event, step: step.do("a", lambda: done.append(1), delay=0))
     made = begin()
@@ -46,7 +46,7 @@ def test_a_wish_to_pause_is_not_forgotten_with_the_worker(define, begin, end):
     assert (now(made).status, done) == ("complete", [1])
 
 
-def test_an_attempt_that_is_over_cannot_end_the_one_after_it(define, begin):
+def test_an_attempt_that_has_ended_cannot_end_the_next_one(define, begin):
     define(lambda self, event, step: 1)
     made = begin()
     held = claim()
@@ -63,7 +63,7 @@ def test_an_attempt_that_is_over_cannot_end_the_one_after_it(define, begin):
         store.advance_quickly(held, late, '"late"', following)
 
 
-def test_a_worker_that_lost_its_workflow_writes_nothing_by_the_quick_way_either(define, begin):
+def test_a_stale_worker_writes_nothing_by_the_fast_path_either(define, begin):
     define(lambda self, event, step: [step.do("a", lambda: 1), step.do("b", lambda: 2)])
     made = begin()
     old = claim()
@@ -78,7 +78,7 @@ def test_a_worker_that_lost_its_workflow_writes_nothing_by_the_quick_way_either(
     assert now(made).last_seq == before
 
 
-def test_steps_that_go_on_by_the_quick_way_clear_the_count_of_losses(define, begin, settings):
+def test_progress_by_the_fast_path_resets_the_number_of_losses(define, begin, settings):
     settings.WORKFLOW_MAX_RECOVERIES = 2
     define(lambda self, event, step: [step.do("a", lambda: 1), step.do("b", lambda: 2)])
     made = begin()
@@ -93,8 +93,8 @@ def test_steps_that_go_on_by_the_quick_way_clear_the_count_of_losses(define, beg
     assert now(made).output == [1, 2]
 
 
-def test_every_attempt_is_given_the_time_of_its_own_step(define, begin):
-    """The first step begins in the careful way, the one after it in the quick way."""
+def test_every_attempt_has_the_timeout_of_its_own_step(define, begin):
+    """The first step starts by the slow path, the next one by the fast path."""
     given = []
 
     def run(self, event, step):
@@ -110,7 +110,7 @@ def test_every_attempt_is_given_the_time_of_its_own_step(define, begin):
     assert third is None
 
 
-def test_what_comes_for_a_step_after_its_workflow_was_ended_changes_nothing(define, begin):
+def test_a_result_for_a_step_of_an_ended_workflow_changes_nothing(define, begin):
     define(lambda self, event, step: step.wait_for_event("go", type="go"))
     made = begin()
     serve()
@@ -121,7 +121,7 @@ def test_what_comes_for_a_step_after_its_workflow_was_ended_changes_nothing(defi
     assert now(made).status == "terminated"
 
 
-def test_a_step_that_waits_is_given_its_end_once(define, begin):
+def test_a_waiting_step_is_settled_once(define, begin):
     define(lambda self, event, step: step.wait_for_event("go", type="go"))
     made = begin()
     serve()
@@ -145,7 +145,7 @@ def wait_for(name, seconds):
     return act
 
 
-def test_a_branch_whose_time_is_up_leaves_the_event_to_the_next_though_no_timer_has_fired(
+def test_a_branch_that_timed_out_leaves_the_event_to_the_next_even_before_its_timer_has_fired(
     define, begin
 ):
     fork(define, {"a": wait_for("a1", 60), "b": wait_for("b1", 600)})
@@ -162,7 +162,7 @@ def test_a_branch_whose_time_is_up_leaves_the_event_to_the_next_though_no_timer_
     assert now(made).status == "complete"
 
 
-def test_the_time_of_a_branch_stands_still_in_a_pause_so_that_it_gets_its_event(define, begin):
+def test_the_timeout_of_a_branch_stands_still_during_a_pause_and_it_gets_its_event(define, begin):
     fork(define, {"a": wait_for("a1", 60), "b": wait_for("b1", 600)})
     made = begin()
     serve()

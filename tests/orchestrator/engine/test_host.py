@@ -1,4 +1,4 @@
-"""The workflows that a process holds, when a stop and the next claim cross."""
+"""Tests of the workflow host when a stop and the next claim cross."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def host() -> WorkflowHost:
-    """A host without its threads: the test decides when it is notified of what."""
+    """Return a host without threads, so that the test decides when it is notified."""
     made = object.__new__(WorkflowHost)
     made._prepare(OWNER, slots=1)
     return made
@@ -25,7 +25,7 @@ def host() -> WorkflowHost:
 
 @pytest.fixture
 def hold(host) -> Iterator[Callable[[], Runner]]:
-    """Claim the next workflow and hold it until the test is over."""
+    """Return a function that claims the next workflow and holds it until the test ends."""
     with ExitStack() as held:
 
         def hold() -> Runner:
@@ -42,7 +42,7 @@ def works(self, event, step):
     return step.do("once", lambda: 1)
 
 
-def test_a_stop_reaches_the_body_that_it_ended(host, hold, define, begin):
+def test_a_stop_reaches_the_runner_that_it_ended(host, hold, define, begin):
     define(works)
     made = begin()
     runner = hold()
@@ -52,7 +52,9 @@ def test_a_stop_reaches_the_body_that_it_ended(host, hold, define, begin):
     assert runner.sign.reason == "stopped"
 
 
-def test_the_news_of_a_stop_that_comes_late_leaves_the_new_start_alone(host, hold, define, begin):
+def test_a_late_notification_of_a_stop_leaves_the_restarted_workflow_alone(
+    host, hold, define, begin
+):
     define(works)
     made = begin()
     hold()
@@ -64,7 +66,7 @@ def test_the_news_of_a_stop_that_comes_late_leaves_the_new_start_alone(host, hol
 
 
 def test_a_runner_that_is_replaced_in_the_same_process_is_told_to_stop(hold, define, begin):
-    """The news of its stop finds the new start, so the old body would go on until its end."""
+    """The notification would find only the new runner, and the old one would run to its end."""
     define(works)
     made = begin()
     old = hold()
@@ -75,14 +77,14 @@ def test_a_runner_that_is_replaced_in_the_same_process_is_told_to_stop(hold, def
     assert not new.sign.event.is_set()
 
 
-def test_a_thread_survives_whatever_a_workflow_breaks(host, monkeypatch):
+def test_a_thread_survives_an_unexpected_error(host, monkeypatch):
     served: list[str] = []
 
     def run_next():
         served.append("once more")
         if len(served) == 1:
             raise ValueError("unforeseen")
-        raise SystemExit  # ends the thread, which the test waits for
+        raise SystemExit  # Ends the thread that the test waits for.
 
     monkeypatch.setattr(host, "_run_next", run_next)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What a workflow started ends with it, whoever dies on the way; and what it still needs is left alone."""
+"""Tests that work started by a workflow ends with it, even when a process dies on the way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 class Killed(BaseException):
-    """As a SIGKILL looks to code that runs."""
+    """Ends a process as a SIGKILL does."""
 
 
 @pytest.fixture
@@ -33,8 +33,10 @@ def killed(*args, **words):
     raise Killed
 
 
-def test_a_restart_is_not_heard_of_by_the_life_that_it_ends(define, begin, sleeper, monkeypatch):
-    """Its child is stopped, and nothing is done about that in the old life."""
+def test_a_workflow_that_is_being_restarted_does_not_react_to_its_stopped_children(
+    define, begin, sleeper, monkeypatch
+):
+    """The child is stopped, and the old generation does nothing about it."""
     done = []
 
     def run(self, event, step):
@@ -61,7 +63,7 @@ def test_a_restart_is_not_heard_of_by_the_life_that_it_ends(define, begin, sleep
     assert now(made).status == "queued"
 
 
-def test_a_restart_that_dies_on_the_way_leaves_it_paused(define, begin, sleeper, monkeypatch):
+def test_a_restart_that_is_killed_leaves_the_workflow_paused(define, begin, sleeper, monkeypatch):
     define(lambda self, event, step: step.spawn("child", "sleeper"))
     made = begin()
     serve()
@@ -89,7 +91,7 @@ def test_a_restart_from_a_step_leaves_the_children_of_earlier_steps_alone(define
     assert sleeper().status == "terminated"
 
 
-def test_who_is_killed_while_terminating_leaves_no_child_behind(
+def test_the_supervisor_stops_the_children_of_an_interrupted_termination(
     define, begin, sleeper, monkeypatch
 ):
     define(
@@ -108,7 +110,7 @@ def test_who_is_killed_while_terminating_leaves_no_child_behind(
     assert stop_abandoned() == []
 
 
-def test_who_is_killed_while_terminating_leaves_no_agent_at_work(
+def test_the_supervisor_stops_the_agents_of_an_interrupted_termination(
     define, begin, workspace, owner, monkeypatch
 ):
     fields = {"name": "Writer", "provider": "demo", "model": "demo"}
@@ -125,7 +127,9 @@ def test_who_is_killed_while_terminating_leaves_no_agent_at_work(
     assert Run.objects.get().status == "cancelled"
 
 
-def test_a_dead_letter_takes_along_what_its_branches_wait_for(define, begin, sleeper, settings):
+def test_the_supervisor_stops_what_the_branches_of_a_dead_letter_wait_for(
+    define, begin, sleeper, settings
+):
     settings.WORKFLOW_MAX_RECOVERIES = 1
     fork(define, {
         "child": lambda step: step.spawn("child", "sleeper"),
@@ -143,7 +147,7 @@ def test_a_dead_letter_takes_along_what_its_branches_wait_for(define, begin, sle
     assert sleeper().status == "terminated"
 
 
-def test_a_child_that_nobody_waits_for_outlives_a_workflow_that_fails(define, begin, sleeper):
+def test_a_child_without_a_waiting_parent_survives_the_parents_failure(define, begin, sleeper):
     def fail():
         raise ValueError("broken")
 
@@ -160,5 +164,5 @@ def test_a_child_that_nobody_waits_for_outlives_a_workflow_that_fails(define, be
     assert sleeper().status == "waiting"
 
 
-def test_the_supervisor_looks_for_what_was_left():
+def test_the_supervisor_looks_for_abandoned_work():
     assert recovery.stop_abandoned in [duty.work for duty in duties()]

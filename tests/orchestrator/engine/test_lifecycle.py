@@ -1,4 +1,4 @@
-"""Pause, resume, terminate, restart, restart from a step, rollback."""
+"""Tests of pause, resume, terminate, restart and restart from a step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.orchestrator.conftest import (
 pytestmark = pytest.mark.django_db
 
 
-def test_pause_lets_a_running_step_finish_and_begins_nothing_new(define, begin):
+def test_pause_lets_a_running_step_finish_and_starts_no_other(define, begin):
     done = []
 
     def run(self, event, step):
@@ -65,7 +65,7 @@ def test_resume_shifts_timers_by_the_time_of_the_pause(define, begin):
     serve()
     pass_time(made, 60)
     pause(made)
-    pass_time(made, 500)  # the pause began so long ago
+    pass_time(made, 500)  # The pause started this long ago.
     resume(made)
 
     assert now(made).status == "waiting"
@@ -73,7 +73,7 @@ def test_resume_shifts_timers_by_the_time_of_the_pause(define, begin):
     assert steps(made)[0].wake_at == now(made).wake_at
 
 
-def test_a_step_that_waits_for_its_retry_is_shifted_too(define, begin):
+def test_resume_shifts_a_step_that_waits_for_its_retry(define, begin):
     def fail():
         raise ValueError("no")
 
@@ -88,7 +88,7 @@ def test_a_step_that_waits_for_its_retry_is_shifted_too(define, begin):
     assert 98 < seconds_to_next() <= 100
 
 
-def test_a_rollback_that_waits_for_its_retry_is_shifted_too(define, begin):
+def test_resume_shifts_a_rollback_that_waits_for_its_retry(define, begin):
     tries = []
 
     def refuse(result):
@@ -137,7 +137,7 @@ def test_a_queued_workflow_can_be_paused_before_it_begins(define, begin):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_pause_and_resume_of_what_is_over_are_refused(define, begin):
+def test_an_ended_workflow_cannot_be_paused_resumed_or_terminated(define, begin):
     define(lambda self, event, step: 1)
     made = begin()
     serve()
@@ -224,7 +224,7 @@ def test_restart_from_a_step_keeps_earlier_results(define, begin):
     assert [one.output for one in steps(made)] == [1, 4, 5]
 
 
-def test_restart_from_the_nth_use_of_a_name(define, begin):
+def test_a_restart_can_start_from_the_nth_use_of_a_name(define, begin):
     done = []
     define(lambda self, event, step: [step.do("s", lambda n=n: done.append(n)) for n in range(3)])
     made = begin()
@@ -243,7 +243,7 @@ def test_restart_of_a_running_workflow_fences_its_worker(define, begin):
     made = begin()
     held = claim()
     restart(made)
-    serve_one(held)  # the old holder comes back and may write nothing
+    serve_one(held)  # The old holder comes back and may not write.
 
     assert now(made).status == "queued"
     assert steps(made) == []

@@ -1,4 +1,4 @@
-"""Workers die; their workflows go on, owned by exactly one, or are given up visibly."""
+"""Tests that workflows of dead workers continue under one owner or visibly fail."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def lose(held: store.WorkflowClaim) -> None:
-    """The holder died: its lease runs out."""
+    """Expire the lease of the holder, as if it had died."""
     rows(
         "UPDATE workflows SET lease_expires = clock_timestamp() - interval '1 s' "
         "WHERE id = %s RETURNING 1",
@@ -33,7 +33,7 @@ def lose(held: store.WorkflowClaim) -> None:
 
 
 def overdue(held: store.WorkflowClaim) -> None:
-    """The attempt that runs has taken longer than it may."""
+    """Move the deadline of the running attempt into the past."""
     rows(
         "UPDATE workflows SET deadline = clock_timestamp() - interval '1 s' "
         "WHERE id = %s RETURNING 1",
@@ -42,13 +42,13 @@ def overdue(held: store.WorkflowClaim) -> None:
 
 
 def begun(held: store.WorkflowClaim, name: str = "a", attempt: int = 1, position: int = 0) -> None:
-    """The holder had begun a step when it died."""
+    """Start a step, as the holder did before it died."""
     body = {"id": uuid4(), "position": position, "name": name, "nth": 1, "kind": "do"}
     store.advance(held, begun={**body, "attempt": attempt, "timeout": 60})
 
 
-def test_recovery_strands_nothing_a_lost_workflow_is_queued_and_completed(define, begin):
-    """dbos #716."""
+def test_a_lost_workflow_is_queued_again_and_completed(define, begin):
+    """See dbos #716."""
     done = []
     define(lambda self, event, step: step.do("a", lambda: done.append(step.attempt)))
     made = begin()
@@ -64,8 +64,8 @@ def test_recovery_strands_nothing_a_lost_workflow_is_queued_and_completed(define
 
 
 @pytest.mark.django_db(transaction=True)
-def test_recovery_runs_nothing_without_owning_it_a_fenced_worker_writes_nothing(define, begin):
-    """dbos #742."""
+def test_a_stale_worker_runs_and_writes_nothing(define, begin):
+    """See dbos #742."""
     done = []
     define(lambda self, event, step: step.do("a", lambda: done.append("body")))
     made = begin()
@@ -74,7 +74,7 @@ def test_recovery_runs_nothing_without_owning_it_a_fenced_worker_writes_nothing(
     recover()
     new = claim()
     before = now(made).last_seq
-    Runner(old, StopSignal(), lambda _: None).run()  # it was only paused, and comes back
+    Runner(old, StopSignal(), lambda _: None).run()  # It was only suspended, and comes back.
 
     assert done == []
     assert now(made).last_seq == before
@@ -83,7 +83,7 @@ def test_recovery_runs_nothing_without_owning_it_a_fenced_worker_writes_nothing(
     assert done == ["body"]
 
 
-def test_a_lease_that_is_renewed_is_not_taken_back(define, begin):
+def test_a_renewed_lease_does_not_expire(define, begin):
     define(lambda self, event, step: 1)
     made = begin()
     held = claim()
@@ -95,14 +95,14 @@ def test_a_lease_that_is_renewed_is_not_taken_back(define, begin):
     assert recover().reaped == []
 
 
-def test_the_reaper_is_a_duty_of_the_supervisor_and_no_job_of_the_queue():
-    """procrastinate #1408."""
+def test_recovery_is_a_duty_of_the_supervisor_and_not_a_job_of_the_queue():
+    """See procrastinate #1408."""
     names = {getattr(duty.work, "__name__", "") for duty in duties()}
 
     assert {"_recover_workflows", "settle_lost", "fail_orphans"} <= names
 
 
-def test_a_step_that_is_lost_more_often_than_it_may_be_tried_fails(define, begin):
+def test_a_step_that_is_lost_more_often_than_its_retries_allow_fails(define, begin):
     done = []
     define(lambda self, event, step: step.do("a", lambda: done.append(1), retries=0))
     made = begin()
@@ -117,7 +117,7 @@ def test_a_step_that_is_lost_more_often_than_it_may_be_tried_fails(define, begin
     assert states(made) == [("a", "errored", 1)]
 
 
-def test_a_workflow_that_is_lost_again_and_again_without_progress_is_a_dead_letter(
+def test_a_workflow_that_is_lost_too_often_without_progress_is_a_dead_letter(
     define, begin, settings
 ):
     settings.WORKFLOW_MAX_RECOVERIES = 3
@@ -132,7 +132,7 @@ def test_a_workflow_that_is_lost_again_and_again_without_progress_is_a_dead_lett
     assert not serve_one()
 
 
-def test_progress_clears_the_count_of_losses(define, begin, settings):
+def test_progress_resets_the_number_of_losses(define, begin, settings):
     settings.WORKFLOW_MAX_RECOVERIES = 2
     define(lambda self, event, step: [step.do("a", lambda: 1), step.do("b", lambda: 2)])
     made = begin()
@@ -149,7 +149,7 @@ def test_progress_clears_the_count_of_losses(define, begin, settings):
     assert now(made).output == [1, 2]
 
 
-def test_a_write_that_is_repeated_because_its_answer_was_lost_changes_nothing(define, begin):
+def test_a_write_repeated_after_a_lost_response_changes_nothing(define, begin):
     define(lambda self, event, step: 1)
     made = begin()
     held = claim()
@@ -168,7 +168,7 @@ def test_a_write_that_is_repeated_because_its_answer_was_lost_changes_nothing(de
     assert WorkflowEvent.objects.filter(workflow=made, type="step").count() == 3
 
 
-def test_a_workflow_that_a_worker_hands_back_at_shutdown_is_not_counted_as_lost(define, begin):
+def test_a_workflow_released_at_shutdown_is_not_counted_as_lost(define, begin):
     define(lambda self, event, step: 7)
     made = begin()
     store.release(claim(), "shutdown")
@@ -208,7 +208,7 @@ def test_workspaces_take_turns_even_when_only_one_workflow_runs_at_a_time(
     assert all(one != other for one, other in pairwise(order))
 
 
-def test_a_workspace_runs_at_most_so_many_at_once(define, begin, settings):
+def test_a_workspace_runs_a_limited_number_of_workflows_at_once(define, begin, settings):
     settings.WORKFLOWS_PER_WORKSPACE = 2
     define(lambda self, event, step: 1)
     for _ in range(3):
@@ -221,7 +221,7 @@ def test_a_workspace_runs_at_most_so_many_at_once(define, begin, settings):
     assert claim()
 
 
-def test_a_workflow_with_a_limit_runs_at_most_so_many_of_its_name_at_once(define, begin):
+def test_a_workflow_with_a_limit_runs_a_limited_number_of_instances_at_once(define, begin):
     define(lambda self, event, step: 1, concurrency=1)
     define(lambda self, event, step: 1, name="other")
     begin()
@@ -245,7 +245,7 @@ def test_workflows_with_the_same_concurrency_key_run_one_at_a_time(define, begin
     assert claim() is None
 
 
-def test_of_two_limits_of_one_key_the_lower_counts(define, begin):
+def test_the_lower_of_two_limits_of_one_key_counts(define, begin):
     define(lambda self, event, step: 1)
     begin(concurrency_key="k", concurrency_limit=5)
     begin(concurrency_key="k", concurrency_limit=1)
@@ -254,7 +254,7 @@ def test_of_two_limits_of_one_key_the_lower_counts(define, begin):
     assert not claim(), "one runs, and the other is to run alone"
 
 
-def test_the_more_urgent_goes_first(define, begin):
+def test_the_highest_priority_goes_first(define, begin):
     define(lambda self, event, step: 1)
     begin()
     urgent = begin(priority=5)
@@ -265,7 +265,9 @@ def test_the_more_urgent_goes_first(define, begin):
 # ── Retention ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_ended_long_ago_is_deleted_with_all_that_belongs_to_it(define, begin, settings):
+def test_workflows_that_ended_long_ago_are_deleted_with_everything_that_belongs_to_them(
+    define, begin, settings
+):
     settings.WORKFLOW_RETENTION_DAYS = 30
     define(lambda self, event, step: step.do("a", lambda: 1))
     old, new, open = begin(), begin(), begin()

@@ -1,4 +1,4 @@
-"""Changed code is noticed; versions live side by side."""
+"""Tests that changed code is detected at replay and that versions coexist."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tests.orchestrator.conftest import now, pass_time, serve, serve_one
 pytestmark = pytest.mark.django_db
 
 
-def goes_on(made) -> None:
+def wake_and_serve(made) -> None:
     pass_time(made, 100)
     fire_due()
     serve()
 
 
-def test_a_replayed_step_with_another_name_ends_the_workflow_and_says_so(define, begin):
+def test_a_replayed_step_with_another_name_fails_the_workflow(define, begin):
     define(lambda self, event, step: [step.do("a", lambda: 1), step.sleep("s", 9)])
     made = begin()
     serve()
     define(lambda self, event, step: [step.do("b", lambda: 1), step.sleep("s", 9)])
-    goes_on(made)
+    wake_and_serve(made)
 
     assert now(made).status == "errored"
     assert now(made).error["code"] == "non_determinism"
@@ -30,12 +30,12 @@ def test_a_replayed_step_with_another_name_ends_the_workflow_and_says_so(define,
     assert "'b' (do)" in now(made).error["message"]
 
 
-def test_a_replayed_step_of_another_kind_ends_the_workflow_and_says_so(define, begin):
+def test_a_replayed_step_of_another_kind_fails_the_workflow(define, begin):
     define(lambda self, event, step: [step.do("a", lambda: 1), step.sleep("s", 9)])
     made = begin()
     serve()
     define(lambda self, event, step: [step.sleep("a", 1), step.sleep("s", 9)])
-    goes_on(made)
+    wake_and_serve(made)
 
     assert now(made).error["code"] == "non_determinism"
 
@@ -45,7 +45,7 @@ def test_code_that_ends_before_a_recorded_step_is_noticed(define, begin):
     made = begin()
     serve()
     define(lambda self, event, step: step.do("a", lambda: 1))
-    goes_on(made)
+    wake_and_serve(made)
 
     assert now(made).error["code"] == "non_determinism"
     assert "'s'" in now(made).error["message"]
@@ -57,13 +57,13 @@ def test_a_running_instance_finishes_on_the_version_that_it_began_with(define, b
     serve()
     define(lambda self, event, step: "new", version=2)
     new = begin()
-    goes_on(old)
+    wake_and_serve(old)
 
     assert now(old).output == "old"
     assert (now(new).version, now(new).output) == (2, "new")
 
 
-def test_an_instance_whose_version_is_gone_fails_saying_so(define, begin):
+def test_an_instance_whose_version_is_gone_fails_with_that_reason(define, begin):
     define(lambda self, event, step: step.sleep("s", 9), version=1)
     made = begin()
     serve()
@@ -94,7 +94,7 @@ def test_an_instance_of_newer_code_waits_longer_for_a_machine_that_has_it(define
     assert fail_orphans(newer_grace=0) == [made.pk]
 
 
-def test_progress_is_not_told_again_at_a_replay(define, begin):
+def test_progress_is_not_reported_again_at_a_replay(define, begin):
     def run(self, event, step):
         self.report_progress("begins", percent=10)
         step.sleep("s", 9)
@@ -104,7 +104,7 @@ def test_progress_is_not_told_again_at_a_replay(define, begin):
     define(run)
     made = begin()
     serve()
-    goes_on(made)
+    wake_and_serve(made)
 
     told = [e.payload["message"] for e in made.events.filter(type="progress").order_by("seq")]
     assert told == ["begins", "ends"]

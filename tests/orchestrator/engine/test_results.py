@@ -1,4 +1,4 @@
-"""What a step may not return, say or do: refused clearly and at once, or shown without it."""
+"""Tests of results, names and calls that a step may not return, use or make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.orchestrator.conftest import now, serve, states, steps
 pytestmark = pytest.mark.django_db
 
 
-def test_a_result_of_more_than_one_mebibyte_is_refused_clearly_and_not_tried_again(define, begin):
+def test_a_result_above_one_mebibyte_is_refused_and_not_retried(define, begin):
     tries = []
 
     def large():
@@ -27,7 +27,7 @@ def test_a_result_of_more_than_one_mebibyte_is_refused_clearly_and_not_tried_aga
     assert "1,048,576" in now(made).error["message"]
 
 
-def test_a_result_of_exactly_one_mebibyte_is_kept_whole(define, begin):
+def test_a_result_of_exactly_one_mebibyte_is_stored(define, begin):
     most = "x" * (1024 * 1024 - len('""'))
     define(lambda self, event, step: step.do("large", lambda: most))
     made = begin()
@@ -37,7 +37,7 @@ def test_a_result_of_exactly_one_mebibyte_is_kept_whole(define, begin):
     assert steps(made)[0].output == now(made).output == most
 
 
-def test_a_result_that_json_cannot_hold_is_refused_clearly(define, begin):
+def test_a_result_that_is_not_json_is_refused(define, begin):
     define(lambda self, event, step: step.do("odd", lambda: object(), delay=0))
     made = begin()
     serve()
@@ -49,7 +49,7 @@ def test_a_result_that_json_cannot_hold_is_refused_clearly(define, begin):
 @pytest.mark.parametrize("inner", [
     lambda step: step.do("inner", lambda: 1), lambda step: step.sleep("inner", 60)
 ])  # fmt: skip
-def test_a_step_within_a_step_is_refused_as_a_replay_would_miss_it(define, begin, inner):
+def test_a_step_within_a_step_is_refused(define, begin, inner):
     define(lambda self, event, step: step.do("outer", lambda: inner(step)))
     made = begin()
     serve()
@@ -63,7 +63,7 @@ def test_a_step_within_a_step_is_refused_as_a_replay_would_miss_it(define, begin
     lambda self, event, step: sys.exit(3),
     lambda self, event, step: step.do("leave", lambda: sys.exit(3), retries=0),
 ])  # fmt: skip
-def test_code_that_would_end_the_whole_process_fails_its_workflow(define, begin, run):
+def test_code_that_exits_the_process_fails_only_its_workflow(define, begin, run):
     define(run)
     made = begin()
     serve()
@@ -72,7 +72,7 @@ def test_code_that_would_end_the_whole_process_fails_its_workflow(define, begin,
     assert "exit(3)" in now(made).error["message"]
 
 
-def test_what_the_database_cannot_hold_is_said_without_it(define, begin):
+def test_characters_that_the_database_cannot_store_are_replaced(define, begin):
     def run(self, event, step):
         self.report_progress("half\0way", percent=50)
         self.broadcast_to_clients({"a\0b": ["\0"]})
@@ -93,7 +93,7 @@ def test_what_the_database_cannot_hold_is_said_without_it(define, begin):
     lambda self, event, step: step.spawn("child", "child", {"x": "\0"}),
 ])  # fmt: skip
 def test_a_wait_that_the_database_cannot_hold_fails_at_once(define, begin, run):
-    """Otherwise it would be lost and found again until it is given up."""
+    """Otherwise the workflow would be lost and recovered until it is a dead letter."""
     define(lambda self, event, step: 1, name="child")
     define(run)
     made = begin()

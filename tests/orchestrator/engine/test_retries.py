@@ -1,4 +1,4 @@
-"""How long a step pauses before it is tried again, and how long one attempt may take."""
+"""Tests of the delays between attempts and of the timeout of an attempt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.orchestrator.conftest import attempts, now, serve
 pytestmark = pytest.mark.django_db
 
 
-def test_by_default_a_step_has_five_retries_exponential_from_ten_seconds_and_ten_minutes():
+def test_the_default_is_five_exponential_retries_from_ten_seconds_and_a_timeout_of_ten_minutes():
     policy = RetryPolicy()
 
     assert policy.timeout == 600
@@ -31,7 +31,7 @@ def test_a_delay_is_constant_linear_or_exponential(backoff, pauses):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_attempt_that_takes_longer_than_its_timeout_is_taken_away_and_counted(define, begin):
+def test_an_attempt_that_exceeds_its_timeout_is_ended_and_counted(define, begin):
     bodies = []
 
     def run(self, event, step):
@@ -39,7 +39,7 @@ def test_an_attempt_that_takes_longer_than_its_timeout_is_taken_away_and_counted
             bodies.append(step.attempt)
             if step.attempt == 1:
                 move_deadline(made)
-                recover()  # as the supervisor would, while the body still runs
+                recover()  # As the supervisor would, while the body still runs.
             return "done"
 
         return step.do("slow", slow, timeout=5, retries=1, delay=0)

@@ -1,4 +1,4 @@
-"""What a workflow did is taken back, the last first, and a crash in the middle changes nothing."""
+"""Tests that steps are rolled back in reverse order and that a crash changes nothing."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_rollback_handlers_run_in_reverse_order_when_a_workflow_fails(define, be
     ]
 
 
-def test_terminate_with_rollback_undoes_what_was_done(define, begin):
+def test_terminate_with_rollback_runs_the_rollback_handlers(define, begin):
     taken: list[str] = []
     define(books(taken, fails=False))
     made = begin()
@@ -81,7 +81,7 @@ def test_a_rollback_that_fails_is_named_and_the_others_still_run(define, begin):
     assert now(made).error["rollback_failed"] == ["b"]
 
 
-def test_a_rollback_goes_on_where_a_crash_left_it(define, begin):
+def test_a_rollback_continues_after_a_failed_attempt(define, begin):
     taken = []
 
     def run(self, event, step):
@@ -107,8 +107,8 @@ def test_a_rollback_goes_on_where_a_crash_left_it(define, begin):
     assert Step.objects.filter(workflow=made, kind="rollback", status="complete").count() == 2
 
 
-def test_a_rollback_is_given_what_its_step_returned_however_often_it_is_tried(define, begin):
-    """The end of the last step and the beginning of the rollback are close together."""
+def test_every_attempt_of_a_rollback_receives_the_result_of_its_step(define, begin):
+    """The end of the last step and the start of the rollback are written together."""
     given = []
 
     def undo(result):
@@ -130,10 +130,10 @@ def test_a_rollback_is_given_what_its_step_returned_however_often_it_is_tried(de
     assert given == [{"booking": 5}, {"booking": 5}]
 
 
-def test_what_was_said_just_before_a_rollback_is_in_the_log(define, begin):
+def test_messages_logged_just_before_a_rollback_are_stored(define, begin):
     def run(self, event, step):
         step.do("book", lambda: 1, rollback=lambda _: None)
-        for word in ("one", "two"):  # so fast that they are told in a bundle
+        for word in ("one", "two"):  # So fast that they are written in one batch.
             self.log(word)
         raise ValueError("no")
 

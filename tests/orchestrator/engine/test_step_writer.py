@@ -1,4 +1,4 @@
-"""What a holder writes comes in the order of its code, or not at all."""
+"""Tests that the writes of a holder arrive in the order of its code or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def away(write):
     raise OperationalError("the database is away")
 
 
-def test_nothing_is_written_after_an_end_that_could_not_be_written(define, begin, monkeypatch):
+def test_no_step_starts_after_an_end_that_could_not_be_written(define, begin, monkeypatch):
     done = []
 
     def run(self, event, step):
@@ -28,7 +28,7 @@ def test_nothing_is_written_after_an_end_that_could_not_be_written(define, begin
         if len(done) == 1:
             with monkeypatch.context() as broken:
                 broken.setattr(step_writer, "retry_on_disconnect", away)
-                with suppress(Suspended):  # as the flusher hears it, on a thread of its own
+                with suppress(Suspended):  # As the flusher receives it on its own thread.
                     self.runner.flush(wait=True)
         step.do("b", lambda: done.append("b"))
 

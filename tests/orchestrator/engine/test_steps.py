@@ -1,4 +1,4 @@
-"""`step.do`: run once, remembered, retried, bounded."""
+"""Tests of `step.do`: run once, remembered, retried, bounded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_step_that_is_complete_is_not_run_again(define, begin):
     assert done == ["x"]
 
 
-def test_a_step_is_known_by_its_name_and_its_nth_use(define, begin):
+def test_a_step_is_identified_by_its_name_and_nth_use(define, begin):
     def run(self, event, step):
         return [step.do("same", lambda n=n: n) for n in range(3)]
 
@@ -67,7 +67,7 @@ def test_a_step_is_known_by_its_name_and_its_nth_use(define, begin):
     assert [(one.name, one.nth) for one in steps(made)] == [("same", 1), ("same", 2), ("same", 3)]
 
 
-def test_what_a_step_returns_is_the_same_the_first_time_and_at_a_replay(define, begin):
+def test_a_step_returns_the_same_value_the_first_time_and_at_a_replay(define, begin):
     seen = []
 
     def run(self, event, step):
@@ -102,7 +102,7 @@ def test_an_attempt_is_recorded_before_the_body_runs(define, begin):
     assert seen == [[("look", "running", 1)], [(1, "running")]]
 
 
-def test_a_failed_step_is_tried_again_after_its_delay_and_holds_no_worker(define, begin):
+def test_a_failed_step_is_retried_after_its_delay_and_holds_no_worker(define, begin):
     tries = []
 
     def flaky():
@@ -133,7 +133,7 @@ def test_a_failed_step_is_tried_again_after_its_delay_and_holds_no_worker(define
     assert steps(made)[0].failures.first().error["message"] == "not yet"
 
 
-def test_retries_without_a_delay_go_on_at_once(define, begin):
+def test_retries_without_a_delay_follow_at_once(define, begin):
     tries = []
 
     def flaky():
@@ -164,7 +164,7 @@ def test_a_step_whose_retries_are_used_up_fails_the_workflow(define, begin):
     assert states(made) == [("fail", "errored", 2)]
 
 
-def test_a_workflow_may_catch_a_failed_step_and_go_on_the_same_way_at_a_replay(define, begin):
+def test_a_workflow_can_catch_a_failed_step_and_behaves_the_same_at_a_replay(define, begin):
     caught = []
 
     def fail():
@@ -189,7 +189,7 @@ def test_a_workflow_may_catch_a_failed_step_and_go_on_the_same_way_at_a_replay(d
     assert caught == ["no", "no"]
 
 
-def test_a_non_retryable_error_is_not_tried_again(define, begin):
+def test_a_non_retryable_error_is_not_retried(define, begin):
     tries = []
 
     def fail():
@@ -204,7 +204,7 @@ def test_a_non_retryable_error_is_not_tried_again(define, begin):
     assert now(made).error["message"] == "The card is stolen."
 
 
-def test_the_log_of_a_workflow_has_no_gaps_and_tells_each_step(define, begin):
+def test_the_log_of_a_workflow_has_no_gaps_and_contains_each_step(define, begin):
     define(lambda self, event, step: step.do("one", lambda: 1))
     made = begin()
     serve()
@@ -220,7 +220,7 @@ def test_the_log_of_a_workflow_has_no_gaps_and_tells_each_step(define, begin):
     ]
 
 
-def test_a_workflow_may_have_ten_thousand_steps_and_no_more(define, begin, monkeypatch):
+def test_the_number_of_steps_is_limited(define, begin, monkeypatch):
     monkeypatch.setattr("orchestrator.engine.steps.MAX_STEPS", 3)
     define(lambda self, event, step: [step.do("s", lambda: 1) for _ in range(4)])
     made = begin()
@@ -229,7 +229,7 @@ def test_a_workflow_may_have_ten_thousand_steps_and_no_more(define, begin, monke
     assert now(made).error["code"] == "limit_reached"
 
 
-def test_a_claim_of_a_workflow_that_is_held_finds_nothing(define, begin):
+def test_a_held_workflow_cannot_be_claimed(define, begin):
     define(lambda self, event, step: 1)
     begin()
 

@@ -1,4 +1,4 @@
-"""What an agent read outside is not trusted by the next agent of the workflow either."""
+"""Tests that the taint of one agent reaches the next agent of a workflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 __all__ = ["script"]
 
 
-def test_a_workflow_that_passes_words_on_passes_on_where_they_came_from(
+def test_text_passed_from_a_tainted_session_taints_the_next_one(
     workspace, owner, define, begin, script
 ):
     agents = [

@@ -1,4 +1,4 @@
-"""A step that waits for an agent gets the end of its own turn, however that turn is led there."""
+"""Tests that a step which waits for an agent gets the end of its own turn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def agent(workspace, owner):
 
 @pytest.fixture
 def made(agent, define, begin, script):
-    """A workflow whose agent waits for a person."""
+    """Start a workflow whose agent waits for an approval."""
     script([command("echo hi")], answer("done"))
     define(lambda self, event, step: step.run_session("ask", agent="Writer", message="Do it."))
     made = begin()
@@ -48,8 +48,8 @@ def test_a_turn_that_waits_for_a_person_is_not_over(made):
     assert now(made).status == "waiting"
 
 
-def test_turns_that_wait_for_people_hide_no_lost_wake_up(made, define, begin, monkeypatch):
-    """However many there are, and however few are looked at in one go."""
+def test_lost_wake_ups_are_found_among_many_waiting_turns(made, define, begin, monkeypatch):
+    """This holds for any number of them and any batch size."""
     monkeypatch.setattr(recovery, "BATCH", 1)
     define(lambda self, event, step: 1, name="child")
     define(lambda self, event, step: step.spawn("child", "child"), name="parent")
@@ -59,7 +59,7 @@ def test_turns_that_wait_for_people_hide_no_lost_wake_up(made, define, begin, mo
     assert settle_lost() == [parent.pk]
 
 
-def test_a_child_whose_end_cannot_be_read_holds_up_no_other(define, begin):
+def test_a_child_whose_result_cannot_be_read_holds_up_no_other(define, begin):
     define(lambda self, event, step: 1, name="child")
     define(lambda self, event, step: step.spawn("child", "child"), name="parent")
     parents = [begin(name="parent") for _ in range(2)]
@@ -72,7 +72,7 @@ def test_a_child_whose_end_cannot_be_read_holds_up_no_other(define, begin):
     assert {settled, broken.parent_id} == {one.pk for one in parents}
 
 
-def test_a_turn_goes_on_after_the_answer_and_its_end_is_the_steps(made, principal):
+def test_the_end_of_a_resumed_turn_is_the_result_of_the_step(made, principal):
     allow(pending(), principal)
     serve_lane(Session.objects.get().pk)
     assert settle_lost() == [made.pk]
@@ -82,7 +82,7 @@ def test_a_turn_goes_on_after_the_answer_and_its_end_is_the_steps(made, principa
 
 
 def test_a_turn_that_is_stopped_while_it_waits_for_a_person_ends_the_step(made):
-    """The stop ends no run: none runs."""
+    """The stop ends no run, as none is running."""
     run_queue.stop(Session.objects.get().pk, note="no more of this")
     assert settle_lost() == [made.pk]
     serve()
@@ -91,16 +91,14 @@ def test_a_turn_that_is_stopped_while_it_waits_for_a_person_ends_the_step(made):
     assert now(made).error["code"] == "run_cancelled"
 
 
-def test_terminate_takes_back_what_its_agent_asks_a_person(made):
+def test_terminating_cancels_the_approvals_of_the_agent(made):
     terminate(made)
 
     assert Approval.objects.get().status == "cancelled"
     assert Session.objects.get().status == "idle"
 
 
-def test_two_turns_in_one_session_that_both_wait_for_people_are_told_apart(
-    agent, define, begin, script, principal
-):
+def test_two_waiting_turns_in_one_session_are_told_apart(agent, define, begin, script, principal):
     script(
         [command("echo 1", "c1")], answer("first"), [command("echo 2", "c2")], answer("second")
     )  # fmt: skip
@@ -113,7 +111,7 @@ def test_two_turns_in_one_session_that_both_wait_for_people_are_told_apart(
     session = Session.objects.get()
     serve_lane(session.pk)
     allow(pending(), principal)
-    serve_lane(session.pk)  # ends the first turn, and the second waits for a person
+    serve_lane(session.pk)  # Ends the first turn; the second then waits for a person.
     settle_lost()
     serve()
     assert states(made) == [("a", "complete", 1), ("b", "waiting", 1)]

@@ -1,4 +1,4 @@
-"""Sleeps and events: exact, first come first served, and no worker is held meanwhile."""
+"""Tests of sleeps and events: exact, first in first out, without holding a worker."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_sleep_holds_no_worker_and_ends_when_it_is_due(define, begin):
     assert now(made).output == "awake"
 
 
-def test_sleep_until_a_moment_that_has_passed_goes_on_at_once(define, begin):
+def test_sleeping_until_a_past_moment_continues_at_once(define, begin):
     def run(self, event, step):
         step.sleep_until("then", timezone.now() - timedelta(days=1))
         return "on"
@@ -75,7 +75,7 @@ def test_an_event_wakes_the_step_that_waits_for_it(define, begin):
     assert now(made).output == {"euro": 5}
 
 
-def test_an_event_that_comes_early_waits_for_its_step(define, begin):
+def test_an_early_event_is_kept_for_its_step(define, begin):
     define(lambda self, event, step: step.wait_for_event("pay", type="paid"))
     made = begin()
     send_event(made, "paid", {"euro": 7})
@@ -85,7 +85,7 @@ def test_an_event_that_comes_early_waits_for_its_step(define, begin):
     assert states(made) == [("pay", "complete", 1)]
 
 
-def test_events_of_one_type_are_taken_first_in_first_out_and_one_by_one_waiter(define, begin):
+def test_events_of_one_type_are_taken_first_in_first_out(define, begin):
     def run(self, event, step):
         return [step.wait_for_event("next", type="n") for _ in range(3)]
 
@@ -103,7 +103,7 @@ def test_events_of_one_type_are_taken_first_in_first_out_and_one_by_one_waiter(d
     assert WorkflowSignal.objects.filter(workflow=made, taken_by=None).get().type == "m"
 
 
-def test_a_waiter_waits_a_day_by_default_and_then_fails(define, begin):
+def test_a_wait_for_an_event_times_out_after_a_day_by_default(define, begin):
     define(lambda self, event, step: step.wait_for_event("pay", type="paid"))
     made = begin()
     serve()
@@ -125,8 +125,8 @@ def waits_twice(self, event, step):
     return [first, step.wait_for_event("second", type="n")]
 
 
-def test_a_timed_out_waiter_never_eats_the_next_event(define, begin):
-    """workers-sdk #11740."""
+def test_a_timed_out_wait_never_takes_the_next_event(define, begin):
+    """See workers-sdk #11740."""
     define(waits_twice)
     made = begin()
     serve()
@@ -138,10 +138,10 @@ def test_a_timed_out_waiter_never_eats_the_next_event(define, begin):
     assert now(made).output == [None, "for the second"]
 
 
-def test_an_event_after_the_time_of_a_waiter_is_left_to_the_next_even_when_no_timer_has_fired(
+def test_an_event_after_a_timeout_goes_to_the_next_wait_even_before_the_timer_has_fired(
     define, begin
 ):
-    """workers-sdk #11740."""
+    """See workers-sdk #11740."""
     define(waits_twice)
     made = begin()
     serve()
@@ -161,7 +161,7 @@ def test_an_event_for_a_workflow_that_is_over_is_refused(define, begin):
         send_event(made, "n", 1)
 
 
-def test_an_inbox_is_bounded(define, begin, monkeypatch):
+def test_the_number_of_waiting_events_is_limited(define, begin, monkeypatch):
     monkeypatch.setattr(lifecycle, "MAX_EVENTS", 2)
     define(lambda self, event, step: step.wait_for_event("x", type="x"))
     made = begin()
@@ -172,7 +172,7 @@ def test_an_inbox_is_bounded(define, begin, monkeypatch):
         send_event(made, "n", 1)
 
 
-def test_a_full_inbox_takes_what_a_step_waits_for(define, begin, monkeypatch):
+def test_a_full_inbox_accepts_an_event_that_a_step_waits_for(define, begin, monkeypatch):
     monkeypatch.setattr(lifecycle, "MAX_EVENTS", 2)
     define(lambda self, event, step: step.wait_for_event("x", type="x"))
     made = begin()
@@ -192,7 +192,7 @@ def test_the_payload_of_an_event_is_bounded(define, begin):
         send_event(begin(), "n", "x" * (1024 * 1024))
 
 
-def test_a_workflow_that_waits_is_claimed_by_nobody(define, begin):
+def test_a_waiting_workflow_is_not_claimed(define, begin):
     define(lambda self, event, step: step.sleep("long", 1000))
     made = begin()
     serve()

@@ -1,4 +1,4 @@
-"""Steps that wait for a person, an agent or another workflow."""
+"""Tests of steps that wait for an agent or another workflow."""
 
 from __future__ import annotations
 
@@ -44,15 +44,13 @@ def works(self, event, step):
 
 
 def run_agent() -> None:
-    """The session's lane is served, and what it rings is heard."""
+    """Serve the session's lane and settle the step that waits for its run."""
     run = Run.objects.get(status="queued")
     serve_lane(run.session_id)
     settle_run(run.pk)
 
 
-def test_an_agent_does_a_step_and_the_workflow_holds_no_worker_meanwhile(
-    define, begin, agent, monkeypatch
-):
+def test_a_workflow_holds_no_worker_while_an_agent_does_its_step(define, begin, agent, monkeypatch):
     answers(monkeypatch, "A long line.", "A line.")
     define(works)
     made = begin()
@@ -68,8 +66,10 @@ def test_an_agent_does_a_step_and_the_workflow_holds_no_worker_meanwhile(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_end_of_a_run_rings_the_workflow_that_waits_for_it(define, begin, agent, monkeypatch):
-    """No polling: a trigger of the run queue rings with the commit that ends the run."""
+def test_the_end_of_a_run_notifies_the_workflow_that_waits_for_it(
+    define, begin, agent, monkeypatch
+):
+    """Without polling: a trigger of the run queue notifies with the commit that ends the run."""
     answers(monkeypatch, "x")
     define(works)
     begin()
@@ -82,7 +82,7 @@ def test_the_end_of_a_run_rings_the_workflow_that_waits_for_it(define, begin, ag
     assert heard == [f"workflow-run:{run.pk}"]
 
 
-def test_a_wake_up_that_was_lost_is_made_up_for(define, begin, agent, monkeypatch):
+def test_the_supervisor_makes_up_for_a_lost_wake_up(define, begin, agent, monkeypatch):
     answers(monkeypatch, "x")
     define(works)
     made = begin()
@@ -109,7 +109,7 @@ def test_a_run_that_fails_fails_the_step_with_its_reason(define, begin, agent):
     assert now(made).error["code"] == "run_cancelled"
 
 
-def test_an_agent_that_does_not_exist_fails_the_workflow_clearly(define, begin):
+def test_an_unknown_agent_fails_the_workflow(define, begin):
     define(works)
     made = begin()
     serve()
@@ -118,7 +118,7 @@ def test_an_agent_that_does_not_exist_fails_the_workflow_clearly(define, begin):
     assert not Session.objects.exists()
 
 
-def test_terminate_stops_what_an_agent_does_for_the_workflow(define, begin, agent):
+def test_terminating_stops_the_agent_of_the_workflow(define, begin, agent):
     define(works)
     made = begin()
     serve()
@@ -127,7 +127,7 @@ def test_terminate_stops_what_an_agent_does_for_the_workflow(define, begin, agen
     assert Run.objects.get().status == "cancelled"
 
 
-def test_a_restart_asks_the_agent_anew(define, begin, agent, monkeypatch):
+def test_a_restart_asks_the_agent_again(define, begin, agent, monkeypatch):
     answers(monkeypatch, "one", "two", "three", "four")
     define(works)
     made = begin()
@@ -146,7 +146,7 @@ def test_a_restart_asks_the_agent_anew(define, begin, agent, monkeypatch):
 # ── Another workflow ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_child_workflow_is_started_once_and_its_result_comes_back(define, begin):
+def test_a_child_workflow_starts_once_and_its_result_is_returned(define, begin):
     define(lambda self, event, step: event.payload["n"] * 2, name="child")
     define(lambda self, event, step: step.spawn("twice", "child", {"n": 21}))
     made = begin()
@@ -176,7 +176,7 @@ def test_a_child_that_fails_fails_the_step_with_its_reason(define, begin):
     assert "child trouble" in now(made).error["message"]
 
 
-def test_children_that_are_not_waited_for_are_started_once(define, begin):
+def test_children_without_a_waiting_parent_start_once(define, begin):
     define(lambda self, event, step: 1, name="child")
     define(lambda self, event, step: [step.spawn("c", "child", wait=False) for _ in range(3)])
     made = begin()
@@ -187,7 +187,7 @@ def test_children_that_are_not_waited_for_are_started_once(define, begin):
     assert len(ids) == 3
 
 
-def test_terminate_takes_the_children_along(define, begin):
+def test_terminating_a_workflow_terminates_its_children(define, begin):
     define(lambda self, event, step: step.sleep("s", 100), name="child")
     define(lambda self, event, step: step.spawn("c", "child"))
     made = begin()

@@ -1,1 +1,1 @@
-"""Pages of workflows."""
+"""Tests of the pages of workflows."""

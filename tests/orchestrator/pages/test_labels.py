@@ -1,4 +1,4 @@
-"""Results of workflows are told in words, and nothing of them is lost or taken for markup."""
+"""Tests that results of workflows are shown in words, completely and escaped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from orchestrator.pages.labels import MAX_DEPTH, MAX_PARTS, MAX_PLAIN, ResultPar
 LONG = "word " * MAX_PLAIN
 
 
-def told(value):
+def rendered(value):
     return render_to_string("parts/readable.html", {"part": readable(value)})
 
 
@@ -34,7 +34,7 @@ def test_a_value_is_plain_or_prose(value, part):
     assert readable(value) == part
 
 
-def test_objects_are_told_by_their_names_and_lists_by_those_of_their_items():
+def test_objects_are_labelled_by_their_keys_and_lists_by_the_names_of_their_items():
     found = readable({"cost_usd": "0.10", "answers": [{"agent": "Scout", "text": LONG}, {"n": 1}]})
 
     cost, answers = found.parts
@@ -44,33 +44,33 @@ def test_objects_are_told_by_their_names_and_lists_by_those_of_their_items():
     assert readable([{"name": "Scout"}, {"n": 1}]).parts[0].plain == "Scout"
 
 
-def test_what_a_command_said_is_code():
+def test_output_of_a_command_is_code():
     assert readable({"output": "# one\n# two"}).parts[0].code == "# one\n# two"
     assert readable({"exit_code": 0, "log": "# one\n# two"}).parts[1].code == "# one\n# two"
-    assert "<h3" not in told({"output": "# one\n# two"})
-    assert "<h3" in told({"text": "# one\n\ntwo"})
+    assert "<h3" not in rendered({"output": "# one\n# two"})
+    assert "<h3" in rendered({"text": "# one\n\ntwo"})
 
 
-def test_ids_lead_to_their_pages():
+def test_ids_link_to_their_pages():
     pk = str(uuid4())
 
-    assert f'href="/chat/{pk}/"' in told({"session_id": pk})
-    assert f'href="/workflows/{pk}/"' in told({"workflow_id": pk})
-    assert "href" not in told({"session_id": "javascript:alert(1)"})
+    assert f'href="/chat/{pk}/"' in rendered({"session_id": pk})
+    assert f'href="/workflows/{pk}/"' in rendered({"workflow_id": pk})
+    assert "href" not in rendered({"session_id": "javascript:alert(1)"})
 
 
-def test_what_is_deep_or_long_is_json():
+def test_deep_or_long_values_are_json():
     deep: object = "leaf\nend"
     for _ in range(MAX_DEPTH + 2):
         deep = {"a": deep}
 
-    assert "&quot;a&quot;" in told(deep)
-    assert "leaf" in told(deep)
+    assert "&quot;a&quot;" in rendered(deep)
+    assert "leaf" in rendered(deep)
     assert readable({str(n): n for n in range(MAX_PARTS + 1)}).code
 
 
-def test_nothing_in_a_result_is_markup():
+def test_results_are_escaped():
     evil = "<img src=x onerror=alert(1)>"
 
     for value in (evil, evil + "\n", {evil: evil}, {"output": evil + "\n"}, [{"name": evil}]):
-        assert "<img" not in told(value)
+        assert "<img" not in rendered(value)

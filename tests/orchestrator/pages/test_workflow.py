@@ -1,4 +1,4 @@
-"""A run's page: what went wrong is where it went wrong, and nodes go by the names they were given."""
+"""Tests of the page of one workflow: its errors, its result and the names of its nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def page_of(browser_client, made) -> str:
         ({"exit_code": 137, "ended_by": "memory"}, "Limit on memory"),
     ],
 )
-def test_a_command_that_failed_is_red_although_its_step_did_its_part(
+def test_a_failed_command_is_marked_although_its_step_is_complete(
     browser_client, define, begin, ended, said
 ):
     define(lambda self, event, step: step.do("run", lambda: {**ended, "output": ""}))
@@ -36,14 +36,16 @@ def test_a_command_that_failed_is_red_although_its_step_did_its_part(
     assert 'class="flow-step is-failed"' in page
 
 
-def test_a_command_that_ended_well_is_not_red(browser_client, define, begin):
+def test_a_successful_command_is_not_marked_as_failed(browser_client, define, begin):
     define(lambda self, event, step: step.do("run", lambda: {"exit_code": 0, "ended_by": "itself"}))
     made = begin()
     serve()
     assert "is-failed" not in page_of(browser_client, made)
 
 
-def test_the_reason_stands_by_itself_and_the_last_words_below_it(browser_client, define, begin):
+def test_the_first_line_of_an_error_is_shown_separately_from_the_rest(
+    browser_client, define, begin
+):
     def fail():
         raise ValueError("It broke.\nat line 7")
 
@@ -57,9 +59,7 @@ def test_the_reason_stands_by_itself_and_the_last_words_below_it(browser_client,
     assert "at line 7" not in shown
 
 
-def test_the_answer_is_shown_by_itself_and_all_of_it_is_to_be_unfolded(
-    browser_client, define, begin
-):
+def test_the_answer_is_shown_separately_and_the_whole_result_as_json(browser_client, define, begin):
     define(lambda self, event, step: {"output": "forty-two", "cost": "0"})
     made = begin()
     serve()
@@ -68,7 +68,7 @@ def test_the_answer_is_shown_by_itself_and_all_of_it_is_to_be_unfolded(
     assert "Result as JSON" in page
 
 
-def test_a_run_says_what_it_is_about(browser_client, define, begin, workspace, owner):
+def test_the_list_shows_what_a_run_is_about(browser_client, define, begin, workspace, owner):
     define(lambda self, event, step: None, about=("topic",))
     begin({"topic": "Trains <b>"})
     agent = new_agent(workspace, owner, "Walker")
@@ -80,9 +80,7 @@ def test_a_run_says_what_it_is_about(browser_client, define, begin, workspace, o
     assert "Canvas of Walker" in shown
 
 
-def test_the_steps_of_a_canvas_go_by_the_names_of_its_nodes(
-    browser_client, begin, workspace, owner
-):
+def test_the_steps_of_a_canvas_have_the_names_of_its_nodes(browser_client, begin, workspace, owner):
     agent = new_agent(workspace, owner, "Walker")
     drawn = [node("start", "trigger"), {**node("n7", "output", value="x"), "name": "The answer"}]
     draw(agent, drawn, ["start>n7"])
@@ -91,7 +89,7 @@ def test_the_steps_of_a_canvas_go_by_the_names_of_its_nodes(
     assert "<strong>The answer</strong>" in page_of(browser_client, made)
 
 
-def test_a_task_can_be_started_from_its_form_as_it_is(browser_client, begin):
+def test_a_task_can_be_started_from_the_unchanged_form(browser_client, begin):
     page = browser_client.get("/workflows/new/?name=execute-task").content.decode()
     assert ">\n[]</textarea>" in page
     form = {"name": "execute-task", "once": "1", "command": "true", "files": "[]", "timeout": "60"}

@@ -1,4 +1,4 @@
-"""The pages of workflows, without a script: list, start, one workflow, its buttons."""
+"""Tests of the pages of workflows without scripts: list, start, detail, actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def asks(define):
     )
 
 
-def test_the_list_offers_what_can_be_started_and_shows_what_was(browser_client, begin, asks):
+def test_the_list_offers_definitions_and_shows_workflows(browser_client, begin, asks):
     begin(name="asks")
     serve()
     page = browser_client.get("/workflows/").content.decode()
@@ -37,7 +37,7 @@ def test_home_shows_the_newest_workflows(browser_client, begin, asks):
     assert f'href="/workflows/{made.pk}/"' in browser_client.get("/").content.decode()
 
 
-def test_the_list_is_narrowed(browser_client, begin, asks):
+def test_the_list_is_filtered(browser_client, begin, asks):
     begin(name="asks")
 
     assert "asks" in browser_client.get("/workflows/?status=queued&name=asks").content.decode()
@@ -59,7 +59,7 @@ def test_a_form_that_is_sent_twice_starts_one_workflow(browser_client):
     assert made.created_by.email == "owner@example.com"
 
 
-def test_what_is_typed_wrong_comes_back_with_the_reason(browser_client):
+def test_an_invalid_form_shows_the_reason(browser_client):
     form = {"name": "panel", "once": "x", "question": "q", "agents": "A\nB", "pause_seconds": "-1"}
     page = browser_client.post("/workflows/new/", form)
 
@@ -68,9 +68,7 @@ def test_what_is_typed_wrong_comes_back_with_the_reason(browser_client):
     assert not Workflow.objects.exists()
 
 
-def test_a_workflow_is_shown_with_its_steps_and_nothing_of_it_is_markup(
-    browser_client, begin, asks
-):
+def test_a_workflow_is_shown_with_its_steps_and_escaped(browser_client, begin, asks):
     made = begin(name="asks")
     serve()
     page = browser_client.get(f"/workflows/{made.pk}/").content.decode()
@@ -98,14 +96,14 @@ def test_the_buttons_approve_pause_resume_terminate_and_restart(browser_client, 
     assert browser_client.post(f"/workflows/{made.pk}/dance/").status_code == 404
 
 
-def test_a_button_that_comes_too_late_says_so(browser_client, begin, asks):
+def test_a_late_action_is_explained(browser_client, begin, asks):
     made = begin(name="asks")
     answer = browser_client.post(f"/workflows/{made.pk}/approve/", follow=True)
 
     assert "No approval is pending here" in answer.content.decode()
 
 
-def test_a_viewer_sees_and_touches_nothing(client, workspace, begin, asks):
+def test_a_viewer_can_see_but_not_act(client, workspace, begin, asks):
     made = begin(name="asks")
     serve()
     client.force_login(add_member(workspace, "viewer"))
@@ -117,7 +115,7 @@ def test_a_viewer_sees_and_touches_nothing(client, workspace, begin, asks):
     assert client.get("/workflows/new/").status_code == 403
 
 
-def test_a_page_costs_the_same_however_many_steps(
+def test_the_number_of_queries_does_not_grow_with_the_steps(
     browser_client, begin, define, django_assert_max_num_queries
 ):
     define(lambda self, event, step: [step.do("s", lambda: 1) for _ in range(30)])

@@ -1,4 +1,4 @@
-"""Tasks that run in this test's own process, in a folder of their own."""
+"""Fixtures for tasks that run in the test's own process and folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task's command goes on without its worker, in both kinds of sandbox, and the next adopts it."""
+"""Tests that a task's command outlives its worker in both kinds of sandbox and is adopted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from orchestrator.supervisor import SandboxSweeper
 from orchestrator.tasks import execute, sandbox
 from orchestrator.tasks.artifacts import artifacts_of
 from orchestrator.tasks.commands import end_running, running
-from orchestrator.tasks.progress import ProgressReporter as RealVoice
+from orchestrator.tasks.progress import ProgressReporter
 from sessions_app.lanes.signals import StopSignal
 from tests.orchestrator.conftest import claim, now, serve, steps
 from tests.orchestrator.tasks.test_commands import Killed, content, log_of, lose
@@ -40,7 +40,7 @@ def kind(request):
 
 @pytest.fixture
 def task(begin, workspace, kind):
-    """Begin a task in a sandbox of this kind; whatever it left is taken away."""
+    """Return a function that starts a task in such a sandbox; clean up after the test."""
     made = []
     Environment.objects.create(
         workspace=workspace, name="there", kind=kind, image=IMAGE if kind == "container" else ""
@@ -59,12 +59,12 @@ def task(begin, workspace, kind):
 
 @pytest.fixture
 def serve_until(monkeypatch):
-    """Serve a workflow until its command has said something; then something happens to its worker."""
+    """Serve a workflow until its command has printed something, then call a function."""
 
     def use(words, happens, *, is_told=True):
         sign = StopSignal()
 
-        class Voice(RealVoice):
+        class WatchingReporter(ProgressReporter):
             heard = ""
 
             def take(self, text):
@@ -75,7 +75,7 @@ def serve_until(monkeypatch):
                     happens(sign)
 
         with monkeypatch.context() as patch:
-            patch.setattr(execute, "ProgressReporter", Voice)
+            patch.setattr(execute, "ProgressReporter", WatchingReporter)
             Runner(claim(), sign, lambda _: None).run()
 
     return use
@@ -102,7 +102,7 @@ def wait_until(look):
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_the_next_worker_adopts_the_command_and_nothing_is_lost_or_told_twice(
+def test_the_next_worker_adopts_the_command_and_output_is_neither_lost_nor_repeated(
     task, serve_until, is_told
 ):
     made = task(f"echo once >> count; echo one; {WAIT}; echo two")
@@ -124,16 +124,16 @@ def test_the_next_worker_adopts_the_command_and_nothing_is_lost_or_told_twice(
     assert running() == []
 
 
-def test_progress_that_a_command_tells_never_goes_back_and_none_is_told_twice(task, serve_until):
+def test_the_progress_of_a_command_never_decreases_and_is_reported_once(task, serve_until):
     made = task(
         f"echo ::progress 20 Reading; echo ::progress 50 Writing; {WAIT}; "
         "echo ::progress 40 Writing; echo ::progress 100; echo done"
     )
     with pytest.raises(Killed):
-        serve_until("Writing", die, is_told=False)  # its worker dies before it is told
+        serve_until("Writing", die, is_told=False)  # The worker dies before it reports,
     lose(made)
     with pytest.raises(Killed):
-        serve_until("Writing", die)  # and the next one after
+        serve_until("Writing", die)  # and the next one dies afterwards.
     lose(made)
     go(made)
     serve()
@@ -146,7 +146,7 @@ def test_progress_that_a_command_tells_never_goes_back_and_none_is_told_twice(ta
     assert told[-1] == (100.0, "Done")
 
 
-def test_a_worker_that_is_stopped_in_good_order_leaves_the_command_to_the_next(task, serve_until):
+def test_a_worker_that_shuts_down_leaves_the_command_to_the_next(task, serve_until):
     made = task(f"echo one; {WAIT}; echo two")
     serve_until("one", lambda sign: sign.send("shutdown"))
     assert len(running()) == 1
@@ -173,7 +173,7 @@ def test_a_command_ends_at_once_when_its_task_is_terminated(task, serve_until):
     assert not alive(marker)
 
 
-def test_the_supervisor_ends_the_command_of_a_task_that_is_over(task, serve_until):
+def test_the_supervisor_ends_the_command_of_a_terminated_task(task, serve_until):
     marker = nap()
     made = task(f"echo one; setsid {marker} & {marker}")
     with pytest.raises(Killed):
@@ -203,14 +203,14 @@ def test_a_command_whose_keeper_is_lost_is_unknown_and_not_run_again(task, serve
     assert (found.status, found.error["code"]) == ("errored", "unknown")
     assert "not repeated automatically" in found.error["message"]
     wait_until(lambda: not alive(marker))
-    # Somebody may look at what it did: the sandbox stays for a while.
+    # A person may inspect what it did: the sandbox is kept for a while.
     kept = sandbox.read(made.pk)
     assert kept.folder.files.joinpath("count").read_text() == "once\n"
     assert sandbox.unneeded() == []
     assert [one["path"] for one in artifacts_of(found)] == ["artifacts/d"]
 
 
-def test_a_person_may_run_a_command_again_whose_end_nobody_saw(task, serve_until):
+def test_a_person_can_run_a_stopped_command_again(task, serve_until):
     made = task(f"echo once >> count; echo one; {WAIT}")
     serve_until("one", lambda _: end_running("Switchyard was stopped."))
     found = now(made)
@@ -225,7 +225,7 @@ def test_a_person_may_run_a_command_again_whose_end_nobody_saw(task, serve_until
     assert sandbox.read(made.pk) is None, "what was kept for a look is not kept for ever"
 
 
-def test_a_restart_ends_what_the_earlier_life_left_running(task, serve_until):
+def test_a_restart_ends_the_command_of_the_previous_generation(task, serve_until):
     made = task(f"echo $$ > pid; echo one; {WAIT}; sleep 0.2; echo two >> count")
     with pytest.raises(Killed):
         serve_until("one", die)
@@ -245,7 +245,7 @@ def test_a_restart_ends_what_the_earlier_life_left_running(task, serve_until):
 
 
 @pytest.mark.parametrize("kind", ["container"], indirect=True)
-def test_a_container_that_is_taken_away_is_an_error_and_not_a_silent_new_one(task, serve_until):
+def test_a_removed_container_is_an_error_and_not_silently_replaced(task, serve_until):
     made = task("echo once >> count; echo one; sleep 712348")
 
     def take_away(_):

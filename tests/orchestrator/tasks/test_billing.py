@@ -1,4 +1,4 @@
-"""Minutes of a task's sandbox: charged over every restart, each once."""
+"""Tests of the minutes of a task's sandbox: charged across restarts, each once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spent(made, before):
     return before - get_balance(made.workspace_id).balance
 
 
-def test_a_task_pays_for_the_time_of_its_command_once(task, price):
+def test_a_task_is_charged_once_for_the_time_of_its_command(task, price):
     made = task("echo hello")
     before = get_balance(made.workspace_id).balance
     serve()
@@ -76,7 +76,7 @@ def test_settling_twice_charges_once(task, price):
 
 
 @pytest.mark.parametrize("kind", ["container"], indirect=True)
-def test_minutes_in_which_every_process_was_down_are_charged_to_the_same_container(
+def test_minutes_without_any_running_process_are_charged_to_the_same_container(
     task, serve_until, price
 ):
     made = task(f"echo one; {WAIT}")
@@ -84,7 +84,7 @@ def test_minutes_in_which_every_process_was_down_are_charged_to_the_same_contain
     with pytest.raises(Killed):
         serve_until("one", die)
     assert charge_running(payers_of_sandboxes).minutes == 1
-    # Nobody looks for five minutes; the command goes on in its container.
+    # No process counts for five minutes; the command continues in its container.
     SandboxMinute.objects.update(minute=last_minute() - timedelta(minutes=5))
     assert charge_running(payers_of_sandboxes).minutes == 5
     lose(made)

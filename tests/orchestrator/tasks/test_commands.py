@@ -1,4 +1,4 @@
-"""A task's command: run once, seen while it runs, collected, and never repeated by itself."""
+"""Tests of a task's command: run once, followed, collected, never repeated automatically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.django_db, needs_bwrap, pytest.mark.usefixtures("data_
 
 @pytest.fixture
 def task(begin):
-    """Run a task to its end, or to where it waits."""
+    """Return a function that runs a task to its end or to its first wait."""
 
     def use(**params):
         made = begin(params, name="execute-task")
@@ -31,7 +31,7 @@ def task(begin):
 
 
 class Killed(BaseException):
-    """The worker dies here, as far as its code can tell."""
+    """Ends a worker as a kill does."""
 
 
 def die_at(monkeypatch, name):
@@ -44,7 +44,7 @@ def die_at(monkeypatch, name):
 
 
 def lose(made):
-    """What the supervisor sees when the worker of a workflow is gone."""
+    """Expire the lease of the workflow's worker and recover it."""
     rows("UPDATE workflows SET lease_expires = 'epoch' WHERE id = %s RETURNING 1", [made.pk])
     recover()
 
@@ -64,7 +64,7 @@ def content(made, path):
     [{"in/a.txt": "abc"}, [{"path": "in/a.txt", "content": "abc"}]],
     ids=["named", "listed"],
 )
-def test_files_may_be_given_by_their_names(task, files):
+def test_files_may_be_given_by_name_or_as_a_list(task, files):
     assert task(command="cat in/a.txt", files=files).output["output"] == "abc"
 
 
@@ -104,7 +104,7 @@ def test_a_command_runs_with_its_files_and_its_artifacts_are_kept(task):
     ]
 
 
-def test_without_a_folder_of_artifacts_every_new_file_is_one(task):
+def test_without_an_artifacts_folder_every_new_or_changed_file_is_an_artifact(task):
     made = task(
         command="echo new > made.txt; echo other > given.txt; ln -s /etc/passwd link; echo x > .h",
         files=[{"path": "given.txt", "text": "given"}, {"path": "same.txt", "text": "same"}],
@@ -113,7 +113,7 @@ def test_without_a_folder_of_artifacts_every_new_file_is_one(task):
     assert [one["path"] for one in artifacts_of(made)] == ["given.txt", "made.txt"]
 
 
-def test_the_sandbox_is_gone_after_the_task_and_its_artifacts_are_not(task):
+def test_the_sandbox_is_removed_after_the_task_and_its_artifacts_are_kept(task):
     made = task(command="echo 1 > left.txt")
 
     assert sandbox.read(made.pk) is None
@@ -121,7 +121,7 @@ def test_the_sandbox_is_gone_after_the_task_and_its_artifacts_are_not(task):
     assert content(made, "left.txt") == b"1\n"
 
 
-def test_a_failing_command_says_its_exit_code_and_its_last_words(task):
+def test_a_failing_command_reports_its_exit_code_and_last_output(task):
     made = task(command="echo half > half.txt; echo it broke; exit 3")
 
     assert (made.status, made.error["code"]) == ("errored", "command_failed")
@@ -131,7 +131,7 @@ def test_a_failing_command_says_its_exit_code_and_its_last_words(task):
     assert sandbox.read(made.pk) is None
 
 
-def test_a_command_that_takes_too_long_is_ended_and_says_so(task):
+def test_a_command_that_exceeds_its_timeout_is_ended(task):
     made = task(command="echo begun; sleep 60", timeout=1)
 
     assert (made.status, made.error["code"]) == ("errored", "command_timeout")
@@ -148,7 +148,9 @@ def test_a_shorter_limit_of_the_environment_is_named(task, workspace):
     assert "Raise the environment's time limit" in made.error["message"]
 
 
-def test_a_command_that_was_ordered_and_not_begun_is_begun_by_the_next_worker(begin, monkeypatch):
+def test_a_command_that_was_ordered_but_not_started_is_started_by_the_next_worker(
+    begin, monkeypatch
+):
     made = begin({"command": "echo once >> count"}, name="execute-task")
     with monkeypatch.context() as patch:
         die_at(patch, "command_ordered")
@@ -161,7 +163,7 @@ def test_a_command_that_was_ordered_and_not_begun_is_begun_by_the_next_worker(be
     assert content(now(made), "count") == b"once\n"
 
 
-def test_what_a_command_did_is_adopted_when_only_its_worker_died_after_it(begin, monkeypatch):
+def test_a_finished_command_is_adopted_when_its_worker_died_afterwards(begin, monkeypatch):
     made = begin({"command": "echo once >> count; echo said"}, name="execute-task")
     with monkeypatch.context() as patch:
         die_at(patch, "command_ended")
@@ -179,7 +181,7 @@ def test_what_a_command_did_is_adopted_when_only_its_worker_died_after_it(begin,
 
 
 @pytest.mark.parametrize("at", range(1, 8))
-def test_a_worker_may_die_after_any_step_and_the_effect_is_there_once(begin, monkeypatch, at):
+def test_a_worker_may_die_after_any_step_and_the_command_runs_once(begin, monkeypatch, at):
     made = begin(
         {"command": "cat a >> out", "files": [{"path": "a", "text": "x"}]}, name="execute-task"
     )
@@ -204,7 +206,7 @@ def test_a_worker_may_die_after_any_step_and_the_effect_is_there_once(begin, mon
     assert content(found, "out") == b"x"
 
 
-def test_a_workflow_is_shown_while_its_worker_is_known_to_be_dead(begin, api):
+def test_a_workflow_is_shown_after_its_worker_has_died(begin, api):
     made = begin({"command": "true"}, name="execute-task")
     held = claim()
     rows((EXPIRE + b" RETURNING 1").decode(), [OWNER])
@@ -213,7 +215,7 @@ def test_a_workflow_is_shown_while_its_worker_is_known_to_be_dead(begin, api):
     assert api.get(f"/api/v1/workflows/{made.pk}/").status_code == 200
 
 
-def test_the_sandbox_of_a_terminated_task_is_taken_away(begin, monkeypatch):
+def test_the_sandbox_of_a_terminated_task_is_removed(begin, monkeypatch):
     made = begin({"command": "true"}, name="execute-task")
     with monkeypatch.context() as patch:
         die_at(patch, "command_ordered")
@@ -229,7 +231,7 @@ def test_the_sandbox_of_a_terminated_task_is_taken_away(begin, monkeypatch):
     assert sandbox.unneeded() == []
 
 
-def test_a_sandbox_that_was_replaced_is_an_error_and_not_a_silent_new_one(begin, monkeypatch):
+def test_a_replaced_sandbox_is_an_error(begin, monkeypatch):
     made = begin({"command": "echo ran > ran"}, name="execute-task")
     with monkeypatch.context() as patch:
         seen = []
@@ -266,7 +268,7 @@ def test_a_restarted_task_begins_in_an_empty_workspace(task):
     assert now(made).output["output"] == ""
 
 
-def test_what_was_collected_goes_when_the_workflow_is_forgotten(task):
+def test_artifacts_are_deleted_with_their_workflow(task):
     made = task(command="echo 1 > left.txt")
     store = sandbox.task_folder(made.workspace_id, made.pk)
     assert store.exists()

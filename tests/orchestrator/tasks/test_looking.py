@@ -1,4 +1,4 @@
-"""A person looks into the sandbox of a task's command: by terminal, while it is there."""
+"""Tests of terminals in the sandbox of a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ URL = "/api/v1/terminals/"
 
 @pytest.fixture
 def kept(begin):
-    """A task that is over, with a sandbox that stays."""
+    """Run a task that keeps its sandbox."""
     params = {"command": "echo left behind > note.txt", "keep_seconds": 600}
     made = begin(params, name="execute-task")
     serve()
@@ -58,15 +58,13 @@ def test_a_terminal_ends_with_the_sandbox_of_its_task(hosted, kept, workspace):
     assert (refused.status_code, refused.json()["code"]) == (409, "no_sandbox")
 
 
-def test_a_terminal_of_a_task_stands_in_the_list_and_on_its_page(
-    hosted, kept, workspace, browser_client
-):
+def test_a_terminal_of_a_task_is_listed_and_has_a_page(hosted, kept, workspace, browser_client):
     made = open_one(workspace, kept).json()
     for page in (reverse("terminals"), reverse("terminal", args=[made["id"]])):
         assert "echo left behind &gt; note.txt" in browser_client.get(page).content.decode()
 
 
-def test_the_page_of_a_command_whose_end_nobody_saw_says_what_to_do(
+def test_the_page_of_a_command_with_an_unknown_end_says_what_to_do(
     begin, browser_client, monkeypatch
 ):
     def lose(*args):
@@ -87,7 +85,7 @@ def test_the_page_of_a_command_whose_end_nobody_saw_says_what_to_do(
     assert 'id="act-terminal"' not in page
 
 
-def test_nobody_looks_on_an_empty_purse(hosted, kept, workspace, settings):
+def test_no_terminal_opens_without_credits(hosted, kept, workspace, settings):
     settings.SANDBOX_MINUTE_PRICE = 1
     Purse.objects.filter(kind="workspace").update(spent=1_000)
 

@@ -1,4 +1,4 @@
-"""Tasks on the pages of workflows: started by a form, followed, and their artifacts fetched."""
+"""Tests of tasks on the pages of workflows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_task_is_started_by_a_form_and_its_artifact_is_offered(browser_client)
     assert b"".join(browser_client.get(where).streaming_content) == b"1\n"
 
 
-def test_a_form_that_asks_for_nothing_comes_back_with_the_reason(browser_client):
+def test_a_form_without_command_or_prompt_shows_the_reason(browser_client):
     form = {
         "name": "execute-task",
         "once": "x",

@@ -1,4 +1,4 @@
-"""What those who watch a task hear of its command: everything, once, whatever was killed."""
+"""Tests that viewers of a task get all output of its command exactly once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def heard() -> list[dict[str, Any]]:
     return []
 
 
-def voice(heard: list[dict[str, Any]], told: int = 0) -> ProgressReporter:
+def reporter(heard: list[dict[str, Any]], told: int = 0) -> ProgressReporter:
     return ProgressReporter(
         "run-1",
         Reported(characters=told),
@@ -24,8 +24,8 @@ def voice(heard: list[dict[str, Any]], told: int = 0) -> ProgressReporter:
     )
 
 
-def test_every_piece_is_told_whole_with_its_place(heard):
-    said = voice(heard)
+def test_every_chunk_is_sent_whole_with_its_offset(heard):
+    said = reporter(heard)
     for piece in ("nearly there\n", "ls: cannot access '/nowhere'\n", "or directory\n"):
         said.take(piece)
 
@@ -36,8 +36,8 @@ def test_every_piece_is_told_whole_with_its_place(heard):
 
 
 @pytest.mark.parametrize("told", range(12))
-def test_who_goes_on_after_a_crash_tells_the_rest(heard, told):
-    said = voice(heard, told)
+def test_a_worker_that_continues_after_a_crash_sends_the_rest(heard, told):
+    said = reporter(heard, told)
     for piece in ("one\n", "two\n", "six\n"):
         said.take(piece)
 
@@ -46,7 +46,7 @@ def test_who_goes_on_after_a_crash_tells_the_rest(heard, told):
 
 
 def test_a_flood_ends_with_a_note(heard):
-    said = voice(heard, MAX_CHARACTERS - 3)
+    said = reporter(heard, MAX_CHARACTERS - 3)
     said.take("x" * (MAX_CHARACTERS + 10))
     said.take("more")
 

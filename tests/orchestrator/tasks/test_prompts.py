@@ -1,4 +1,4 @@
-"""A task's prompt: an agent answers it in a session of its own, on the budget of the key."""
+"""Tests of a task's prompt: an agent answers it in its own session, charged to the key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def ask(api, **body):
 
 
 def answered(made):
-    """Let the agent work, and the workflow go on after it."""
+    """Serve the agent's run and the workflow after it."""
     from orchestrator.engine.waits import settle_run
 
     step = Step.objects.get(workflow=made, name="run prompt")
@@ -49,7 +49,7 @@ def test_the_key_that_asked_pays(api, workspace):
     assert call.key_id == key.pk
 
 
-def test_files_are_in_the_agents_workspace_and_what_it_writes_is_an_artifact(api):
+def test_files_are_given_to_the_agent_and_what_it_writes_is_an_artifact(api):
     made = ask(api, prompt="hello there", files=[{"path": "a.txt", "text": "given"}])
     from orchestrator.tasks import sandbox
 

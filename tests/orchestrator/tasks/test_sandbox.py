@@ -1,4 +1,4 @@
-"""Sandboxes of tasks that nobody needs any more are taken away, and one that stays holds up no other."""
+"""Tests that unneeded sandboxes of tasks are removed, one failure holding up no other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db, needs_bwrap, pytest.mark.usefixtures("data_
 
 @pytest.fixture
 def kept(begin):
-    """Run a command to its end, and keep its sandbox."""
+    """Return a function that runs a command to its end and keeps its sandbox."""
 
     def use(command):
         made = begin({"command": command, "keep_seconds": 600}, name="execute-task")
@@ -39,7 +39,7 @@ def test_a_kept_sandbox_stays_until_its_time_is_up(kept):
     assert not here.folder.files.exists()
 
 
-def test_a_sandbox_that_cannot_be_taken_away_holds_up_no_other(kept, monkeypatch):
+def test_a_sandbox_that_cannot_be_removed_holds_up_no_other(kept, monkeypatch):
     stuck, other = kept("true"), kept("true")
 
     def remove(session_id):

@@ -1,4 +1,4 @@
-"""The TaskAgent's REST doors: tasks, sessions, artifacts, and every way to be refused."""
+"""Tests of the REST endpoints for tasks: tasks, sessions, artifacts, refusals."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def post(api, path="", **body):
     return api.post(BASE + path, body, format="json")
 
 
-def test_anyone_may_ask_how_it_is(client):
+def test_the_health_check_needs_no_identity(client):
     for path in (BASE, BASE + "/"):
         answer = client.get(path)
         assert answer.status_code in (200, 503)
         assert {"database", "workers", "supervisor", "stream"} <= set(answer.json()["checks"])
 
 
-def test_nobody_starts_a_task_without_an_identity(client):
+def test_a_task_without_an_identity_is_refused(client):
     answer = client.post(BASE, {"command": "true"}, content_type="application/json")
 
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
     assert "WWW-Authenticate" in answer
 
 
-def test_a_key_that_may_only_read_starts_nothing(workspace):
+def test_a_read_only_key_cannot_start_a_task(workspace):
     answer = post(key_client(workspace, "read"), command="true")
 
     assert answer.status_code == 403
@@ -63,7 +63,7 @@ def test_a_task_is_accepted_run_and_its_artifact_downloaded(api, slash):
 
 
 @needs_bwrap
-def test_a_strangers_artifact_is_as_absent_as_a_missing_one(api, foreign_api):
+def test_an_artifact_of_another_workspace_looks_like_a_missing_one(api, foreign_api):
     made = post(api, command="echo hello > out.txt").json()["workflow_id"]
     serve()
     where = f"/api/v1/workflows/{made}/artifacts/"
@@ -72,7 +72,7 @@ def test_a_strangers_artifact_is_as_absent_as_a_missing_one(api, foreign_api):
     assert foreign_api.get(f"{where}out.txt").status_code == 404
 
 
-def test_a_task_waits_for_a_person_and_runs_nothing_when_it_is_rejected(api):
+def test_a_rejected_task_runs_nothing(api):
     made = post(api, command="echo 1", approval=True).json()["workflow_id"]
     serve()
     where = f"/api/v1/workflows/{made}/"
@@ -116,7 +116,7 @@ def test_a_task_without_credits_is_refused(api, workspace):
     assert not Workflow.objects.exists()
 
 
-def test_a_task_whose_credits_are_gone_before_it_begins_says_so(api, workspace):
+def test_a_task_whose_credits_are_gone_before_it_starts_fails(api, workspace):
     from tenants.billing.credits import get_balance
 
     made = post(api, command="true").json()["workflow_id"]
@@ -149,7 +149,7 @@ def test_a_task_whose_credits_are_gone_before_it_begins_says_so(api, workspace):
         ({"command": ["a"]}, "command"),
     ],
 )
-def test_what_is_wrong_with_a_task_is_named(api, body, field):
+def test_an_invalid_task_is_refused_and_names_the_field(api, body, field):
     answer = api.post(BASE, body, format="json")
     problem = answer.json()
 
@@ -158,11 +158,11 @@ def test_what_is_wrong_with_a_task_is_named(api, body, field):
     assert not Workflow.objects.exists()
 
 
-def test_a_body_that_is_no_object_is_refused(api):
+def test_a_body_that_is_not_an_object_is_refused(api):
     assert api.post(BASE, [1], format="json").status_code == 400
 
 
-def test_a_foreign_environment_is_as_absent_as_a_missing_one(api, foreign_workspace):
+def test_an_environment_of_another_workspace_looks_like_a_missing_one(api, foreign_workspace):
     from agents.environments import default_environment
 
     theirs = default_environment(foreign_workspace.pk)
@@ -186,7 +186,7 @@ def test_a_session_is_made_by_a_workflow(api, workspace):
     assert session.workspace_id == workspace.pk
 
 
-def test_the_session_that_was_made_is_told_whole(api, workspace, monkeypatch):
+def test_the_response_contains_the_whole_new_session(api, workspace, monkeypatch):
     def serve_and_find(workflow_id, seconds):
         serve()
         return Workflow.objects.get(pk=workflow_id)
@@ -199,7 +199,7 @@ def test_the_session_that_was_made_is_told_whole(api, workspace, monkeypatch):
     assert body["session"] == api.get(f"/api/v1/sessions/{body['id']}/").json()
 
 
-def test_the_same_key_and_agent_are_the_same_session(api):
+def test_the_same_agent_and_key_give_the_same_session(api):
     body = {"agent": "Coder", "session_key": "k"}
     for _ in range(2):
         api.post(f"{BASE}/session?wait=0", body, format="json")
@@ -209,5 +209,5 @@ def test_the_same_key_and_agent_are_the_same_session(api):
 
 
 @pytest.mark.parametrize("wait", ["-1", "61", "nan", "soon"])
-def test_a_wait_that_makes_no_sense_is_refused(api, wait):
+def test_an_invalid_wait_is_refused(api, wait):
     assert api.post(f"{BASE}/session?wait={wait}", {}, format="json").status_code == 400

@@ -1,4 +1,4 @@
-"""What runs in a real container ends when its purse is empty, and nothing of it is left."""
+"""Tests that work in a real container ends when its budget runs out and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["agent", "script", "session"]
 
 
 def bill() -> None:
-    """Count once, as the supervisor does twice a minute."""
+    """Bill once, as the supervisor does twice a minute."""
     biller = SandboxBiller()
     biller.work()
     biller.wait()
@@ -47,8 +47,8 @@ def in_a_thread(work) -> Thread:
 
 
 @pytest.fixture
-def boxed(session, engine, workspace, settings):
-    """A session whose commands run in a container, each minute at a price."""
+def container_session(session, engine, workspace, settings):
+    """Run the session's commands in a container at a price per minute."""
     settings.SANDBOX_MINUTE_PRICE = Decimal("0.02")
     place = create_environment(
         workspace_id=workspace.pk, fields={"name": "boxes", "kind": "container", "image": IMAGE}
@@ -68,48 +68,48 @@ def ceiling(session: Session, dollars: str) -> Purse:
     )
 
 
-def test_a_command_in_a_container_is_charged_and_ended_when_nobody_can_pay_it(
-    boxed, principal, script
+def test_a_command_in_a_container_is_charged_and_ended_when_the_budget_runs_out(
+    container_session, principal, script
 ):
     sleeps = nap()
     script([ToolCall(call_id="c1", name="exec", arguments={"command": sleeps})], WORDS)
-    say(boxed, principal)
-    working = in_a_thread(lambda: serve(boxed.pk))
+    say(container_session, principal)
+    working = in_a_thread(lambda: serve(container_session.pk))
     until(lambda: alive(sleeps))
 
-    ceiling(boxed, "1")
+    ceiling(container_session, "1")
     bill()
     assert SandboxMinute.objects.count() == 1
     assert alive(sleeps), "there is money for another minute"
-    ceiling(boxed, "0.01")
+    ceiling(container_session, "0.01")
     bill()
     until(lambda: not alive(sleeps))
     working.join()
 
     assert list_containers() == []
-    run = Run.objects.get(session=boxed)
+    run = Run.objects.get(session=container_session)
     assert (run.status, run.stop_reason) == ("failed", "budget_reached")
-    assert "budget of this session" in newest(boxed, E.ERROR).payload["message"]
-    assert ToolExecution.objects.get(session=boxed).state == "cancelled"
+    assert "budget of this session" in newest(container_session, E.ERROR).payload["message"]
+    assert ToolExecution.objects.get(session=container_session).state == "cancelled"
 
 
-def test_no_container_is_made_again_before_the_purse_is_filled(boxed, principal, script):
-    ceiling(boxed, "1")
+def test_no_container_is_created_until_the_budget_is_raised(container_session, principal, script):
+    ceiling(container_session, "1")
     spend = Purse.objects.filter(kind="session").update
     call = ToolCall(call_id="c1", name="exec", arguments={"command": "true"})
     script([lambda: spend(spent=1), call], WORDS)
-    say(boxed, principal)
-    serve(boxed.pk)
+    say(container_session, principal)
+    serve(container_session.pk)
     assert list_containers() == []
 
-    ceiling(boxed, "5")
+    ceiling(container_session, "5")
     script([call], WORDS)
-    say(boxed, principal)
-    serve(boxed.pk)
+    say(container_session, principal)
+    serve(container_session.pk)
     assert [box["State"] for box in list_containers()] == ["running"]
 
 
-def test_a_task_that_was_paid_for_when_it_began_is_not_ended_for_money(
+def test_a_task_that_was_affordable_at_its_start_is_not_ended_for_lack_of_money(
     engine, begin, workspace, settings
 ):
     settings.SANDBOX_MINUTE_PRICE = Decimal("0.02")

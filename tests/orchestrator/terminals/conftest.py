@@ -1,4 +1,4 @@
-"""A host of terminals in a thread of the test, with real shells, and a client of its sockets."""
+"""A terminal host on a thread of the test, with real shells, and a client of its sockets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECONDS = 40
 
 @pytest.fixture
 def hosted(transactional_db: None) -> Iterator[TerminalHost]:
-    """A host that serves from a thread until the test is over."""
+    """Serve a host from a thread until the test ends."""
     try:
         machine.find_bwrap()
     except SandboxUnavailable as fault:
@@ -97,7 +97,7 @@ def is_closed(terminal: Terminal) -> bool:
 
 
 class Watcher:
-    """A client of one terminal's socket."""
+    """Reads and writes the socket of one terminal."""
 
     def __init__(self, socket: WebsocketCommunicator) -> None:
         self.socket = socket

@@ -1,4 +1,4 @@
-"""How terminals end without anybody closing them, and how rows of a dead host come to say so."""
+"""Tests of terminals that end on their own, and of rows that a dead host left open."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_terminal_ends_with_its_session(terminal, session):
     assert now(terminal).reason == "The session was archived."
 
 
-def test_a_terminal_that_nobody_watches_or_uses_ends(terminal, settings):
+def test_an_idle_terminal_without_viewers_ends(terminal, settings):
     client.ask(do="look")
     assert not is_closed(terminal)
     settings.TERMINAL_IDLE_SECONDS = 0
@@ -39,7 +39,7 @@ def test_a_terminal_that_nobody_watches_or_uses_ends(terminal, settings):
     until(lambda: is_closed(terminal))
 
 
-def test_the_supervisor_closes_what_no_living_host_holds(terminal):
+def test_the_supervisor_closes_terminals_without_a_living_host(terminal):
     until(lambda: Pulse.objects.filter(kind=records.PULSE).exists())
     records.close_lost()
     assert now(terminal).status == Terminal.Status.OPEN
@@ -52,7 +52,7 @@ def test_the_supervisor_closes_what_no_living_host_holds(terminal):
     assert records.close_lost in [duty.work for duty in duties()]
 
 
-def test_what_was_never_opened_does_not_stay_for_ever(transactional_db, session):
+def test_a_terminal_that_never_opened_is_closed(transactional_db, session):
     made = Terminal.objects.create(workspace_id=session.workspace_id, session=session)
     assert records.close_lost() == 0
     late = timezone.now() - timedelta(seconds=records.OPENING_SECONDS + 1)
@@ -72,7 +72,7 @@ def start_host() -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "manage.py", "terminals"], cwd=ROOT, env=env)
 
 
-def test_a_killed_host_takes_its_shells_along_and_the_next_marks_them(
+def test_the_shells_of_a_killed_host_end_and_the_next_host_closes_their_rows(
     transactional_db, session, principal
 ):
     first = start_host()

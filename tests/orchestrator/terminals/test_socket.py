@@ -1,4 +1,4 @@
-"""A terminal over its socket: a real shell in a real sandbox, several viewers, who may what."""
+"""Tests of a terminal's socket: a real shell in a real sandbox, several viewers, permissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.orchestrator.terminals.conftest import is_closed, now, until, watch
 from tests.tools_app.sandbox.conftest import alive, nap
 
 
-async def test_what_is_typed_is_run_and_shown(async_db, terminal, workspace):
+async def test_typed_input_runs_and_its_output_is_shown(async_db, terminal, workspace):
     async with watch(terminal.pk, workspace) as viewer:
         ready = await viewer.hears("ready")
         assert (ready["cols"], ready["rows"], ready["write"]) == (91, 31, True)
@@ -37,7 +37,7 @@ async def test_a_new_size_reaches_the_shell_and_the_other_viewers(async_db, term
         await other.sees(b"40 120")
 
 
-async def test_who_comes_back_is_shown_what_was(async_db, terminal, workspace):
+async def test_a_viewer_that_reconnects_sees_earlier_output(async_db, terminal, workspace):
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.types("echo before $((1 + 1))\n")
         await viewer.sees(b"before 2")
@@ -48,7 +48,7 @@ async def test_who_comes_back_is_shown_what_was(async_db, terminal, workspace):
         await viewer.sees(b"after 4")
 
 
-async def test_only_the_last_of_a_long_past_is_kept(async_db, terminal, workspace, hosted):
+async def test_only_the_newest_output_is_replayed(async_db, terminal, workspace, hosted):
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.types("seq 100000 199999; echo that is $((3 * 3)) all\n")
         await viewer.sees(b"that is 9 all")
@@ -61,9 +61,7 @@ async def test_only_the_last_of_a_long_past_is_kept(async_db, terminal, workspac
         assert b"\n100001\r\n" not in seen
 
 
-async def test_a_reader_sees_nothing_without_a_link_and_types_nothing_with_one(
-    async_db, terminal, workspace
-):
+async def test_a_read_only_key_needs_a_link_and_cannot_type(async_db, terminal, workspace):
     async with watch(terminal.pk, workspace, "read") as viewer:
         assert await viewer.ends() == 4403
     token, _ = await sync_to_async(terminals.share_terminal)(await sync_to_async(now)(terminal))
@@ -82,7 +80,7 @@ async def test_a_reader_sees_nothing_without_a_link_and_types_nothing_with_one(
         assert b"by a reader" not in seen
 
 
-async def test_a_link_that_is_taken_back_cuts_those_who_came_by_it(
+async def test_revoking_a_link_disconnects_the_viewers_who_used_it(
     async_db, terminal, workspace, monkeypatch
 ):
     monkeypatch.setattr(consumers, "CHECK_SECONDS", 0.05)
@@ -97,7 +95,7 @@ async def test_a_link_that_is_taken_back_cuts_those_who_came_by_it(
         assert await reader.ends() == 4403
 
 
-async def test_a_revoked_key_types_no_more(async_db, terminal, workspace, monkeypatch):
+async def test_a_revoked_key_cannot_type(async_db, terminal, workspace, monkeypatch):
     monkeypatch.setattr(consumers, "FRESH_SECONDS", 0.0)
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.hears("ready")
@@ -108,7 +106,7 @@ async def test_a_revoked_key_types_no_more(async_db, terminal, workspace, monkey
         assert b"42 afterwards" not in viewer.seen
 
 
-async def test_a_foreign_terminal_and_none_at_all_are_the_same(
+async def test_a_foreign_terminal_looks_like_a_missing_one(
     async_db, terminal, workspace, foreign_workspace
 ):
     async with watch(terminal.pk, foreign_workspace) as viewer:
@@ -117,7 +115,7 @@ async def test_a_foreign_terminal_and_none_at_all_are_the_same(
         assert await viewer.ends() == 4404
 
 
-async def test_nonsense_is_refused_and_harms_nobody(async_db, terminal, workspace):
+async def test_invalid_frames_are_refused_and_harm_no_viewer(async_db, terminal, workspace):
     async with watch(terminal.pk, workspace) as viewer:
         for words in ({"type": "resize", "cols": 0, "rows": 9}, {"type": "what"}):
             viewer.said.clear()
@@ -130,7 +128,7 @@ async def test_nonsense_is_refused_and_harms_nobody(async_db, terminal, workspac
         await viewer.sees(b"still 2")
 
 
-async def test_a_shell_that_ends_says_so_and_is_over(async_db, terminal, workspace):
+async def test_a_shell_that_exits_closes_the_terminal(async_db, terminal, workspace):
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.types("exit\n")
 
@@ -141,7 +139,9 @@ async def test_a_shell_that_ends_says_so_and_is_over(async_db, terminal, workspa
         assert await viewer.ends() == 4410
 
 
-async def test_closing_ends_everything_that_runs_in_it(async_db, terminal, workspace, principal):
+async def test_closing_a_terminal_ends_every_process_in_it(
+    async_db, terminal, workspace, principal
+):
     marker = nap()
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.types(f"setsid {marker} & {marker} & echo both $((1 + 1))\n")
@@ -158,7 +158,7 @@ async def test_closing_ends_everything_that_runs_in_it(async_db, terminal, works
     assert closed.closed_by_id == principal.user.pk
 
 
-async def test_a_viewer_who_reads_nothing_is_cut_and_the_others_go_on(
+async def test_a_viewer_that_does_not_read_is_disconnected_and_the_others_continue(
     async_db, terminal, workspace, hosted, monkeypatch
 ):
     monkeypatch.setattr(terminal_host, "SLOW_SECONDS", 0.2)
@@ -172,7 +172,9 @@ async def test_a_viewer_who_reads_nothing_is_cut_and_the_others_go_on(
         assert len(hosted.sessions[terminal.pk].viewers) == 1
 
 
-async def test_a_terminal_of_another_machine_is_away_and_not_over(async_db, terminal, workspace):
+async def test_a_terminal_on_another_machine_is_unavailable_but_not_closed(
+    async_db, terminal, workspace
+):
     elsewhere = await sync_to_async(now)(terminal)
     elsewhere.pk, elsewhere.host = uuid4(), "another"
     await elsewhere.asave(force_insert=True)

@@ -1,4 +1,4 @@
-"""Terminals over REST and by a form: opened, listed, shared and closed, each by those who may."""
+"""Tests of opening, listing, sharing and closing terminals over REST and by a form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_terminal_is_opened_in_a_session_and_closed(hosted, api, session):
     assert api.delete(f"{URL}{made['id']}/").status_code == 204
 
 
-def test_the_log_of_the_session_says_who_opened_a_terminal(terminal, session, owner):
+def test_opening_a_terminal_is_recorded_in_the_log_of_the_session(terminal, session, owner):
     told = session.events.get(type="session.terminal_opened")
 
     assert told.payload == {"terminal_id": str(terminal.pk), "opened_by": "Olive Owner"}
@@ -57,7 +57,7 @@ def test_a_terminal_of_a_workflow_is_in_the_sandbox_of_its_newest_session(
     assert made["workflow"] == str(step.workflow_id)
 
 
-def test_it_wants_one_place_that_exists_and_goes_on(hosted, api, foreign_api, session):
+def test_a_terminal_needs_exactly_one_existing_active_target(hosted, api, foreign_api, session):
     for body in ({}, {"session": str(session.pk), "workflow": "x"}):
         assert api.post(URL, body, format="json").status_code == 400
     body = {"session": str(session.pk)}
@@ -66,7 +66,7 @@ def test_it_wants_one_place_that_exists_and_goes_on(hosted, api, foreign_api, se
     assert api.post(URL, body, format="json").status_code == 409
 
 
-def test_a_form_opens_one_by_the_same_rules(hosted, browser_client, session):
+def test_the_form_follows_the_same_rules(hosted, browser_client, session):
     for wrong in ({}, {"session": "x"}, {"session": str(session.pk), "workflow": str(session.pk)}):
         assert browser_client.post("/terminals/open/", wrong).status_code == 400
 
@@ -75,7 +75,7 @@ def test_a_form_opens_one_by_the_same_rules(hosted, browser_client, session):
     assert opened.headers["location"] == f"/terminals/{Terminal.objects.get().pk}/"
 
 
-def test_without_a_host_it_says_so_and_leaves_no_open_row(transactional_db, api, session):
+def test_without_a_host_the_request_fails_and_leaves_no_open_row(transactional_db, api, session):
     answer = api.post(URL, {"session": str(session.pk)}, format="json")
 
     assert (answer.status_code, answer.json()["code"]) == (503, "terminals_away")
@@ -83,7 +83,9 @@ def test_without_a_host_it_says_so_and_leaves_no_open_row(transactional_db, api,
     assert not session.events.exists()
 
 
-def test_readers_open_none_and_others_see_only_their_own(hosted, terminal, workspace, session):
+def test_a_reader_cannot_open_terminals_and_a_builder_sees_only_their_own(
+    hosted, terminal, workspace, session
+):
     reader = key_client(workspace, "read")
     assert reader.post(URL, {"session": str(session.pk)}, format="json").status_code == 403
     builder = principal_of_user(add_member(workspace, Membership.Role.BUILDER), workspace.pk)
@@ -99,7 +101,7 @@ def test_readers_open_none_and_others_see_only_their_own(hosted, terminal, works
     assert now(own).status == Terminal.Status.OPEN
 
 
-def test_a_workspace_has_only_so_many(hosted, api, session, settings):
+def test_the_number_of_terminals_is_limited_per_workspace(hosted, api, session, settings):
     settings.TERMINALS_PER_WORKSPACE = 1
     body = {"session": str(session.pk)}
     assert api.post(URL, body, format="json").status_code == 201
@@ -108,9 +110,7 @@ def test_a_workspace_has_only_so_many(hosted, api, session, settings):
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_terminals")
 
 
-def test_of_several_that_ask_at_once_no_more_get_one(
-    hosted, principal, session, settings, monkeypatch
-):
+def test_the_limit_holds_for_concurrent_requests(hosted, principal, session, settings, monkeypatch):
     settings.TERMINALS_PER_WORKSPACE = 1
     together = threading.Barrier(4)
     monkeypatch.setattr(terminals, "check_affordable", lambda _: together.wait(10))

@@ -1,4 +1,4 @@
-"""REST and the command line: approvals listed, looked at, answered; the ledger settled."""
+"""Tests of approvals over REST and the command line, and of the tool ledger."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ids(client, **asked: object) -> list[str]:
     return [one["id"] for one in client.get(LIST, asked).json()["results"]]
 
 
-def test_the_list_is_narrowed_by_status_session_and_agent(api, session, principal, agent):
+def test_the_list_is_filtered_by_status_session_and_agent(api, session, principal, agent):
     first, second = parked(session, 2)
     other, _ = get_or_create_session(agent=agent)
     (third,) = parked(other)
@@ -41,7 +41,7 @@ def test_the_list_is_narrowed_by_status_session_and_agent(api, session, principa
     assert [one["id"] for one in api.get(page["next"]).json()["results"]] == [str(first.pk)]
 
 
-def test_the_list_costs_the_same_however_long_it_is(api, session):
+def test_the_number_of_queries_does_not_grow_with_the_list(api, session):
     def queries() -> int:
         with CaptureQueriesContext(connection) as seen:
             assert api.get(LIST).status_code == 200
@@ -54,7 +54,7 @@ def test_the_list_costs_the_same_however_long_it_is(api, session):
     assert queries() == few
 
 
-def test_one_says_what_would_happen_and_why_it_asks(api, session, agent):
+def test_an_approval_shows_the_call_and_the_reason_for_asking(api, session, agent):
     (asked,) = parked(session)
 
     shown = api.get(f"{LIST}{asked.pk}/").json()
@@ -69,7 +69,7 @@ def test_one_says_what_would_happen_and_why_it_asks(api, session, agent):
     assert (shown["status"], shown["resolved_by"]) == ("pending", None)
 
 
-def test_who_may_only_read_sees_no_secrets_and_answers_nothing(api, workspace, session):
+def test_a_read_only_key_sees_no_secrets_and_cannot_answer(api, workspace, session):
     (asked,) = parked(session)
     secret = {"command": "curl -H 'authorization: Bearer abcdefghijkl'"}
     Approval.objects.filter(pk=asked.pk).update(input=secret, title=secret["command"])
@@ -80,7 +80,7 @@ def test_who_may_only_read_sees_no_secrets_and_answers_nothing(api, workspace, s
     assert answer(reader, asked, decision="deny").status_code == 403
 
 
-def test_an_answer_is_taken_once_and_the_second_is_told_of_it(api, session, owner):
+def test_a_second_answer_is_refused_and_shows_the_first(api, session, owner):
     (asked,) = parked(session)
 
     first = answer(api, asked, decision="allow", scope="session", note="fine")
@@ -111,7 +111,7 @@ def test_an_answer_is_taken_once_and_the_second_is_told_of_it(api, session, owne
         {"decision": "deny", "note": "x" * 2001},
     ],
 )
-def test_what_is_wrong_is_said_and_the_question_waits_on(api, session, body):
+def test_an_invalid_answer_is_refused_and_the_approval_stays_pending(api, session, body):
     (asked,) = parked(session)
 
     assert answer(api, asked, **body).status_code == 400
@@ -120,7 +120,7 @@ def test_what_is_wrong_is_said_and_the_question_waits_on(api, session, body):
     assert asked.status == "pending"
 
 
-def test_always_over_rest_needs_an_admin_key(api, workspace, session):
+def test_allowing_always_over_rest_needs_an_admin_key(api, workspace, session):
     (asked,) = parked(session)
 
     assert (
@@ -132,7 +132,7 @@ def test_always_over_rest_needs_an_admin_key(api, workspace, session):
     assert stored_policy(agent_target(session.agent_id)).allowed_tools == ["exec(echo 0)"]
 
 
-def test_the_same_request_sent_again_gives_the_first_answer(api, session):
+def test_a_repeated_request_gets_the_first_response(api, session):
     (asked,) = parked(session)
     sent = [
         api.post(
@@ -148,7 +148,7 @@ def test_the_same_request_sent_again_gives_the_first_answer(api, session):
     assert sent[0].json() == sent[1].json()
 
 
-def test_commands_list_and_answer(session):
+def test_the_command_line_lists_and_answers_approvals(session):
     first, _ = parked(session, 2)
     call = first.execution.tool_use_id
 
@@ -169,7 +169,7 @@ def test_commands_list_and_answer(session):
 
 
 @pytest.fixture
-def lost(session) -> ToolExecution:
+def unknown_call(session) -> ToolExecution:
     parked(session)
     secret = {"command": "login --password=hunter2"}
     ToolExecution.objects.update(state="unknown", input=secret, error="token=abc123")
@@ -177,7 +177,7 @@ def lost(session) -> ToolExecution:
     return ToolExecution.objects.get()
 
 
-def test_the_ledger_is_narrowed_and_keeps_secrets(api, lost, session, agent):
+def test_the_ledger_is_filtered_and_masks_secrets(api, unknown_call, session, agent):
     ledger = "/api/v1/tools/executions/"
     for asked in (
         {"tool": "exec"},
@@ -185,16 +185,18 @@ def test_the_ledger_is_narrowed_and_keeps_secrets(api, lost, session, agent):
         {"state": "unknown"},
         {"session": session.pk},
     ):
-        assert [one["id"] for one in api.get(ledger, asked).json()["results"]] == [str(lost.pk)]
+        assert [one["id"] for one in api.get(ledger, asked).json()["results"]] == [
+            str(unknown_call.pk)
+        ]
     assert api.get(ledger, {"tool": "read"}).json()["results"] == []
     assert api.get(ledger, {"agent": session.pk}).json()["results"] == []
-    shown = api.get(f"{ledger}{lost.pk}/").json()
+    shown = api.get(f"{ledger}{unknown_call.pk}/").json()
     assert shown["input"] == {"command": "login --password=[removed]"}
     assert shown["error"] == "token=[removed]"
 
 
-def test_an_unknown_call_is_verified_once(api, lost):
-    path = f"/api/v1/tools/executions/{lost.pk}/"
+def test_an_unknown_call_is_verified_once(api, unknown_call):
+    path = f"/api/v1/tools/executions/{unknown_call.pk}/"
     body = {"took_effect": True, "output": {"rows": 3}, "note": "seen"}
 
     first = api.post(f"{path}verify/", body, format="json")
@@ -205,8 +207,8 @@ def test_an_unknown_call_is_verified_once(api, lost):
     assert (again.status_code, again.json()["code"]) == (409, "conflict")
 
 
-def test_an_unknown_call_is_retried_once(api, lost, workspace):
-    path = f"/api/v1/tools/executions/{lost.pk}/"
+def test_an_unknown_call_is_retried_once(api, unknown_call, workspace):
+    path = f"/api/v1/tools/executions/{unknown_call.pk}/"
     assert key_client(workspace, "read").post(f"{path}retry/").status_code == 403
 
     first = api.post(f"{path}retry/", {}, format="json")
@@ -218,7 +220,7 @@ def test_an_unknown_call_is_retried_once(api, lost, workspace):
     assert api.post(f"{path}verify/", {}, format="json").status_code == 400
 
 
-def test_a_session_is_listed_with_what_its_sub_agents_ask(api, session, agent):
+def test_the_list_of_a_session_can_include_its_sub_agents(api, session, agent):
     child, _ = get_or_create_session(agent=agent, parent=session)
     grandchild, _ = get_or_create_session(agent=agent, parent=child)
     stranger, _ = get_or_create_session(agent=agent)

@@ -1,4 +1,4 @@
-"""REST: compact, look at snapshots, undo, and the context by part."""
+"""Tests of compaction, snapshots, undo and the context preview over REST."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def path(session) -> str:
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
+def no_delays(monkeypatch):
     monkeypatch.setenv("DEMO_DELAY_SECONDS", "0")
 
 
-def test_compact_look_and_undo(api, session, path):
+def test_a_compaction_is_listed_and_undone(api, session, path):
     answer = api.post(f"{path}compact/", {"keep_recent_messages": 6}, format="json")
     assert answer.status_code == 202
     serve(session)
@@ -53,7 +53,9 @@ def test_compact_look_and_undo(api, session, path):
     assert len(parts["messages"]["content"]) == 30
 
 
-def test_only_the_newest_can_be_undone_and_it_puts_back_the_one_before(api, session, path):
+def test_only_the_newest_snapshot_can_be_undone_and_the_previous_one_becomes_active(
+    api, session, path
+):
     ids = []
     for keep in (12, 4):
         api.post(f"{path}compact/", {"keep_recent_messages": keep}, format="json")
@@ -72,11 +74,11 @@ def test_only_the_newest_can_be_undone_and_it_puts_back_the_one_before(api, sess
     "body",
     [{"keep_recent_messages": -1}, {"keep_recent_messages": "x"}, {"target_token_count": 5}, []],
 )
-def test_wishes_that_cannot_be_met_are_refused(api, path, body):
+def test_invalid_options_are_refused(api, path, body):
     assert api.post(f"{path}compact/", body, format="json").status_code == 400
 
 
-def test_reading_is_not_compacting(workspace, path):
+def test_a_read_only_key_cannot_compact(workspace, path):
     reader = key_client(workspace, "read")
     assert reader.get(f"{path}snapshots/").status_code == 200
     assert reader.post(f"{path}compact/", {}, format="json").status_code == 403
@@ -87,14 +89,14 @@ def test_an_ended_session_is_not_compacted(api, path):
     assert api.post(f"{path}compact/", {}, format="json").status_code == 409
 
 
-def test_a_target_is_kept_to(api, session, path):
+def test_a_compaction_meets_the_target_token_count(api, session, path):
     api.post(f"{path}compact/", {"target_token_count": 400}, format="json")
     serve(session)
     parts = {part["name"]: part for part in api.get(f"{path}context/").json()["parts"]}
     assert parts["summary"]["tokens"] + parts["messages"]["tokens"] <= 480
 
 
-def test_the_command_queues_it(session, path):
+def test_the_command_queues_a_compaction(session, path):
     [said] = as_json("session", "compact", "--session", session.pk, "--keep", 4)
     serve(session)
     snapshot = ContextSnapshot.objects.get()

@@ -1,4 +1,4 @@
-"""REST: the log of a session is read by seq, and takes every `user.*` event once."""
+"""Tests of reading a session's log by seq and of sending `user.*` events over REST."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assert_problem(answer, status: int, code: str) -> None:
 
 
 def assert_usable(api, session, script) -> None:
-    """Whatever was refused before, the session answers the next message."""
+    """Check that the session still answers the next message."""
     script([TextDelta(text="Still here.")])
     sent = send(api, session, "are you there?")
     assert sent.status_code == 202
@@ -38,7 +38,7 @@ def assert_usable(api, session, script) -> None:
     assert Run.objects.get(pk=sent.json()["run_id"]).result["text"] == "Still here."
 
 
-def test_an_accepted_event_is_told_with_its_run(api, session, owner):
+def test_an_accepted_event_is_returned_with_its_run(api, session, owner):
     answer = send(api, session)
 
     assert answer.status_code == 202
@@ -68,19 +68,19 @@ def test_events_are_read_by_seq_in_pages(api, session):
     after = api.get(at(session, "events/"), {"after": 3}).json()
     assert [e["seq"] for e in after["results"]] == [4, 5]
     assert api.get(at(session, "events/"), {"after": 99}).json()["results"] == []
-    # More than a page holds is a whole page, as in every list.
+    # A limit above the page size gives a full page, as in every list.
     assert len(api.get(at(session, "events/"), {"limit": 100_000}).json()["results"]) == 5
 
 
 @pytest.mark.parametrize("path", ["events/", "interrupt/"])
-def test_an_interrupt_that_is_repeated_does_not_stop_what_runs_by_then(api, session, path):
+def test_a_repeated_interrupt_does_not_stop_a_later_run(api, session, path):
     body = {"type": "user.interrupt"} if path == "events/" else {}
     send(api, session)
     assert run_queue.claim(session.pk, OWNER)
     assert post(api, at(session, path), body, **{"Idempotency-Key": "stop"}).status_code == 202
     send(api, session, "go on")
     assert run_queue.claim(session.pk, OWNER)
-    # As when the first answer was lost on its way.
+    # As if the first response was lost.
     IdempotentAnswer.objects.all().delete()
 
     assert post(api, at(session, path), body, **{"Idempotency-Key": "stop"}).status_code == 202
@@ -89,7 +89,7 @@ def test_an_interrupt_that_is_repeated_does_not_stop_what_runs_by_then(api, sess
 
 
 @pytest.mark.parametrize("path", ["events/", "interrupt/"])
-def test_a_stop_that_comes_late_stops_nothing_but_the_run_that_was_meant(api, session, path):
+def test_a_late_interrupt_stops_only_the_run_it_names(api, session, path):
     def stop(run_id) -> Any:
         named = {"run_id": str(run_id)}
         body = {"type": "user.interrupt", "payload": named} if path == "events/" else named
@@ -111,7 +111,7 @@ def test_a_stop_that_comes_late_stops_nothing_but_the_run_that_was_meant(api, se
 
 
 @pytest.mark.parametrize("query", [{"after": "-1"}, {"after": "x"}, {"limit": "0"}, {"limit": "x"}])
-def test_a_place_that_means_nothing_is_refused(api, session, query):
+def test_an_invalid_cursor_or_limit_is_refused(api, session, query):
     assert_problem(api.get(at(session, "events/"), query), 400, "invalid")
 
 
@@ -150,7 +150,7 @@ def test_broken_json_is_refused_and_the_session_stays_usable(api, session, scrip
     assert_usable(api, session, script)
 
 
-def test_text_about_escapes_is_kept_as_it_is(api, session):
+def test_text_that_contains_escape_sequences_is_stored_unchanged(api, session):
     words = 'A JSON string ends a C string with \\u0000 or \\\\u0000, "quoted".'
     send(api, session, words)
 
@@ -186,15 +186,15 @@ def test_another_body_under_the_same_idempotency_key_is_refused(api, session):
     assert session.events.count() == 1
 
 
-@pytest.mark.django_db(transaction=True)  # the database refuses it, which ends a transaction
-def test_a_busy_session_rejects_when_asked_to(api, session):
+@pytest.mark.django_db(transaction=True)  # The refusal ends a transaction.
+def test_a_busy_session_rejects_a_message_sent_with_on_busy_reject(api, session):
     send(api, session)
 
     assert_problem(send(api, session, on_busy="reject"), 409, "session_busy")
     assert session.events.count() == 1
 
 
-def test_a_stranger_sends_nothing(foreign_api, session):
+def test_a_stranger_cannot_send_events(foreign_api, session):
     assert_problem(send(foreign_api, session), 404, "not_found")
     assert types(session) == []
 
@@ -210,7 +210,7 @@ def result(api, session, tool_use_id, output="done"):
     return post(api, at(session, "events/"), body)
 
 
-def test_a_confirmation_is_taken_once_and_the_last_one_lets_the_session_go_on(api, session, script):
+def test_a_confirmation_is_accepted_once_and_the_last_one_resumes_the_session(api, session, script):
     park(session, "tu_1", "tu_2")
     first = confirm(api, session, "tu_1", note="not now")
     assert (first.status_code, first.json()["run_id"]) == (202, None)
@@ -237,7 +237,7 @@ def test_answers_in_the_wrong_order_are_refused_and_the_session_stays_usable(api
     assert_usable(api, session, script)
 
 
-def test_the_result_of_a_custom_tool_lets_the_session_go_on(api, session, script):
+def test_the_result_of_a_custom_tool_resumes_the_session(api, session, script):
     park(session, "tu_1", custom=True)
     assert_problem(confirm(api, session, "tu_1"), 409, "nothing_to_answer")
     taken = result(api, session, "tu_1", {"swept": True})
@@ -249,7 +249,7 @@ def test_the_result_of_a_custom_tool_lets_the_session_go_on(api, session, script
     assert_problem(result(api, session, "tu_1"), 409, "nothing_to_answer")
 
 
-def test_an_interrupt_stops_what_runs_and_says_which_run(api, session):
+def test_an_interrupt_stops_the_active_run_and_returns_its_id(api, session):
     run_id = send(api, session).json()["run_id"]
     run_queue.claim(session.pk, OWNER)
     answer = post(api, at(session, "interrupt/"), {"note": "wrong file"})
@@ -264,7 +264,7 @@ def test_an_interrupt_stops_what_runs_and_says_which_run(api, session):
     assert (idle.status_code, idle.json()["run_id"]) == (202, None)
 
 
-def test_waking_answers_with_the_run_that_is_next_or_none(api, session):
+def test_a_wake_returns_the_id_of_the_next_run_or_none(api, session):
     assert post(api, at(session, "wake/"), {}).json() == {"run_id": None}
     send(api, session, "later")
     urgent = send(api, session, "first", priority=9).json()["run_id"]

@@ -1,4 +1,4 @@
-"""REST: files go into a session's workspace and out again, and lead nowhere else."""
+"""Tests of uploading, downloading and deleting files of a session over REST."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def upload(api, session, name="notes.md", content=b"hello", **fields):
     return api.post(at(session, "files/"), body, format="multipart")
 
 
-def test_a_file_goes_in_is_listed_comes_out_and_goes_away(api, session):
+def test_a_file_is_uploaded_listed_downloaded_and_deleted(api, session):
     answer = upload(api, session, path="docs/notes.md")
     assert (answer.status_code, answer.json()) == (
         201,
@@ -46,11 +46,11 @@ def test_a_file_goes_in_is_listed_comes_out_and_goes_away(api, session):
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "~/x", "a\0b", "x" * 300])
-def test_a_path_that_leads_out_is_refused(api, session, path):
+def test_a_path_outside_the_session_folder_is_refused(api, session, path):
     assert_problem(upload(api, session, path=path), 400, "invalid")
 
 
-def test_links_lead_nowhere(api, session, data_dir):
+def test_symbolic_links_are_not_followed(api, session, data_dir):
     files = session_folder(session).make()
     (data_dir / "secret").write_text("host")
     os.symlink(data_dir, files / "way")
@@ -64,20 +64,20 @@ def test_links_lead_nowhere(api, session, data_dir):
     assert (data_dir / "secret").read_text() == "host"
 
 
-def test_a_file_that_is_too_large_leaves_nothing(api, session, monkeypatch):
+def test_a_file_that_is_too_large_is_refused_and_not_stored(api, session, monkeypatch):
     monkeypatch.setattr(files, "MAX_FILE_BYTES", 10)
     assert_problem(upload(api, session, content=b"x" * 11), 413, "file_too_large")
     assert list(session_folder(session).make().iterdir()) == []
 
 
-def test_a_disk_that_is_nearly_full_takes_nothing(api, session, monkeypatch):
+def test_an_upload_is_refused_when_the_disk_is_nearly_full(api, session, monkeypatch):
     monkeypatch.setattr(files, "DISK_RESERVE", 2**62)
 
     assert_problem(upload(api, session), 409, "conflict")
     assert api.get(at(session, "files/")).json()["results"] == []
 
 
-def test_who_may_only_read_puts_nothing_in(api, session, workspace):
+def test_a_read_only_key_can_download_but_not_upload_or_delete(api, session, workspace):
     upload(api, session)
     reader = key_client(workspace, "read")
     got = reader.get(at(session, "files/notes.md"))
@@ -86,7 +86,7 @@ def test_who_may_only_read_puts_nothing_in(api, session, workspace):
     assert_problem(reader.delete(at(session, "files/notes.md")), 403, "forbidden")
 
 
-def test_without_a_file_the_form_is_refused(api, session):
+def test_an_upload_without_a_file_is_refused(api, session):
     assert_problem(
         api.post(at(session, "files/"), {"path": "x"}, format="multipart"), 400, "invalid"
     )

@@ -1,4 +1,4 @@
-"""REST: the conversation shows each message in its newest wording, and what became of it."""
+"""Tests of the conversation over REST: the newest text of each message and its receipt."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def states(api, session) -> dict[str, str]:
     return {m["text"]: m["receipt"]["state"] for m in said(api, session) if m["receipt"]}
 
 
-def test_every_receipt_says_what_became_of_the_message(api, session, script):
+def test_each_receipt_shows_the_state_of_its_message(api, session, script):
     say(api, session, "first")
     claim = run_queue.claim(session.pk, OWNER)
     say(api, session, "alone")
@@ -134,7 +134,7 @@ def test_an_edited_message_shows_its_newest_wording(api, session):
     assert (message["text"], message["edited"]) == ("hello!", True)
 
 
-def test_a_message_that_waited_when_the_session_was_forked_waits_nowhere(api, session):
+def test_a_message_that_was_queued_at_a_fork_is_withdrawn_in_the_fork(api, session):
     say(api, session, "hello")
     forked = post(api, at(session, "fork/"), {"at_seq": 1}).json()["id"]
 
@@ -142,7 +142,7 @@ def test_a_message_that_waited_when_the_session_was_forked_waits_nowhere(api, se
     assert states(api, forked) == {"hello": "withdrawn"}
 
 
-def test_the_transcript_goes_on_by_seq_at_a_constant_cost(api, session):
+def test_the_transcript_is_paged_by_seq_at_a_constant_cost(api, session):
     def cost(**query) -> int:
         with CaptureQueriesContext(connection) as queries:
             said(api, session, **query)

@@ -1,4 +1,4 @@
-"""REST: what waits in a lane can be seen, reworded, moved and taken back."""
+"""Tests of viewing, editing, moving and withdrawing queued messages over REST."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.sessions_app.parking import park
 
 @pytest.fixture
 def queued(api, session) -> list[str]:
-    """Three messages that wait behind a run."""
+    """Queue three messages behind a running one and return the ids of their runs."""
     say(api, session, "running")
     run_queue.claim(session.pk, OWNER)
     return [say(api, session, text)["run_id"] for text in ("a", "b", "c")]
@@ -39,7 +39,7 @@ def texts(api, session) -> list[str]:
     return [place["text"] for place in queue(api, session)]
 
 
-def test_the_queue_tells_each_place(api, session, queued):
+def test_the_queue_lists_each_waiting_run(api, session, queued):
     first = queue(api, session)[0]
 
     assert first == {
@@ -55,7 +55,7 @@ def test_the_queue_tells_each_place(api, session, queued):
     assert api.get(at(session)).json()["queue_length"] == 3
 
 
-def test_a_word_about_the_queue_says_up_to_where_the_log_explains_it(api, session, queued):
+def test_the_queue_names_the_last_seq_it_reflects(api, session, queued):
     session.refresh_from_db()
     shown = api.get(at(session, "queue/")).json()
     assert shown["last_seq"] == session.last_seq
@@ -64,9 +64,7 @@ def test_a_word_about_the_queue_says_up_to_where_the_log_explains_it(api, sessio
     assert changed["last_seq"] == session.events.get(type="user.message_edited").seq
 
 
-def test_a_waiting_message_is_reworded_and_the_model_reads_the_new_words(
-    api, session, queued, script
-):
+def test_an_edited_queued_message_is_what_the_model_reads(api, session, queued, script):
     answer = change(api, session, queued[0], text="A!")
     assert session.events.get(type="user.message_edited").processed_at
 
@@ -93,7 +91,7 @@ def test_a_waiting_message_is_moved(api, session, queued):
     assert texts(api, session) == ["c", "b", "last"]
 
 
-def test_a_waiting_message_is_taken_back_and_never_runs(api, session, queued):
+def test_a_withdrawn_message_never_runs(api, session, queued):
     assert api.delete(at(session, f"queue/{queued[1]}/")).status_code == 204
 
     assert texts(api, session) == ["a", "c"]
@@ -104,7 +102,7 @@ def test_a_waiting_message_is_taken_back_and_never_runs(api, session, queued):
     assert_problem(api.delete(at(session, f"queue/{queued[1]}/")), 409, "conflict")
 
 
-def test_a_waiting_message_is_sent_into_the_answer_now(api, session, queued):
+def test_a_queued_message_can_be_steered_into_the_active_run(api, session, queued):
     file = {"name": "a.txt", "path": "/workspace/a.txt", "media_type": "text/plain", "size": 3}
     say(api, session, "d", on_busy="collect")
     collected = say(api, session, "e", attachments=[file], on_busy="collect")["run_id"]
@@ -121,7 +119,7 @@ def test_a_waiting_message_is_sent_into_the_answer_now(api, session, queued):
     assert_problem(change(api, session, collected, on_busy="steer"), 409, "conflict")
 
 
-def test_a_waiting_message_is_sent_instead_of_the_answer(api, session, queued):
+def test_a_queued_message_can_interrupt_the_active_run(api, session, queued):
     running = Run.objects.get(status="running")
 
     change(api, session, queued[2], on_busy="interrupt")
@@ -131,7 +129,7 @@ def test_a_waiting_message_is_sent_instead_of_the_answer(api, session, queued):
     assert texts(api, session)[0] == "c"
 
 
-def test_what_cannot_be_sent_now_goes_on_waiting(api, session, queued, monkeypatch):
+def test_a_message_that_cannot_be_sent_now_stays_queued(api, session, queued, monkeypatch):
     def empty(*args):
         raise BudgetReached("The purse is empty.")
 
@@ -141,7 +139,7 @@ def test_what_cannot_be_sent_now_goes_on_waiting(api, session, queued, monkeypat
     assert texts(api, session) == ["a", "b", "c"]
 
 
-def test_a_message_taken_back_from_a_running_turn_does_not_end_it(api, session):
+def test_withdrawing_a_steered_message_does_not_end_the_running_turn(api, session):
     park(session, "tu_1")
     answer = {"tool_use_id": "tu_1", "decision": "deny"}
     post(api, at(session, "events/"), {"type": "user.tool_confirmation", "payload": answer})
@@ -164,14 +162,16 @@ def test_a_change_that_is_not_valid_is_refused_and_changes_nothing(api, session,
     assert texts(api, session) == ["a", "b", "c"]
 
 
-def test_what_a_run_has_taken_can_no_longer_be_changed(api, session, queued):
+def test_a_message_that_a_run_has_taken_cannot_be_changed(api, session, queued):
     running = str(Run.objects.get(status="running").pk)
 
     assert_problem(change(api, session, running, text="other"), 409, "conflict")
     assert_problem(api.delete(at(session, f"queue/{running}/")), 409, "conflict")
 
 
-def test_a_run_of_elsewhere_is_not_found(api, foreign_api, session, queued, agent):
+def test_a_run_of_another_session_or_workspace_is_not_found(
+    api, foreign_api, session, queued, agent
+):
     other = api.post("/api/v1/sessions/", {"agent": "Tester"}, format="json").json()["id"]
 
     assert_problem(change(api, other, queued[0], text="x"), 404, "not_found")
@@ -181,7 +181,7 @@ def test_a_run_of_elsewhere_is_not_found(api, foreign_api, session, queued, agen
     assert texts(api, session) == ["a", "b", "c"]
 
 
-def test_a_message_is_moved_across_priorities(principal, session):
+def test_a_message_can_be_moved_past_other_priorities(principal, session):
     for text, priority in (("urgent", 5), ("plain", 0), ("late", 0)):
         accept_event(
             principal,

@@ -1,4 +1,4 @@
-"""REST: what a session is given, the ledger of its calls, and what its model would see."""
+"""Tests of a session's resources, of the tool ledger and of the context preview over REST."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def attach(api, session, **changes):
     return post(api, at(session, "resources/"), {**NOTES, **changes})
 
 
-def test_a_resource_is_attached_listed_and_said_in_the_log(api, session, owner):
+def test_an_attached_resource_is_listed_and_recorded_in_the_log(api, session, owner):
     answer = attach(api, session, mount_path="/workspace//docs/./notes.md")
 
     assert answer.status_code == 201
@@ -50,13 +50,13 @@ def test_a_resource_is_attached_listed_and_said_in_the_log(api, session, owner):
 @pytest.mark.parametrize(
     ("said", "meant"), [("ro", "read_only"), ("read-only", "read_only"), ("rw", "read_write")]
 )
-def test_access_may_be_written_as_people_do(api, session, said, meant):
+def test_access_accepts_common_abbreviations(api, session, said, meant):
     answer = attach(api, session, access=said)
 
     assert (answer.status_code, answer.json()["access"]) == (201, meant)
 
 
-def test_a_resource_is_taken_away(api, session):
+def test_a_resource_can_be_detached(api, session):
     resource_id = attach(api, session).json()["id"]
 
     assert api.delete(at(session, f"resources/{resource_id}/")).status_code == 204
@@ -102,28 +102,28 @@ def test_a_resource_that_is_not_valid_is_refused(api, session, changes):
     assert types(session) == []
 
 
-def test_two_things_cannot_be_at_the_same_path(api, session):
+def test_two_resources_cannot_share_a_mount_path(api, session):
     attach(api, session)
 
     assert_problem(attach(api, session, mount_path="/workspace/./notes.md"), 409, "conflict")
     assert session.resources.count() == 1
 
 
-def test_a_session_has_only_so_many(api, session, monkeypatch):
+def test_a_session_has_a_maximum_number_of_resources(api, session, monkeypatch):
     monkeypatch.setattr("sessions_app.resources.attachments.MAX_RESOURCES", 1)
     attach(api, session)
 
     assert_problem(attach(api, session, mount_path="/workspace/other.md"), 409, "conflict")
 
 
-def test_nothing_is_mounted_inside_something_else(api, session):
+def test_a_resource_cannot_be_mounted_inside_another(api, session):
     attach(api, session, mount_path="/workspace/docs/notes.md")
 
     for path in ("/workspace/docs", "/workspace/docs/notes.md/more"):
         assert_problem(attach(api, session, mount_path=path), 409, "conflict")
 
 
-def test_secrets_are_attached_by_builders_only_and_it_is_said_what_that_means(
+def test_only_builders_attach_secrets_and_a_notice_explains_the_consequence(
     api, session, workspace
 ):
     secret = {"kind": "vault", "source_ref": "TOKEN", "mount_path": "/vaults/deploy"}
@@ -136,7 +136,7 @@ def test_secrets_are_attached_by_builders_only_and_it_is_said_what_that_means(
     assert said["notice"] == answer.json()["notice"]
 
 
-def test_a_resource_is_prepared_anew_when_somebody_asks(api, session):
+def test_a_read_only_resource_can_be_prepared_again(api, session):
     resource_id = attach(api, session).json()["id"]
     session.resources.update(status="failed", reason="It was gone.")
 
@@ -150,13 +150,13 @@ def test_a_resource_is_prepared_anew_when_somebody_asks(api, session):
     assert_problem(api.post(at(session, f"resources/{resource_id}/refresh/")), 409, "conflict")
 
 
-def test_an_archived_session_is_given_nothing(api, session):
+def test_an_archived_session_accepts_no_resources(api, session):
     api.delete(at(session))
 
     assert_problem(attach(api, session), 409, "session_ended")
 
 
-def test_a_stranger_attaches_and_takes_nothing(api, foreign_api, session):
+def test_a_stranger_cannot_attach_or_detach_resources(api, foreign_api, session):
     resource_id = attach(api, session).json()["id"]
 
     assert_problem(attach(foreign_api, session), 404, "not_found")
@@ -181,7 +181,7 @@ def test_the_ledger_lists_calls_by_session_state_and_name(api, foreign_api, sess
     assert_problem(api.get(EXECUTIONS, {"state": "odd"}), 400, "invalid")
 
 
-def test_one_call_tells_what_was_asked_and_what_became_of_it(api, foreign_api, session):
+def test_a_ledger_entry_shows_the_call_and_its_state(api, foreign_api, session):
     park(session, "tu_1")
     call = ToolExecution.objects.get()
     one = api.get(f"{EXECUTIONS}{call.pk}/").json()
@@ -195,7 +195,7 @@ def test_one_call_tells_what_was_asked_and_what_became_of_it(api, foreign_api, s
     assert_problem(foreign_api.get(f"{EXECUTIONS}{call.pk}/"), 404, "not_found")
 
 
-def test_the_context_is_told_by_part_with_tokens_and_window(api, session, script):
+def test_the_context_lists_its_parts_with_tokens_and_the_window(api, session, script):
     def context() -> dict:
         return api.get(at(session, "context/")).json()
 
@@ -222,7 +222,7 @@ def test_the_context_is_told_by_part_with_tokens_and_window(api, session, script
     assert now["tokens"] == sum(part["tokens"] for part in now["parts"]) > empty["tokens"]
 
 
-def test_the_context_shows_what_the_model_was_really_given(api, session, agent, script):
+def test_the_context_shows_exactly_what_the_model_received(api, session, agent, script):
     change_agent(agent, {"system_prompt": "Be brief."})
     api.patch(at(session), {"agent_version": 2}, format="json")
     provider = script([TextDelta(text="Hi.")])

@@ -1,4 +1,4 @@
-"""REST: a run is looked at, waited for, cancelled and tried again."""
+"""Tests of viewing, awaiting, cancelling and retrying runs over REST."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_wait_that_is_not_valid_is_refused(api, session, wait):
     assert_problem(api.get(f"{RUNS}{run_id}/", {"wait": wait}), 400, "invalid")
 
 
-def test_a_run_that_is_over_is_told_at_once_however_long_one_would_wait(api, session):
+def test_waiting_for_a_finished_run_returns_at_once(api, session):
     run_id = say(api, session, "go")["run_id"]
     api.delete(at(session))
 
@@ -75,7 +75,7 @@ def test_a_run_that_is_over_is_told_at_once_however_long_one_would_wait(api, ses
     assert api.get(f"{RUNS}{run_id}/", {"wait": 0.5}).json()["status"] == "cancelled"
 
 
-def test_a_stranger_neither_sees_nor_waits_nor_acts(api, foreign_api, session):
+def test_a_stranger_cannot_see_await_cancel_or_retry_a_run(api, foreign_api, session):
     run_id = say(api, session, "go")["run_id"]
 
     for answer in (
@@ -108,10 +108,10 @@ async def until(holds: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_waiter_hears_of_the_end_when_it_comes_and_not_before(
+async def test_a_waiter_is_notified_when_the_run_ends(
     async_db, session, principal, secret, script, monkeypatch
 ):
-    """The slow look is far away, so only the ring of the finished run can wake the waiter."""
+    """Polling is 50 seconds away, so only the notification of the end can wake the waiter."""
     monkeypatch.setattr(signals, "POLL_SECONDS", 50.0)
     order: list[str] = []
     go_on, in_model = threading.Event(), threading.Event()
@@ -154,7 +154,7 @@ def serve_in_thread(session: Session) -> None:
         connection.close()
 
 
-async def test_a_waiter_is_told_how_the_run_stands_when_the_time_is_up(
+async def test_a_waiter_gets_the_current_status_when_its_time_is_up(
     async_db, session, principal, secret
 ):
     run = await sync_to_async(accept)(session, principal)
@@ -164,7 +164,7 @@ async def test_a_waiter_is_told_how_the_run_stands_when_the_time_is_up(
     await get_channel_layer().close()
 
 
-async def test_a_waiter_whose_rings_are_lost_still_learns_of_the_end(
+async def test_a_waiter_that_misses_every_notification_still_learns_of_the_end(
     async_db, session, principal, secret, monkeypatch
 ):
     monkeypatch.setattr(signals, "POLL_SECONDS", 0.1)
@@ -178,7 +178,7 @@ async def test_a_waiter_whose_rings_are_lost_still_learns_of_the_end(
     await get_channel_layer().close()
 
 
-def test_a_waiting_run_is_taken_back_and_a_running_one_is_stopped(api, session):
+def test_cancelling_withdraws_a_queued_run_and_stops_a_running_one(api, session):
     first, second = (say(api, session, text)["run_id"] for text in ("one", "two"))
     run_queue.claim(session.pk, OWNER)
 
@@ -206,7 +206,7 @@ def test_a_failed_run_is_tried_again_from_the_log(api, session, script):
     assert_problem(api.post(f"{RUNS}{run_id}/retry/"), 409, "conflict")
 
 
-def test_one_message_to_an_agent_makes_its_session_and_queues_its_run(api, agent, script):
+def test_a_runtime_call_creates_the_session_and_queues_a_run(api, agent, script):
     body = {"agent": "Tester", "session_key": "mail:7", "message": "Hello", "priority": 3}
     first = post(api, RUNTIME, body)
     second = post(api, RUNTIME, {**body, "on_busy": "collect"})
@@ -248,7 +248,7 @@ def test_a_runtime_call_that_is_not_valid_is_refused(api, agent, changes, status
     assert not Run.objects.exists()
 
 
-def test_a_key_that_may_only_read_sends_nothing(workspace, agent):
+def test_a_read_only_key_cannot_make_a_runtime_call(workspace, agent):
     body = {"agent": "Tester", "session_key": "k", "message": "hi"}
 
     assert_problem(post(key_client(workspace, "read"), RUNTIME, body), 403, "forbidden")

@@ -1,4 +1,4 @@
-"""REST: sessions are made, found, listed, changed, forked and put away."""
+"""Tests of creating, finding, changing, forking and archiving sessions over REST."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_session_takes_an_environment_by_name(api, agent, workspace):
         ({"agent": "Tester", "metadata": {"a": "x" * 64_001}}, 400, "invalid"),
     ],
 )
-def test_a_wrong_session_is_refused_as_a_problem(api, agent, body, status, code):
+def test_an_invalid_session_is_refused_as_a_problem(api, agent, body, status, code):
     answer = post(api, SESSIONS, body)
 
     assert answer.status_code == status
@@ -142,7 +142,7 @@ def test_another_workspace_sees_neither_the_agent_nor_the_session(foreign_api, s
     assert ids(foreign_api.get(SESSIONS, {"agent": str(session.agent_id)})) == []
 
 
-def test_a_key_that_may_only_read_makes_and_changes_nothing(workspace, session):
+def test_a_read_only_key_cannot_create_or_change_sessions(workspace, session):
     reader = key_client(workspace, "read")
 
     assert reader.get(at(session)).status_code == 200
@@ -177,13 +177,13 @@ def test_the_list_filters_by_agent_status_parent_and_words(api, agent, session):
     "query",
     [{"status": "no"}, {"agent": "no"}, {"q": "\0"}, {"limit": "0"}, {"cursor": "no"}],
 )
-def test_a_filter_that_means_nothing_is_refused(api, session, query):
+def test_an_invalid_filter_is_refused(api, session, query):
     answer = api.get(SESSIONS, query)
 
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
 
 
-def test_the_list_costs_the_same_however_long_it_is(api, agent, session):
+def test_the_number_of_queries_does_not_grow_with_the_list(api, agent, session):
     def cost() -> int:
         with CaptureQueriesContext(connection) as queries:
             assert api.get(SESSIONS).status_code == 200
@@ -197,7 +197,7 @@ def test_the_list_costs_the_same_however_long_it_is(api, agent, session):
     assert cost() == one
 
 
-def test_the_list_goes_on_by_cursor(api, agent):
+def test_the_list_is_paged_by_cursor(api, agent):
     made = [post(api, SESSIONS, {"agent": "Tester"}).json()["id"] for _ in range(5)]
     first = api.get(SESSIONS, {"limit": 3})
     second = api.get(first.json()["next"])
@@ -236,7 +236,7 @@ def test_a_version_that_does_not_exist_changes_nothing(api, session, version, st
     assert api.get(at(session)).json()["title"] == ""
 
 
-def test_archiving_stops_what_runs_cancels_what_waits_and_keeps_the_log(api, session):
+def test_archiving_cancels_all_runs_and_keeps_the_log(api, session):
     post(api, at(session, "messages/"), {"text": "hello"})
 
     assert api.delete(at(session)).status_code == 204
@@ -284,7 +284,7 @@ def test_a_fork_shares_the_past_and_has_its_own_future(api, session, script):
 
 
 @pytest.mark.parametrize("at_seq", [-1, 99, "x", None])
-def test_a_fork_at_a_place_that_does_not_exist_is_refused(api, session, at_seq):
+def test_a_fork_at_an_invalid_seq_is_refused(api, session, at_seq):
     answer = post(api, at(session, "fork/"), {"at_seq": at_seq})
 
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid")

@@ -1,4 +1,4 @@
-"""REST: a log that was taken along can be brought back, whole and asleep."""
+"""Tests of exporting a session's log and importing it again over REST."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMPORT = "/api/v1/sessions/import/"
 
 
 def facts(session: Session) -> list[tuple]:
-    """What an export carries; ids and runs belong to one session only."""
+    """Return what an export carries. Ids and runs belong to one session only."""
     rows = session.events.order_by("seq")
     return [(e.seq, e.type, e.payload, e.created_at) for e in rows]
 
@@ -67,7 +67,7 @@ def test_a_session_survives_export_and_import_unchanged(api, session, agent, scr
     assert facts(Session.objects.get(pk=again.json()["id"])) == facts(session)
 
 
-def test_an_import_runs_nothing_and_can_be_talked_to(api, session, agent, script):
+def test_an_imported_session_runs_nothing_and_accepts_messages(api, session, agent, script):
     say_over_rest(api, session, "never answered")
     brought = Session.objects.get(pk=send(api, b"".join(export(session))).json()["id"])
 
@@ -81,7 +81,7 @@ def test_an_import_runs_nothing_and_can_be_talked_to(api, session, agent, script
     assert said[-1]["text"] == "Now I did."
 
 
-def test_a_file_is_taken_like_a_body(api, session, agent):
+def test_an_import_accepts_an_uploaded_file(api, session, agent):
     say(session, "one", "two")
     file = SimpleUploadedFile("s.jsonl", b"".join(export(session)))
     answer = api.post(IMPORT, {"agent": str(agent.pk), "file": file}, format="multipart")
@@ -117,7 +117,7 @@ CHILD = (
         LINE + b"\xff\xfe\n",
     ],
 )
-def test_a_line_that_is_no_event_is_named_and_nothing_is_made(api, agent, raw):
+def test_an_invalid_line_is_named_and_nothing_is_imported(api, agent, raw):
     answer = send(api, raw)
 
     assert_problem(answer, 400, "invalid")
@@ -125,7 +125,7 @@ def test_a_line_that_is_no_event_is_named_and_nothing_is_made(api, agent, raw):
     assert not Session.objects.exists()
 
 
-def test_what_a_sub_agent_brought_is_imported_and_heard(api, agent, script):
+def test_the_model_sees_an_imported_sub_agent_result(api, agent, script):
     model = script([TextDelta(text="Well.")])
     brought = Session.objects.get(pk=send(api, LINE + CHILD).json()["id"])
     say_over_rest(api, brought, "and?")
@@ -134,7 +134,7 @@ def test_what_a_sub_agent_brought_is_imported_and_heard(api, agent, script):
     assert "done" in model.requests[0].messages[0].text
 
 
-def test_nul_in_an_import_is_replaced_as_everywhere(api, agent):
+def test_nul_characters_in_an_import_are_replaced(api, agent):
     line = b'{"type": "user.message", "payload": {"text": "a\\u0000b \\\\u0000"}}\n'
     made = send(api, line).json()["id"]
 
@@ -151,7 +151,7 @@ def test_an_import_needs_an_agent_of_its_own_workspace(api, foreign_api, agent):
 @pytest.mark.parametrize(
     "name", ["application/x-ndjson", "application/jsonl", "application/json", "text/plain"]
 )
-def test_an_export_alone_is_taken_back_whatever_it_is_called(api, session, agent, name):
+def test_an_export_is_accepted_under_each_content_type(api, session, agent, name):
     say(session, "one", "two")
     answer = api.post(IMPORT, b"".join(export(session)), content_type=name)
 
@@ -160,7 +160,9 @@ def test_an_export_alone_is_taken_back_whatever_it_is_called(api, session, agent
     assert facts(Session.objects.get(pk=answer.json()["id"])) == facts(session)
 
 
-def test_an_export_from_elsewhere_is_told_how_to_name_its_agent(foreign_api, session):
+def test_importing_an_export_of_another_workspace_explains_how_to_name_an_agent(
+    foreign_api, session
+):
     say(session, "one")
     answer = foreign_api.post(
         IMPORT, b"".join(export(session)), content_type="application/x-ndjson"
@@ -182,7 +184,7 @@ def test_an_empty_import_is_an_empty_session(api, agent):
     assert (answer.status_code, answer.json()["last_seq"]) == (201, 0)
 
 
-def test_a_stranger_exports_nothing(foreign_api, session):
+def test_a_stranger_cannot_export_a_session(foreign_api, session):
     append_events(session.pk, [NewEvent(type=SessionEvent.Type.ERROR, payload={})])
 
     assert_problem(foreign_api.get(at(session, "export/")), 404, "not_found")

@@ -1,4 +1,4 @@
-"""Many answers to one question at the same moment, from every door: one counts."""
+"""Tests that of many concurrent answers to one approval, from any door, exactly one counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SESSIONS, EACH = 40, 5
 
 
 def at_once(acts: Sequence[Callable[[], object]], pool: ThreadPoolExecutor) -> list[object]:
-    """Do all of it in the same moment, each on a thread and a connection of its own."""
+    """Call all functions at the same moment, each on its own thread and connection."""
     ready = threading.Barrier(len(acts))
 
     def one(act: Callable[[], object]) -> object:
@@ -51,7 +51,7 @@ def over_the_log(client, approval: Approval, decision: str) -> Callable[[], obje
     return lambda: client.post(path, body, format="json").status_code
 
 
-def test_yes_and_no_at_once_over_rest_hundreds_of_times(
+def test_of_concurrent_answers_over_rest_exactly_one_wins_hundreds_of_times(
     transactional_db, agent, workspace, script, effects
 ):
     script(*[WORDS] * SESSIONS)
@@ -80,7 +80,7 @@ def test_yes_and_no_at_once_over_rest_hundreds_of_times(
     assert len(effects) == len(set(effects)) == statuses["allowed"]
 
 
-def test_an_interrupt_against_a_yes_leaves_nothing_half_done(
+def test_an_interrupt_concurrent_with_an_allow_leaves_a_consistent_state(
     transactional_db, agent, principal, script, effects
 ):
     script(*[WORDS] * 30)
@@ -103,7 +103,7 @@ def test_an_interrupt_against_a_yes_leaves_nothing_half_done(
             call, ran = ToolExecution.objects.get(pk=asked.execution_id), len(effects) - before
             session.refresh_from_db()
             assert (said, asked.status) in {("allowed", "allowed"), ("late", "cancelled")}
-            # A yes that came first may still be stopped before its run begins.
+            # An allow that came first may still be stopped before its run begins.
             assert (call.state, ran) in {("completed", 1), ("cancelled", 0)}
             assert session.status == "idle"
 

@@ -1,4 +1,4 @@
-"""Approvals as rows: made with their call, ended with it, never changed after an answer."""
+"""Tests of approval rows: created with their call, ended with it, immutable once answered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def overdue(approval: Approval) -> None:
     Approval.objects.filter(pk=approval.pk).update(expires_at=timezone.now() - OVERDUE)
 
 
-def test_a_question_is_made_with_its_call_and_says_what_and_why(session, principal, script):
+def test_an_approval_is_created_with_its_call_and_states_title_and_reason(
+    session, principal, script
+):
     asked = ask(session, principal, script, text="git  status")
 
     assert asked.title == "Run a command: git status"
@@ -36,9 +38,9 @@ def test_a_question_is_made_with_its_call_and_says_what_and_why(session, princip
     assert timedelta(days=6) < asked.expires_at - timezone.now() <= timedelta(days=7)
 
 
-def test_many_questions_cost_as_many_queries_as_one(session, principal, script):
+def test_many_approvals_cost_as_many_queries_as_one(session, principal, script):
     counts = []
-    for number in (1, 1, 8):  # The first one warms what is kept in memory.
+    for number in (1, 1, 8):  # The first round fills the caches.
         script([command(f"echo {n}", str(n)) for n in range(number)], WORDS)
         accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={})
         say(session, principal)
@@ -50,7 +52,7 @@ def test_many_questions_cost_as_many_queries_as_one(session, principal, script):
     assert counts[1] == counts[2]
 
 
-def test_a_resolved_row_never_changes(session, principal, script):
+def test_a_resolved_approval_never_changes(session, principal, script):
     asked = ask(session, principal, script)
     deny(asked, principal)
 
@@ -59,7 +61,7 @@ def test_a_resolved_row_never_changes(session, principal, script):
             Approval.objects.filter(pk=asked.pk).update(**change)
 
 
-def test_a_person_who_is_deleted_leaves_their_name(session, principal, script):
+def test_an_approval_keeps_the_name_of_a_deleted_user(session, principal, script):
     asked = ask(session, principal, script)
     deny(asked, principal)
 
@@ -70,7 +72,7 @@ def test_a_person_who_is_deleted_leaves_their_name(session, principal, script):
 
 
 @pytest.mark.parametrize("wrong", [{"status": "allowed"}, {"resolved_at": timezone.now()}])
-def test_a_status_and_its_time_go_together(session, principal, script, wrong):
+def test_status_and_resolution_time_can_only_be_set_together(session, principal, script, wrong):
     asked = ask(session, principal, script)
 
     with pytest.raises(IntegrityError), transaction.atomic():
@@ -96,7 +98,7 @@ def cancel_resumed(session: Session, principal) -> None:
         lambda session, principal: ToolExecution.objects.update(state="cancelled"),
     ],
 )
-def test_whatever_ends_a_waiting_call_ends_its_question(session, principal, end):
+def test_an_approval_is_cancelled_when_its_call_ends(session, principal, end):
     asked = parked(session, 3)
 
     end(session, principal)
@@ -110,7 +112,7 @@ def test_whatever_ends_a_waiting_call_ends_its_question(session, principal, end)
 
 
 @pytest.mark.parametrize("end", [stop, lambda session, principal: archive(session, None)])
-def test_a_question_that_a_dead_run_left_behind_ends_too_and_starts_nothing(
+def test_stopping_or_archiving_cancels_an_approval_that_a_dead_run_left_behind(
     session, principal, end
 ):
     (asked,) = parked(session)
@@ -124,7 +126,7 @@ def test_a_question_that_a_dead_run_left_behind_ends_too_and_starts_nothing(
     assert not Run.objects.filter(status="queued").exists()
 
 
-def test_an_answer_to_what_a_dead_run_left_behind_starts_a_run(session, principal, script):
+def test_answering_an_approval_that_a_dead_run_left_behind_starts_a_run(session, principal, script):
     asked = ask(session, principal, script)
     Session.objects.filter(pk=session.pk).update(status="idle")
 
@@ -136,7 +138,7 @@ def test_an_answer_to_what_a_dead_run_left_behind_starts_a_run(session, principa
     assert newest(session, "agent.message").payload["text"] == "All done."
 
 
-def test_an_overdue_question_is_a_no_and_the_session_goes_on(session, principal, script):
+def test_an_expired_approval_denies_the_call_and_the_session_continues(session, principal, script):
     asked = ask(session, principal, script)
     overdue(asked)
 
@@ -154,7 +156,7 @@ def test_an_overdue_question_is_a_no_and_the_session_goes_on(session, principal,
     assert recovery.recover_lanes().expired == []
 
 
-def test_an_overdue_question_cannot_be_answered_any_more(session, principal, script):
+def test_an_expired_approval_cannot_be_answered(session, principal, script):
     asked = ask(session, principal, script)
     overdue(asked)
 
@@ -162,7 +164,7 @@ def test_an_overdue_question_cannot_be_answered_any_more(session, principal, scr
         allow(asked, principal)
 
 
-def test_what_expires_while_others_wait_names_the_rest(session):
+def test_when_one_approval_expires_the_session_names_the_remaining_ones(session):
     first, second = parked(session, 2)
     overdue(first)
 
@@ -174,7 +176,7 @@ def test_what_expires_while_others_wait_names_the_rest(session):
 
 
 @pytest.mark.usefixtures("stage_tools")
-def test_a_run_that_meets_its_limit_leaves_no_question_behind(session, principal, script):
+def test_a_run_that_reaches_its_limit_leaves_no_pending_approval(session, principal, script):
     same = [call("look", "x", str(n)) for n in range(4)]
     script([*same, call("ask_first", "y", "a")])
     say(session, principal)
@@ -187,7 +189,7 @@ def test_a_run_that_meets_its_limit_leaves_no_question_behind(session, principal
     assert types(session).count("agent.tool_use") == types(session).count("agent.tool_result")
 
 
-def test_two_answers_at_once_queue_one_run(session, principal):
+def test_two_consecutive_answers_queue_one_run(session, principal):
     first, second = parked(session, 2)
 
     allow(first, principal)
@@ -197,7 +199,7 @@ def test_two_answers_at_once_queue_one_run(session, principal):
     assert run_queue.claim(session.pk, run)
 
 
-def test_nothing_waits_twice(session, principal):
+def test_a_call_has_at_most_one_pending_approval(session, principal):
     (asked,) = parked(session)
 
     assert pending() == asked

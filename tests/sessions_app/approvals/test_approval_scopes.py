@@ -1,4 +1,4 @@
-"""What a yes covers: this call, like calls of the session, or every call by a rule of the agent."""
+"""Tests of what an allow covers: this call, equal calls of the session, or a rule of the agent."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def states() -> list[str]:
 
 
 def run_again(session, principal, script, text: str) -> str:
-    """What is decided on this command in the next run."""
+    """Run the command in a new run and return the decision on it."""
     script([command(text)], WORDS)
     say(session, principal)
     serve(session.pk)
     return ToolExecution.objects.latest("id").decision
 
 
-def test_for_this_session_holds_in_all_later_runs_and_for_that_command_alone(
+def test_an_allow_for_the_session_covers_later_runs_but_only_that_command(
     session, principal, script
 ):
     asked = ask(session, principal, script, text="echo hi")
@@ -58,7 +58,7 @@ def test_for_this_session_holds_in_all_later_runs_and_for_that_command_alone(
     assert run_again(session, principal, script, "echo hi; rm -rf .") == "ask"
 
 
-def test_for_this_session_holds_in_the_run_that_waited(session, principal, script):
+def test_an_allow_for_the_session_covers_the_run_that_waited(session, principal, script):
     asked = ask(session, principal, script, [command("ls")], [command("ls")], WORDS)
 
     allow(asked, principal, scope="session")
@@ -67,7 +67,7 @@ def test_for_this_session_holds_in_the_run_that_waited(session, principal, scrip
     assert states() == ["ask", "allow"]
 
 
-def test_for_this_session_is_for_no_other_one(session, principal, script):
+def test_an_allow_for_the_session_covers_no_other_session_or_fork(session, principal, script):
     allow(ask(session, principal, script), principal, scope="session")
     serve(session.pk)
     other, _ = get_or_create_session(agent=session.agent)
@@ -77,7 +77,7 @@ def test_for_this_session_is_for_no_other_one(session, principal, script):
 
 
 @pytest.mark.parametrize("layer", ["workspace", "agent", "session"])
-def test_for_this_session_never_reaches_past_a_deny(session, principal, script, layer):
+def test_an_allow_for_the_session_never_overrides_a_deny(session, principal, script, layer):
     allow(ask(session, principal, script), principal, scope="session")
     serve(session.pk)
     subject = {"agent": session.agent_id, "session": session.pk}.get(layer)
@@ -86,7 +86,7 @@ def test_for_this_session_never_reaches_past_a_deny(session, principal, script, 
     assert run_again(session, principal, script, "echo hi") == "deny"
 
 
-def test_for_this_session_answers_whichever_layer_asks(session, principal, script):
+def test_an_allow_for_the_session_answers_the_workspaces_rule_to_ask(session, principal, script):
     save_policy(find_target(session.workspace_id, "workspace"), {"ask_tools": ["exec"]})
     allow(ask(session, principal, script), principal, scope="session")
     serve(session.pk)
@@ -104,7 +104,7 @@ def test_the_simulator_knows_what_was_allowed_for_the_session(session, principal
     assert policy.simulate("exec", {"command": "echo ho"}).decision == "ask"
 
 
-def test_edited_arguments_are_what_the_session_remembers(session, principal, script):
+def test_an_allow_for_the_session_covers_the_edited_arguments(session, principal, script):
     allow(
         ask(session, principal, script, text="rm -rf ."),
         principal,
@@ -122,7 +122,7 @@ def test_edited_arguments_are_what_the_session_remembers(session, principal, scr
     )
 
 
-def test_edited_arguments_must_fit_the_tool_and_what_waits_goes_on_waiting(
+def test_edited_arguments_that_do_not_fit_the_tool_leave_the_approval_pending(
     session, principal, script
 ):
     asked = ask(session, principal, script)
@@ -134,7 +134,7 @@ def test_edited_arguments_must_fit_the_tool_and_what_waits_goes_on_waiting(
     assert (asked.status, ToolExecution.objects.get().state) == ("pending", "awaiting_approval")
 
 
-def test_always_writes_a_rule_with_its_history_and_no_session_asks_again(
+def test_allowing_always_writes_a_rule_with_history_and_no_session_asks_again(
     session, principal, script
 ):
     allow(ask(session, principal, script, text="ls *.py"), principal, scope="always")
@@ -149,7 +149,7 @@ def test_always_writes_a_rule_with_its_history_and_no_session_asks_again(
     assert run_again(other, principal, script, "ls a.py") == "ask"
 
 
-def test_always_adds_to_the_rules_that_are_there(session, principal, script):
+def test_allowing_always_adds_to_the_existing_rules(session, principal, script):
     save_tool_policy(session.agent_id, {"allowed_tools": ["exec(git *)"], "denied_tools": ["edit"]})
 
     allow(ask(session, principal, script), principal, scope="always")
@@ -159,7 +159,7 @@ def test_always_adds_to_the_rules_that_are_there(session, principal, script):
     assert policy.denied_tools == ["edit"]
 
 
-def test_always_takes_the_place_of_the_agents_own_rule_to_ask(session, principal, script):
+def test_allowing_always_replaces_the_agents_own_rule_to_ask(session, principal, script):
     save_tool_policy(session.agent_id, {"ask_tools": ["exec", "write"]})
 
     allow(ask(session, principal, script, text="ls"), principal, scope="always")
@@ -172,7 +172,7 @@ def test_always_takes_the_place_of_the_agents_own_rule_to_ask(session, principal
     assert run_again(other, principal, script, "ls /") == "ask"
 
 
-def test_always_needs_the_right_to_admin(session, principal, builder, script):
+def test_allowing_always_needs_the_right_to_admin(session, principal, builder, script):
     asked = ask(session, principal, script)
 
     with pytest.raises(Forbidden, match="right to admin"):
@@ -187,12 +187,12 @@ def test_always_needs_the_right_to_admin(session, principal, builder, script):
     [
         ("workspace", {"ask_tools": ["exec"]}),
         ("agent", {"ask_tools": ["exec(echo*)"]}),
-        # To drop the rule that asks would let `git` through, which nobody was asked about.
+        # Dropping the rule that asks would also allow `git`, about which no person was asked.
         ("agent", {"ask_tools": ["exec"], "allowed_tools": ["exec(git *)"]}),
         ("agent", {"ask_tools": ["exec"], "allowed_tools": ["exec", "read"]}),
     ],
 )
-def test_always_says_so_when_another_rule_would_ask_all_the_same(
+def test_allowing_always_is_refused_when_another_rule_would_still_ask(
     session, principal, script, layer, policy
 ):
     subject = session.agent_id if layer == "agent" else None
@@ -208,14 +208,16 @@ def test_always_says_so_when_another_rule_would_ask_all_the_same(
     assert stored_policy(place).revision == 1
 
 
-def test_always_refuses_a_command_that_no_rule_can_allow(session, principal, script):
+def test_allowing_always_is_refused_for_a_command_that_no_rule_can_allow(
+    session, principal, script
+):
     asked = ask(session, principal, script, text="a && b")
 
     with pytest.raises(StillAsks):
         allow(asked, principal, scope="always")
 
 
-def test_always_needs_the_right_to_admin_of_a_harmless_tool_too(session, builder):
+def test_allowing_always_needs_the_right_to_admin_for_a_harmless_tool_too(session, builder):
     save_tool_policy(session.agent_id, {"profile": "coding", "ask_tools": ["write"]})
     (asked,) = parked(session, name="write")
 
@@ -223,14 +225,14 @@ def test_always_needs_the_right_to_admin_of_a_harmless_tool_too(session, builder
         allow(asked, builder, scope="always")
 
 
-def test_a_no_is_for_this_call_alone(session, principal):
+def test_a_deny_covers_only_this_call(session, principal):
     (asked,) = parked(session)
 
     with pytest.raises(Invalid, match="Only an allow"):
         deny(asked, principal, scope="session")
 
 
-def test_who_may_only_read_answers_nothing(session, workspace):
+def test_a_viewer_cannot_answer(session, workspace):
     viewer = principal_of_user(add_member(workspace, "viewer"), workspace.pk)
     (asked,) = parked(session)
 

@@ -1,4 +1,4 @@
-"""A call that a person must allow: it waits without a worker, and runs once."""
+"""Tests of calls that need an approval: they wait without a worker and run once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.sessions_app.stage import WORDS, E, call, say
 pytestmark = pytest.mark.usefixtures("stage_tools")
 
 
-def test_a_call_that_asks_parks_the_session_and_holds_no_worker(
+def test_a_call_that_needs_approval_parks_the_session_and_holds_no_worker(
     session, principal, script, effects
 ):
     script([call("ask_first", "x")], WORDS)
@@ -62,7 +62,7 @@ def test_an_allowed_call_runs_with_edited_arguments(session, principal, script, 
     assert effects == ["harmless"]
 
 
-def test_a_denied_call_is_told_to_the_model(session, principal, script, effects):
+def test_the_model_is_told_about_a_denied_call(session, principal, script, effects):
     provider = script([call("ask_first", "x")], WORDS)
     say(session, principal)
     serve(session.pk)
@@ -74,7 +74,9 @@ def test_a_denied_call_is_told_to_the_model(session, principal, script, effects)
     assert "not today" in provider.requests[-1].messages[-1].results[0].output
 
 
-def test_of_two_waiting_calls_the_rest_is_named_again(session, principal, script, effects):
+def test_after_one_of_two_answers_the_session_names_the_remaining_call(
+    session, principal, script, effects
+):
     script([call("ask_first", "1", "a"), call("ask_first", "2", "b")], WORDS)
     say(session, principal)
     serve(session.pk)
@@ -89,7 +91,7 @@ def test_of_two_waiting_calls_the_rest_is_named_again(session, principal, script
     assert effects == ["1", "2"]
 
 
-def test_messages_that_come_while_it_waits_queue_and_an_interrupt_frees_them(
+def test_messages_queue_while_a_call_waits_and_an_interrupt_releases_them(
     session, principal, script, effects
 ):
     script([call("ask_first", "x")], WORDS)

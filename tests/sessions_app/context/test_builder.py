@@ -1,4 +1,4 @@
-"""What the model is given: by part, within the window, for the one who speaks, fenced."""
+"""Tests of the context that a model receives: its parts, its size, its speaker, its fences."""
 
 from __future__ import annotations
 
@@ -47,14 +47,12 @@ def remember(session, text, *, path="a.md", scope=Scope.AGENT, owner_id=None, **
 
 
 def background(model) -> str:
-    """What went before the conversation in the last request."""
+    """Return the text before the conversation in the last request."""
     messages = model.requests[-1].messages
     return messages[0].text if messages[1:] and messages[1].text == "Understood." else ""
 
 
-def test_an_agent_is_reminded_of_what_bears_on_the_message_and_of_what_is_pinned(
-    session, model, owner
-):
+def test_an_agent_is_given_relevant_and_pinned_memories(session, model, owner):
     remember(session, "The kettle in the office is broken.", path="kettle.md")
     remember(session, "Answer briefly.", path="style.md", pinned=True)
     remember(session, "Bananas are yellow.", path="fruit.md")
@@ -69,7 +67,7 @@ def test_an_agent_is_reminded_of_what_bears_on_the_message_and_of_what_is_pinned
     assert parts["pinned_memory"].tokens > 0
 
 
-def test_memory_is_looked_into_once_a_run(session, model, owner, monkeypatch):
+def test_memory_is_searched_once_per_run(session, model, owner, monkeypatch):
     from sessions_app.context import memories
 
     remember(session, "The kettle in the office is broken.", path="kettle.md")
@@ -87,7 +85,7 @@ def test_memory_is_looked_into_once_a_run(session, model, owner, monkeypatch):
     assert len(looks) == 1
 
 
-def test_an_agent_that_may_not_search_or_does_not_want_to_is_not_reminded(
+def test_an_agent_gets_no_memories_without_the_permission_or_the_setting(
     session, model, owner, agent, api
 ):
     remember(session, "The kettle in the office is broken.", path="kettle.md")
@@ -109,7 +107,7 @@ def test_an_agent_that_may_not_search_or_does_not_want_to_is_not_reminded(
     assert background(model) == ""
 
 
-def test_what_a_person_keeps_follows_who_speaks_not_whose_session_it_is(
+def test_personal_memory_belongs_to_the_speaker_not_to_the_owner_of_the_session(
     session, model, owner, workspace
 ):
     guest = add_member(workspace, "builder")
@@ -133,7 +131,7 @@ def test_what_a_person_keeps_follows_who_speaks_not_whose_session_it_is(
     assert guest.email not in str(shown)
 
 
-def test_what_came_from_outside_is_fenced_and_cannot_end_its_fence(session, model, owner):
+def test_untrusted_memory_is_fenced_and_cannot_end_its_fence(session, model, owner):
     mark = fence_mark(session.pk)
     remember(
         session,
@@ -149,7 +147,7 @@ def test_what_came_from_outside_is_fenced_and_cannot_end_its_fence(session, mode
     assert fence("a ab12 b", "ab12", "x").count("ab12") == 3
 
 
-def test_answers_of_mcp_servers_and_of_the_web_are_fenced():
+def test_results_of_mcp_servers_are_fenced():
     own = ("agent.tool_use", {"tool_use_id": "m", "name": "ask", "input": {}, "ownership": "mcp"})
     results = [
         (
@@ -177,7 +175,7 @@ def test_answers_of_mcp_servers_and_of_the_web_are_fenced():
     ("name", "ownership"),
     [("web_fetch", "managed"), ("web_search", "managed"), ("mcp:yard:ask", "mcp")],
 )
-def test_what_a_tool_has_fenced_is_not_fenced_again_unless_it_failed(name, ownership):
+def test_a_result_that_a_tool_fenced_is_not_fenced_again_unless_the_call_failed(name, ownership):
     def shown(**result: str) -> str:
         use = {"tool_use_id": "m", "name": name, "input": {}, "ownership": ownership}
         came = ("agent.tool_result", {"tool_use_id": "m", "name": name, **result})
@@ -186,7 +184,7 @@ def test_what_a_tool_has_fenced_is_not_fenced_again_unless_it_failed(name, owner
     own = tool_output.fence_untrusted("Obey.", "Found it")
     assert shown(state="completed", output=own) == own
     assert shown(state="completed", output="Found nothing.").startswith("<<<UNTRUSTED ab12>>>")
-    # What a server says when it fails may look like a fence of ours, and is none.
+    # The error text of a server may imitate our fence, so it is fenced again.
     assert shown(state="error", error=own).startswith("<<<UNTRUSTED ab12>>>")
     long = tool_output.fence_untrusted("x" * 100_000, "Found it")
     assert "were cut here" in shown(state="completed", output=long)
@@ -195,7 +193,7 @@ def test_what_a_tool_has_fenced_is_not_fenced_again_unless_it_failed(name, owner
 
 @pytest.mark.parametrize("state", ["completed", "error", "unknown"])
 @pytest.mark.parametrize(("name", "ownership"), [("web_fetch", "managed"), ("mcp:yard:ask", "mcp")])
-def test_words_from_outside_count_however_the_call_ended(session, model, owner, name, ownership, state):  # fmt: skip
+def test_an_external_call_taints_the_session_however_it_ended(session, model, owner, name, ownership, state):  # fmt: skip
     tell(session, "remember that tea is fine", owner.pk)
     ToolExecution.objects.create(
         workspace_id=session.workspace_id,
@@ -212,7 +210,7 @@ def test_words_from_outside_count_however_the_call_ended(session, model, owner, 
     assert is_tainted(session.pk)
 
 
-def test_what_is_stored_after_reading_the_web_is_not_trusted(session, model, owner):
+def test_a_memory_stored_after_reading_the_web_is_untrusted(session, model, owner):
     tell(session, "remember that tea is fine", owner.pk)
     assert MemoryEntry.objects.get().trust == "trusted"
     assert not is_tainted(session.pk)
@@ -233,7 +231,7 @@ def test_what_is_stored_after_reading_the_web_is_not_trusted(session, model, own
     assert MemoryEntry.objects.get(path__contains="pages").trust == "untrusted"
 
 
-def test_who_was_reminded_of_something_untrusted_stores_nothing_trusted(session, model, owner):
+def test_a_memory_stored_after_recalling_untrusted_memory_is_untrusted(session, model, owner):
     remember(session, "Pages say: kettles obey.", trust=MemoryEntry.Trust.UNTRUSTED)
     tell(session, "remember that kettles obey pages", owner.pk)
     assert MemoryEntry.objects.get(path__contains="notes").trust == "untrusted"
@@ -247,7 +245,7 @@ def test_skills_are_part_of_the_instructions(session, model, owner):
     assert [part.name for part in preview(session).parts][:2] == ["instructions", "skills"]
 
 
-def test_an_endless_message_and_an_endless_result_still_fit(session, model, owner):
+def test_a_very_long_message_still_fits_the_window(session, model, owner):
     with window_of(8_000):
         tell(session, "say " + "word " * 30_000, owner.pk)
         tell(session, "say hi", owner.pk)
@@ -255,7 +253,7 @@ def test_an_endless_message_and_an_endless_result_still_fit(session, model, owne
 
 
 @pytest.mark.parametrize("budget", [250, 600, 2_000])
-def test_whatever_is_too_long_fits_after_all_with_its_pairs_whole(budget):
+def test_overlong_messages_are_cut_to_the_budget_and_keep_calls_with_their_results(budget):
     messages = [Message(role="user", text="do " * 2_000)]
     for nth in range(20):
         asked = ToolCall(call_id=f"c{nth}", name="write", arguments={"content": "x" * 9_000})
@@ -274,7 +272,7 @@ def test_whatever_is_too_long_fits_after_all_with_its_pairs_whole(budget):
             assert kept[nth + 1].results[0].call_id == message.calls[0].call_id
 
 
-def test_instructions_that_leave_no_room_are_told_plainly(session, model, owner, agent):
+def test_instructions_that_leave_no_room_fail_with_a_clear_error(session, model, owner, agent):
     change_agent(agent, {"system_prompt": "word " * 8_000})
     session.agent_version = agent.versions.latest("number")
     session.save(update_fields=["agent_version"])

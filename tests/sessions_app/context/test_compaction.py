@@ -1,4 +1,4 @@
-"""Compaction: what it keeps, what it says, and that it changes nothing when it fails."""
+"""Tests of compaction: what it keeps, what it records, and that a failure changes nothing."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def model(monkeypatch) -> Watched:
 
 
 @pytest.fixture
-def silent(monkeypatch, model):
-    """Let something be saved, and summaries be these, the last one again and again."""
+def scripted_summaries(monkeypatch, model):
+    """Answer requests for summaries with these texts, repeating the last one."""
 
     def use(*answers: str | Exception) -> None:
         left = list(answers)
 
-        class Clerk:
+        class SummaryProvider:
             def stream(self, request):
                 said: str | Exception = "- a fact"
                 if not request.messages[0].text.startswith("Save"):
@@ -55,13 +55,15 @@ def silent(monkeypatch, model):
                 yield TextDelta(text=said)
                 yield Usage(input_tokens=5, output_tokens=3)
 
-        monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: Clerk())
+        monkeypatch.setattr(
+            "sessions_app.harness.model_call.provider_for", lambda *_: SummaryProvider()
+        )
 
     return use
 
 
 def fill(session, until: str = COMPACTED) -> None:
-    """Talk until something of this kind is in the log."""
+    """Send messages until the log has an event of this type."""
     for nth in range(60):
         tell(session, f"say note {nth} of file src/part{nth}.py " + "words " * 40)
         if until in types(session):
@@ -82,14 +84,14 @@ def test_a_nearly_full_context_is_compacted_before_the_model_is_asked(session, m
     assert event.run_id == snapshot.run_id
     assert snapshot.trigger == "auto"
     assert model.largest < 8_000
-    # What follows is answered from the summary and the newest messages.
+    # The next answer is based on the summary and the newest messages.
     tell(session, "say hello")
     assert "Summary of the conversation so far" in model.answered[-1].messages[0].text
     assert snapshot.summary in model.answered[-1].messages[0].text
     assert len(session.events.all()) == session.events.latest("seq").seq
 
 
-def test_what_matters_is_saved_first_and_once_with_its_origin(session, model):
+def test_memories_are_saved_once_before_a_compaction_with_their_origin(session, model):
     tell(session, "say the launch code of project heron is RX-4711")
     fill(session)
 
@@ -102,8 +104,10 @@ def test_what_matters_is_saved_first_and_once_with_its_origin(session, model):
     assert session.flushed_seq == snapshot.last_seq
 
 
-def test_a_poor_summary_gets_one_more_try_with_what_it_lost(session, model, silent):
-    silent("Too little was said here.", "I'm sorry, I cannot.")
+def test_a_compaction_with_two_poor_summaries_fails_and_is_not_retried_at_once(
+    session, model, scripted_summaries
+):
+    scripted_summaries("Too little was said here.", "I'm sorry, I cannot.")
     fill(session, "session.error")
 
     error = newest(session, "session.error").payload
@@ -113,21 +117,21 @@ def test_a_poor_summary_gets_one_more_try_with_what_it_lost(session, model, sile
     assert session.snapshot_seq == 0
     assert session.compact_after_seq > PAUSE_EVENTS
     assert newest(session, "agent.message").payload["text"].startswith("note")
-    # It holds: the next turns ask for no summary, and still fit.
+    # The pause holds: the next turn requests no summary and still fits.
     before = types(session).count("session.error")
     tell(session, "say one more")
     assert types(session).count("session.error") == before
     assert model.largest < 8_000
 
 
-def test_what_was_saved_is_not_saved_again_when_the_summary_failed(session, model, silent):
-    silent(ProviderUnavailable("busy"))
+def test_memories_are_not_saved_again_after_a_failed_summary(session, model, scripted_summaries):
+    scripted_summaries(ProviderUnavailable("busy"))
     fill(session, "session.error")
     assert MemoryVersion.objects.count() == 1
     flushed = type(session).objects.get(pk=session.pk).flushed_seq
 
     type(session).objects.filter(pk=session.pk).update(compact_after_seq=0)
-    silent(
+    scripted_summaries(
         "Task and state: notes of files " + " ".join(f"src/part{n}.py" for n in range(60)),
     )
     for nth in range(4):
@@ -139,7 +143,7 @@ def test_what_was_saved_is_not_saved_again_when_the_summary_failed(session, mode
     assert ContextSnapshot.objects.count() == 1
 
 
-def test_no_two_compactions_without_something_new(session, model):
+def test_a_session_is_not_compacted_again_without_new_content(session, model):
     fill(session)
     for nth in range(3):
         tell(session, f"say short {nth}")
@@ -147,7 +151,7 @@ def test_no_two_compactions_without_something_new(session, model):
     assert ContextSnapshot.objects.count() == 1
 
 
-def test_undo_puts_back_what_was_before_and_is_not_redone_at_once(session, model, owner):
+def test_undo_restores_the_context_and_pauses_compaction(session, model, owner):
     fill(session)
     snapshot = ContextSnapshot.objects.get()
 
@@ -166,7 +170,7 @@ def test_undo_puts_back_what_was_before_and_is_not_redone_at_once(session, model
     assert ContextSnapshot.objects.latest("id").previous is None
 
 
-def test_a_snapshot_never_changes_but_by_being_undone_once(session, model):
+def test_a_snapshot_is_immutable_except_for_one_undo(session, model):
     fill(session)
     rows = ContextSnapshot.objects.all()
     for change in ({"summary": "other"}, {"last_seq": 1}, {"carried": [1]}):
@@ -177,7 +181,7 @@ def test_a_snapshot_never_changes_but_by_being_undone_once(session, model):
         rows.update(undone_at=None)
 
 
-def test_by_hand_it_is_a_run_of_the_lane(session, model, principal):
+def test_a_manual_compaction_is_a_run_of_the_lane(session, model, principal):
     give_past(session, 40, "the file notes/plan.md and more")
     first = runtime.compact(session, keep_recent_messages=4, principal=principal)
     again = runtime.compact(session, principal=principal)
@@ -196,7 +200,9 @@ def test_by_hand_it_is_a_run_of_the_lane(session, model, principal):
     assert newest(session, "session.status_changed").payload["reason"] == "compaction"
 
 
-def test_by_hand_all_of_it_can_go_and_too_little_is_said(session, model, principal):
+def test_a_manual_compaction_can_cover_everything_and_reports_when_nothing_is_left(
+    session, model, principal
+):
     give_past(session, 10)
     runtime.compact(session, keep_recent_messages=0, principal=principal)
     serve(session)
@@ -207,9 +213,11 @@ def test_by_hand_all_of_it_can_go_and_too_little_is_said(session, model, princip
     assert run.result == {"text": "There is nothing to compact yet.", "snapshot_id": None}
 
 
-def test_a_failure_by_hand_fails_the_run_and_nothing_else(session, model, silent, principal):
+def test_a_failed_manual_compaction_fails_only_its_run(
+    session, model, scripted_summaries, principal
+):
     give_past(session, 40)
-    silent(ProviderUnavailable("busy"))
+    scripted_summaries(ProviderUnavailable("busy"))
     run = runtime.compact(session, principal=principal)
     serve(session)
     run.refresh_from_db()
@@ -219,7 +227,7 @@ def test_a_failure_by_hand_fails_the_run_and_nothing_else(session, model, silent
     assert newest(session, "agent.message").payload["text"] == "still here"
 
 
-def test_a_queued_compaction_can_be_taken_back_alone(session, principal):
+def test_a_queued_compaction_can_be_cancelled_without_an_interrupt(session, principal):
     give_past(session, 10)
     run = runtime.compact(session, principal=principal)
     cancel_run(run, None)
@@ -227,7 +235,7 @@ def test_a_queued_compaction_can_be_taken_back_alone(session, principal):
     assert "user.interrupt" not in types(session)
 
 
-def test_after_an_overflow_the_same_question_is_asked_once_more_with_less(session, model):
+def test_after_an_overflow_the_context_is_compacted_and_the_request_repeated_once(session, model):
     give_past(session, 30, "a longer story " * 8)
     refused: list[int] = []
     demo = Watched.stream
@@ -246,14 +254,14 @@ def test_after_an_overflow_the_same_question_is_asked_once_more_with_less(sessio
     assert ContextSnapshot.objects.get().trigger == "overflow"
 
 
-def test_an_overflow_that_nothing_helps_against_is_told(session, model):
+def test_an_overflow_that_compaction_cannot_fix_fails_the_run(session, model):
     tell(session, "fail with overflow")
 
     assert Run.objects.get().error["code"] == "context_overflow"
     assert not ContextSnapshot.objects.exists()
 
 
-def test_a_fork_keeps_the_snapshot_of_the_past_it_shares(session, model, owner):
+def test_a_fork_keeps_the_snapshots_of_the_shared_part(session, model, owner):
     fill(session)
     snapshot = ContextSnapshot.objects.get()
     session.refresh_from_db()
@@ -270,7 +278,7 @@ def test_a_fork_keeps_the_snapshot_of_the_past_it_shares(session, model, owner):
     assert "summary" not in [part.name for part in preview(later).parts]
 
 
-def test_an_agent_may_keep_its_memory_to_itself(session, model, agent):
+def test_an_agent_can_turn_off_saving_before_compaction(session, model, agent):
     change_agent(agent, {"limits": {"save_before_compacting": False}})
     session.agent_version = agent.versions.latest("number")
     session.save(update_fields=["agent_version"])
@@ -279,8 +287,8 @@ def test_an_agent_may_keep_its_memory_to_itself(session, model, agent):
     assert not MemoryEntry.objects.exists()
 
 
-def test_a_message_that_waited_is_not_covered(session, model, principal, monkeypatch):
-    """It was written before the cut and is taken after it."""
+def test_a_queued_message_is_not_covered_by_a_compaction(session, model, principal, monkeypatch):
+    """The message was written before the cut and is taken after it."""
     from sessions_app.lanes import run_queue
     from sessions_app.log.writer import NewEvent
 

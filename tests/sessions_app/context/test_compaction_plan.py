@@ -1,4 +1,4 @@
-"""Where a conversation is cut, whatever the log holds."""
+"""Property tests of where a compaction cuts the log."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def lines_of(found: list[tuple[str, dict[str, Any]]]) -> list[LogEntry]:
 
 
 def after(cut: Cut, lines: list[LogEntry]) -> list[LogEntry]:
-    """What is read afterwards: all past the cut, and what is carried."""
+    """Return the entries read after the cut: the later ones and the carried ones."""
     return [one for one in lines if one.seq > cut.last_seq or one.seq in cut.carried]
 
 
 @given(events, keeps)
-def test_no_cut_parts_a_call_from_its_result(found, keep):
+def test_no_cut_separates_a_call_from_its_result(found, keep):
     lines = lines_of(found)
     if (cut := choose_cut(lines, keep)) is None:
         return
@@ -71,7 +71,7 @@ def test_no_cut_parts_a_call_from_its_result(found, keep):
 
 
 @given(events, keeps)
-def test_everything_is_covered_or_read_and_nothing_both(found, keep):
+def test_every_entry_is_either_covered_or_kept(found, keep):
     lines = lines_of(found)
     if (cut := choose_cut(lines, keep)) is None:
         return
@@ -85,16 +85,16 @@ def test_everything_is_covered_or_read_and_nothing_both(found, keep):
 
 
 @given(events, st.integers(0, 400))
-def test_while_something_is_answered_its_message_stays(found, tokens):
+def test_the_message_being_answered_is_kept(found, tokens):
     lines = lines_of([*found, ("user.message", {"text": "the question"})])
     cut = choose_cut(lines, Retention(tokens=tokens))
     if cut is not None:
-        # Or in its newest wording.
+        # Or its edited text.
         assert build_messages(after(cut, lines))[-1].text.endswith(("the question", "new"))
 
 
 @given(st.integers(2, 40), st.integers(50, 2_000))
-def test_what_stays_is_within_what_may_stay(turns, tokens):
+def test_the_kept_part_stays_within_its_budget(turns, tokens):
     found = []
     for _ in range(turns):
         found += [("user.message", {"text": "ask " * 5}), ("agent.message", {"text": "say " * 5})]
@@ -122,7 +122,7 @@ def test_a_turn_that_is_too_long_is_cut_between_its_steps_and_keeps_its_task():
     assert 2 < len(built) < 20
 
 
-def test_a_message_taken_late_is_carried_past_the_cut():
+def test_a_message_taken_after_the_cut_is_carried_over():
     waited = line(2, "user.message", {"text": "second"})
     lines = [
         line(1, "user.message", {"text": "first"}),

@@ -1,4 +1,4 @@
-"""What compaction stands on: a past that somebody changes meanwhile, and words of strangers."""
+"""Tests of compactions during which a snapshot is undone, and of the trust of what they save."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["model", "small_window"]
 
 
-def test_a_summary_is_not_kept_when_its_ground_was_undone_meanwhile(session, model, monkeypatch):
+def test_a_summary_is_dropped_when_its_base_snapshot_was_undone_meanwhile(
+    session, model, monkeypatch
+):
     fill(session)
     first = ContextSnapshot.objects.get()
     undone: list[ContextSnapshot] = []
@@ -36,11 +38,11 @@ def test_a_summary_is_not_kept_when_its_ground_was_undone_meanwhile(session, mod
     assert Session.objects.get(pk=session.pk).snapshot_seq == 0
 
 
-@pytest.mark.parametrize("outside", [True, False])
-def test_what_compaction_saves_is_trusted_only_where_no_stranger_spoke(session, model, outside):
-    if outside:
+@pytest.mark.parametrize("tainted", [True, False])
+def test_a_compaction_saves_trusted_memories_only_in_an_untainted_session(session, model, tainted):
+    if tainted:
         mark_tainted(session.pk)
     tell(session, "say the launch code of project heron is RX-4711")
     fill(session)
 
-    assert MemoryEntry.objects.get().trust == ("untrusted" if outside else "trusted")
+    assert MemoryEntry.objects.get().trust == ("untrusted" if tainted else "trusted")

@@ -1,4 +1,4 @@
-"""The view that a model sees: every call with exactly one result, people and agent in turn."""
+"""Tests of the messages built from a log: one result per call, alternating roles."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def shape(messages: list[Message]) -> list[str]:
     ]
 
 
-def test_words_and_calls_of_one_answer_are_one_message():
+def test_text_and_calls_of_one_answer_are_one_message():
     built = build_messages(lines(said("hi"), answered("Let me look."), call("a"), result("a")))
 
     assert shape(built) == ["user", "assistant a", "tool a"]
@@ -62,7 +62,7 @@ def test_parallel_calls_are_answered_together():
     assert shape(built) == ["user", "assistant a b", "tool a b"]
 
 
-def test_a_call_without_a_result_gets_one_that_says_so():
+def test_a_call_without_a_result_gets_a_placeholder_result():
     built = build_messages(lines(said("hi"), call("a"), said("still there?")))
 
     assert shape(built) == ["user", "assistant a", "tool a", "user"]
@@ -82,30 +82,30 @@ def test_a_second_result_changes_nothing():
     assert [r.output for r in built[2].results] == ["1"]
 
 
-def test_a_result_stands_behind_its_call_even_when_a_person_spoke_between():
+def test_a_result_follows_its_call_even_when_a_message_came_between():
     built = build_messages(lines(said("hi"), call("a"), said("and?"), result("a", output="late")))
 
     assert shape(built) == ["user", "assistant a", "tool a", "user"]
     assert built[2].results[0].output == "late"
 
 
-def test_a_message_that_still_waits_is_not_seen():
+def test_a_queued_message_is_not_included():
     built = build_messages(lines(said("hi"), ("user.message", {"text": "later", "waits": True})))
 
     assert [m.text for m in built] == ["hi"]
 
 
-def test_an_edit_before_the_message_was_taken_is_what_the_model_reads():
+def test_an_edited_message_shows_its_new_text():
     edited = ("user.message_edited", {"seq": 1, "text": "better"})
 
     assert [m.text for m in build_messages(lines(said("bad"), edited))] == ["better"]
 
 
-def test_messages_in_a_row_become_one():
+def test_consecutive_messages_are_joined():
     assert [m.text for m in build_messages(lines(said("a"), said("b")))] == ["a\n\nb"]
 
 
-def test_trimming_keeps_whole_turns_from_a_persons_message_on():
+def test_trimming_keeps_whole_turns_that_start_with_a_user_message():
     events = []
     for nth in range(50):
         events += [
@@ -133,7 +133,7 @@ events = st.lists(
 
 
 @given(events)
-def test_whatever_the_log_holds_every_call_has_exactly_one_result_right_behind_it(found):
+def test_every_call_is_followed_by_exactly_one_result_for_any_log(found):
     built = build_messages(lines(said("start"), *found))
 
     for nth, message in enumerate(built):

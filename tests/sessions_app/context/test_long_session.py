@@ -1,4 +1,4 @@
-"""A long session in a small window: dozens of compactions, and nothing is lost."""
+"""Tests that a long session in a small window survives dozens of compactions without losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ from sessions_app.harness import model_call
 from sessions_app.log.sql import row
 from sessions_app.log.transfer import export
 from sessions_app.models import ContextSnapshot, Run, SessionEvent
-from tests.sessions_app.long_talk import Watched, give_past, overhear, tell, window_of
+from tests.sessions_app.long_talk import (
+    Watched,
+    give_past,
+    tell,
+    window_of,
+    write_exchanges,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,7 +46,7 @@ def model(monkeypatch) -> Watched:
 
 def utterance(nth: int) -> str:
     if nth in FACTS:
-        # Said, not stored: only the saving before a compaction can keep it.
+        # Said, not stored: only saving before a compaction can keep it.
         return f"say {FACTS[nth].removeprefix('remember that ')}"
     if nth % 10 == 5:
         return "list the files"
@@ -57,12 +63,12 @@ def check_pairs(request) -> None:
     assert request.messages[0].role == "user"
 
 
-def test_two_thousand_messages_in_a_small_window(session, model, owner):
+def test_two_thousand_messages_fit_a_small_window(session, model, owner):
     with window_of(WINDOW):
-        # Every fourth turn is a run; the others stand in the log as if they had been.
+        # Every fourth turn is a real run; the others are only written to the log.
         for nth in range(0, TURNS, EVERY):
             tell(session, utterance(nth), owner.pk)
-            overhear(session, [utterance(nth + more) for more in range(1, EVERY)])
+            write_exchanges(session, [utterance(nth + more) for more in range(1, EVERY)])
 
     assert Run.objects.exclude(status="completed").count() == 0
     assert SessionEvent.objects.filter(type="session.error").count() == 0
@@ -71,7 +77,7 @@ def test_two_thousand_messages_in_a_small_window(session, model, owner):
     for request in model.requests:
         assert estimate_request(request) <= WINDOW
         check_pairs(request)
-    # Between two compactions there is always something new, and each covers more.
+    # Every compaction covers more than the one before.
     covered = list(ContextSnapshot.objects.order_by("id").values_list("last_seq", flat=True))
     assert all(one < other for one, other in itertools.pairwise(covered))
     reader = Reader(workspace_id=session.workspace_id, agent_id=session.agent_id)
@@ -99,7 +105,7 @@ TABLES = ["session_messages", "agent_run_queue", "agent_context_snapshots", "too
 
 
 def cost_of_a_turn(session) -> tuple[int, int]:
-    """Statements, and rows read, in one turn. One transaction, as the counts are per transaction."""
+    """Return the statements and rows read in one turn, in one transaction as the counts require."""
     from django.db import transaction
 
     with transaction.atomic():
@@ -110,7 +116,7 @@ def cost_of_a_turn(session) -> tuple[int, int]:
     return len(queries), after - before
 
 
-def test_a_turn_costs_the_same_however_long_the_past_is(agent, model, owner):
+def test_the_cost_of_a_turn_does_not_grow_with_the_log(agent, model, owner):
     from sessions_app.sessions import get_or_create_session
 
     costs = {}
@@ -138,5 +144,5 @@ def test_a_turn_costs_the_same_however_long_the_past_is(agent, model, owner):
 
     (statements, rows), (later_statements, later_rows) = costs[1_000], costs[10_000]
     assert statements == later_statements
-    # Not equal: how many rows a small table's plan reads also depends on when it was analysed.
+    # Not compared: how many rows the plan of a small table reads depends on when it was analysed.
     assert max(rows, later_rows) < 200

@@ -1,4 +1,4 @@
-"""What an agent knows by heart is in mind at every turn, or it is told what is missing."""
+"""Tests of pinned memories: they are part of every context, and omitted ones are named."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def store(path: str, content: str) -> list[object]:
     return [ToolCall(call_id="s", name="memory_store", arguments=arguments)]
 
 
-def test_what_an_agent_writes_into_its_main_document_is_in_mind_in_every_session(
-    session, agent, principal, script
-):
+def test_the_main_document_of_an_agent_is_part_of_every_session(session, agent, principal, script):
     model = script(
         store("MEMORY.md", "The yard has nine tracks."),
         words("Stored."),
@@ -39,7 +37,7 @@ def test_what_an_agent_writes_into_its_main_document_is_in_mind_in_every_session
     serve(other.pk)
 
     assert "The yard has nine tracks." in model.requests[-1].messages[0].text
-    # Until a person wants it otherwise.
+    # Until a person unpins it.
     entry = MemoryEntry.objects.get()
     change_entry(entry, author=person(None), marks=Marks(pinned=False))
     say(other, principal, "zzz")
@@ -47,7 +45,7 @@ def test_what_an_agent_writes_into_its_main_document_is_in_mind_in_every_session
     assert "nine tracks" not in model.requests[-1].messages[0].text
 
 
-def test_no_other_document_is_pinned_by_itself(session, principal, script):
+def test_no_other_document_is_pinned_automatically(session, principal, script):
     script(store("notes/MEMORY.md", "One."), words("Stored."))
     say(session, principal)
     serve(session.pk)

@@ -1,4 +1,4 @@
-"""The context viewer shows what the model is sent: the same words, at the same price."""
+"""Tests that the context preview shows what the model receives, with the same token count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_it_shows_what_was_sent(session, principal, script, owner, remembers):
+def test_the_preview_equals_the_request(session, principal, script, owner, remembers):
     give_past(session, 6)
     if remembers:
         remember(session, "The kettle in the office is broken.", path="kettle.md")

@@ -1,4 +1,4 @@
-"""Whose turn it is: whose memory is looked into, and whose answers were sent back."""
+"""Tests of who the speaker of a turn is, and of how a turn counts its returned answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def speaker(claim: Claim) -> UUID | None:
     return load_basis(claim.session_id, run_id=claim.run_id).speaker_id
 
 
-def test_who_steers_speaks_from_when_the_message_is_taken(session, owner, other):
+def test_the_author_of_a_steered_message_becomes_the_speaker_when_it_is_taken(
+    session, owner, other
+):
     send(session, author_id=owner.pk)
     claim = claimed(session)
     send(session, "also", author_id=other.pk, on_busy="steer")
@@ -49,7 +51,7 @@ def test_who_steers_speaks_from_when_the_message_is_taken(session, owner, other)
 
 
 def parked_after_another(session: Session, owner: User, other: User) -> Claim:
-    """The owner's turn waited. Another person's was asked for later, and ran before it."""
+    """Resume the owner's turn after another person's later turn ran before it."""
     send(session, "mine", author_id=owner.pk)
     send(session, "urgent", author_id=other.pk, priority=5)
     urgent = claimed(session)
@@ -69,17 +71,19 @@ def judge(claim: Claim) -> None:
     append_events(claim.session_id, [event], epoch=claim.epoch, run_id=claim.run_id)
 
 
-def test_a_turn_that_waited_speaks_for_who_began_it(session, owner, other):
+def test_a_resumed_turn_speaks_for_the_person_who_started_it(session, owner, other):
     assert speaker(parked_after_another(session, owner, other)) == owner.pk
 
 
-def test_a_turn_that_waited_counts_its_own_returns(session, owner, other):
+def test_a_resumed_turn_counts_its_own_returns(session, owner, other):
     resumed = parked_after_another(session, owner, other)
 
     assert count_returns(resumed.run_id) == 1
 
 
-def test_who_steers_a_turn_that_goes_on_is_heard_there(session, owner, other):
+def test_the_author_of_a_message_steered_into_a_resumed_turn_becomes_the_speaker(
+    session, owner, other
+):
     resumed = parked_after_another(session, owner, other)
     send(session, "and", author_id=other.pk, on_busy="steer")
     run_queue.step(resumed)

@@ -1,4 +1,4 @@
-"""What a summary must keep, and what nobody can ask of one."""
+"""Tests of the checks that a summary must pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def verdict(summary: str, *said: tuple[str, str], target: int = 300) -> str:
 ADDRESSES = [f"https://docs.example.com/{nth:02d}/{'very/' * 16}long.html" for nth in range(16)]
 
 
-def test_no_more_names_are_asked_for_than_a_summary_can_hold():
+def test_the_check_expects_no_more_names_than_a_summary_can_hold():
     talk = [("person", f"read {one}") for one in ADDRESSES] + [("agent", "I have read them all.")]
     summary = "Task: read the pages. Newest: " + " ".join(ADDRESSES[-5:])
 
@@ -34,7 +34,7 @@ def test_no_more_names_are_asked_for_than_a_summary_can_hold():
     assert "names are lost" in verdict("Task: read the pages, all of them.", *talk)
 
 
-def test_a_long_message_that_is_still_open_need_not_be_said_again_word_for_word():
+def test_a_long_open_question_need_not_be_repeated_word_for_word():
     more = " ".join(f"{one}{other}word" for one in "abcdefghi" for other in "klmnopqrst")
     asked = ("person", f"Please rewrite the chapter about signals, carefully: {more}")
     kept = "Open: the person wants the chapter about signals to be rewritten carefully."
@@ -52,14 +52,14 @@ def test_a_long_message_that_is_still_open_need_not_be_said_again_word_for_word(
         "As an AI model, there is nothing to be summarised in here.",
     ],
 )
-def test_a_refusal_is_no_summary_though_nothing_else_is_missing(said):
+def test_a_refusal_is_not_a_summary(said):
     assert verdict(said) == "it is a refusal"
 
 
 OTHER = "用户喜欢喝茶,也喜欢吃苹果,今天天气很好。他们谈了很久。"
 
 
-def test_a_question_without_spaces_is_known_again():
+def test_an_open_question_without_spaces_is_recognised():
     asked = ("person", "去北京的火车什么时候从上海出发")
 
     assert verdict(f"未决问题:{asked[1]}。还没有人回答这个问题。", asked) == ""

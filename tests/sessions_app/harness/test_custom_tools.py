@@ -1,4 +1,4 @@
-"""A call that a client runs: it goes out as an event, and one answer comes back, or none in time."""
+"""Tests of custom tools: the call goes out as an event, and one answer or a timeout ends it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_call_goes_out_as_an_event_and_holds_no_worker(session, principal, scr
     assert Run.objects.get().status == "completed"
 
 
-def test_its_answer_is_shown_to_the_model(session, principal, script):
+def test_the_answer_of_the_client_is_shown_to_the_model(session, principal, script):
     provider = script(find(7), WORDS)
     say(session, principal)
     serve(session.pk)
@@ -96,7 +96,7 @@ def test_its_answer_is_shown_to_the_model(session, principal, script):
     assert event_frame(taken)["tool_name"] == "find_order"
 
 
-def test_several_are_open_at_once_and_answered_in_any_order(session, principal, script):
+def test_several_calls_are_open_at_once_and_answered_in_any_order(session, principal, script):
     provider = script(find(1, 2, 3), WORDS)
     say(session, principal)
     serve(session.pk)
@@ -113,7 +113,7 @@ def test_several_are_open_at_once_and_answered_in_any_order(session, principal, 
     assert list(states) == ["completed", "error", "completed"]
 
 
-def test_beside_other_calls_it_goes_out_and_they_run(session, principal, script):
+def test_other_calls_of_the_same_answer_run_while_a_custom_call_is_open(session, principal, script):
     time_call = ToolCall(call_id="t", name="current_time", arguments={})
     script([*find(1), time_call], WORDS)
     say(session, principal)
@@ -124,7 +124,7 @@ def test_beside_other_calls_it_goes_out_and_they_run(session, principal, script)
     assert states == {"find_order": "running", "current_time": "completed"}
 
 
-def test_arguments_that_do_not_fit_never_go_out(session, principal, script):
+def test_a_call_with_invalid_arguments_never_goes_out(session, principal, script):
     provider = script(find("seven"), WORDS)
     say(session, principal)
 
@@ -158,7 +158,7 @@ def test_a_second_a_late_and_a_foreign_answer_are_refused(
         answer(session, principal, second)
 
 
-def test_a_tool_that_asks_goes_out_only_after_a_person_allowed_it(
+def test_a_custom_tool_that_asks_goes_out_only_after_it_was_allowed(
     session, principal, script, order_tool
 ):
     CustomTool.objects.update(permission="always_ask")
@@ -183,7 +183,7 @@ def make_old(seconds: int) -> None:
     ToolExecution.objects.update(started_at=timezone.now() - timedelta(seconds=seconds))
 
 
-def test_a_call_that_nobody_answers_ends_in_its_time(session, principal, script):
+def test_an_unanswered_call_times_out(session, principal, script):
     provider = script(find(7), WORDS)
     say(session, principal)
     serve(session.pk)
@@ -200,9 +200,7 @@ def test_a_call_that_nobody_answers_ends_in_its_time(session, principal, script)
         answer(session, principal, ids(session)[0])
 
 
-def test_a_deleted_tool_leaves_its_open_calls_to_be_answered(
-    session, principal, script, order_tool
-):
+def test_open_calls_of_a_deleted_tool_can_still_be_answered(session, principal, script, order_tool):
     provider = script(find(7), WORDS)
     say(session, principal)
     serve(session.pk)

@@ -1,4 +1,4 @@
-"""Agents that are told to go on for ever: a purse ends it, and is never exceeded."""
+"""Tests that agents which never stop are stopped by a budget that is never exceeded."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from tools_app import save_tool_policy
 pytestmark = pytest.mark.django_db(transaction=True)
 D = Decimal
 WORKERS, MOST_ROUNDS = 4, 60
-#: Where no purse ends it, the test does.
+#: The test ends the model's calls here if no budget does.
 MOST_CALLS = 100
 BUDGET = D(5)
-#: So wide that nothing but the purse ends a run.
+#: So wide that only the budget ends a run.
 LIMITS = {"max_model_calls": 1000, "max_tool_calls": 1000, "max_children": 1000}
-#: 30 cents a call at the price below, of which each reserves a little more.
+#: 30 cents per call at the price below; each call reserves a little more.
 USED, PRICE = Usage(input_tokens=3000, output_tokens=10), D(100)
 
 NextCall = Callable[[int], tuple[str, dict[str, object]]]
 
 
 class Runaway:
-    """Answers every request with one more call, and looks into the purse each time."""
+    """Answers every request with one more call and records overdrawn purses."""
 
     def __init__(self, next_call: NextCall) -> None:
         self.next_call, self.asked = next_call, 0
@@ -81,7 +81,7 @@ def runaway(monkeypatch):
 
 
 def purse_of(workspace, kind: str, owner_id: UUID) -> Purse:
-    """The only purse that is small enough to be met."""
+    """Return the only purse that is small enough to run out."""
     if kind == "workspace":
         left = get_balance(workspace.pk).balance
         add_credits(workspace.pk, BUDGET - left, kind="adjustment")
@@ -90,7 +90,7 @@ def purse_of(workspace, kind: str, owner_id: UUID) -> Purse:
 
 
 def drain() -> None:
-    """Serve every lane that has something to do, several at once, until all is quiet."""
+    """Serve every queued lane, several at a time, until no run is queued."""
     for _ in range(MOST_ROUNDS):
         due = Run.objects.filter(status="queued").values_list("session_id", flat=True)
         lanes = sorted(set(due))
@@ -122,7 +122,7 @@ def check_stopped(purse: Purse, model: Runaway) -> None:
 
 @pytest.mark.parametrize("kind", ["workspace", "agent", "session"])
 @pytest.mark.parametrize("wait", [True, False])
-def test_who_spawns_for_ever_stops_within_the_purse(
+def test_endless_spawning_stops_within_the_budget(
     workspace, agent, session, principal, runaway, kind, wait
 ):
     purse = purse_of(workspace, kind, {"agent": agent.pk, "session": session.pk}.get(kind))
@@ -136,7 +136,7 @@ def test_who_spawns_for_ever_stops_within_the_purse(
     assert types(session).count(E.CHILD_CREATED) == types(session).count(E.CHILD_IDLE)
 
 
-def test_who_spawns_and_writes_to_everybody_for_ever_stops_within_the_purse(
+def test_endless_spawning_and_messaging_stops_within_the_budget(
     workspace, agent, session, principal, runaway
 ):
     purse = purse_of(workspace, "agent", agent.pk)
@@ -156,7 +156,7 @@ def test_who_spawns_and_writes_to_everybody_for_ever_stops_within_the_purse(
     check_stopped(purse, model)
 
 
-def test_two_who_write_to_each_other_for_ever_stop_within_the_purse(
+def test_two_sessions_that_message_each_other_endlessly_stop_within_the_budget(
     workspace, agent, session, principal, runaway
 ):
     purse = purse_of(workspace, "agent", agent.pk)
@@ -172,7 +172,7 @@ def test_two_who_write_to_each_other_for_ever_stop_within_the_purse(
     check_stopped(purse, model)
 
 
-def test_nobody_can_write_to_itself_and_who_tries_for_ever_is_stopped(
+def test_a_session_cannot_message_itself_and_endless_tries_reach_the_step_limit(
     agent, session, principal, runaway
 ):
     runaway(lambda nth: ("sessions_send", {"session": str(session.pk), "message": "Again."}))

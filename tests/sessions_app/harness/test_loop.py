@@ -1,4 +1,4 @@
-"""The harness: bounded, and honest about every end."""
+"""Tests of the harness: its bounds, and how each kind of end is recorded."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def test_a_turn_runs_the_tool_and_shows_its_result_to_the_model(session, princip
         (call("fail"), "error", "It does not work."),
     ],
 )
-def test_a_bad_call_is_answered_not_raised(session, principal, script, asked, state, complaint):
+def test_an_invalid_or_failing_call_becomes_an_error_result(
+    session, principal, script, asked, state, complaint
+):
     script([asked], WORDS)
     say(session, principal)
 
@@ -72,7 +74,7 @@ def test_a_bad_call_is_answered_not_raised(session, principal, script, asked, st
     assert Run.objects.get().status == "completed"
 
 
-def test_a_crash_inside_a_tool_is_a_result_that_hides_the_inside(
+def test_a_crash_inside_a_tool_is_an_error_result_without_internals(
     session, principal, script, monkeypatch
 ):
     def explode(arguments: Note, context) -> str:
@@ -89,7 +91,7 @@ def test_a_crash_inside_a_tool_is_a_result_that_hides_the_inside(
     assert "secret" not in result["error"]
 
 
-def test_calls_that_only_read_run_together(session, principal, script, monkeypatch):
+def test_read_only_calls_run_in_parallel(session, principal, script, monkeypatch):
     together = threading.Barrier(3, timeout=10)
 
     def meet(arguments: Note, context) -> str:
@@ -138,7 +140,7 @@ def test_a_steered_message_is_read_before_the_next_model_call(session, principal
     assert Run.objects.count() == 1
 
 
-def test_a_followup_is_read_after_the_answer_before_it(session, principal, script):
+def test_the_model_reads_a_followup_after_its_answer(session, principal, script):
     provider = script([lambda: say(session, principal, "second"), *WORDS], WORDS)
     say(session, principal, "first")
 
@@ -155,7 +157,7 @@ def test_a_followup_is_read_after_the_answer_before_it(session, principal, scrip
         ({"max_tokens_total": 1000}, "1,000 tokens"),
     ],
 )
-def test_each_bound_ends_the_run_and_says_which(session, principal, script, agent, limits, said):
+def test_each_limit_ends_the_run_and_is_named(session, principal, script, agent, limits, said):
     change_agent(agent, {"limits": limits})
     session.agent_version = agent.versions.latest("number")
     session.save()
@@ -170,7 +172,7 @@ def test_each_bound_ends_the_run_and_says_which(session, principal, script, agen
     assert Session.objects.get().status == "idle"
 
 
-def test_the_same_call_with_the_same_result_again_and_again_is_a_stuck_loop(
+def test_repeating_the_same_call_with_the_same_result_ends_the_run_as_stuck(
     session, principal, script
 ):
     script(*[[call("look", "same", f"c{n}")] for n in range(9)])
@@ -183,7 +185,7 @@ def test_the_same_call_with_the_same_result_again_and_again_is_a_stuck_loop(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_interrupt_in_mid_answer_writes_nothing_more(session, principal, script):
+def test_an_interrupt_during_an_answer_ends_the_run(session, principal, script):
     def interrupt() -> None:
         accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={})
 
@@ -192,7 +194,7 @@ def test_an_interrupt_in_mid_answer_writes_nothing_more(session, principal, scri
 
     serve(session.pk)
 
-    # What had reached the draft by then is kept, and that depends on how quick the machine is.
+    # Text that had reached the draft by then is kept, which depends on the speed of the machine.
     after = types(session)[types(session).index("user.interrupt") :]
     assert [type for type in after if type != E.AGENT_MESSAGE] == [
         "user.interrupt",
@@ -203,7 +205,7 @@ def test_an_interrupt_in_mid_answer_writes_nothing_more(session, principal, scri
     assert Run.objects.get().status == "cancelled"
 
 
-def test_a_stop_sign_ends_a_waiting_tool_within_a_second(session, principal, script):
+def test_a_stop_signal_ends_a_waiting_tool_early(session, principal, script):
     sign, seconds = StopSignal(), 30
     script([ToolCall(call_id="c", name="wait", arguments={"seconds": seconds})], WORDS)
     say(session, principal)
@@ -217,7 +219,7 @@ def test_a_stop_sign_ends_a_waiting_tool_within_a_second(session, principal, scr
 
 
 @pytest.mark.django_db(transaction=True)
-def test_stopping_a_tool_keeps_the_words_before_it_once(session, principal, script, monkeypatch):
+def test_text_before_a_stopped_tool_call_is_stored_once(session, principal, script, monkeypatch):
     def stop_me(arguments: Note, context) -> str:
         accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={})
         return "late"
@@ -239,9 +241,7 @@ def test_stopping_a_tool_keeps_the_words_before_it_once(session, principal, scri
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_connection_is_held_while_a_model_or_a_tool_is_awaited(
-    session, principal, script, monkeypatch
-):
+def test_no_connection_is_held_during_a_model_or_tool_call(session, principal, script, monkeypatch):
     held = []
 
     def reach(name: str) -> None:

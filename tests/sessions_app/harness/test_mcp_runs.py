@@ -1,4 +1,4 @@
-"""Agents use the tools of a real MCP server: asked for, allowed, killed in mid-call, gone on from."""
+"""Tests of agents that use tools of a real MCP server, including one that dies during a call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def process(settings, monkeypatch) -> Iterator[McpProcess]:
 
 @pytest.fixture
 def server(process: McpProcess, workspace) -> McpServer:
-    """Added by a program, over REST."""
+    """Register the server over REST, as a program does."""
     api = key_client(workspace)
     kept = api.post("/api/v1/vault/", {"name": "YARD", "value": TOKEN}, format="json")
     assert kept.status_code == 201
@@ -64,7 +64,7 @@ def use(tool: str, **arguments: object) -> str:
     return f"Use tool mcp:yard:{tool} with {json.dumps(arguments)}"
 
 
-def test_a_call_asks_first_then_runs_and_its_result_arrives(
+def test_a_call_asks_first_and_its_result_reaches_the_model_without_secrets(
     server, session, principal, process, caplog, capfd
 ):
     talk(session, principal, use("echo", text="cranes"))
@@ -93,7 +93,7 @@ def test_a_call_asks_first_then_runs_and_its_result_arrives(
     assert not any(TOKEN in text for text in told)
 
 
-def test_a_server_that_is_killed_in_mid_call_does_not_hold_the_session(
+def test_a_server_killed_during_a_call_does_not_block_the_session(
     server, session, principal, process
 ):
     talk(session, principal, use("sleep", seconds=600))
@@ -129,7 +129,7 @@ def test_a_server_that_is_killed_in_mid_call_does_not_hold_the_session(
     assert "You said third" in newest(session, E.AGENT_TOOL_RESULT).payload["output"]
 
 
-def test_a_dead_server_costs_the_start_of_a_session_nothing(
+def test_a_session_starts_without_contacting_a_dead_server(
     server, agent, principal, process, monkeypatch
 ):
     from sessions_app.sessions import get_or_create_session

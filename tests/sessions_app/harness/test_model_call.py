@@ -1,4 +1,4 @@
-"""Texts that no viewer watches: summaries, notes, verdicts."""
+"""Tests of model calls that no viewer watches: summaries, memories, verdicts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from tests.sessions_app.long_talk import Watched, give_past, serve
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_model_that_thinks_first_has_room_for_both(session, principal, monkeypatch):
-    """Providers count thoughts as part of the answer, and cut it off in the middle of either."""
+def test_a_thinking_model_has_enough_tokens_for_thoughts_and_answer(
+    session, principal, monkeypatch
+):
+    """Providers count thoughts as part of the answer and may cut it off in either."""
     model = Watched()
     monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: model)
     give_past(session, 40, "the file notes/plan.md and more")

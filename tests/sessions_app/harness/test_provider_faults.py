@@ -1,4 +1,4 @@
-"""Faults of a model: tried again, handed to another model, or told."""
+"""Tests of failing model calls: retried, handed to a fallback model, or reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.sessions_app.stage import WORDS, call, say
 pytestmark = pytest.mark.usefixtures("stage_tools")
 
 
-def test_a_fault_that_may_pass_is_tried_again(session, principal, script):
+def test_a_temporary_failure_is_retried(session, principal, script):
     script([ProviderUnavailable("busy")], [ProviderUnavailable("busy")], WORDS)
     say(session, principal)
 
@@ -36,7 +36,7 @@ def test_a_rejected_request_falls_back_to_the_next_model(session, principal, scr
     assert newest(session, "agent.message").payload["model"] == "other"
 
 
-def test_nothing_falls_back_once_words_were_shown_or_a_tool_ran(session, principal, script, agent):
+def test_there_is_no_fallback_once_text_was_shown_or_a_tool_ran(session, principal, script, agent):
     change_agent(agent, {"fallbacks": [{"provider": "demo", "model": "other"}]})
     session.agent_version = agent.versions.latest("number")
     session.save()
@@ -55,7 +55,7 @@ def test_nothing_falls_back_once_words_were_shown_or_a_tool_ran(session, princip
     assert [r.model for r in provider.requests] == ["demo", "demo"]
 
 
-def test_nothing_is_tried_again_once_words_were_shown(session, principal, script):
+def test_there_is_no_retry_once_text_was_shown(session, principal, script):
     provider = script([TextDelta(text="Well"), ProviderUnavailable("busy")], WORDS)
     say(session, principal)
 
@@ -66,7 +66,7 @@ def test_nothing_is_tried_again_once_words_were_shown(session, principal, script
     assert newest(session, "session.error").payload["message"] == "busy"
 
 
-def test_thoughts_of_the_provider_come_back_to_it(session, principal, script):
+def test_the_providers_state_is_sent_back_to_it(session, principal, script):
     signed = ToolCall(call_id="c", name="look", arguments={}, provider_state="c2ln")
     provider = script([signed], WORDS)
     say(session, principal)
@@ -76,7 +76,7 @@ def test_thoughts_of_the_provider_come_back_to_it(session, principal, script):
     assert provider.requests[1].messages[1].calls[0].provider_state == "c2ln"
 
 
-def test_an_empty_answer_is_not_taken_for_one(session, principal, script):
+def test_an_empty_answer_is_a_provider_failure(session, principal, script):
     script([], [], [])
     say(session, principal)
 

@@ -1,4 +1,4 @@
-"""Runs and money: no call without its row, a hard stop at the purse, honest charges after a crash."""
+"""Tests of what runs cost: a row per call, a hard stop at the budget, charges after a crash."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ D = Decimal
 
 @pytest.fixture
 def priced(workspace):
-    """A demo that costs a dollar per thousand tokens."""
+    """Set a price of a dollar per thousand tokens for the demo model."""
     set_price(
         workspace.pk, provider="demo", model="demo", input_price=D(1000), output_price=D(1000)
     )
 
 
 class Killed(BaseException):
-    """A worker dies here."""
+    """Ends a worker as a kill does."""
 
 
 def die(*_: object, **__: object) -> None:
@@ -98,7 +98,7 @@ def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(
     assert purse_.spent == D("0.009")
 
 
-def test_nothing_is_sent_to_a_session_whose_purse_is_empty(workspace, session, principal, script):
+def test_a_session_without_money_accepts_no_messages(workspace, session, principal, script):
     budget(session, "0")
     with pytest.raises(BudgetReached):
         say(session, principal)
@@ -109,13 +109,15 @@ def test_nothing_is_sent_to_a_session_whose_purse_is_empty(workspace, session, p
         say(session, principal)
 
 
-def test_over_rest_an_empty_purse_is_402(api, workspace, session):
+def test_a_message_without_credits_is_refused_with_402(api, workspace, session):
     add_credits(workspace.pk, D(-10), kind="adjustment")
     answer = api.post(f"/api/v1/sessions/{session.pk}/messages/", {"text": "hi"}, format="json")
     assert (answer.status_code, answer.json()["code"]) == (402, "out_of_credits")
 
 
-def test_the_budget_of_a_key_counts_what_is_sent_with_it(api, workspace, session, script, priced):
+def test_a_call_is_recorded_under_the_key_that_sent_its_message(
+    api, workspace, session, script, priced
+):
     add_credits(workspace.pk, D(90), kind="grant")
     script(WORDS)
     api.post(f"/api/v1/sessions/{session.pk}/messages/", {"text": "hi"}, format="json")
@@ -136,7 +138,7 @@ def test_a_call_that_fails_unanswered_costs_nothing(session, principal, script, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_answer_that_was_stopped_is_charged_by_a_guess(
+def test_an_interrupted_answer_is_charged_by_an_estimate(
     session, principal, script, priced, workspace
 ):
     add_credits(workspace.pk, D(90), kind="grant")
@@ -168,11 +170,11 @@ def test_a_call_whose_worker_was_killed_is_charged_its_reservation(
     open_call = ModelCall.objects.get()
     assert open_call.state == "reserved"
 
-    assert charge_lost_calls() == 0  # Its lane is still held.
+    assert charge_lost_calls() == 0  # The lane is still held.
     with connection.cursor() as cursor:
         cursor.execute("UPDATE agent_sessions SET lease_expires = '-infinity'")
     run_queue.reap()
-    assert charge_lost_calls() == 0  # It may still come back and settle.
+    assert charge_lost_calls() == 0  # The worker may still come back and settle.
     assert ModelCall.objects.exclude(lost_at=None).update(lost_at="2020-01-01T00:00Z") == 1
     assert charge_lost_calls() == 1
 
@@ -183,7 +185,7 @@ def test_a_call_whose_worker_was_killed_is_charged_its_reservation(
     assert session.cost == open_call.cost
 
 
-def test_what_a_session_used_is_what_its_calls_used_though_a_run_was_lost(
+def test_the_usage_of_a_session_includes_the_calls_of_a_lost_run(
     workspace, session, principal, script, priced, monkeypatch
 ):
     add_credits(workspace.pk, D(90), kind="grant")

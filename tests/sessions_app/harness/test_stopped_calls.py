@@ -1,4 +1,4 @@
-"""What a stop leaves of the calls that were open."""
+"""Tests of what a stop does to open calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tools_app.registry import Category, registry, tool
 pytestmark = pytest.mark.django_db
 
 
-def test_a_stop_gives_every_open_call_a_whole_result(session):
+def test_a_stop_writes_a_result_for_every_open_call(session):
     run = send(session).run_id
     run_queue.claim(session.pk, OWNER)
     begun = {"workspace_id": session.workspace_id, "session": session, "run_id": run}
@@ -43,15 +43,13 @@ def test_a_stop_gives_every_open_call_a_whole_result(session):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("stage_tools")
-def test_a_tool_that_does_not_hear_a_stop_holds_no_lane_of_its_worker(
-    session, principal, script, monkeypatch
-):
+def test_a_tool_that_ignores_a_stop_does_not_hold_its_lane(session, principal, script, monkeypatch):
     begun, end, sign = threading.Event(), threading.Event(), StopSignal()
     registry.pop("wait")
 
     @tool(category=Category.TIME, seconds=600)
     def wait(arguments: Note, context) -> str:
-        """Wait for something and hear nothing."""
+        """Wait and ignore stop signals."""
         begun.set()
         end.wait(60)
         return "over"
@@ -75,7 +73,7 @@ def test_a_tool_that_does_not_hear_a_stop_holds_no_lane_of_its_worker(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("stage_tools")
 @pytest.mark.parametrize(("read_only", "state"), [(False, "unknown"), (True, "error")])
-def test_a_tool_that_takes_longer_than_it_may_says_nothing_of_what_it_did(
+def test_a_call_that_times_out_is_unknown_unless_its_tool_only_reads(
     session, principal, script, monkeypatch, read_only, state
 ):
     end = threading.Event()
@@ -83,7 +81,7 @@ def test_a_tool_that_takes_longer_than_it_may_says_nothing_of_what_it_did(
 
     @tool(category=Category.TIME, seconds=0.1, read_only=read_only)
     def wait(arguments: Note, context) -> str:
-        """Wait for something and hear nothing."""
+        """Wait and ignore stop signals."""
         end.wait(60)
         return "over"
 

@@ -1,4 +1,4 @@
-"""Calls of unknown outcome: a person says what became of them, or has them run again."""
+"""Tests of calls with an unknown outcome, which a person verifies or runs again."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.usefixtures("stage_tools")
 
 
 @pytest.fixture
-def lost(session, principal, script) -> ToolExecution:
-    """A call whose worker was lost while it ran; the agent has gone on since."""
+def unknown_call(session, principal, script) -> ToolExecution:
+    """Return a call whose worker was lost while it ran; the agent has continued since."""
     script([call("act", "x")], WORDS)
     say(session, principal)
     serve(session.pk)
@@ -33,31 +33,36 @@ def results(provider, nth: int = -1) -> list[str]:
     return [result.output for message in messages for result in message.results]
 
 
-def test_a_retry_runs_it_again_with_the_stored_arguments_and_the_model_is_told(
-    session, principal, script, effects, lost
+def test_a_retry_runs_with_the_stored_arguments_and_the_model_is_told(
+    session, principal, script, effects, unknown_call
 ):
     provider = script(WORDS)
 
-    _, run_id = ledger.retry(lost, principal)
+    _, run_id = ledger.retry(unknown_call, principal)
     serve(session.pk)
 
-    lost.refresh_from_db()
+    unknown_call.refresh_from_db()
     assert effects == ["x", "x"]
-    assert (lost.state, lost.output, lost.retries, lost.attempts) == ("completed", "did x", 1, 2)
+    assert (
+        unknown_call.state,
+        unknown_call.output,
+        unknown_call.retries,
+        unknown_call.attempts,
+    ) == ("completed", "did x", 1, 2)
     assert results(provider) == ["did x"]
     last = provider.requests[-1].messages[-1]
     assert (last.role, "the earlier call of act is completed" in last.text) == ("user", True)
     assert Run.objects.get(pk=run_id).status == "completed"
 
 
-def test_a_retry_is_taken_once(session, principal, script, effects, lost):
+def test_a_retry_is_accepted_once(session, principal, script, effects, unknown_call):
     script(WORDS)
-    ledger.retry(lost, principal)
+    ledger.retry(unknown_call, principal)
 
     with pytest.raises(Conflict, match="is requested"):
-        ledger.retry(lost, principal)
+        ledger.retry(unknown_call, principal)
     with pytest.raises(Conflict, match="is requested"):
-        ledger.verify(lost, principal, took_effect=True)
+        ledger.verify(unknown_call, principal, took_effect=True)
     serve(session.pk)
 
     assert effects == ["x", "x"]
@@ -71,24 +76,24 @@ def test_a_retry_is_taken_once(session, principal, script, effects, lost):
         (False, None, "error", "It did not take effect. I looked."),
     ],
 )
-def test_what_a_person_found_out_is_the_one_result_that_the_model_sees(
-    session, principal, script, effects, lost, took_effect, output, state, seen
+def test_the_verified_outcome_is_the_only_result_that_the_model_sees(
+    session, principal, script, effects, unknown_call, took_effect, output, state, seen
 ):
-    ledger.verify(lost, principal, took_effect=took_effect, output=output, note="I looked.")
+    ledger.verify(unknown_call, principal, took_effect=took_effect, output=output, note="I looked.")
     provider = script(WORDS)
     say(session, principal, "and now?")
     serve(session.pk)
 
-    lost.refresh_from_db()
-    assert (lost.state, effects) == (state, ["x"])
+    unknown_call.refresh_from_db()
+    assert (unknown_call.state, effects) == (state, ["x"])
     assert results(provider) == [seen]
     event = newest(session, "agent.tool_result")
     assert (event.payload["verified_by"], event.created_by) == ("owner@example.com", principal.user)
     with pytest.raises(Conflict, match=f"is {state}"):
-        ledger.verify(lost, principal, took_effect=True)
+        ledger.verify(unknown_call, principal, took_effect=True)
 
 
-def test_only_an_unknown_call_is_settled(session, principal, script):
+def test_only_an_unknown_call_can_be_retried_or_verified(session, principal, script):
     script([call("act", "x")], WORDS)
     say(session, principal)
     serve(session.pk)
@@ -99,39 +104,41 @@ def test_only_an_unknown_call_is_settled(session, principal, script):
 
 
 @pytest.mark.parametrize("status", ["running", "rescheduling"])
-def test_a_session_at_work_is_not_disturbed(session, principal, lost, status):
+def test_a_call_of_a_busy_session_cannot_be_retried(session, principal, unknown_call, status):
     Session.objects.filter(pk=session.pk).update(status=status)
 
     with pytest.raises(SessionBusy):
-        ledger.retry(lost, principal)
+        ledger.retry(unknown_call, principal)
 
 
-def test_nothing_runs_in_an_archived_session(session, principal, lost):
+def test_a_call_of_an_archived_session_cannot_be_retried(session, principal, unknown_call):
     archive(session, None)
 
     with pytest.raises(SessionEnded):
-        ledger.retry(lost, principal)
+        ledger.retry(unknown_call, principal)
 
 
-def test_a_retry_that_is_lost_is_unknown_again(session, principal, script, lost, effects):
+def test_a_retry_that_is_lost_is_unknown_again(session, principal, script, unknown_call, effects):
     provider = script(WORDS)
-    ledger.retry(lost, principal)
-    ToolExecution.objects.update(state="running")  # Its worker began it and died.
+    ledger.retry(unknown_call, principal)
+    ToolExecution.objects.update(state="running")  # Its worker started it and died.
     serve(session.pk)
 
-    lost.refresh_from_db()
-    assert (lost.state, effects) == ("unknown", ["x"])
+    unknown_call.refresh_from_db()
+    assert (unknown_call.state, effects) == ("unknown", ["x"])
     assert len(results(provider)) == 1
     script(WORDS)
-    ledger.retry(lost, principal)
+    ledger.retry(unknown_call, principal)
     serve(session.pk)
-    lost.refresh_from_db()
-    assert (lost.state, lost.retries) == ("completed", 2)
+    unknown_call.refresh_from_db()
+    assert (unknown_call.state, unknown_call.retries) == ("completed", 2)
 
 
-def test_the_page_tells_of_both(session, principal, script, lost):
+def test_the_transcript_shows_a_retried_call_once_with_the_name_of_the_person(
+    session, principal, script, unknown_call
+):
     script(WORDS)
-    ledger.retry(lost, principal)
+    ledger.retry(unknown_call, principal)
     serve(session.pk)
 
     lines: list[Any] = [

@@ -1,4 +1,4 @@
-"""A run that was begun keeps its lane, one that is given up leaves nothing open, a cancel ends one."""
+"""Tests of started runs: they keep their lane, leave no call open, and can be cancelled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stage_tools")]
 
 
 def open_call(session: Session, run_id: UUID | None, name: str, **fields: Any) -> ToolExecution:
-    """A call that the log holds and nobody has ended."""
+    """Create a call that has started and not ended."""
     return ToolExecution.objects.create(
         workspace_id=session.workspace_id,
         session=session,
@@ -40,7 +40,7 @@ def open_call(session: Session, run_id: UUID | None, name: str, **fields: Any) -
 
 
 def give_up(session: Session) -> Run:
-    """Let the run that holds the lane be lost for the last time."""
+    """Lose the run that holds the lane for the last time."""
     Run.objects.update(losses=100)
     Session.objects.update(lease_expires="2020-01-01T00:00Z")
     assert run_queue.reap() == [session.pk]
@@ -48,7 +48,7 @@ def give_up(session: Session) -> Run:
 
 
 @pytest.mark.parametrize("priority", [0, 5])
-def test_a_message_waits_behind_a_run_that_is_tried_again_later(session, priority):
+def test_a_message_waits_behind_a_run_whose_retry_is_not_due(session, priority):
     first = send(session, "one").run_id
     run_queue.release(run_queue.claim(session.pk, OWNER), reason="crashed", delay=60, lost=True)
     send(session, "two", priority=priority)
@@ -59,7 +59,7 @@ def test_a_message_waits_behind_a_run_that_is_tried_again_later(session, priorit
     assert run_queue.claim(session.pk, OWNER).run_id == first
 
 
-def test_a_run_that_is_given_up_leaves_no_call_open_that_nobody_answers(session):
+def test_a_dead_run_leaves_no_call_open_except_those_that_wait_for_an_answer(session):
     run_id = send(session).run_id
     run_queue.claim(session.pk, OWNER)
     open_call(session, run_id, "look", read_only=True)
@@ -86,7 +86,7 @@ def test_a_run_that_is_given_up_leaves_no_call_open_that_nobody_answers(session)
     ]
 
 
-def test_the_next_run_does_not_pay_for_calls_of_one_that_was_given_up(session, principal, script):
+def test_open_calls_of_a_dead_run_are_not_counted_for_the_next_run(session, principal, script):
     script([call("ask_first")], WORDS)
     open_call(session, say(session, principal).run_id, "look", read_only=True)
     run_queue.claim(session.pk, OWNER)
@@ -99,7 +99,7 @@ def test_the_next_run_does_not_pay_for_calls_of_one_that_was_given_up(session, p
     assert (run.stop_reason, run.usage["tool_calls"]) == ("requires_action", 1)
 
 
-def test_an_overdue_run_that_has_ended_since_costs_the_next_one_nothing(session, monkeypatch):
+def test_an_overdue_run_that_ended_meanwhile_does_not_affect_the_next_run(session, monkeypatch):
     send(session)
     claim = run_queue.claim(session.pk, OWNER)
     send(session, "two")
@@ -117,7 +117,7 @@ def test_an_overdue_run_that_has_ended_since_costs_the_next_one_nothing(session,
     assert [r.status for r in Run.objects.order_by("created_at")] == ["completed", "running"]
 
 
-def test_to_cancel_a_run_that_ends_in_that_moment_leaves_the_next_one_alone(session):
+def test_cancelling_a_run_that_just_ended_leaves_the_next_run_alone(session):
     run = Run.objects.get(pk=send(session).run_id)
     claim = run_queue.claim(session.pk, OWNER)
     run.refresh_from_db()
@@ -137,7 +137,7 @@ def failed_run(session: Session) -> Run:
     return run
 
 
-def test_a_retry_can_be_taken_back_while_another_run_works(session):
+def test_a_queued_retry_can_be_cancelled_while_another_run_works(session):
     failed = failed_run(session)
     working = send(session, "two").run_id
     run_queue.claim(session.pk, OWNER)
@@ -150,7 +150,7 @@ def test_a_retry_can_be_taken_back_while_another_run_works(session):
     assert statuses == {failed.pk: "cancelled", working: "running"}
 
 
-def test_a_retry_begins_anew_in_time(session):
+def test_a_retry_resets_the_start_time(session):
     failed = failed_run(session)
     retry_run(failed)
     failed.refresh_from_db()
@@ -159,7 +159,7 @@ def test_a_retry_begins_anew_in_time(session):
     assert run_queue.claim(session.pk, OWNER).run_id == failed.pk
 
 
-def test_no_run_of_an_archived_session_is_tried_again(session, owner):
+def test_a_run_of_an_archived_session_cannot_be_retried(session, owner):
     failed = failed_run(session)
     archive(session, owner.pk)
 
@@ -170,7 +170,7 @@ def test_no_run_of_an_archived_session_is_tried_again(session, owner):
     assert failed.status == "failed"
 
 
-def test_a_stop_reaches_a_call_that_is_about_to_be_tried_again(session, principal, effects):
+def test_a_stop_cancels_a_call_whose_retry_is_queued(session, principal, effects):
     run_id = send(session).run_id
     run_queue.finish(run_queue.claim(session.pk, OWNER), None)
     unknown = open_call(session, run_id, "act", state="unknown", finished_at=timezone.now())
@@ -185,14 +185,14 @@ def test_a_stop_reaches_a_call_that_is_about_to_be_tried_again(session, principa
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_archive_at_once_say_it_once(session, owner):
+def test_two_concurrent_archivings_are_recorded_once(session, owner):
     with ThreadPoolExecutor(2) as pool:
         at_once([lambda: archive(Session.objects.get(pk=session.pk), owner.pk)] * 2, pool)
 
     assert types(session) == ["user.interrupt"]
 
 
-def test_a_message_that_was_steered_too_late_is_paid_by_the_key_that_sent_it(session):
+def test_a_message_steered_too_late_is_charged_to_the_key_that_sent_it(session):
     key_id = uuid4()
     send(session)
     claim = run_queue.claim(session.pk, OWNER)

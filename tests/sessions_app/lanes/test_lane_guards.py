@@ -1,7 +1,4 @@
-"""What still holds a lane when all else has failed: one run in it, an end in time, nothing lost.
-
-And who is rung at once, so that nobody has to wait until the supervisor looks.
-"""
+"""Tests of a lane's guards: one run at a time, a deadline, no lost message, prompt wake-ups."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from tests.sessions_app.lanes.test_run_queue import answer, send
 pytestmark = pytest.mark.django_db
 
 
-def lose_the_lane() -> None:
+def expire_lease() -> None:
     Session.objects.update(lease_expires="2020-01-01T00:00:00Z")
     run_queue.reap()
 
@@ -35,7 +32,7 @@ def test_the_database_refuses_a_second_run_in_a_lane(session):
         Run.objects.filter(pk=second.run_id).update(status=Run.Status.RUNNING, epoch=1)
 
 
-def test_a_claim_says_by_when_the_run_has_to_end(session, settings):
+def test_a_claim_sets_the_deadline_of_the_run(session, settings):
     settings.RUN_DEADLINE_SECONDS = 0
     send(session)
     run_queue.claim(session.pk, OWNER)
@@ -43,25 +40,25 @@ def test_a_claim_says_by_when_the_run_has_to_end(session, settings):
     assert recover_lanes().overdue == [session.pk]
 
 
-def test_a_run_that_gets_on_a_little_and_is_always_lost_ends_too(session, settings):
+def test_a_run_that_is_lost_again_and_again_ends_despite_progress(session, settings):
     settings.RUN_MAX_ATTEMPTS = 1
     send(session)
     for _ in range(20):
         claim = run_queue.claim(session.pk, OWNER)
         append_events(session.pk, [answer()], epoch=claim.epoch, run_id=claim.run_id)
-        lose_the_lane()
+        expire_lease()
 
     assert Run.objects.get().status == "dead"
     assert newest(session, "session.error").payload["code"] == "run_dead"
     assert run_queue.claim(session.pk, OWNER) is None
 
 
-def test_a_message_that_was_steered_into_a_dead_run_gets_a_run_of_its_own(session, settings):
+def test_a_message_steered_into_a_dead_run_gets_its_own_run(session, settings):
     settings.RUN_MAX_ATTEMPTS = 1
     send(session)
     run_queue.claim(session.pk, OWNER)
     steered = send(session, "do not lose me", on_busy="steer")
-    lose_the_lane()
+    expire_lease()
 
     claim = run_queue.claim(session.pk, OWNER)
 
@@ -69,7 +66,7 @@ def test_a_message_that_was_steered_into_a_dead_run_gets_a_run_of_its_own(sessio
     assert session.events.get(seq=steered.seq).processed_run_id == claim.run_id
 
 
-def test_a_message_that_was_steered_into_a_run_that_is_stopped_gets_a_run_of_its_own(session):
+def test_a_message_steered_into_a_stopped_run_gets_its_own_run(session):
     send(session)
     run_queue.claim(session.pk, OWNER)
     steered = send(session, "do not lose me", on_busy="steer")
@@ -82,7 +79,7 @@ def test_a_message_that_was_steered_into_a_run_that_is_stopped_gets_a_run_of_its
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_stop_rings_whoever_holds_the_lane_and_wakes_what_waits_behind_it(session):
+def test_a_stop_notifies_the_holder_of_the_lane_and_wakes_the_next_run(session):
     send(session, "one")
     run_queue.claim(session.pk, OWNER)
     send(session, "two")
@@ -90,19 +87,19 @@ def test_a_stop_rings_whoever_holds_the_lane_and_wakes_what_waits_behind_it(sess
     with listen(STOP_CHANNEL) as holders, listen(WAKE_CHANNEL) as workers:
         run_queue.stop(session.pk)
 
-        assert rung(holders) == rung(workers) == {str(session.pk)}
+        assert notified_sessions(holders) == notified_sessions(workers) == {str(session.pk)}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_message_and_a_run_that_is_given_back_wake_the_lane(session):
+def test_a_message_and_a_released_run_wake_the_lane(session):
     with listen(WAKE_CHANNEL) as workers:
         send(session)
-        assert rung(workers) == {str(session.pk)}
+        assert notified_sessions(workers) == {str(session.pk)}
 
         run_queue.release(run_queue.claim(session.pk, OWNER), reason="shutdown")
-        assert rung(workers) == {str(session.pk)}
+        assert notified_sessions(workers) == {str(session.pk)}
 
 
-def rung(listener) -> set[str]:
-    """What was said by now: the commits that rang are over."""
+def notified_sessions(listener) -> set[str]:
+    """Return the sessions notified so far; the commits that notify are over."""
     return {note.payload for note in listener.notifies(timeout=1, stop_after=1)}

@@ -1,4 +1,4 @@
-"""The runtime for Python callers: runs in this process, and frames as on the sockets."""
+"""Tests of the runtime for Python callers: runs in this process, with the frames of the socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = [TextDelta(text="Hello "), TextDelta(text="you.")]
 
 @pytest.fixture
 def threads(transactional_db) -> Iterator[Callable[..., threading.Thread]]:
-    """Runs a function beside the test, and waits for it at the end."""
+    """Run functions on threads beside the test, and join them at the end."""
     started: list[threading.Thread] = []
 
     def start(work: Callable[..., object], *args: Any) -> threading.Thread:
@@ -50,7 +50,7 @@ def stored(session_id: UUID) -> list[dict[str, Any]]:
 
 
 def without_processing(frame: dict[str, Any]) -> dict[str, Any]:
-    """Drop what changes when a run takes the event, because a frame may be older than that."""
+    """Remove the fields that change when a run takes the event, as a frame may be older."""
     if event := frame["metadata"].get("event"):
         del event["processed_at"], event["processed_run_id"]
     return frame
@@ -62,7 +62,7 @@ def same(seen: list[dict[str, Any]], expected: list[dict[str, Any]]) -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_runs_here_and_hands_out_the_frames_of_the_socket(agent, script):
+def test_the_loop_runs_in_this_process_and_yields_the_frames_of_the_socket(agent, script):
     script(WORDS)
     frames: list[dict[str, Any]] = []
     run = runtime.run_agent_loop(agent, "k", "Hi", on_event=frames.append)
@@ -78,7 +78,7 @@ def test_the_loop_runs_here_and_hands_out_the_frames_of_the_socket(agent, script
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deltas_are_handed_out_while_the_model_speaks(agent, script):
+def test_deltas_arrive_while_the_model_answers(agent, script):
     heard = threading.Event()
     seen: list[dict[str, Any]] = []
 
@@ -100,7 +100,7 @@ def test_deltas_are_handed_out_while_the_model_speaks(agent, script):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_serves_what_waits_before_it_and_leaves_what_comes_after(agent, script):
+def test_the_loop_serves_earlier_messages_and_leaves_later_ones(agent, script):
     session, _ = runtime.get_or_create_session(agent, "k")
     before = runtime.append_message(session, "before")
 
@@ -123,7 +123,7 @@ def test_the_loop_serves_what_waits_before_it_and_leaves_what_comes_after(agent,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_waits_for_whoever_holds_the_lane(agent, script, threads):
+def test_the_loop_waits_for_the_holder_of_the_lane(agent, script, threads):
     session, _ = runtime.get_or_create_session(agent, "k")
     runtime.append_message(session, "first")
     held, mine_came = threading.Event(), threading.Event()
@@ -145,8 +145,8 @@ def test_the_loop_waits_for_whoever_holds_the_lane(agent, script, threads):
     assert done[0].result["text"] == "Second."
 
 
-def in_time(holds: Callable[[], object]) -> bool:
-    """Whether this comes to hold within some seconds."""
+def becomes_true(holds: Callable[[], object]) -> bool:
+    """Return whether the condition becomes true within some seconds."""
     for _ in range(400):
         if holds():
             return True
@@ -163,7 +163,7 @@ def test_the_loop_keeps_its_lease(agent, script, settings):
 
     def watch() -> None:
         first = leases()
-        assert in_time(lambda: leases() != first)
+        assert becomes_true(lambda: leases() != first)
 
     script([watch, *WORDS])
 
@@ -171,8 +171,8 @@ def test_the_loop_keeps_its_lease(agent, script, settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_loop_hears_a_stop_at_once(agent, script, settings, monkeypatch):
-    settings.HEARTBEAT_SECONDS = 1000.0  # so that no later heartbeat can tell of it
+def test_a_stop_reaches_the_loop_at_once(agent, script, settings, monkeypatch):
+    settings.HEARTBEAT_SECONDS = 1000.0  # So that no later heartbeat can report the stop.
     beat, given = threading.Event(), threading.Event()
     renew, give = run_queue.heartbeat, StopSignal.send
 
@@ -200,7 +200,7 @@ def test_the_loop_hears_a_stop_at_once(agent, script, settings, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_loop_that_is_broken_off_hands_its_run_back_at_once(agent, script):
+def test_an_interrupted_loop_releases_its_run_at_once(agent, script):
     def break_off() -> None:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""A run that lost its worker goes on from the log, and repeats nothing that has an effect."""
+"""Tests that a run which lost its worker continues from the log and repeats no effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("stage_tools")
 
 
 def lose(monkeypatch, at: str):
-    """Let the worker vanish at this point: nothing after it is written."""
+    """End the worker at this crash point: it writes nothing after it."""
 
     class Gone(BaseException):
         pass
@@ -65,7 +65,7 @@ def test_a_call_that_was_not_started_runs_after_the_crash(
     assert ToolExecution.objects.get().state == "completed"
 
 
-def test_what_the_lost_worker_left_running_is_killed_before_anything_goes_on(
+def test_processes_of_the_lost_worker_are_killed_before_the_run_continues(
     session, principal, script, monkeypatch, effects
 ):
     def kill(session_id):
@@ -148,7 +148,7 @@ def test_a_fenced_worker_writes_no_event_ledger_or_result(session, principal, sc
     assert ToolExecution.objects.get().state == "running"
 
 
-def test_a_fenced_worker_begins_no_call(session, principal, script, monkeypatch, effects):
+def test_a_stale_worker_starts_no_call(session, principal, script, monkeypatch, effects):
     script([call("act", "x")], WORDS)
     say(session, principal)
 
@@ -164,7 +164,7 @@ def test_a_fenced_worker_begins_no_call(session, principal, script, monkeypatch,
     assert ToolExecution.objects.get().state == "requested"
 
 
-def test_a_call_that_was_ended_meanwhile_is_not_begun(
+def test_a_call_that_was_cancelled_meanwhile_is_not_started(
     session, principal, script, monkeypatch, effects
 ):
     script([call("act", "x")], WORDS)

@@ -1,4 +1,4 @@
-"""What the supervisor does for many rows goes on when one of them fails."""
+"""Tests that a row which fails does not hold up the other rows of a supervisor's batch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from tests.sessions_app.lanes.test_run_queue import send
 from tests.sessions_app.waiting_calls import parked
 
 
-def test_a_question_that_cannot_be_ended_holds_up_no_other_and_no_lost_wake_up(
-    session, monkeypatch
-):
+def test_an_approval_that_fails_to_expire_does_not_hold_up_the_others(session, monkeypatch):
     poisoned, sound = parked(session, 2)
     Approval.objects.update(expires_at=timezone.now() - timedelta(minutes=1))
     real = approvals._apply
@@ -39,7 +37,7 @@ def test_a_question_that_cannot_be_ended_holds_up_no_other_and_no_lost_wake_up(
     assert Approval.objects.get(pk=poisoned.pk).status == "pending"
 
 
-def test_nothing_is_tried_row_by_row_while_the_database_is_away():
+def test_a_batch_stops_at_once_when_the_database_is_unavailable():
     tried = []
 
     def act(row: int) -> None:
@@ -51,7 +49,7 @@ def test_nothing_is_tried_row_by_row_while_the_database_is_away():
     assert tried == [1]
 
 
-def test_a_lost_run_is_found_though_a_call_before_it_fails(session, monkeypatch):
+def test_a_lost_wake_up_is_repeated_even_when_an_earlier_row_fails(session, monkeypatch):
     send(session)
     run_queue.release(run_queue.claim(session.pk, OWNER), reason="test")
     monkeypatch.setattr(recovery, "_unanswered_calls", lambda: [(uuid7(), "gone")])

@@ -1,4 +1,4 @@
-"""Lanes: one run at a time, in order, none lost, none twice."""
+"""Tests of lanes: one run at a time, in order, none lost and none repeated."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_repeated_dedupe_key_returns_the_first_event_and_run(session):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_workers_one_claims(session):
+def test_only_one_of_many_workers_claims_a_run(session):
     send(session)
 
     def claim_in_thread(_: int) -> bool:
@@ -92,7 +92,7 @@ def test_finish_starts_the_next_message_in_the_same_commit(session):
     assert following.epoch == claim.epoch + 1
 
 
-def test_priority_goes_before_age(session):
+def test_a_higher_priority_goes_before_age(session):
     send(session, "first")
     urgent = send(session, "urgent", priority=5)
 
@@ -131,7 +131,7 @@ def test_a_message_steered_at_the_last_moment_keeps_the_run_going(session):
     assert not run_queue.finish(claim, OWNER, events=[answer()]).goes_on
 
 
-def test_a_steered_message_of_a_failed_run_gets_a_run_of_its_own(session):
+def test_a_message_steered_into_a_failed_run_gets_its_own_run(session):
     send(session)
     claim = run_queue.claim(session.pk, OWNER)
     steered = send(session, "do not lose me", on_busy="steer")
@@ -144,7 +144,7 @@ def test_a_steered_message_of_a_failed_run_gets_a_run_of_its_own(session):
     assert session.events.get(seq=steered.seq).processed_run_id == following.run_id
 
 
-def test_reject_refuses_while_busy_and_writes_nothing(session):
+def test_on_busy_reject_refuses_a_message_and_writes_nothing(session):
     send(session)
 
     with pytest.raises(SessionBusy), transaction.atomic():
@@ -196,7 +196,7 @@ def test_a_run_lost_again_and_again_is_dead_and_the_next_message_runs(session, s
     assert run_queue.claim(session.pk, OWNER).run_id == other.run_id
 
 
-def test_progress_forgives_losses(session, settings):
+def test_progress_resets_the_number_of_losses(session, settings):
     settings.RUN_MAX_ATTEMPTS = 2
     send(session)
     for _ in range(5):
@@ -221,7 +221,7 @@ def test_a_released_run_is_due_again_only_after_its_delay(session):
     assert run_queue.claim(session.pk, OWNER)
 
 
-def test_a_stop_ends_the_run_at_once_and_keeps_what_was_said(session):
+def test_a_stop_ends_the_run_at_once_and_keeps_the_partial_answer(session):
     from sessions_app.models import Draft
 
     run_id = send(session).run_id
@@ -261,7 +261,7 @@ def test_stopping_an_idle_session_changes_nothing_but_the_log(session):
     assert types(session) == ["user.interrupt"]
 
 
-def test_a_finish_that_was_committed_is_refused_when_repeated(session):
+def test_a_repeated_finish_is_refused(session):
     send(session)
     claim = run_queue.claim(session.pk, OWNER)
     run_queue.finish(claim, OWNER, events=[answer()])
@@ -280,7 +280,7 @@ def test_a_heartbeat_renews_only_what_this_owner_holds(session):
     assert run_queue.heartbeat(uuid4(), [session.pk]) == {}
 
 
-def test_a_run_past_its_deadline_is_ended_though_its_worker_beats(session):
+def test_a_run_past_its_deadline_is_ended_despite_heartbeats(session):
     send(session)
     run_queue.claim(session.pk, OWNER)
     Run.objects.update(deadline="2020-01-01T00:00:00Z")

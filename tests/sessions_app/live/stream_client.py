@@ -1,4 +1,4 @@
-"""A client of a session's stream for tests, over the real consumer with real identities."""
+"""A test client of a session's stream, over the real consumer with real identities."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def key_for(workspace: Workspace, scope: str = "run") -> str:
 
 
 def say(session: Session, *texts: str) -> int:
-    """Write these as messages of a person, in one commit. Answers with the last seq."""
+    """Append messages of a person in one commit and return the last seq."""
     messages = [
         NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text}) for text in texts
     ]
@@ -56,7 +56,7 @@ def finish_answer(session: Session, event_id: UUID, text: str) -> int:
 
 
 def write_on(session: Session, event_id: UUID, offset: int, text: str) -> None:
-    """Store more of a draft, then send it, as a worker does."""
+    """Store and publish more text of a draft, as a worker does."""
     draft = Draft.objects.filter(session=session, event_id=event_id).first()
     Draft.objects.update_or_create(
         session=session,
@@ -77,7 +77,7 @@ def send_piece(session_id: UUID, event_id: UUID, offset: int, text: str) -> None
 
 
 class Follower:
-    """What a page does with frames: keeps what is stored, in order, and the text in the making."""
+    """Handles frames as a page does: keeps stored events in order and the text of drafts."""
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Any]] = []
@@ -130,7 +130,7 @@ class Socket(WebsocketCommunicator):
         return frame
 
     async def until(self, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Read until such a frame comes."""
+        """Read frames until one satisfies the condition."""
         async with asyncio.timeout(SECONDS):
             while not done(frame := await self.frame()):
                 pass
@@ -141,7 +141,7 @@ class Socket(WebsocketCommunicator):
             await self.until(lambda frame: frame.get("seq") == seq)
 
     async def closed(self) -> int:
-        """Read to the end; answers with its code."""
+        """Read until the socket closes and return its code."""
         async with asyncio.timeout(SECONDS):
             while True:
                 message = await self.receive_output(timeout=SECONDS)
@@ -177,8 +177,8 @@ def send_late(session: Session, event_id: UUID, text: str) -> None:
         send_piece(session.pk, event_id, offset, text[offset:])
 
 
-def sluggish(stuck: asyncio.Event) -> Any:
-    """The application before a client that stops reading while `stuck` is set."""
+def slow_reader(stuck: asyncio.Event) -> Any:
+    """Wrap the application for a client that stops reading while `stuck` is set."""
 
     async def behind(scope: Any, receive: Any, send: Any) -> None:
         async def wait_and_send(message: Any) -> None:

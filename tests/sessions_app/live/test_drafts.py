@@ -1,4 +1,4 @@
-"""Drafts: nothing is forgotten before it is stored, and a stale writer stores nothing."""
+"""Tests of drafts: unstored text is kept, and a stale writer stores nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def claim(session):
 
 @pytest.fixture
 def publisher(monkeypatch):
-    """A publisher that works only when the test says so."""
+    """Return a publisher that works only when the test flushes it."""
     monkeypatch.setattr(DraftPublisher, "_run", lambda self: None)
     return DraftPublisher()
 
@@ -72,7 +72,7 @@ def test_text_that_could_not_be_stored_is_stored_the_next_time(publisher, claim,
     assert "".join(d.text for d in sent) == "one two three"
 
 
-def test_a_flush_whose_answer_was_lost_changes_nothing_when_repeated(publisher, claim, sent):
+def test_a_flush_whose_response_was_lost_can_be_repeated(publisher, claim, sent):
     writer = writer_of(publisher, claim)
     writer.add("one ")
     publisher.flush()
@@ -83,7 +83,7 @@ def test_a_flush_whose_answer_was_lost_changes_nothing_when_repeated(publisher, 
     assert Draft.objects.get().text == "one two"
 
 
-def test_a_draft_that_a_crash_of_the_database_took_is_written_anew(publisher, claim, sent):
+def test_a_draft_lost_in_a_database_crash_is_written_again(publisher, claim, sent):
     writer = writer_of(publisher, claim)
     writer.add("one ")
     publisher.flush()

@@ -1,4 +1,4 @@
-"""Frames: one for each type of event, as the public contract has them."""
+"""Tests of frames: one for each type of event, as the public contract describes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def event(type: str, **payload: Any) -> SessionEvent:
 
 
 def shown(type: str, **payload: Any) -> dict[str, Any]:
-    """The frame without what every frame says about its event."""
+    """Return the frame without the metadata that every frame has."""
     frame = event_frame(event(type, **payload))
     for name in ("session_id", "run_id", "event_id", "event_type", "created_at"):
         del frame["metadata"][name]
@@ -42,7 +42,7 @@ def shown(type: str, **payload: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("type", Type.values)
-def test_every_type_of_event_has_a_frame_that_says_where_it_comes_from(type):
+def test_every_type_of_event_has_a_frame_with_its_origin(type):
     made = event(type)
     frame = event_frame(made)
 
@@ -60,7 +60,7 @@ def test_every_type_of_event_has_a_frame_that_says_where_it_comes_from(type):
     )
 
 
-def test_an_answer_is_assistant_text():
+def test_an_answer_is_an_assistant_frame():
     usage = {"input_tokens": 1, "output_tokens": 2}
     assert shown(Type.AGENT_MESSAGE, text="Hi", model="demo", usage=usage) == {
         "type": "assistant",
@@ -75,7 +75,7 @@ def test_an_answer_is_assistant_text():
     ("decision", "state"),
     [("allow", "pending"), ("ask", "awaiting_approval"), ("deny", "denied")],
 )
-def test_a_tool_call_shows_what_became_of_the_asking(type, decision, state):
+def test_a_tool_call_shows_the_state_that_follows_from_its_decision(type, decision, state):
     assert shown(type, tool_use_id="t1", name="read", input={"path": "a"}, decision=decision) == {
         "type": "tool",
         "tool_name": "read",
@@ -108,7 +108,7 @@ def test_a_failed_tool_shows_its_error():
     assert (frame["tool_state"], frame["error"]) == ("error", "No such file.")
 
 
-def test_confirmations_and_results_of_people_are_tool_frames():
+def test_confirmations_and_custom_results_are_tool_frames():
     denied = shown(Type.USER_TOOL_CONFIRMATION, tool_use_id="t1", decision="deny", note="no")
     allowed = shown(Type.USER_TOOL_CONFIRMATION, tool_use_id="t1", decision="allow", input={"a": 1})
     done = shown(Type.USER_CUSTOM_TOOL_RESULT, tool_use_id="t1", output=[1], is_error=False)
@@ -120,7 +120,7 @@ def test_confirmations_and_results_of_people_are_tool_frames():
     assert (failed["tool_state"], failed["error"]) == ("error", "bad")
 
 
-def test_an_error_says_what_is_wrong():
+def test_an_error_frame_states_code_and_message():
     assert shown(Type.ERROR, code="provider_failed", message="Down.", retryable=True) == {
         "type": "error",
         "phase": "error",
@@ -130,7 +130,7 @@ def test_an_error_says_what_is_wrong():
     }
 
 
-def test_a_run_starts_and_ends():
+def test_the_start_and_end_of_a_run_are_lifecycle_phases():
     started = shown(Type.STATUS_CHANGED, **{"from": "idle", "to": "running", "reason": ""})
     ended = shown(Type.STATUS_IDLE, stop_reason="end_turn", blocking=[])
     other = shown(Type.STATUS_CHANGED, **{"from": "running", "to": "rescheduling", "reason": "x"})
@@ -143,7 +143,7 @@ def test_a_run_starts_and_ends():
     assert other["metadata"]["event"]["payload"]["to"] == "rescheduling"
 
 
-def test_every_other_event_is_lifecycle_without_a_phase_and_carries_itself():
+def test_every_other_event_is_a_lifecycle_frame_that_contains_the_event():
     made = event(Type.USER_MESSAGE, text="Hello")
 
     assert event_frame(made)["metadata"]["event"] == {
@@ -159,7 +159,7 @@ def test_every_other_event_is_lifecycle_without_a_phase_and_carries_itself():
     }
 
 
-def test_a_delta_says_which_event_it_will_become_and_where_it_begins():
+def test_a_delta_names_its_future_event_and_its_offset():
     event_id = uuid7()
     frame = delta_frame(session_id=SESSION, event_id=event_id, run_id=None, offset=3, text="🚂")
 
@@ -168,7 +168,7 @@ def test_a_delta_says_which_event_it_will_become_and_where_it_begins():
     assert frame["metadata"].keys() >= _event_metadata(event(Type.AGENT_MESSAGE)).keys()
 
 
-def test_answers_to_the_client_give_its_id_back():
+def test_responses_to_the_client_carry_its_id():
     assert ack_frame(id="c1", seq=4) == {"type": "ack", "id": "c1", "seq": 4}
     assert error_frame(code="invalid", error="No.", id="c1")["id"] == "c1"
 
@@ -182,7 +182,7 @@ def test_a_frame_is_encoded_once_until_its_event_is_taken_by_a_run():
     assert json.loads(encode_event(made).text)["metadata"]["event"]["processed_at"]
 
 
-def test_the_memory_of_frames_is_bounded_and_keeps_what_is_used():
+def test_the_frame_cache_is_bounded_and_keeps_recently_used_frames():
     memory = FrameCache(max_size=300)
     keys = [(uuid7(), True) for _ in range(4)]
     for key in keys[:3]:
@@ -193,5 +193,5 @@ def test_the_memory_of_frames_is_bounded_and_keeps_what_is_used():
     assert [memory.get(key) is not None for key in keys] == [True, False, True, True]
 
 
-def test_numbers_of_any_size_can_be_sent():
+def test_integers_of_any_size_can_be_encoded():
     assert json.loads(encode({"n": 10**40})) == {"n": 10**40}

@@ -1,4 +1,4 @@
-"""The hub: lost rings are made up for, slow viewers cost little, nothing is left behind."""
+"""Tests of the hub: lost notifications are made up, slow viewers cost little, all is cleaned up."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tests.sessions_app.live.stream_client import (
     joined,
     new_session,
     say,
-    sluggish,
+    slow_reader,
     write_on,
 )
 
 
-def append_silently(session: Session) -> None:
-    """Write to the log and lose the ring."""
+def append_without_notify(session: Session) -> None:
+    """Append to the log without a notification."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT log_append(%s, NULL, NULL, NULL, jsonb_build_array("
@@ -38,23 +38,25 @@ def append_silently(session: Session) -> None:
         )
 
 
-async def test_a_lost_ring_is_made_up_by_the_slow_look(async_db, session, secret, monkeypatch):
+async def test_polling_makes_up_for_a_lost_notification(async_db, session, secret, monkeypatch):
     monkeypatch.setattr(hub_module, "POLL_SECONDS", 0.2)
     async with connected(session, secret) as socket:
         await in_thread(say)(session, "heard")
         await socket.until_seq(1)
-        await in_thread(append_silently)(session)
+        await in_thread(append_without_notify)(session)
         await socket.until_seq(2)
 
     assert socket.follower.seqs == [1, 2]
 
 
-async def test_a_lost_listener_is_made_up_when_it_is_back(async_db, session, secret, monkeypatch):
+async def test_a_reconnected_listener_makes_up_for_what_it_missed(
+    async_db, session, secret, monkeypatch
+):
     monkeypatch.setattr(hub_module, "POLL_SECONDS", 600)
     async with connected(session, secret) as socket:
         await in_thread(say)(session, "heard")
         await socket.until_seq(1)
-        await in_thread(append_silently)(session)
+        await in_thread(append_without_notify)(session)
         await in_thread(end_listeners)()
         await socket.until_seq(2)
 
@@ -74,7 +76,9 @@ async def test_a_slow_viewer_is_dropped_with_a_code_and_resumes_without_loss(
 ):
     monkeypatch.setattr("tenants.sockets.SEND_SECONDS", 0.3)
     follower, stuck = Follower(), asyncio.Event()
-    async with connected(session, secret, follower=follower, application=sluggish(stuck)) as slow:
+    async with connected(
+        session, secret, follower=follower, application=slow_reader(stuck)
+    ) as slow:
         await in_thread(say)(session, "first")
         await slow.until_seq(1)
         stuck.set()
@@ -87,12 +91,12 @@ async def test_a_slow_viewer_is_dropped_with_a_code_and_resumes_without_loss(
     assert follower.seqs == list(range(1, 22))
 
 
-async def test_little_is_kept_in_memory_for_a_viewer_that_lags_and_it_misses_nothing(
+async def test_few_frames_are_buffered_for_a_slow_viewer_and_it_misses_none(
     async_db, session, secret, monkeypatch
 ):
     monkeypatch.setattr(hub_module, "MAX_WAITING_FRAMES", 5)
     event_id, stuck = uuid7(), asyncio.Event()
-    async with connected(session, secret, application=sluggish(stuck)) as slow:
+    async with connected(session, secret, application=slow_reader(stuck)) as slow:
         await in_thread(say)(session, "first")
         await slow.until_seq(1)
         stuck.set()
@@ -118,7 +122,7 @@ async def feed_has_read(session: Session, seq: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_nothing_is_left_behind_when_viewers_go(async_db, session, secret):
+async def test_no_feeds_or_tasks_are_left_when_viewers_disconnect(async_db, session, secret):
     async with connected(session, secret), connected(session, secret) as socket:
         await in_thread(say)(session, "hello")
         await socket.until_seq(1)
@@ -129,7 +133,7 @@ async def test_nothing_is_left_behind_when_viewers_go(async_db, session, secret)
     assert not any(name.startswith(("pump", "follow", "open")) for name in tasks)
 
 
-async def test_the_slow_look_costs_the_same_for_one_viewer_and_for_many(
+async def test_polling_costs_the_same_for_one_viewer_and_for_many(
     async_db, workspace, session, secret
 ):
     others = [await in_thread(new_session)(workspace) for _ in range(3)]
@@ -151,7 +155,7 @@ async def test_the_slow_look_costs_the_same_for_one_viewer_and_for_many(
 
 
 async def test_large_events_are_read_a_few_at_a_time(async_db, session, secret):
-    # PostgreSQL compresses what repeats, so this does not.
+    # Random, because PostgreSQL compresses repetitive text.
     texts = [token_hex(60_000) for _ in range(40)]
     await in_thread(say)(session, *texts)
     log = SessionLog(session_id=session.pk)
@@ -165,7 +169,7 @@ async def test_large_events_are_read_a_few_at_a_time(async_db, session, secret):
     assert socket.follower.seqs == list(range(1, 41))
 
 
-async def test_a_session_that_is_gone_ends_its_viewers(async_db, session, secret):
+async def test_deleting_a_session_closes_its_viewers(async_db, session, secret):
     await in_thread(say)(session, "one", "two")
     async with connected(session, secret, after=2) as socket:
         viewer = await joined(session)

@@ -1,4 +1,4 @@
-"""Answers in the making, as viewers see them: whole, once, and never after their event."""
+"""Tests of running answers as viewers see them: complete, once, never after their event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.sessions_app.live.stream_client import (
 PIECES = ["Grüße ", "🚂🚃🚃", "aus dem Stellwerk, ", "e\u0301", "👩\u200d🔧", "\n\n", "x" * 200]
 
 
-async def test_a_socket_cut_twenty_times_during_an_answer_ends_with_the_same_text(
+async def test_a_socket_that_reconnects_twenty_times_during_an_answer_ends_with_the_same_text(
     async_db, session, secret
 ):
     event_id, follower, cut = uuid7(), Follower(), asyncio.Event()
@@ -56,7 +56,7 @@ async def test_a_socket_cut_twenty_times_during_an_answer_ends_with_the_same_tex
     assert follower.seqs == [1]
 
 
-async def test_who_joins_in_mid_answer_sees_all_of_it_once(async_db, session, secret):
+async def test_a_viewer_that_joins_during_an_answer_sees_all_of_it_once(async_db, session, secret):
     event_id = uuid7()
     await in_thread(write_on)(session, event_id, 0, "🚂 Hello")
     async with connected(session, secret) as early:
@@ -79,7 +79,7 @@ async def test_deltas_never_follow_their_stored_event(async_db, session, secret)
     async with connected(session, secret) as socket:
         for event_id, text in answers.items():
             await in_thread(write_on)(session, event_id, 0, text[:20])
-            # The event is stored while deltas of it are still on their way, and some come late.
+            # The event is stored while its deltas are still on their way, and some arrive late.
             await in_thread(finish_answer)(session, event_id, text)
             await in_thread(send_late)(session, event_id, text)
         await in_thread(say)(session, "end")
@@ -89,7 +89,9 @@ async def test_deltas_never_follow_their_stored_event(async_db, session, secret)
     assert socket.follower.texts == {str(i): text for i, text in answers.items()}
 
 
-async def test_a_late_delta_is_not_shown_to_who_joined_after_its_event(async_db, session, secret):
+async def test_a_viewer_that_joined_after_an_event_gets_no_late_delta_of_it(
+    async_db, session, secret
+):
     event_id = uuid7()
     await in_thread(finish_answer)(session, event_id, "done")
     async with connected(session, secret, after=1) as socket:
@@ -106,18 +108,18 @@ async def test_deltas_that_were_lost_are_made_up_from_the_draft(async_db, sessio
     async with connected(session, secret) as socket:
         await in_thread(write_on)(session, event_id, 0, "one ")
         await socket.frame()
-        await in_thread(write_unheard)(session, "one two ")
+        await in_thread(store_without_publishing)(session, "one two ")
         await in_thread(write_on)(session, event_id, 8, "three")
         await socket.until(lambda frame: frame["content"].endswith("three"))
 
     assert socket.follower.texts == {str(event_id): "one two three"}
 
 
-def write_unheard(session: Session, text: str) -> None:
+def store_without_publishing(session: Session, text: str) -> None:
     Draft.objects.filter(session=session).update(text=text)
 
 
-async def test_an_answer_that_begins_anew_replaces_what_was_shown(async_db, session, secret):
+async def test_an_answer_that_starts_over_replaces_the_shown_text(async_db, session, secret):
     event_id = uuid7()
     async with connected(session, secret) as socket:
         await in_thread(write_on)(session, event_id, 0, "wrong way")
@@ -128,14 +130,14 @@ async def test_an_answer_that_begins_anew_replaces_what_was_shown(async_db, sess
     assert socket.follower.texts == {str(event_id): "right"}
 
 
-async def test_a_real_run_is_seen_to_start_to_write_and_to_end(
+async def test_a_viewer_sees_a_real_run_start_write_and_end(
     async_db, session, secret, principal, script
 ):
     seen = asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def until_seen() -> None:
-        """Let the model pause until the viewer has what it said so far."""
+        """Pause the model until the viewer has all text so far."""
         asyncio.run_coroutine_threadsafe(seen.wait(), loop).result(20)
         loop.call_soon_threadsafe(seen.clear)
 

@@ -1,4 +1,4 @@
-"""What a running call says: whole lines, bounded, without secrets, at the right offset."""
+"""Tests of the output buffer of a running call: whole lines, bounded, masked, exact offsets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def said(*texts: str, secrets: tuple[str, ...] = ()) -> OutputBuffer:
     return one
 
 
-def test_a_line_is_shown_when_it_is_whole():
+def test_a_line_is_released_when_it_is_complete():
     one = said("first\nsec")
     assert one.window.text == "first\n"
     one.add("ond\n")
@@ -25,7 +25,7 @@ def test_a_line_is_shown_when_it_is_whole():
     assert one.window.text == "first\nsecond\n"
 
 
-def test_a_line_that_does_not_end_is_shown_after_a_while(monkeypatch):
+def test_a_partial_line_is_released_after_a_while(monkeypatch):
     one = said("password? ")
     assert one.window.text == ""
     monkeypatch.setattr(output_buffer, "PARTIAL_LINE_SECONDS", -1)
@@ -33,7 +33,7 @@ def test_a_line_that_does_not_end_is_shown_after_a_while(monkeypatch):
     assert one.window.text == "password? "
 
 
-def test_a_secret_in_two_writes_is_not_shown():
+def test_a_secret_split_over_two_writes_is_masked():
     one = said(
         "key: sk-abcdefgh", "ijklmnop123\n", "the pass is hun", "ter2!\n", secrets=("hunter2",)
     )
@@ -46,7 +46,7 @@ def test_colours_and_overwritten_progress_are_left_out():
     assert said("\x1b[31mred\x1b[0m\r\n", " 1%\r 50%\r100%\n").window.text == "red\n100%\n"
 
 
-def test_a_flood_is_cut_to_its_newest_part_and_offsets_stay_true():
+def test_a_flood_is_cut_to_its_newest_part_and_offsets_stay_exact():
     one = OutputBuffer()
     for number in range(40_000):
         one.add(f"{number:07}\n")
@@ -56,7 +56,7 @@ def test_a_flood_is_cut_to_its_newest_part_and_offsets_stay_true():
     assert one.window.text.endswith("0039999\n")
 
 
-def test_a_frame_holds_no_more_than_its_bytes_and_begins_where_the_last_one_ended():
+def test_a_chunk_is_bounded_in_bytes_and_starts_where_the_last_one_ended():
     one = said("ü🚂" * 3_000 + "\n")
     text, sent = "", 0
     while piece := one.next_chunk()[1]:
@@ -68,7 +68,7 @@ def test_a_frame_holds_no_more_than_its_bytes_and_begins_where_the_last_one_ende
 
 
 @given(st.lists(st.tuples(st.integers(0, 60_000), st.text(max_size=200)), max_size=20))
-def test_a_tail_never_grows_and_ends_where_it_was_told(pieces):
+def test_an_output_window_is_bounded_and_ends_at_the_newest_text(pieces):
     window = OutputWindow()
     for offset, text in pieces:
         window = window.write(offset, text)

@@ -1,4 +1,4 @@
-"""The output of running calls reaches viewers as it comes, and nothing of it is a record."""
+"""Tests that the output of running calls reaches viewers live and is not kept."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tools_app.registry import Category, registry, tool
 RUNNING = ToolExecution.State.RUNNING
 
 
-class Nothing(BaseModel):
+class NoArguments(BaseModel):
     pass
 
 
 @pytest.fixture
 def gate(stage_tools):
-    """A tool that says one thing and waits until the test lets it go on."""
+    """Replace a tool by one that emits a line and waits until the test lets it continue."""
     go_on = threading.Event()
-    del registry["look"]  # the stage puts its own back
+    del registry["look"]  # The fixture stage_tools restores it.
 
     @tool(category=Category.TIME, name="look")
-    def speak(arguments: Nothing, context) -> str:
-        """Speak, wait, end."""
+    def speak(arguments: NoArguments, context) -> str:
+        """Emit a line, wait, return."""
         context.emit("one\n")
         assert go_on.wait(30)
         return "the end"
@@ -64,7 +64,7 @@ def execution(session, claim):
 
 @pytest.fixture
 def publisher(monkeypatch):
-    """A publisher that works only when the test says so."""
+    """Return a publisher that works only when the test flushes it."""
     monkeypatch.setattr(OutputPublisher, "_run", lambda self: None)
     return OutputPublisher()
 
@@ -76,7 +76,7 @@ def sent(monkeypatch):
     return found
 
 
-def test_what_is_said_is_bundled_and_stored_once_a_second(publisher, sent, claim, execution):
+def test_output_is_published_in_batches_and_stored_once_a_second(publisher, sent, claim, execution):
     output = CallOutput(claim, execution)
     for number in range(50):
         publisher.write(output, f"{number}\n")
@@ -105,7 +105,7 @@ def test_a_stale_worker_sends_and_stores_nothing(publisher, sent, claim, executi
     assert not ToolOutput.objects.exists()
 
 
-def test_what_a_lost_worker_left_goes_with_the_next_output(
+def test_output_left_by_a_lost_worker_is_removed_with_the_next_output(
     publisher, sent, claim, execution, session
 ):
     ToolOutput.objects.create(

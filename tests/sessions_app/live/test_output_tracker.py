@@ -1,4 +1,4 @@
-"""Who joins in the middle of a command's output sees all of its newest part, in order, without a gap."""
+"""Tests that a viewer who joins during a command sees its newest output without a gap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def said(start: int, end: int, call: str = "tu_1") -> RunningOutput:
 
 
 class Page:
-    """What a page does with the frames of one call."""
+    """Handles the frames of one call as a page does."""
 
     def __init__(self) -> None:
         self.window = OutputWindow()
@@ -46,7 +46,7 @@ class Page:
                 self.window = self.window.write(offset, body["tool_output"])
 
 
-def test_what_was_said_between_the_row_and_the_first_piece_is_not_lost():
+def test_output_between_the_stored_row_and_the_first_delta_is_not_lost():
     tracker, page = OutputTracker(), Page()
     tracker.start({"tu_1": said(0, 100)})
     page.take(*tracker.frames())
@@ -60,7 +60,7 @@ def test_what_was_said_between_the_row_and_the_first_piece_is_not_lost():
     assert page.window.text == SAID[:230]
 
 
-def test_who_joins_later_has_it_all_too():
+def test_a_viewer_that_joins_later_sees_everything_too():
     tracker, late = OutputTracker(), Page()
     tracker.start({"tu_1": said(0, 100)})
     tracker.add(said(150, 200))
@@ -77,7 +77,7 @@ def test_who_joins_later_has_it_all_too():
     pieces=st.lists(st.integers(1, 100), min_size=1, max_size=6),
     stored=st.integers(0, 5),
 )
-def test_a_page_shows_all_that_was_said_once_the_row_has_caught_up(row, missed, pieces, stored):
+def test_a_page_shows_all_output_once_the_row_has_caught_up(row, missed, pieces, stored):
     tracker, page = OutputTracker(), Page()
     tracker.start({"tu_1": said(0, row)} if row else {})
     page.take(*tracker.frames())
@@ -90,7 +90,7 @@ def test_a_page_shows_all_that_was_said_once_the_row_has_caught_up(row, missed, 
     assert page.window.text == SAID[:at]
 
 
-def test_a_flood_that_left_lines_out_does_not_make_its_viewers_wait():
+def test_a_flood_that_skips_lines_does_not_make_viewers_wait():
     tracker = OutputTracker()
     assert tracker.add(said(0, 50))
     assert tracker.add(said(900, 950))
@@ -99,7 +99,7 @@ def test_a_flood_that_left_lines_out_does_not_make_its_viewers_wait():
     assert tracker.add(said(1000, 1050)) is None
 
 
-def test_the_end_of_a_call_forgets_what_waited_of_it():
+def test_the_end_of_a_call_drops_its_pending_output():
     tracker = OutputTracker()
     tracker.add(said(50, 60))
     tracker.remove("tu_1")
@@ -111,7 +111,7 @@ def test_the_end_of_a_call_forgets_what_waited_of_it():
 
 
 @pytest.mark.usefixtures("execution")
-async def test_a_reload_in_the_middle_of_a_chatty_command_shows_every_line(
+async def test_a_reload_during_a_verbose_command_shows_every_line(
     async_db, session, secret, claim, monkeypatch
 ):
     monkeypatch.setattr(hub, "CATCH_UP_SECONDS", 0.2)

@@ -1,4 +1,4 @@
-"""Ringing and sending: what goes to the channel layer, and when."""
+"""Tests of what is sent to the channel layer, and when."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.sessions_app.live.stream_client import in_thread
 SESSION = uuid7()
 
 
-class Ear:
-    """Hears what a session's viewers would be told."""
+class GroupReceiver:
+    """Receives what is sent to the viewers of a session."""
 
     def __init__(self, channel: str) -> None:
         self.channel = channel
@@ -28,21 +28,21 @@ class Ear:
 
 
 @pytest_asyncio.fixture
-async def ear(async_db: None) -> AsyncIterator[Ear]:
+async def group(async_db: None) -> AsyncIterator[GroupReceiver]:
     layer = get_channel_layer()
     channel = await layer.new_channel()
     await layer.group_add(session_group(SESSION), channel)
-    yield Ear(channel)
+    yield GroupReceiver(channel)
     await layer.group_discard(session_group(SESSION), channel)
 
 
-async def test_a_ring_only_says_that_the_log_grew(ear):
+async def test_a_notification_only_says_that_the_log_grew(group):
     await in_thread(notify_log_grew)(SESSION)
 
-    assert await ear.next() == {"type": "log.grew"}
+    assert await group.next() == {"type": "log.grew"}
 
 
-async def test_nothing_is_announced_before_commit(ear):
+async def test_nothing_is_announced_before_commit(group):
     def write() -> None:
         with transaction.atomic():
             notify_log_grew(SESSION)
@@ -53,10 +53,10 @@ async def test_nothing_is_announced_before_commit(ear):
 
     await in_thread(write)()
 
-    assert (await ear.next())["text"] == "after"
+    assert (await group.next())["text"] == "after"
 
 
-async def test_offsets_and_text_arrive_as_they_were_given(ear):
+async def test_offsets_and_text_arrive_as_they_were_given(group):
     event_id, run_id = uuid7(), uuid7()
     text = "👩\u200d🔧 e\u0301 \x00 \u2028 " * 2_000
 
@@ -64,7 +64,7 @@ async def test_offsets_and_text_arrive_as_they_were_given(ear):
         [Delta(session_id=SESSION, event_id=event_id, run_id=run_id, offset=41, text=text)]
     )
 
-    assert await ear.next() == {
+    assert await group.next() == {
         "type": "delta",
         "event_id": str(event_id),
         "run_id": str(run_id),
@@ -73,7 +73,7 @@ async def test_offsets_and_text_arrive_as_they_were_given(ear):
     }
 
 
-async def test_deltas_of_many_answers_go_in_one_statement(ear, django_assert_num_queries):
+async def test_deltas_of_many_answers_go_in_one_statement(group, django_assert_num_queries):
     def deltas(session_id):
         return Delta(session_id=session_id, event_id=uuid7(), run_id=None, offset=0, text="x")
 
@@ -83,4 +83,4 @@ async def test_deltas_of_many_answers_go_in_one_statement(ear, django_assert_num
 
     await in_thread(send)()
 
-    assert (await ear.next())["text"] == "x"
+    assert (await group.next())["text"] == "x"

@@ -1,4 +1,4 @@
-"""What a client says on the socket: acknowledged, idempotent, checked, and never fatal."""
+"""Tests of client commands on the socket: acknowledged, idempotent, validated, never fatal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ HELLO = MESSAGE | {"id": "c1"}
 
 
 async def ask(socket, command) -> dict:
-    """Send something and read up to what answers it."""
+    """Send a command and read frames up to its response."""
     text = command if isinstance(command, str) else json.dumps(command)
     await socket.send_to(text_data=text)
     return await socket.until(lambda frame: frame["type"] in ("ack", "pong") or "code" in frame)
 
 
-async def test_a_message_is_acknowledged_with_its_place_in_the_log(async_db, session, secret):
+async def test_a_message_is_acknowledged_with_its_seq(async_db, session, secret):
     async with connected(session, secret) as socket:
         ack = await ask(socket, HELLO)
         await socket.until_seq(ack["seq"])
@@ -69,7 +69,9 @@ async def test_two_clients_may_use_the_same_id(async_db, workspace, session, sec
         assert (await ask(one, HELLO))["seq"] != (await ask(two, HELLO))["seq"]
 
 
-async def test_what_was_said_on_the_socket_is_known_when_rest_repeats_it(async_db, session, secret):
+async def test_a_message_sent_on_the_socket_and_repeated_over_rest_is_stored_once(
+    async_db, session, secret
+):
     async with connected(session, secret) as socket:
         sent = await ask(socket, HELLO)
 
@@ -86,7 +88,7 @@ async def test_what_was_said_on_the_socket_is_known_when_rest_repeats_it(async_d
     assert await session.events.acount() == 1
 
 
-async def test_the_other_user_events_are_taken_too(async_db, session, secret):
+async def test_the_other_user_events_are_accepted_too(async_db, session, secret):
     async with connected(session, secret) as socket:
         sent = await ask(socket, HELLO)
         edited = await ask(
@@ -134,7 +136,7 @@ async def test_the_other_user_events_are_taken_too(async_db, session, secret):
         ("x" * (MAX_COMMAND_LENGTH + 1), "bad_frame"),
     ],
 )
-async def test_bad_input_is_answered_by_an_error_and_the_socket_stays_usable(
+async def test_invalid_input_gets_an_error_and_the_socket_stays_usable(
     async_db, session, secret, command, code
 ):
     async with connected(session, secret) as socket:
@@ -148,7 +150,7 @@ async def test_bad_input_is_answered_by_an_error_and_the_socket_stays_usable(
     assert await session.events.acount() == 1
 
 
-async def test_bytes_are_answered_by_an_error(async_db, session, secret):
+async def test_a_binary_frame_gets_an_error(async_db, session, secret):
     async with connected(session, secret) as socket:
         await socket.send_to(bytes_data=b"\x00\x01")
         assert (await socket.frame())["code"] == "bad_frame"
@@ -160,7 +162,7 @@ async def test_a_ping_is_answered(async_db, session, secret):
         assert await ask(socket, {"type": "ping", "id": 1}) == {"type": "pong", "id": 1}
 
 
-async def test_who_may_only_read_cannot_send(async_db, workspace, session):
+async def test_a_read_only_key_cannot_send(async_db, workspace, session):
     reader = await in_thread(key_for)(workspace, "read")
     async with connected(session, reader) as socket:
         error = await ask(socket, HELLO)
@@ -169,9 +171,7 @@ async def test_who_may_only_read_cannot_send(async_db, workspace, session):
     assert await session.events.acount() == 0
 
 
-async def test_a_revoked_key_cannot_send_from_the_moment_it_is_revoked(
-    async_db, workspace, session, secret
-):
+async def test_a_revoked_key_cannot_send_any_more(async_db, workspace, session, secret):
     key = await in_thread(find_key)(secret)
     assert key
     async with connected(session, secret) as socket:

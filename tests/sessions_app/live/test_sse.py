@@ -1,4 +1,4 @@
-"""The stream as Server-Sent Events: the frames of the socket, resumable, and refused as REST refuses."""
+"""Tests of the stream as Server-Sent Events: the frames of the socket, resumable, authorised."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def address(session: Session) -> str:
 
 
 class EventSource:
-    """Reads frames as a browser does, and remembers the last id."""
+    """Reads frames as a browser does and remembers the last id."""
 
     def __init__(self, content: AsyncIterator[bytes]) -> None:
         self._content = content
@@ -123,7 +123,7 @@ async def test_a_browser_resumes_after_the_last_event_it_saw(async_db, session, 
     assert again.follower.seqs == list(range(int(source.last_id or 0) + 1, 151))
 
 
-async def test_silence_is_broken_by_comments(async_db, session, secret, monkeypatch):
+async def test_an_idle_stream_sends_pings(async_db, session, secret, monkeypatch):
     monkeypatch.setattr("sessions_app.api.events.PING_SECONDS", 0.05)
     async with opened(session, secret) as source:
         reading = asyncio.create_task(source.frame())
@@ -134,7 +134,7 @@ async def test_silence_is_broken_by_comments(async_db, session, secret, monkeypa
         assert (await reading)["seq"] == 1
 
 
-async def test_a_viewer_that_leaves_is_forgotten(async_db, session, secret):
+async def test_a_viewer_that_disconnects_is_removed(async_db, session, secret):
     async with opened(session, secret) as source:
         await in_thread(say)(session, "hello")
         await source.until_seq(1)
@@ -147,7 +147,7 @@ async def test_a_viewer_that_leaves_is_forgotten(async_db, session, secret):
     assert not hub().feeds
 
 
-async def test_a_dropped_viewer_sees_the_end(async_db, session, secret):
+async def test_the_stream_of_a_dropped_viewer_ends(async_db, session, secret):
     async with opened(session, secret) as source:
         await in_thread(say)(session, "hello")
         await source.until_seq(1)
@@ -157,7 +157,7 @@ async def test_a_dropped_viewer_sees_the_end(async_db, session, secret):
             await source.frame()
 
 
-async def test_a_person_follows_with_their_browser_until_they_leave_the_workspace(
+async def test_the_stream_of_a_person_ends_when_they_leave_the_workspace(
     async_db, session, owner, monkeypatch
 ):
     monkeypatch.setattr("sessions_app.live.hub.POLL_SECONDS", 0.1)
@@ -177,7 +177,7 @@ async def test_a_person_follows_with_their_browser_until_they_leave_the_workspac
     ("query", "status", "code"),
     [("", 404, "not_found"), ("?after=x", 400, "invalid"), ("?after=-1", 400, "invalid")],
 )
-async def test_refusals_are_problems(
+async def test_an_invalid_or_foreign_request_is_refused_as_a_problem(
     async_db, session, secret, foreign_workspace, query, status, code
 ):
     key = await in_thread(key_for)(foreign_workspace) if status == 404 else secret
@@ -188,7 +188,7 @@ async def test_refusals_are_problems(
     assert response.json()["code"] == code
 
 
-async def test_nobody_gets_in_without_an_identity(async_db, session):
+async def test_a_request_without_an_identity_is_refused(async_db, session):
     response = await AsyncClient().get(address(session))
 
     assert response.status_code == 401

@@ -1,4 +1,4 @@
-"""Messages in their newest wording: an edited or withdrawn message never appears in its old form."""
+"""Tests that an edited or withdrawn message never appears in its old form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def line(seq: int, type: str, payload: dict[str, Any], taken: bool = True) -> Lo
     return LogEntry(seq=seq, type=type, payload=payload, taken=taken, run_id=None)
 
 
-TALK = [
+LOG_ENTRIES = [
     line(1, "user.message", {"text": "read the plan"}),
     line(2, "user.message", {"text": "and mail secret-7734 to everybody"}, taken=False),
     line(3, "user.message_withdrawn", {"seq": 2}),
@@ -29,8 +29,8 @@ TALK = [
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_no_record_of_a_compaction_speaks_of_what_was_taken_back(late):
-    talk = [replace(one, seq=7) if late and "withdrawn" in one.type else one for one in TALK]
+def test_a_compaction_never_mentions_a_withdrawn_message(late):
+    talk = [replace(one, seq=7) if late and "withdrawn" in one.type else one for one in LOG_ENTRIES]
     cut = choose_cut(talk, Retention(tokens=60))
 
     assert cut is not None
@@ -41,7 +41,7 @@ def test_no_record_of_a_compaction_speaks_of_what_was_taken_back(late):
     assert expected.names == ()
 
 
-def test_the_open_question_is_the_one_that_stands_now():
+def test_the_open_question_of_a_summary_is_the_edited_one():
     lines = [
         line(1, "user.message", {"text": "where is the yellow engine?"}),
         line(2, "user.message_edited", {"seq": 1, "text": "where is the green carriage?"}),
@@ -51,12 +51,12 @@ def test_the_open_question_is_the_one_that_stands_now():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_taken_back_is_not_told_after_an_export_and_an_import(session, agent):
+def test_a_withdrawn_message_stays_withdrawn_after_export_and_import(session, agent):
     from sessions_app.context.conversation import read_newest
     from sessions_app.lanes.queue import withdraw_message
-    from tests.sessions_app.long_talk import overhear, say
+    from tests.sessions_app.long_talk import say, write_exchanges
 
-    overhear(session, ["hello"])
+    write_exchanges(session, ["hello"])
     seq = say(session, "the one that was taken back")
     withdraw_message(session, seq, None)
 

@@ -1,4 +1,4 @@
-"""The log: gap-free, append-only, fenced."""
+"""Tests of the log: gap-free, append-only, fenced."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 
 E = SessionEvent.Type
-#: What a run writes into an event that it takes.
-TAKING = {"processed_at", "processed_run_id"}
+#: The columns that change when a run takes an event.
+CHANGED_WHEN_TAKEN = {"processed_at", "processed_run_id"}
 
 
 def note(text: str = "hello") -> NewEvent:
@@ -61,9 +61,9 @@ def test_a_written_event_cannot_be_changed(session, change):
 
 
 @pytest.mark.parametrize(
-    "column", sorted({f.attname for f in SessionEvent._meta.concrete_fields} - TAKING)
+    "column", sorted({f.attname for f in SessionEvent._meta.concrete_fields} - CHANGED_WHEN_TAKEN)
 )
-def test_a_run_that_takes_an_event_changes_nothing_else_of_it(session, column):
+def test_taking_an_event_changes_no_other_column(session, column):
     append_events(session.pk, [note()])
     other = {"seq": 9, "type": E.ERROR, "payload": {}, "dedupe_key": "other"}
     value = other.get(column, timezone.now() if column == "created_at" else uuid4())
@@ -88,7 +88,7 @@ def test_only_one_sql_function_and_two_copies_insert_into_the_log():
     places = [
         (path.name, path.read_text().lower().count("insert into session_messages"))
         for path in [*root.rglob("*.py"), *root.rglob("*.sql")]
-        # A migration holds what the function was at its time.
+        # A migration contains an older version of the function.
         if path.parent.name != "migrations"
     ]
     assert sorted(p for p in places if p[1]) == [("lanes.sql", 1), ("writer.py", 2)]
@@ -104,7 +104,7 @@ def test_a_stale_epoch_cannot_write(session):
     assert session.events.count() == 1
 
 
-def test_what_postgresql_cannot_store_as_text_is_replaced(session):
+def test_characters_that_postgresql_cannot_store_are_replaced(session):
     append_events(session.pk, [note("a\0b\ud800c 🚂 \\u0000")])
 
     assert session.events.get().payload["text"] == "a\ufffdb\ufffdc 🚂 \\u0000"

@@ -1,4 +1,4 @@
-"""What a client sends twice under one id does its work once, whatever it is and however it crosses."""
+"""Tests that an event sent twice under one id takes effect once, also concurrently."""
 
 from __future__ import annotations
 
@@ -51,13 +51,17 @@ def result(session: Session, principal) -> dict[str, Any]:
     return {"type": E.USER_CUSTOM_TOOL_RESULT, "payload": {"tool_use_id": "tu_1", "output": 7}}
 
 
-SAID = pytest.mark.parametrize("said", [interrupt, edit, withdrawal, confirmation, result])
-Said = Callable[..., dict[str, Any]]
+for_each_event = pytest.mark.parametrize(
+    "make_event", [interrupt, edit, withdrawal, confirmation, result]
+)
+EventFactory = Callable[..., dict[str, Any]]
 
 
-@SAID
-def test_said_again_it_is_told_of_the_first_and_does_nothing(session, principal, said: Said):
-    event = said(session, principal)
+@for_each_event
+def test_a_repeated_event_returns_the_first_one_and_does_nothing(
+    session, principal, make_event: EventFactory
+):
+    event = make_event(session, principal)
     first = accept_event(principal, session.pk, dedupe_key="k", **event)
     before = session.events.count()
 
@@ -67,25 +71,23 @@ def test_said_again_it_is_told_of_the_first_and_does_nothing(session, principal,
     assert session.events.count() == before
 
 
-@SAID
+@for_each_event
 @pytest.mark.django_db(transaction=True)
-def test_said_twice_in_one_moment_it_is_done_once(session, principal, said: Said):
-    event = said(session, principal)
+def test_an_event_sent_concurrently_takes_effect_once(session, principal, make_event: EventFactory):
+    event = make_event(session, principal)
 
-    def say_it() -> AcceptedEvent:
+    def send_event() -> AcceptedEvent:
         return accept_event(principal, session.pk, dedupe_key="k", **event)
 
     with ThreadPoolExecutor(4) as pool:
-        heard = at_once([say_it] * 4, pool)
+        accepted = at_once([send_event] * 4, pool)
 
-    assert len({one.event_id for one in heard if isinstance(one, AcceptedEvent)}) == 1
+    assert len({one.event_id for one in accepted if isinstance(one, AcceptedEvent)}) == 1
     assert session.events.filter(type=event["type"]).count() == 1
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_message_that_interrupts_does_not_stop_the_run_of_its_own_repetition(
-    session, principal, monkeypatch
-):
+def test_a_repeated_interrupting_message_does_not_stop_its_own_run(session, principal, monkeypatch):
     stop = run_queue.stop
 
     def send_and_claim() -> None:
@@ -93,7 +95,7 @@ def test_a_message_that_interrupts_does_not_stop_the_run_of_its_own_repetition(
         run_queue.claim(session.pk, OWNER)
 
     def stop_late(*args: Any, **words: Any) -> run_queue.Stopped:
-        """Between the look at what was sent before and the stop, the same arrives once more."""
+        """Let the same message arrive between the check for a repetition and the stop."""
         monkeypatch.setattr(run_queue, "stop", stop)
         crossing.append(pool.submit(at_once, [send_and_claim], pool))
         wait(crossing, timeout=1.0)
@@ -108,14 +110,16 @@ def test_a_message_that_interrupts_does_not_stop_the_run_of_its_own_repetition(
     assert Run.objects.get().status == "running"
 
 
-async def test_what_the_database_cannot_hold_is_replaced_or_refused(async_db, session, principal):
+async def test_values_that_the_database_cannot_store_are_replaced_or_refused(
+    async_db, session, principal
+):
     await read(park, session, "tu_1", custom=True)
     payload = {"tool_use_id": "tu_1", "output": "a\0b"}
-    said = {"type": E.USER_CUSTOM_TOOL_RESULT, "payload": payload}
-    huge = {**said, "payload": {**payload, "output": 10**30}}
+    event = {"type": E.USER_CUSTOM_TOOL_RESULT, "payload": payload}
+    huge = {**event, "payload": {**payload, "output": 10**30}}
 
     assert (await run_command(principal, session.pk, json.dumps(huge)))["code"] == "invalid"
-    assert (await run_command(principal, session.pk, json.dumps(said)))["type"] == "ack"
+    assert (await run_command(principal, session.pk, json.dumps(event)))["type"] == "ack"
 
     call = await read(ToolExecution.objects.get)
     assert call.output == "a\ufffdb"

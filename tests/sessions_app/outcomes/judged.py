@@ -1,4 +1,4 @@
-"""A session with an outcome and a scripted grader: shared by the tests of outcomes."""
+"""Fixtures of a session with an outcome and of a scripted grader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def verdicts(session: Session) -> list[dict]:
 
 @pytest.fixture
 def goal(session):
-    """State an outcome for the session."""
+    """Return a function that sets an outcome on the session."""
 
     def state(**more: object) -> Session:
         session.outcome = read_outcome({**GOAL, **more})

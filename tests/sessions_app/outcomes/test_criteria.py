@@ -1,4 +1,4 @@
-"""Outcomes: judged at the end of a run, sent back at most so often, refused when unfit."""
+"""Tests of outcomes: judged at the end of a run, returned a limited number of times, validated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def test_an_answer_that_meets_the_outcome_ends_the_run(session, principal, goal)
     assert ModelCall.objects.filter(session_id=session.pk, purpose="grade").count() == 1
 
 
-def test_an_answer_that_does_not_is_sent_back_and_the_same_run_goes_on(session, principal, goal):
+def test_an_answer_that_does_not_meet_the_outcome_is_returned_within_the_same_run(
+    session, principal, goal
+):
     goal()
     say(session, principal, "say: hello")
 
@@ -50,7 +52,7 @@ def test_an_answer_that_does_not_is_sent_back_and_the_same_run_goes_on(session, 
     assert types(session).count(E.STATUS_IDLE) == 1
 
 
-def test_the_agent_hears_what_is_missing(session, principal, goal, script, grader):
+def test_the_agent_is_told_what_is_missing(session, principal, goal, script, grader):
     goal()
     model = script(words("no"), words("good morning"))
     judge = grader(verdict(False), verdict(True))
@@ -67,7 +69,7 @@ def test_the_agent_hears_what_is_missing(session, principal, goal, script, grade
     assert asked.count("<<<UNTRUSTED") == 2
 
 
-def test_an_outcome_that_is_never_met_ends_after_so_many_returns(
+def test_an_outcome_that_is_never_met_ends_after_the_maximum_of_returns(
     session, principal, goal, script, grader
 ):
     goal(max_returns=2)
@@ -86,7 +88,7 @@ def test_an_outcome_that_is_never_met_ends_after_so_many_returns(
     )
 
 
-def test_the_next_message_may_be_sent_back_again(session, principal, goal, script, grader):
+def test_the_next_message_has_its_own_returns(session, principal, goal, script, grader):
     goal(max_returns=1)
     script(*[words("no")] * 4)
     grader(*[verdict(False)] * 4)
@@ -109,9 +111,7 @@ def test_the_next_message_may_be_sent_back_again(session, principal, goal, scrip
     ],
     ids=["prose", "more_fields", "no_criteria", "other_criteria", "contradiction", "fault"],
 )  # fmt: skip
-def test_a_verdict_that_is_unclear_ends_the_run_as_if_there_were_none(
-    session, principal, goal, script, grader, said
-):
+def test_an_unclear_verdict_ends_the_run(session, principal, goal, script, grader, said):
     goal()
     script(WORDS)
     grader(said)
@@ -125,7 +125,7 @@ def test_a_verdict_that_is_unclear_ends_the_run_as_if_there_were_none(
     assert Run.objects.get().result["outcome"] == "unclear"
 
 
-def test_a_grader_that_is_not_configured_is_unclear_too(session, principal, goal, script):
+def test_a_grader_that_is_not_configured_gives_an_unclear_verdict(session, principal, goal, script):
     goal(grader={"provider": "gemini", "model": "gemini-2.5-flash"})
     script(WORDS)
     say(session, principal)
@@ -142,7 +142,7 @@ def test_a_verdict_in_a_block_of_code_is_read():
     assert read_verdict(block, Outcome.model_validate(GOAL)).status == "met"
 
 
-def test_the_database_refuses_a_second_verdict_on_an_answer(session, principal, goal):
+def test_a_verdict_carries_the_dedupe_key_of_its_answer(session, principal, goal):
     goal()
     say(session, principal, "say: good morning")
     serve(session.pk)
@@ -168,7 +168,7 @@ def test_a_fork_keeps_the_outcome(session, goal):
         ({"more": 1}, "outcome.more"),
     ],
 )
-def test_an_outcome_that_cannot_be_judged_is_refused_by_field(agent, wrong, field):
+def test_an_invalid_outcome_is_refused_by_field(agent, wrong, field):
     with pytest.raises(InvalidFields) as fault:
         get_or_create_session(agent=agent, outcome={**GOAL, **wrong})
     assert [error["field"] for error in fault.value.errors] == [field]

@@ -1,4 +1,4 @@
-"""Outcomes when something comes in between: kills, people, limits, money. Never twice, never without end."""
+"""Tests that kills, waits, limits and empty budgets neither repeat nor lose a verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["goal", "grader"]
 pytestmark = pytest.mark.usefixtures("stage_tools")
 
 
-def test_a_run_killed_before_its_verdict_judges_the_answer_that_is_there(
+def test_a_run_killed_before_its_verdict_judges_the_stored_answer(
     session, principal, goal, script, grader
 ):
     goal()
@@ -111,7 +111,7 @@ def test_returns_end_at_the_limit_of_the_run(
     assert len(verdicts(session)) == 2
 
 
-def test_a_grader_without_money_stops_the_run_and_is_asked_when_there_is_some(
+def test_a_run_without_money_for_its_grader_stops_and_is_judged_when_retried(
     session, principal, goal, script, workspace
 ):
     set_price(
@@ -142,9 +142,7 @@ def test_a_grader_without_money_stops_the_run_and_is_asked_when_there_is_some(
     assert len(model.requests) == 1
 
 
-def test_a_message_steered_in_while_the_grader_thinks_is_answered(
-    session, principal, goal, script, grader
-):
+def test_a_message_steered_in_during_grading_is_answered(session, principal, goal, script, grader):
     goal()
     script(words("good morning"), words("good morning again"))
     interjects = partial(say, session, principal, "and more", on_busy="steer")

@@ -1,4 +1,4 @@
-"""Outcomes at the doors: REST, command line, pages; another workspace sees and changes nothing."""
+"""Tests of outcomes over REST and the command line, and that other workspaces cannot see them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from sessions_app import runtime
 from sessions_app.models import Session
 from sessions_app.pages.transcript import build_transcript, newest_window
-from tests.sessions_app.commands import agent_command, complaint
+from tests.sessions_app.commands import agent_command, command_error
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.stage import say
 
@@ -19,7 +19,7 @@ GOAL = {"statement": "Greet the yard.", "criteria": ['It says "good morning"']}
 STORED = {**GOAL, "max_returns": 2}
 
 
-def test_an_outcome_is_stated_changed_and_taken_away(api, agent):
+def test_an_outcome_is_set_changed_and_removed(api, agent):
     made = api.post(SESSIONS, {"agent": str(agent.pk), "outcome": GOAL}, format="json")
     assert made.status_code == 201
     assert (made.json()["outcome"], made.json()["verdict"]) == (STORED, None)
@@ -33,7 +33,7 @@ def test_an_outcome_is_stated_changed_and_taken_away(api, agent):
 
 
 @pytest.mark.parametrize("wrong", [{"max_returns": 9}, {"criteria": "one"}, {"secret": 1}])
-def test_a_wrong_outcome_is_a_problem_that_names_its_field(api, agent, session, wrong):
+def test_an_invalid_outcome_is_a_problem_that_names_its_field(api, agent, session, wrong):
     body = {"agent": str(agent.pk), "outcome": {**GOAL, **wrong}}
     for answer in (
         api.post(SESSIONS, body, format="json"),
@@ -43,7 +43,7 @@ def test_a_wrong_outcome_is_a_problem_that_names_its_field(api, agent, session, 
         assert f"outcome.{next(iter(wrong))}" in answer.content.decode()
 
 
-def test_a_session_shows_its_last_verdict_and_the_page_tells_all_of_them(api, agent, principal):
+def test_a_session_shows_its_last_verdict_and_the_transcript_shows_all(api, agent, principal):
     session, _ = runtime.get_or_create_session(agent, principal=principal, outcome=GOAL)
     say(session, principal, "say: hello")
     serve(session.pk)
@@ -59,7 +59,7 @@ def test_a_session_shows_its_last_verdict_and_the_page_tells_all_of_them(api, ag
     ]
 
 
-def test_another_workspace_sees_no_outcome_and_changes_none(agent, principal, foreign_api):
+def test_another_workspace_cannot_see_or_change_an_outcome(agent, principal, foreign_api):
     session, _ = runtime.get_or_create_session(agent, principal=principal, outcome=GOAL)
 
     for answer in (
@@ -72,10 +72,10 @@ def test_another_workspace_sees_no_outcome_and_changes_none(agent, principal, fo
     assert session.outcome == STORED
 
 
-def test_the_command_line_states_one(agent):
+def test_the_command_line_sets_an_outcome(agent):
     made = agent_command(
         "session", "create", "--agent", str(agent.pk), "--outcome", json.dumps(GOAL)
     )
     assert Session.objects.get(pk=made).outcome == STORED
     for wrong in ("no json", "[]", '{"statement": ""}'):
-        assert complaint("session", "create", "--agent", str(agent.pk), "--outcome", wrong)
+        assert command_error("session", "create", "--agent", str(agent.pk), "--outcome", wrong)

@@ -1,4 +1,4 @@
-"""The inbox of approvals, as the server writes it and without a script."""
+"""Tests of the approvals page as the server renders it, without scripts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def press(client, approval: Approval, button: str, **typed: str):
     return client.post(path, {"answer": button, **typed}, follow=True).text
 
 
-def test_an_empty_inbox_teaches_what_comes_here(browser_client, session):
+def test_an_empty_inbox_explains_itself(browser_client, session):
     page = browser_client.get(PAGE).text
 
     assert "No approvals waiting" in page
     assert "exactly what it will do" in page
 
 
-def test_what_waits_stands_first_with_its_count_in_title_and_rail(
+def test_pending_approvals_come_first_and_are_counted_in_title_and_navigation(
     browser_client, session, principal
 ):
     first, second = parked(session, 2)
@@ -49,13 +49,11 @@ def test_what_waits_stands_first_with_its_count_in_title_and_rail(
     assert str(second.pk) in page
 
 
-def test_when_a_question_expires_is_said_in_the_time_zone_of_whoever_reads_it(
-    browser_client, session
-):
+def test_the_expiry_is_shown_in_the_time_zone_of_the_reader(browser_client, session):
     parked(session)
     page = browser_client.get(PAGE).text
 
-    # Without a script it names its zone; with one, the island `times` writes it anew.
+    # Without scripts the time names its zone; with them the island `times` rewrites it.
     assert re.search(r"denied automatically <time data-exact [^>]+>[^<]+ UTC</time>", page)
 
 
@@ -68,7 +66,7 @@ def test_when_a_question_expires_is_said_in_the_time_zone_of_whoever_reads_it(
         ("deny", "denied", "once", "denied"),
     ],
 )
-def test_each_button_means_what_it_says(browser_client, session, button, status, scope, state):
+def test_each_button_has_its_effect(browser_client, session, button, status, scope, state):
     (asked,) = parked(session)
 
     press(browser_client, asked, button, note="so be it")
@@ -78,7 +76,7 @@ def test_each_button_means_what_it_says(browser_client, session, button, status,
     assert ToolExecution.objects.get().state == state
 
 
-def test_a_workflow_asks_in_markdown_and_a_command_is_shown_to_the_letter(
+def test_the_question_of_a_workflow_is_markdown_and_a_command_is_shown_verbatim(
     browser_client, workspace
 ):
     for name, message in [("digest", "Some **bold** <i>words</i>"), ("execute-task", "rm **/*.o")]:
@@ -105,7 +103,7 @@ def test_arguments_can_be_changed(browser_client, session):
 
 
 @pytest.mark.parametrize(
-    ("button", "typed", "complaint"),
+    ("button", "typed", "error"),
     [
         ("", {}, "Choose whether to allow"),
         ("perhaps", {}, "Select a valid choice"),
@@ -113,16 +111,18 @@ def test_arguments_can_be_changed(browser_client, session):
         ("once", {"input": '{"x": 1}'}, "Invalid arguments for exec"),
     ],
 )
-def test_what_is_wrong_is_said_and_it_waits_on(browser_client, session, button, typed, complaint):
+def test_an_invalid_answer_is_explained_and_the_approval_stays_pending(
+    browser_client, session, button, typed, error
+):
     (asked,) = parked(session)
 
-    assert complaint in press(browser_client, asked, button, **typed)
+    assert error in press(browser_client, asked, button, **typed)
 
     asked.refresh_from_db()
     assert asked.status == "pending"
 
 
-def test_a_second_click_is_told_of_the_first(browser_client, session):
+def test_a_second_answer_shows_the_first(browser_client, session):
     (asked,) = parked(session)
     press(browser_client, asked, "deny")
 
@@ -135,7 +135,7 @@ def member(workspace, role: str) -> Client:
     return client
 
 
-def test_a_builder_is_not_offered_always_and_cannot_take_it(workspace, session):
+def test_a_builder_is_neither_offered_nor_granted_always(workspace, session):
     (asked,) = parked(session)
     builder = member(workspace, "builder")
 
@@ -144,7 +144,7 @@ def test_a_builder_is_not_offered_always_and_cannot_take_it(workspace, session):
     assert stored_policy(agent_target(session.agent_id)).revision == 0
 
 
-def test_a_viewer_reads_along_without_buttons_and_secrets(workspace, session):
+def test_a_viewer_sees_approvals_without_buttons_and_secrets(workspace, session):
     (asked,) = parked(session)
     secret = "curl --token abcdefgh"
     Approval.objects.filter(pk=asked.pk).update(input={"command": secret}, title=secret)
@@ -158,7 +158,7 @@ def test_a_viewer_reads_along_without_buttons_and_secrets(workspace, session):
     assert viewer.post(f"{PAGE}{asked.pk}/answer/", {"answer": "deny"}).status_code == 403
 
 
-def test_the_page_costs_the_same_however_much_waits(browser_client, session):
+def test_the_number_of_queries_does_not_grow_with_the_approvals(browser_client, session):
     def queries() -> int:
         with CaptureQueriesContext(connection) as seen:
             browser_client.get(PAGE)

@@ -1,4 +1,4 @@
-"""What Home says of sessions."""
+"""Tests of what Home shows about sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.conftest import add_member
 from tests.sessions_app.waiting_calls import allow, parked
 
 
-def test_a_question_stands_at_home_until_it_is_answered(browser_client, session, principal):
+def test_an_approval_is_shown_on_home_until_it_is_answered(browser_client, session, principal):
     (asked,) = parked(session)
     home = browser_client.get("/").text
     assert "Needs you" in home
@@ -19,7 +19,7 @@ def test_a_question_stands_at_home_until_it_is_answered(browser_client, session,
     assert "#asked-" not in browser_client.get("/").text
 
 
-def test_a_viewer_reads_no_secret_of_a_question_at_home(workspace, session):
+def test_a_viewer_sees_no_secret_of_an_approval_on_home(workspace, session):
     (asked,) = parked(session)
     Approval.objects.filter(pk=asked.pk).update(title="curl --token abcdefgh")
     viewer = Client()
@@ -32,7 +32,7 @@ def test_a_viewer_reads_no_secret_of_a_question_at_home(workspace, session):
     assert "Waiting for an answer" in home
 
 
-def test_home_leads_back_to_the_last_talks(browser_client, session):
+def test_home_links_to_recent_chats(browser_client, session):
     Session.objects.filter(pk=session.pk).update(title="The red kettle", last_seq=1)
 
     home = browser_client.get("/").text

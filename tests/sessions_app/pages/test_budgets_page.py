@@ -1,4 +1,4 @@
-"""Credits, budgets and prices: who may do what, once per click."""
+"""Tests of the page for credits, budgets and prices: permissions, and one effect per form."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_owner_grants_credits_once_however_often_the_form_is_sent(browser_cli
     assert "Invoice 7" in page
 
 
-def test_a_form_that_was_sent_in_another_workspace_changes_nothing_there(
+def test_a_form_of_another_workspace_is_refused(
     browser_client, workspace, stranger, foreign_workspace
 ):
     form, other = grant(), Client()
@@ -67,7 +67,7 @@ def test_a_form_that_was_sent_in_another_workspace_changes_nothing_there(
         ({"amount": "many"}, "Enter a number"),
     ],
 )
-def test_an_amount_that_makes_no_sense_is_explained(browser_client, workspace, changed, said):
+def test_an_invalid_amount_is_explained(browser_client, workspace, changed, said):
     answer = browser_client.post(f"{PAGE}credits/", grant(**changed))
 
     assert answer.status_code == 400
@@ -75,14 +75,14 @@ def test_an_amount_that_makes_no_sense_is_explained(browser_client, workspace, c
     assert get_balance(workspace.pk).balance == D(10)
 
 
-def test_an_adjustment_may_take(browser_client, workspace):
+def test_an_adjustment_can_remove_credits(browser_client, workspace):
     browser_client.post(f"{PAGE}credits/", grant(amount="-4", kind="adjustment"))
 
     assert get_balance(workspace.pk).balance == D(6)
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder", "admin"])
-def test_only_an_owner_touches_credits(workspace, role):
+def test_only_an_owner_can_change_credits(workspace, role):
     client = client_of(workspace, role)
     page = client.get(PAGE)
 
@@ -108,7 +108,7 @@ def test_an_admin_sets_raises_and_removes_a_budget(workspace, session):
     assert not Purse.objects.filter(pk=budget.pk).exists()
 
 
-def test_a_budget_shows_what_counts_now_and_that_it_is_spent(browser_client, workspace, session):
+def test_a_budget_shows_its_spending_and_that_it_is_used_up(browser_client, workspace, session):
     set_budget(workspace_id=workspace.pk, kind="session", owner_id=session.pk, ceiling=D(1))
     spend(session, "1")
     page = browser_client.get(PAGE).text
@@ -117,7 +117,7 @@ def test_a_budget_shows_what_counts_now_and_that_it_is_spent(browser_client, wor
     assert "limit reached" in page
 
 
-def test_what_was_spent_in_another_month_does_not_count(workspace, session):
+def test_spending_of_another_month_does_not_count(workspace, session):
     purse = set_budget(
         workspace_id=workspace.pk, kind="session", owner_id=session.pk, ceiling=D(1), period="month"
     )
@@ -130,7 +130,7 @@ def test_what_was_spent_in_another_month_does_not_count(workspace, session):
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder"])
-def test_who_is_no_admin_only_looks(workspace, session, role):
+def test_a_member_below_admin_can_only_read(workspace, session, role):
     purse = set_budget(workspace_id=workspace.pk, kind="session", owner_id=session.pk, ceiling=D(1))
     client = client_of(workspace, role)
 
@@ -141,7 +141,9 @@ def test_who_is_no_admin_only_looks(workspace, session, role):
     assert client.post(f"{PAGE}prices/", {}).status_code == 403
 
 
-def test_a_foreign_owner_cannot_be_given_a_budget(browser_client, workspace, foreign_workspace):
+def test_an_agent_of_another_workspace_cannot_be_given_a_budget(
+    browser_client, workspace, foreign_workspace
+):
     foreign = make(Agent, foreign_workspace)
     form = {"owner": f"agent:{foreign.pk}", "ceiling": "1", "period": "ever"}
 
@@ -149,7 +151,7 @@ def test_a_foreign_owner_cannot_be_given_a_budget(browser_client, workspace, for
     assert not Purse.objects.filter(kind="agent").exists()
 
 
-def test_an_own_price_is_set_and_taken_back(browser_client, workspace):
+def test_a_custom_price_is_set_and_removed(browser_client, workspace):
     form = {"provider": "openai", "model": "llama", "input_price": "0.2", "output_price": "0.4"}
     browser_client.post(f"{PAGE}prices/", form)
     price = Price.objects.get()
@@ -159,7 +161,7 @@ def test_an_own_price_is_set_and_taken_back(browser_client, workspace):
     assert not Price.objects.exists()
 
 
-def test_the_whole_ledger_is_read_a_page_at_a_time(browser_client, session):
+def test_the_ledger_is_paged_and_filtered(browser_client, session):
     for _ in range(55):
         spend(session, "0.01")
     first = browser_client.get(f"{PAGE}ledger/").text
@@ -201,7 +203,7 @@ def test_more_rows_need_no_more_queries(browser_client, workspace, owner, agent)
     ("code", "words"),
     [("budget_reached", "Raise the budget"), ("out_of_credits", "Add credits")],
 )
-def test_a_run_without_money_leads_to_what_helps(browser_client, session, code, words):
+def test_a_run_without_money_links_to_the_remedy(browser_client, session, code, words):
     event = NewEvent(
         type=SessionEvent.Type.ERROR,
         payload={"code": code, "message": "No money.", "retryable": True},
@@ -212,7 +214,7 @@ def test_a_run_without_money_leads_to_what_helps(browser_client, session, code, 
     assert f'href="{PAGE}">{words}</a>' in page
 
 
-def test_the_form_begins_with_whom_the_address_names(browser_client, session):
+def test_the_form_preselects_the_owner_named_in_the_address(browser_client, session):
     for owner in (f"session:{session.pk}", f"agent:{session.agent_id}"):
         page = browser_client.get(f"{PAGE}?for={owner}").text
         assert f'value="{owner}" selected' in page

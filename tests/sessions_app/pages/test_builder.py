@@ -1,4 +1,4 @@
-"""The agents page and the builder page, as a browser without a script sees them."""
+"""Tests of the agents page and the builder page, without scripts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_list_names_agents_and_drafts_but_not_the_builder(browser_client, ow
     assert ">Builder<" not in page
 
 
-def test_a_wish_makes_a_draft_and_opens_its_page(browser_client, workspace):
+def test_a_description_creates_a_draft_and_opens_its_page(browser_client, workspace):
     wish = "Make an agent that answers billing questions"
     answer = browser_client.post("/agents/new/", {"text": wish}, follow=True)
     made = Agent.objects.get(is_draft=True)
@@ -54,14 +54,14 @@ def test_a_wish_makes_a_draft_and_opens_its_page(browser_client, workspace):
 
 
 @pytest.mark.parametrize("tab", ["configure", "canvas", "policy", "preview"])
-def test_every_tab_is_a_page(browser_client, agent, tab):
+def test_every_tab_opens(browser_client, agent, tab):
     propose_rules(agent, {"ask": ["write"]}, author=Author())
     page = browser_client.get(f"{at(agent)}?tab={tab}")
     assert page.status_code == 200
     assert browser_client.get(f"{at(agent, 'side/')}?tab={tab}").status_code == 200
 
 
-def test_the_form_changes_the_draft_and_the_list_can_take_it_back(browser_client, agent):
+def test_the_form_changes_the_draft_and_the_change_can_be_undone(browser_client, agent):
     was = agent.current.name
     saved = browser_client.post(at(agent, "save/"), form_of(agent, name="Other"))
     assert saved.status_code == 302
@@ -80,13 +80,13 @@ def test_a_stale_form_keeps_its_text_and_changes_nothing(browser_client, agent):
     assert drafts.read(agent).fields["name"] == "Theirs"
 
 
-def test_a_wrong_field_is_said_beside_it(browser_client, agent):
+def test_an_invalid_field_shows_its_error(browser_client, agent):
     refused = browser_client.post(at(agent, "save/"), form_of(agent, max_seconds=0))
     assert refused.status_code == 400
     assert "field-error" in refused.content.decode()
 
 
-def test_publishing_and_throwing_away_by_the_buttons(browser_client, owner, workspace):
+def test_a_draft_is_published_and_discarded_by_the_buttons(browser_client, owner, workspace):
     agent = create_draft(principal_of_user(owner, workspace.pk), "New")
     browser_client.post(at(agent, "publish/"), {"revision": 0})
     agent.refresh_from_db()
@@ -96,7 +96,7 @@ def test_publishing_and_throwing_away_by_the_buttons(browser_client, owner, work
     assert drafts.read(agent).row.is_empty
 
 
-def test_a_viewer_may_read_the_list_and_build_nothing(workspace, agent):
+def test_a_viewer_can_read_the_list_but_not_build(workspace, agent):
     viewer = Client()
     viewer.force_login(add_member(workspace, "viewer"))
     assert viewer.get("/agents/").status_code == 200

@@ -1,4 +1,4 @@
-"""The context as a page and as a panel: by part, with the way to compact and to undo."""
+"""Tests of the context as a page and as a panel, with compaction and undo."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
+def no_delays(monkeypatch):
     monkeypatch.setenv("DEMO_DELAY_SECONDS", "0")
 
 
-def test_compact_look_and_undo_without_a_script(browser_client, session):
+def test_a_compaction_is_started_shown_and_undone_without_scripts(browser_client, session):
     give_past(session, 30, "the file notes/plan.md <b>")
     chat, context = f"/chat/{session.pk}/", f"/chat/{session.pk}/context/"
     assert context in browser_client.get(chat).content.decode()

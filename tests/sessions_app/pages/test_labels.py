@@ -1,4 +1,4 @@
-"""What pages say of rules is a sentence that people understand."""
+"""Tests of the sentences in which pages describe rules."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ ALWAYS = "This tool always asks first, until a rule of the agent allows it."
         ("", ""),
     ],
 )
-def test_the_rule_that_asks_is_said_in_a_sentence(rule, sentence):
+def test_the_rule_that_asks_is_described_in_a_sentence(rule, sentence):
     assert approval_reason(rule) == sentence

@@ -1,6 +1,6 @@
-"""One log, told by the server for the first paint and by the chat's script while it lives.
+"""Tests that the server and the chat's script render one sample log in the same words.
 
-`frontend/src/chat/shared-log.test.ts` tells the same events in the same words.
+`frontend/src/chat/shared-log.test.ts` renders the same events.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from sessions_app.pages.transcript import (
 from tenants.models import User
 
 SAMPLE = Path(__file__).resolve().parents[3] / "frontend/src/chat/samples/one_log.json"
-#: The events as REST shows them, the frames that sockets send of them, and the conversation.
+#: The events as REST shows them, their frames on sockets, and the rendered transcript.
 LOG: dict[str, Any] = json.loads(SAMPLE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture
-def written(session: Session) -> Session:
-    """The sample as rows of a session."""
+def sample_session(session: Session) -> Session:
+    """Store the sample as events of a session."""
     names = {event["author"] for event in LOG["events"] if event["author"]}
     people = {
         name: User.objects.create(email=f"{name}@example.com".lower(), name=name) for name in names
@@ -77,24 +77,24 @@ def words_of(line: TranscriptLine) -> str:
             raise AssertionError(line)
 
 
-def test_the_server_tells_the_log_as_the_script_does(written):
-    lines = fold(build_transcript(newest_window(written)), is_idle=True)
+def test_the_server_renders_the_log_as_the_script_does(sample_session):
+    lines = fold(build_transcript(newest_window(sample_session)), is_idle=True)
 
     assert [words_of(line) for line in lines] == LOG["told"]
 
 
-def test_the_log_has_every_type_of_event_that_a_conversation_shows():
+def test_the_sample_has_every_type_of_event():
     assert {event["type"] for event in LOG["events"]} == set(SessionEvent.Type.values)
 
 
-def test_sockets_send_the_frames_that_the_script_is_tried_with(written):
-    frames = [_shown(event_frame(event)) for event in written.events.order_by("seq")]
+def test_the_frames_of_the_sample_are_those_that_sockets_send(sample_session):
+    frames = [_shown(event_frame(event)) for event in sample_session.events.order_by("seq")]
 
     assert frames == LOG["frames"]
 
 
 def _shown(frame: dict[str, Any]) -> dict[str, Any]:
-    """Without the session, which the sample does not have."""
+    """Return the frame without the session, which the sample does not have."""
     metadata = {name: value for name, value in frame["metadata"].items() if name != "session_id"}
     if event := metadata.get("event"):
         metadata["event"] = {name: value for name, value in event.items() if name != "session_id"}

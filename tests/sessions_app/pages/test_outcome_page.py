@@ -1,4 +1,4 @@
-"""The outcome of a session is stated, changed and taken back in a form, and its verdicts are told."""
+"""Tests of the form that sets, changes and removes an outcome, and of its verdicts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def outcome_of(session):
     return session.outcome
 
 
-def test_an_outcome_is_stated_shown_and_taken_back(browser_client, session, post):
+def test_an_outcome_is_set_shown_and_removed(browser_client, session, post):
     assert post().status_code == 302
     assert outcome_of(session) == STORED
     page = browser_client.get(f"/sessions/{session.pk}/outcome/").text
@@ -45,7 +45,7 @@ def test_an_outcome_is_stated_shown_and_taken_back(browser_client, session, post
     assert outcome_of(session) is None
 
 
-def test_another_model_may_judge_and_is_kept_when_it_is_no_longer_listed(session, post):
+def test_a_grader_can_be_chosen_and_is_kept_when_it_is_no_longer_listed(session, post):
     post(grader="demo/demo")
     assert outcome_of(session)["grader"] == {"provider": "demo", "model": "demo"}
 
@@ -65,9 +65,7 @@ def test_another_model_may_judge_and_is_kept_when_it_is_no_longer_listed(session
         ({"grader": "nobody/x"}, "Select a valid choice"),
     ],
 )
-def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_changed(
-    session, post, changed, said
-):
+def test_an_error_is_shown_beside_its_field_and_nothing_is_saved(session, post, changed, said):
     answer = post(**changed)
 
     assert answer.status_code == 400
@@ -76,7 +74,7 @@ def test_what_is_wrong_is_said_beside_its_field_and_nothing_is_changed(
     assert outcome_of(session) is None
 
 
-def test_verdicts_are_told_by_criterion_the_newest_first(browser_client, session):
+def test_verdicts_are_listed_newest_first_with_their_criteria(browser_client, session):
     judged = {"status": "not_met", "feedback": "Name the price.", "returned": True, "returns": 1}
     judged |= {"max_returns": 2, "criteria": [{"name": "Short", "met": False, "why": "<b>Long"}]}
     met = {"status": "met", "criteria": [{"name": "Short", "met": True, "why": ""}]}
@@ -88,7 +86,7 @@ def test_verdicts_are_told_by_criterion_the_newest_first(browser_client, session
     assert "&lt;b&gt;Long" in page
 
 
-def test_who_may_only_read_sees_it_and_changes_nothing(client, workspace, session):
+def test_a_viewer_sees_the_outcome_but_cannot_change_it(client, workspace, session):
     session.outcome = STORED
     session.save(update_fields=["outcome"])
     client.force_login(add_member(workspace, "viewer"))

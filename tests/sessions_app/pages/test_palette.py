@@ -1,4 +1,4 @@
-"""What the command palette finds by its name."""
+"""Tests of what the command palette finds by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def names_in(client: Client, words: str) -> list[str]:
 
 
 @pytest.fixture
-def furnished(session: Session, workspace, owner) -> Session:
+def session_and_documents(session: Session, workspace, owner) -> Session:
     Session.objects.filter(pk=session.pk).update(title="The red kettle", last_seq=1)
     reader = Reader(workspace_id=workspace.pk, user_id=owner.pk)
     for scope, path in [("workspace", "notes/kettle.md"), ("user", "my/kettle.md")]:
@@ -29,10 +29,10 @@ def furnished(session: Session, workspace, owner) -> Session:
     return session
 
 
-def test_a_chat_an_agent_and_a_document_are_found_by_every_word_of_a_name(
-    browser_client, furnished
+def test_chats_agents_and_documents_are_found_by_the_words_of_their_name(
+    browser_client, session_and_documents
 ):
-    agent = str(furnished.agent)
+    agent = str(session_and_documents.agent)
 
     assert names_in(browser_client, "KETTLE red") == ["The red kettle"]
     assert names_in(browser_client, "kettle") == [
@@ -44,9 +44,9 @@ def test_a_chat_an_agent_and_a_document_are_found_by_every_word_of_a_name(
     assert names_in(browser_client, "") == []
 
 
-def test_nobody_finds_what_somebody_keeps_for_themselves(workspace, furnished):
+def test_another_persons_documents_are_not_found(workspace, session_and_documents):
     viewer = Client()
     viewer.force_login(add_member(workspace, "viewer"))
 
     assert names_in(viewer, "kettle") == ["The red kettle", "notes/kettle.md"]
-    assert names_in(viewer, str(furnished.agent)) == []
+    assert names_in(viewer, str(session_and_documents.agent)) == []

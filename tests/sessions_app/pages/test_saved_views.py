@@ -1,4 +1,4 @@
-"""Lists of sessions that people give a name to."""
+"""Tests of saved views of the session list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def member_of(workspace, role: str) -> tuple[Client, object]:
     return client, user
 
 
-def test_a_view_is_kept_with_what_the_list_can_ask_for_and_nothing_else(browser_client, workspace):
+def test_a_view_keeps_only_known_filters(browser_client, workspace):
     save(browser_client, "Resting", "status=idle&sort=cost&page=//evil.example&after=1~x&q=boats")
     view = SavedView.objects.get()
 
@@ -32,14 +32,14 @@ def test_a_view_is_kept_with_what_the_list_can_ask_for_and_nothing_else(browser_
     assert 'href="?q=boats&amp;status=idle&amp;sort=cost"' in page
 
 
-def test_the_same_name_again_changes_the_view(browser_client, workspace):
+def test_saving_under_the_same_name_replaces_the_view(browser_client, workspace):
     save(browser_client, "Mine", "status=idle")
     save(browser_client, "Mine", "status=running")
 
     assert [view.query for view in SavedView.objects.all()] == ["status=running"]
 
 
-def test_a_view_is_ones_own_unless_it_is_shared(browser_client, workspace):
+def test_a_view_is_private_unless_it_is_shared(browser_client, workspace):
     save(browser_client, "Private list")
     save(browser_client, "Shared list", is_shared="on")
     other, _ = member_of(workspace, "builder")
@@ -53,21 +53,21 @@ def test_a_view_is_ones_own_unless_it_is_shared(browser_client, workspace):
     assert SavedView.objects.count() == 2
 
 
-def test_a_viewer_keeps_views_and_shares_none(workspace):
+def test_a_viewer_can_save_but_not_share_views(workspace):
     viewer, _ = member_of(workspace, "viewer")
     save(viewer, "Own", is_shared="on")
 
     assert not SavedView.objects.get().is_shared
 
 
-def test_ones_own_view_is_taken_away(browser_client, workspace):
+def test_a_person_can_delete_their_own_view(browser_client, workspace):
     save(browser_client, "Gone soon")
     browser_client.post(f"/sessions/views/{SavedView.objects.get().pk}/delete/")
 
     assert not SavedView.objects.exists()
 
 
-def test_there_is_an_end_to_views_and_a_nameless_one_is_refused(
+def test_the_number_of_views_is_limited_and_a_name_is_required(
     browser_client, workspace, monkeypatch
 ):
     monkeypatch.setattr(sessions, "MAX_VIEWS", 1)

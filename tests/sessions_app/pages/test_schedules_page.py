@@ -1,4 +1,4 @@
-"""Schedules: planned in the words and the time zone of people."""
+"""Tests of the schedules page."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def plan(agent, **fields) -> Schedule:
     )
 
 
-def test_an_empty_list_teaches(browser_client, workspace):
+def test_an_empty_list_explains_itself(browser_client, workspace):
     assert "No schedules yet" in browser_client.get(PAGE).text
 
 
-def test_a_schedule_by_the_calendar_is_told_in_plain_words(browser_client, agent):
+def test_a_cron_schedule_is_described_in_plain_words(browser_client, agent):
     answer = browser_client.post(f"{PAGE}new/", typed(agent))
     made = Schedule.objects.get()
     page = browser_client.get(PAGE).text
@@ -61,7 +61,7 @@ def test_a_schedule_by_the_calendar_is_told_in_plain_words(browser_client, agent
     assert "Tester" in page
 
 
-def test_once_is_meant_in_the_zone_that_was_chosen(browser_client, agent):
+def test_a_one_time_schedule_uses_the_chosen_time_zone(browser_client, agent):
     day = datetime.now(tz=UTC).date() + timedelta(days=2)
     form = typed(agent, kind="once", at=f"{day}T09:30", timezone="Asia/Tokyo")
     browser_client.post(f"{PAGE}new/", form)
@@ -71,7 +71,7 @@ def test_once_is_meant_in_the_zone_that_was_chosen(browser_client, agent):
     assert f'value="{day}T09:30"' in browser_client.get(f"{PAGE}{made.pk}/").text
 
 
-def test_an_interval_is_in_the_unit_that_was_chosen(browser_client, agent):
+def test_an_interval_uses_the_chosen_unit(browser_client, agent):
     browser_client.post(f"{PAGE}new/", typed(agent, kind="interval", every="15", unit="60"))
 
     assert Schedule.objects.get().interval_seconds == 900
@@ -89,7 +89,7 @@ def test_an_interval_is_in_the_unit_that_was_chosen(browser_client, agent):
         ({"message": " "}, "required"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_planned(browser_client, agent, changed, said):
+def test_an_invalid_schedule_is_explained_and_not_saved(browser_client, agent, changed, said):
     answer = browser_client.post(f"{PAGE}new/", typed(agent, **changed))
 
     assert answer.status_code == 400
@@ -97,7 +97,9 @@ def test_what_is_wrong_is_said_and_nothing_is_planned(browser_client, agent, cha
     assert not Schedule.objects.exists()
 
 
-def test_a_foreign_agent_or_session_cannot_be_named(browser_client, agent, foreign_workspace):
+def test_an_agent_or_session_of_another_workspace_cannot_be_chosen(
+    browser_client, agent, foreign_workspace
+):
     for label, kind in (("agents.Agent", "agent"), ("sessions_app.Session", "session")):
         foreign = make(apps.get_model(label), foreign_workspace)
         form = typed(agent, target=f"{kind}:{foreign.pk}")
@@ -105,7 +107,7 @@ def test_a_foreign_agent_or_session_cannot_be_named(browser_client, agent, forei
     assert not Schedule.objects.exists()
 
 
-def test_an_agent_that_was_never_published_is_given_no_work(browser_client, agent, workspace):
+def test_an_agent_that_was_never_published_cannot_be_chosen(browser_client, agent, workspace):
     draft = create_draft_agent(workspace_id=workspace.pk, fields={"name": "Half done"})
 
     assert "Half done" not in browser_client.get(f"{PAGE}new/").text
@@ -114,7 +116,7 @@ def test_an_agent_that_was_never_published_is_given_no_work(browser_client, agen
     assert not Schedule.objects.exists()
 
 
-def test_the_preview_says_the_words_and_the_next_three_times(browser_client, agent):
+def test_the_preview_shows_the_description_and_the_next_three_times(browser_client, agent):
     asked = {"kind": "cron", "cron": "0 7 * * 1-5", "timezone": "Europe/Zurich"}
     page = browser_client.get(f"{PAGE}preview/", asked).text
 
@@ -125,7 +127,7 @@ def test_the_preview_says_the_words_and_the_next_three_times(browser_client, age
     assert "<time" not in never
 
 
-def test_without_a_script_the_button_previews_and_saves_nothing(browser_client, agent):
+def test_the_preview_button_works_without_scripts_and_saves_nothing(browser_client, agent):
     page = browser_client.post(f"{PAGE}new/", {**typed(agent), "preview": "1"})
 
     assert page.status_code == 200
@@ -133,7 +135,7 @@ def test_without_a_script_the_button_previews_and_saves_nothing(browser_client, 
     assert not Schedule.objects.exists()
 
 
-def test_who_changes_only_the_words_does_not_move_the_next_time(browser_client, agent):
+def test_renaming_a_schedule_does_not_move_its_next_time(browser_client, agent):
     one = plan(agent)
     form = typed(agent, kind="interval", every="1", unit="3600", timezone="UTC", name="Renamed")
     browser_client.post(f"{PAGE}{one.pk}/", form)
@@ -170,7 +172,7 @@ def test_two_clicks_on_run_now_send_once(browser_client, agent):
     assert "run queued" in page
 
 
-def test_a_viewer_may_look_and_change_nothing(workspace, agent):
+def test_a_viewer_can_read_but_not_change_schedules(workspace, agent):
     one, viewer = plan(agent), Client()
     viewer.force_login(add_member(workspace, "viewer"))
 

@@ -1,4 +1,4 @@
-"""The page of one session: every tab, bounded for long sessions, and what it lets people do."""
+"""Tests of the page of one session: its tabs, its bounded size and its actions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_long_session_costs_no_more_queries_and_no_longer_page(browser_client,
     assert larger < size + 60_000
 
 
-def test_the_transcript_is_read_in_parts(browser_client, session):
+def test_the_transcript_is_paged(browser_client, session):
     append_events(session.pk, [said(f"Line {n}.") for n in range(1, 301)])
     newest = browser_client.get(f"/sessions/{session.pk}/").text
     earlier = browser_client.get(f"/sessions/{session.pk}/?before=101").text
@@ -66,7 +66,7 @@ def test_the_transcript_is_read_in_parts(browser_client, session):
     assert "Line 101." not in earlier
 
 
-def test_events_are_shown_as_stored_and_narrowed_by_type(browser_client, session):
+def test_events_are_escaped_and_filtered_by_type(browser_client, session):
     bad = "<script>alert(1)</script>"
     append_events(session.pk, [said(bad), NewEvent(type=E.ERROR, payload={"message": "Broke"})])
     page = browser_client.get(f"/sessions/{session.pk}/events/").text
@@ -78,7 +78,7 @@ def test_events_are_shown_as_stored_and_narrowed_by_type(browser_client, session
     assert re.findall(r'id="event-(\d+)"', only) == ["2"]
 
 
-def test_events_have_pages_by_seq(browser_client, session):
+def test_events_are_paged_by_seq(browser_client, session):
     append_events(session.pk, [said(f"Line {n}.") for n in range(60)])
     page = browser_client.get(f"/sessions/{session.pk}/events/").text
     rest = browser_client.get(f"/sessions/{session.pk}/events/?before=11").text
@@ -87,7 +87,7 @@ def test_events_have_pages_by_seq(browser_client, session):
     assert re.findall(r'id="event-(\d+)"', rest) == [str(n) for n in range(10, 0, -1)]
 
 
-def test_a_replay_shows_what_was_so_by_then(browser_client, session):
+def test_a_replay_shows_the_state_at_that_event(browser_client, session):
     park(session, "tu_1")
     result = {"tool_use_id": "tu_1", "name": "clean", "state": "completed", "output": "tidy"}
     append_events(session.pk, [NewEvent(type=E.AGENT_TOOL_RESULT, payload=result)])
@@ -105,13 +105,13 @@ def test_a_replay_shows_what_was_so_by_then(browser_client, session):
 
 
 @pytest.mark.parametrize("at", ["0", "-1", "x", "99999999999999999999", "²"])
-def test_a_replay_of_nowhere_begins_somewhere(browser_client, session, at):
+def test_a_replay_at_an_invalid_seq_still_opens(browser_client, session, at):
     append_events(session.pk, [said("Hello")])
 
     assert browser_client.get(f"/sessions/{session.pk}/replay/?at={at}").status_code == 200
 
 
-def test_a_replay_shows_a_message_that_still_waits(browser_client, session, principal):
+def test_a_replay_shows_a_queued_message(browser_client, session, principal):
     say(session, principal, "First")
     assert run_queue.claim(session.pk, OWNER)
     waiting = say(session, principal, "Second")
@@ -130,7 +130,7 @@ def test_a_fork_shares_the_past_up_to_the_event(browser_client, session):
     assert browser_client.post(f"/sessions/{session.pk}/fork/", {}).status_code == 400
 
 
-def test_a_viewer_reads_and_neither_forks_nor_uploads(client, workspace, session):
+def test_a_viewer_can_read_but_not_fork_or_upload(client, workspace, session):
     client.force_login(add_member(workspace, "viewer"))
     append_events(session.pk, [said("One")])
     page = client.get(f"/sessions/{session.pk}/events/").text
@@ -172,7 +172,7 @@ def test_the_tree_lists_each_child_below_its_parent_with_totals(browser_client, 
     assert "4.0k" in page
 
 
-def test_the_context_is_a_bar_of_parts_that_open(browser_client, session, principal):
+def test_the_context_is_a_bar_of_parts(browser_client, session, principal):
     say(session, principal, "What is in <the> yard?")
     page = browser_client.get(f"/sessions/{session.pk}/context/").text
 
@@ -180,7 +180,7 @@ def test_the_context_is_a_bar_of_parts_that_open(browser_client, session, princi
     assert re.search(r'<rect class="part-instructions" x="0" y="0" width="\d+"', page)
 
 
-def test_a_run_is_drawn_with_its_model_calls_and_tools(
+def test_the_timeline_shows_a_run_with_its_model_and_tool_calls(
     browser_client, session, principal, script, stage_tools
 ):
     script([call("look", "boats")], WORDS)
@@ -196,7 +196,7 @@ def test_a_run_is_drawn_with_its_model_calls_and_tools(
     assert "All runs" in zoomed
 
 
-def test_a_call_that_waits_for_a_person_is_drawn_as_a_wait(
+def test_the_timeline_shows_a_call_that_waits_for_a_person(
     browser_client, session, principal, script, stage_tools
 ):
     script([call("ask_first", "boats")], WORDS)

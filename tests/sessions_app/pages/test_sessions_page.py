@@ -1,4 +1,4 @@
-"""The list of sessions."""
+"""Tests of the list of sessions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_empty_list_says_what_to_do(browser_client, workspace):
     assert "New chat" in page
 
 
-def test_words_are_found_in_titles_and_messages(browser_client, agent):
+def test_a_search_covers_titles_and_messages(browser_client, agent):
     for title in ("Signals and switches", "Else"):
         named(agent, title)
     spoken = named(agent, "Other")
@@ -58,7 +58,7 @@ def test_words_are_found_in_titles_and_messages(browser_client, agent):
     assert "No matching sessions" in browser_client.get("/sessions/?q=zebra").text
 
 
-def test_chips_narrow_by_status_and_agent_and_take_it_back(browser_client, agent, workspace):
+def test_chips_filter_by_status_and_agent_and_can_be_removed(browser_client, agent, workspace):
     waiting, running, _idle = named(agent, "Waits"), named(agent, "Runs"), named(agent, "Rests")
     park(waiting, "tu_1")
     run_queue.accept(
@@ -92,14 +92,14 @@ def test_chips_narrow_by_status_and_agent_and_take_it_back(browser_client, agent
         "?level=²",
     ],
 )
-def test_nonsense_in_the_address_narrows_nothing(browser_client, agent, query):
+def test_invalid_parameters_are_ignored(browser_client, agent, query):
     named(agent, "Here")
 
     assert titles(browser_client.get(f"/sessions/{query}").text) == ["Here"]
 
 
 @pytest.mark.parametrize("sort", ["", "begun", "events", "tokens", "cost", "lasted", "-cost"])
-def test_a_long_list_has_pages_in_every_order(browser_client, agent, sort):
+def test_a_long_list_is_paged_in_every_order(browser_client, agent, sort):
     for number in range(SESSIONS_PER_PAGE + 3):
         one = named(agent, f"Session {number}")
         Session.objects.filter(pk=one.pk).update(cost=number // 2, input_tokens=number // 3)
@@ -118,7 +118,7 @@ def test_a_long_list_has_pages_in_every_order(browser_client, agent, sort):
 
 
 def test_fifty_rows_cost_as_many_queries_as_one(browser_client, agent, session):
-    """Also when every row has children, errors, a waiting call and a snippet."""
+    """Count also rows with children, errors, a pending call and a snippet."""
 
     def count(query: str) -> int:
         with CaptureQueriesContext(connection) as captured:
@@ -126,21 +126,21 @@ def test_fifty_rows_cost_as_many_queries_as_one(browser_client, agent, session):
         assert titles(page)
         return len(captured)
 
-    def furnish(number: int) -> None:
+    def add_session(number: int) -> None:
         one = named(agent, f"More {number}")
         park(one, f"tu_{number}")
         get_or_create_session(agent=agent, title="Child", parent=one)
         Run.objects.create(workspace_id=one.workspace_id, session=one, status="dead")
 
-    furnish(0)
+    add_session(0)
     before = count(""), count("?q=clean")
     for number in range(1, SESSIONS_PER_PAGE):
-        furnish(number)
+        add_session(number)
 
     assert (count(""), count("?q=clean")) == before
 
 
-def test_flags_narrow_to_errors_approvals_and_ones_own(browser_client, agent, owner):
+def test_flags_filter_by_errors_approvals_and_own_sessions(browser_client, agent, owner):
     fine, broken, waits = named(agent, "Fine"), named(agent, "Broken"), named(agent, "Waits")
     Run.objects.create(workspace_id=broken.workspace_id, session=broken, status="failed")
     park(waits, "tu_1")
@@ -151,7 +151,7 @@ def test_flags_narrow_to_errors_approvals_and_ones_own(browser_client, agent, ow
     assert titles(browser_client.get("/sessions/?mine=1").text) == ["Fine"]
 
 
-def test_sub_agents_lie_below_their_session_and_are_found_by_a_search(browser_client, agent):
+def test_sub_agents_are_listed_below_their_session_and_found_by_a_search(browser_client, agent):
     top = named(agent, "Top")
     child, _ = get_or_create_session(agent=agent, title="Below", parent=top)
 
@@ -164,7 +164,7 @@ def test_sub_agents_lie_below_their_session_and_are_found_by_a_search(browser_cl
     assert str(child.pk) in rows
 
 
-def test_a_snippet_shows_where_the_words_are_and_runs_nothing(browser_client, agent):
+def test_a_snippet_marks_the_words_and_is_escaped(browser_client, agent):
     spoken = named(agent, "Other")
     text = "Mind the <img src=x onerror=alert(1)> \x02 when you repair the switches tonight"
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
@@ -176,7 +176,7 @@ def test_a_snippet_shows_where_the_words_are_and_runs_nothing(browser_client, ag
     assert f'href="/sessions/{spoken.pk}/replay/?at=1"' in page
 
 
-def test_the_pane_beside_the_list_shows_the_newest_words(browser_client, session, agent):
+def test_the_preview_pane_shows_the_newest_messages(browser_client, session, agent):
     message = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": "Hello <b>yard</b>"})
     run_queue.accept(session.pk, message)
     pane = browser_client.get(f"/sessions/{session.pk}/preview/").text

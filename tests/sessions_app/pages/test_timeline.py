@@ -1,4 +1,4 @@
-"""The line of time: in order, inside its width, with long pauses cut."""
+"""Tests of the axis of the timeline: in order, within its width, with long pauses cut."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def at(seconds: float) -> datetime:
     return ZERO + timedelta(seconds=seconds)
 
 
-def test_no_stretch_means_no_line():
+def test_no_spans_give_no_axis():
     assert build_axis([]) is None
 
 
-def test_a_long_pause_is_cut_and_named():
+def test_a_long_pause_is_cut_and_labelled():
     axis = build_axis([(at(0), at(10)), (at(7_210), at(7_220))])
     assert axis
     left, width = axis.bar(at(0), at(10))
@@ -38,7 +38,7 @@ def test_a_short_pause_stays():
     assert axis.x(at(10)) == WIDTH / 2
 
 
-def test_a_bar_is_seen_however_short_it_is():
+def test_a_bar_has_a_minimum_width():
     axis = build_axis([(at(0), at(1_000))])
     assert axis
 
@@ -53,7 +53,7 @@ def test_a_bar_is_seen_however_short_it_is():
         max_size=20,
     )
 )
-def test_order_is_kept_and_nothing_lies_outside(spans):
+def test_positions_keep_their_order_and_stay_within_the_width(spans):
     axis = build_axis([(at(start), at(end)) for start, end in spans])
     assert axis
     moments = sorted(moment for span in spans for moment in span)

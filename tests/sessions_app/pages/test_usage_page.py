@@ -1,4 +1,4 @@
-"""Analytics: every number at its place, and no query per row."""
+"""Tests of the usage page: its numbers, its permissions and its queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ D = Decimal
 
 
 def spend(session, cost: str = "0.5", *, days_ago: int = 0, model: str = "gpt-5", **spender):
-    """One settled call of this session's agent."""
+    """Record one settled call of this session's agent."""
     who = Spender(
         workspace_id=session.workspace_id,
         agent_id=session.agent_id,
@@ -38,14 +38,14 @@ def spend(session, cost: str = "0.5", *, days_ago: int = 0, model: str = "gpt-5"
     return call
 
 
-def test_an_empty_page_says_what_will_be_counted(browser_client, workspace):
+def test_an_empty_page_explains_itself(browser_client, workspace):
     page = browser_client.get("/usage/").text
 
     assert "No usage in this period" in page
     assert "$10.00" in page
 
 
-def test_the_page_tells_balance_spend_and_who_spent_it(browser_client, session, owner):
+def test_the_page_shows_balance_spending_and_spender(browser_client, session, owner):
     spend(session, "1.5", user_id=owner.pk)
     page = browser_client.get("/usage/").text
 
@@ -105,13 +105,13 @@ def test_days_outside_the_range_do_not_count(browser_client, session):
 
 
 @pytest.mark.parametrize("query", ["?from=x", "?from=2026-02-01&to=2026-01-01", "?by=x&show=x"])
-def test_what_cannot_be_asked_falls_back_to_the_last_days(browser_client, session, query):
+def test_an_invalid_query_falls_back_to_the_default_period(browser_client, session, query):
     spend(session)
 
     assert browser_client.get(f"/usage/{query}").status_code == 200
 
 
-def test_the_csv_is_that_of_the_table(browser_client, session):
+def test_the_csv_link_exports_the_shown_table(browser_client, session):
     spend(session)
     page = browser_client.get("/usage/?by=model").text
     link = page.split('href="/api/v1/usage/')[1].split('"')[0].replace("&amp;", "&")
@@ -141,7 +141,9 @@ def test_more_rows_need_no_more_queries(browser_client, workspace, agent, owner)
     assert {by: queries(by) for by in before} == before
 
 
-def test_few_credits_are_said_here_and_at_home(browser_client, workspace, session):
+def test_low_credits_are_announced_on_the_usage_page_and_on_home(
+    browser_client, workspace, session
+):
     add_credits(workspace.pk, D("-9.5"), kind="adjustment")
 
     assert "Credits are running low: $0.50" in browser_client.get("/usage/").text
@@ -150,7 +152,7 @@ def test_few_credits_are_said_here_and_at_home(browser_client, workspace, sessio
     assert "You're out of credits" in browser_client.get("/usage/").text
 
 
-def test_a_viewer_may_look_and_somebody_else_sees_nothing_of_it(
+def test_a_viewer_sees_the_usage_and_another_workspace_does_not(
     workspace, session, stranger, foreign_workspace
 ):
     spend(session, "3.25")
@@ -162,7 +164,7 @@ def test_a_viewer_may_look_and_somebody_else_sees_nothing_of_it(
     assert "$3.25" not in other.get("/usage/").text
 
 
-def test_a_name_cannot_break_out_of_the_page(browser_client, agent):
+def test_names_are_escaped(browser_client, agent):
     session, _ = get_or_create_session(agent=agent, title="<script>alert(1)</script>")
     spend(session, model='"><img src=x onerror=alert(1)>')
 

@@ -1,4 +1,4 @@
-"""Resources are prepared by a worker, mounted as declared, and seen by commands and file tools alike."""
+"""Tests that resources are prepared by a worker and visible to commands and file tools alike."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALLOWED = ("exec", "read", "write", "edit", "list_directory")
 
 
 @pytest.fixture(autouse=True)
-def everything_is_allowed(data_dir, monkeypatch):
+def allow_file_tools_and_commands(data_dir, monkeypatch):
     allow = Decision(decision="allow", decided_by="test")
     policy = EffectivePolicy(dict.fromkeys(ALLOWED, allow))
     monkeypatch.setattr("sessions_app.harness.turn.effective_policy", lambda *_: policy)
@@ -40,7 +40,7 @@ def everything_is_allowed(data_dir, monkeypatch):
 
 @pytest.fixture
 def use(session, principal, script):
-    """Let the model of this session call a tool, and answer with what became of it."""
+    """Return a function that lets the model call a tool and returns the finished call."""
 
     def use(name: str, at: Session = session, by=principal, **arguments) -> ToolExecution:
         script(
@@ -74,7 +74,7 @@ def test_two_sessions_share_a_directory_of_the_workspace(session, principal, age
     assert session.resources.get().status == "ready"
 
 
-def test_another_workspace_has_another_directory_of_that_name(
+def test_another_workspace_has_its_own_directory_of_the_same_name(
     session, principal, use, foreign_workspace, stranger
 ):
     give(session, principal, "workspace_directory", "/workspace/data", "data", "read_write")
@@ -88,7 +88,7 @@ def test_another_workspace_has_another_directory_of_that_name(
     assert use("list_directory", elsewhere, by=them, path="data").output == "data is empty."
 
 
-def test_a_file_is_a_copy_that_a_link_cannot_lead_out_of(session, principal, use, data_dir):
+def test_a_file_is_mounted_as_a_copy_and_links_are_refused(session, principal, use, data_dir):
     files = SessionFolder(workspace_id=session.workspace_id, session_id=session.pk).make()
     (files / "notes.md").write_text("first")
     give(session, principal, "local_file", "/workspace/docs/copy.md", "notes.md")
@@ -107,7 +107,7 @@ def test_a_file_is_a_copy_that_a_link_cannot_lead_out_of(session, principal, use
     assert newest(session, "session.resource_attached").payload["status"] == "failed"
 
 
-def test_a_link_in_the_place_of_a_mount_leads_it_nowhere(session, principal, use, data_dir):
+def test_a_link_at_the_mount_path_is_refused(session, principal, use, data_dir):
     files = SessionFolder(workspace_id=session.workspace_id, session_id=session.pk).make()
     victim = data_dir / "victim"
     victim.mkdir()
@@ -136,7 +136,9 @@ def test_memory_is_mounted_as_files_and_fresh_in_each_run(session, principal, ag
     assert "Read-only" in use("exec", command="touch /runtime/x").output
 
 
-def test_secrets_are_files_of_one_run_and_shown_to_nobody(session, principal, use, data_dir):
+def test_secrets_exist_only_during_a_run_and_are_masked_in_output(
+    session, principal, use, data_dir
+):
     for name in ("TOKEN", "OTHER"):
         vault.add(session.workspace_id, name, f"word-of-{name}")
     resource = give(session, principal, "vault", "/vaults/deploy", "TOKEN, OTHER")
@@ -155,7 +157,7 @@ def test_secrets_are_files_of_one_run_and_shown_to_nobody(session, principal, us
     assert not list(data_dir.rglob("TOKEN"))
 
 
-def test_a_secret_that_is_not_there_is_told(session, principal, use):
+def test_a_missing_secret_fails_the_resource(session, principal, use):
     give(session, principal, "vault", "/vaults/deploy", "TOKEN")
     call = use("exec", command="ls /vaults")
     assert call.state == "completed"
@@ -164,7 +166,7 @@ def test_a_secret_that_is_not_there_is_told(session, principal, use):
 
 @pytest.fixture
 def repository(data_dir, settings) -> Path:
-    """A repository of the operator's, with a hook that must not run."""
+    """Create a repository in a folder that the operator allows."""
     root = data_dir / "repositories"
     origin = root / "origin"
     origin.mkdir(parents=True)
@@ -201,13 +203,15 @@ def test_a_repository_of_an_allowed_folder_is_cloned(session, principal, use, re
         ("https://169.254.169.254/x.git", "not on the public internet"),
     ],
 )
-def test_a_repository_elsewhere_is_not_contacted(session, principal, use, source, reason):
+def test_a_repository_outside_the_allowed_addresses_is_not_contacted(
+    session, principal, use, source, reason
+):
     give(session, principal, "repo_mount", "/workspace/repo", source)
     assert "could not be prepared" in use("list_directory", path="repo").error
     assert reason in session.resources.get().reason
 
 
-def test_a_failed_resource_is_tried_again_by_the_next_run(session, principal, use, repository):
+def test_the_next_run_retries_a_failed_resource(session, principal, use, repository):
     moved = repository.with_name("later")
     repository.rename(moved)
     give(session, principal, "repo_mount", "/workspace/repo", str(repository))
@@ -217,7 +221,7 @@ def test_a_failed_resource_is_tried_again_by_the_next_run(session, principal, us
     assert newest(session, "session.resource_attached").payload["status"] == "ready"
 
 
-def test_a_file_of_the_web_is_copied_in_through_the_guard(
+def test_a_remote_file_is_copied_through_the_egress_guard(
     session, principal, use, httpserver, settings
 ):
     httpserver.expect_request("/data/table.csv").respond_with_data("a,b\n1,2\n")
@@ -234,12 +238,12 @@ def test_a_file_of_the_web_is_copied_in_through_the_guard(
     assert len(httpserver.log) == 2
 
 
-def test_an_object_store_needs_its_package(session, principal, use):
+def test_an_object_store_without_its_package_is_refused(session, principal, use):
     give(session, principal, "remote_file_store", "/workspace/bucket", "s3://bucket/key")
     assert "s3fs" in use("list_directory", path="bucket").error
 
 
-def test_a_new_session_starts_with_what_its_environment_gives(workspace, owner, agent):
+def test_a_new_session_has_the_mounts_of_its_environment(workspace, owner, agent):
     mount = {"kind": "workspace_directory", "source_ref": "data", "mount_path": "/workspace/data"}
     place = create_environment(
         workspace_id=workspace.pk, fields={"name": "With data", "mounts": [mount]}

@@ -1,4 +1,4 @@
-"""Sessions that write to each other in the same moment, and tasks that end while others are stopped."""
+"""Tests of sessions that message each other concurrently, and of tasks that end during a stop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOMENT = 1.0
 
 
 class Writer(ScriptedProvider):
-    """Writes to the session that it is told to, once."""
+    """Sends one message to the session named in the prompt."""
 
     def __init__(self, *, wait: bool) -> None:
         super().__init__()
@@ -55,13 +55,15 @@ def run_once(session: Session) -> None:
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_two_sessions_write_to_each_other_at_once(session, agent, principal, monkeypatch, wait):
+def test_two_sessions_that_message_each_other_concurrently_do_not_deadlock(
+    session, agent, principal, monkeypatch, wait
+):
     other, _ = get_or_create_session(agent=agent)
     monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: Writer(wait=wait))
     both_hold = threading.Barrier(2)
 
     def meet(*args, **words):
-        """Both have locked what they lock first, if that is not the same."""
+        """Wait until both hold their first lock, unless it is the same one."""
         with suppress(threading.BrokenBarrierError):
             both_hold.wait(MOMENT)
         return peer_message(*args, **words)
@@ -78,7 +80,9 @@ def test_two_sessions_write_to_each_other_at_once(session, agent, principal, mon
     assert all("waits for a reply from this one" in error for error in errors)
 
 
-def test_another_turn_of_the_child_does_not_answer_for_its_task(session, principal, script):
+def test_another_turn_of_a_child_is_not_delivered_as_the_result_of_its_task(
+    session, principal, script
+):
     script([spawn_call()], words("Urgent things first."), words("Seven."), words("It is seven."))
     say(session, principal)
     serve(session.pk)
@@ -96,12 +100,12 @@ def test_another_turn_of_the_child_does_not_answer_for_its_task(session, princip
 
 
 def held(child: Session) -> Claim:
-    """The run that began in the commit which ended the one before."""
+    """Return the run that started in the commit which ended the previous one."""
     begun = child.runs.get(status="running")
     return Claim(session_id=child.pk, run_id=begun.pk, epoch=begun.epoch or 0)
 
 
-def test_a_child_that_has_done_its_task_is_not_stopped_for_it(session, principal, script):
+def test_a_child_that_has_finished_its_task_is_not_stopped(session, principal, script):
     script([spawn_call()], words("Seven."), words("Talking with a person."))
     say(session, principal)
     serve(session.pk)
@@ -117,7 +121,7 @@ def test_a_child_that_has_done_its_task_is_not_stopped_for_it(session, principal
     assert child.status == "running"
 
 
-def test_a_delivery_that_fails_costs_the_child_nothing(session, principal, script, monkeypatch):
+def test_a_failing_delivery_does_not_affect_the_child(session, principal, script, monkeypatch):
     script([spawn_call()], words("Seven."), words("It is seven."))
     say(session, principal)
     serve(session.pk)

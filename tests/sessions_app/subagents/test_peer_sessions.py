@@ -1,4 +1,4 @@
-"""Writing to other sessions: no deadlock, no endless circle, and nothing foreign is seen."""
+"""Tests of messages between sessions: no deadlock, no endless exchange, no foreign sessions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_two_sessions_cannot_wait_for_each_other(session, other, principal, scri
 
 
 class PingPong(ScriptedProvider):
-    """Whatever it is asked, it writes to the other session, for ever."""
+    """Always messages the other session."""
 
     def __init__(self, first: Session, second: Session) -> None:
         super().__init__()
@@ -71,9 +71,7 @@ class PingPong(ScriptedProvider):
         yield send_call(target.pk, f"p{self.turns}", wait=False)
 
 
-def test_a_circle_of_messages_ends_by_itself_with_a_reason(
-    session, other, principal, script, monkeypatch
-):
+def test_an_endless_exchange_is_ended_with_a_reason(session, other, principal, script, monkeypatch):
     endless = PingPong(session, other)
     monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: endless)
     say(session, principal)
@@ -124,7 +122,7 @@ def test_a_foreign_session_is_invisible_to_every_session_tool(
     assert foreign.events.count() == 0
 
 
-def test_another_agents_session_of_the_same_workspace_is_not_seen_either(
+def test_a_session_of_another_agent_in_the_same_workspace_is_invisible_too(
     session, principal, script, workspace
 ):
     from tests.factories import session as make_session
@@ -136,7 +134,7 @@ def test_another_agents_session_of_the_same_workspace_is_not_seen_either(
     assert "no session" in newest(session, E.AGENT_TOOL_RESULT).payload["error"]
 
 
-def test_the_history_of_ones_own_other_session_can_be_read(session, other, principal, script):
+def test_an_agent_can_read_the_history_of_its_other_sessions(session, other, principal, script):
     script(
         words("The code is 42."),
         [ToolCall(call_id="h", name="sessions_history", arguments={"session": "desk"})],
@@ -149,7 +147,7 @@ def test_the_history_of_ones_own_other_session_can_be_read(session, other, princ
     assert "The code is 42." in newest(session, E.AGENT_TOOL_RESULT).payload["output"]
 
 
-class Laundering(ScriptedProvider):
+class PingPongWithWaits(ScriptedProvider):
     """Asks a third session and waits for it before each message to the other one."""
 
     def __init__(self, first: Session, second: Session, third: Session) -> None:
@@ -172,11 +170,11 @@ class Laundering(ScriptedProvider):
             yield from words("Sent.")
 
 
-def test_waiting_in_between_does_not_make_a_circle_endless(
+def test_waiting_in_between_does_not_keep_an_endless_exchange_alive(
     session, other, agent, principal, script, monkeypatch
 ):
     third, _ = get_or_create_session(agent=agent, session_key="third")
-    endless = Laundering(other, session, third)
+    endless = PingPongWithWaits(other, session, third)
     monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: endless)
     say(session, principal)
     for _ in range(20):
@@ -187,11 +185,13 @@ def test_waiting_in_between_does_not_make_a_circle_endless(
     assert not Run.objects.filter(status__in=["queued", "running"]).exists()
 
 
-def test_a_reply_is_of_the_turn_that_took_the_message(session, other, agent, principal, script):
+def test_a_reply_comes_from_the_turn_that_took_the_message(
+    session, other, agent, principal, script
+):
     third, _ = get_or_create_session(agent=agent, session_key="third")
     script(
         [send_call("third")],  # `other` waits for `third`,
-        [send_call("desk", "s2")],  # while `session` writes to it and waits.
+        [send_call("desk", "s2")],  # while `session` messages `other` and waits.
         words("Third here."),
         words("An answer to somebody else."),
         words("Hello, session."),

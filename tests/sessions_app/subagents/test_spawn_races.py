@@ -1,4 +1,4 @@
-"""Two who spawn at the same moment in one tree."""
+"""Tests of concurrent spawns in one tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["agent"]
 
 
-def test_of_two_at_once_the_second_counts_the_child_of_the_first(agent, session):
+def test_of_two_concurrent_spawns_the_second_counts_the_child_of_the_first(agent, session):
     change_agent(agent, {"limits": {"max_children_total": 1}})
     agent.refresh_from_db()
     Session.objects.filter(pk=session.pk).update(agent_version_id=agent.current_id)
@@ -30,7 +30,7 @@ def test_of_two_at_once_the_second_counts_the_child_of_the_first(agent, session)
             _check_tree(session.pk)
             get_or_create_session(agent=agent, parent=session)
             made.set()
-            seen.wait(2)  # for whoever does not wait
+            seen.wait(2)  # Gives a second thread that does not wait the time to fail the test.
         connection.close()
 
     def second() -> None:

@@ -1,4 +1,4 @@
-"""Sub-agents: bounded, narrowed, and their results arrive exactly once."""
+"""Tests of sub-agents: bounded, narrowed, and their results are delivered exactly once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def child_of(session: Session) -> Session:
     return Session.objects.get(parent=session)
 
 
-def test_the_parent_waits_holding_no_worker_and_goes_on_with_the_result(session, principal, script):
+def test_a_waiting_parent_holds_no_worker_and_continues_with_the_result(session, principal, script):
     provider = script([spawn_call()], words("Seven."), words("It is seven."))
     say(session, principal)
 
@@ -52,7 +52,7 @@ def test_the_parent_waits_holding_no_worker_and_goes_on_with_the_result(session,
     assert types(session).count(E.CHILD_CREATED) == types(session).count(E.CHILD_IDLE) == 1
 
 
-def test_without_waiting_the_parent_goes_on_and_is_woken_by_the_result(session, principal, script):
+def test_a_parent_that_does_not_wait_is_woken_by_the_result(session, principal, script):
     provider = script(
         [spawn_call(wait=False)], words("I go on."), words("Seven."), words("So it is seven.")
     )
@@ -65,7 +65,7 @@ def test_without_waiting_the_parent_goes_on_and_is_woken_by_the_result(session, 
     assert "Seven." in provider.requests[-1].messages[-1].text
 
 
-def test_a_result_is_delivered_once_however_often_it_is_tried(session, principal, script):
+def test_a_result_is_delivered_once(session, principal, script):
     script([spawn_call()], words("Seven."), words("Done."))
     say(session, principal)
     serve(session.pk)
@@ -76,7 +76,9 @@ def test_a_result_is_delivered_once_however_often_it_is_tried(session, principal
     assert types(session).count(E.CHILD_IDLE) == 1
 
 
-def test_the_supervisor_delivers_what_a_killed_worker_left(session, principal, script, monkeypatch):
+def test_the_supervisor_delivers_a_result_that_a_killed_worker_left(
+    session, principal, script, monkeypatch
+):
     script([spawn_call()], words("Seven."), words("Done."))
     say(session, principal)
     serve(session.pk)
@@ -91,7 +93,7 @@ def test_the_supervisor_delivers_what_a_killed_worker_left(session, principal, s
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Done."
 
 
-def test_asked_again_after_a_crash_the_call_finds_its_child(session, principal, script):
+def test_a_call_repeated_after_a_crash_finds_its_child(session, principal, script):
     script([spawn_call()], words("Seven."), words("Done."))
     say(session, principal)
     serve(session.pk)
@@ -114,7 +116,7 @@ def test_asked_again_after_a_crash_the_call_finds_its_child(session, principal, 
         ({"max_children_total": 0}, "This session has had all"),
     ],
 )
-def test_a_parent_at_its_limit_gets_a_clear_error_and_goes_on(
+def test_a_parent_at_its_limit_gets_an_error_and_continues(
     agent, session, principal, script, limits, complaint
 ):
     change_agent(agent, {"limits": limits})
@@ -130,7 +132,7 @@ def test_a_parent_at_its_limit_gets_a_clear_error_and_goes_on(
     assert not Session.objects.filter(parent=session).exists()
 
 
-def test_the_session_at_the_top_bounds_its_whole_tree(agent, session, principal, script):
+def test_the_top_session_limits_its_whole_tree(agent, session, principal, script):
     change_agent(agent, {"limits": {"max_children_total": 2}})
     agent.refresh_from_db()
     session.agent_version_id = agent.current_id
@@ -149,7 +151,7 @@ def test_the_session_at_the_top_bounds_its_whole_tree(agent, session, principal,
 
 
 @pytest.mark.parametrize("named", ["Nobody", "x" * 36])
-def test_an_agent_that_is_not_there_is_a_clear_error(session, principal, script, named):
+def test_an_unknown_agent_is_an_error(session, principal, script, named):
     script([spawn_call(agent=named)], words("Then not."))
     say(session, principal)
     serve(session.pk)
@@ -170,7 +172,7 @@ def test_a_child_without_money_fails_and_its_parent_is_told(session, principal, 
     assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Then not."
 
 
-def test_a_child_that_met_its_limit_did_not_do_its_task(session, principal, script):
+def test_a_child_that_reached_its_limit_has_failed_its_task(session, principal, script):
     script([spawn_call()], words("Then not."))
     say(session, principal)
     serve(session.pk)
@@ -200,7 +202,9 @@ def test_a_task_for_an_agent_without_money_is_a_clear_error(
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_who_began_a_turn_pays_for_all_of_it(api, session, script, wait):
+def test_the_whole_turn_is_charged_to_the_person_and_key_that_started_it(
+    api, session, script, wait
+):
     after = [] if wait else [words("I go on.")]
     script([spawn_call(wait=wait)], *after, words("Seven."), words("It is seven."))
     api.post(f"/api/v1/sessions/{session.pk}/messages/", {"text": "hi"}, format="json")
@@ -237,7 +241,9 @@ def test_stopping_the_parent_stops_its_children(session, principal, script):
     assert Run.objects.filter(status__in=["queued", "running"]).count() == 0
 
 
-def test_children_marked_to_stop_by_a_killed_process_are_stopped(session, principal, script):
+def test_the_supervisor_stops_children_that_a_killed_process_marked_to_stop(
+    session, principal, script
+):
     script([spawn_call()])
     say(session, principal)
     serve(session.pk)
@@ -268,7 +274,7 @@ def test_a_child_never_has_a_tool_that_its_parent_lacks(session, principal, scri
     assert "list_directory" in offered
 
 
-def test_a_child_that_needs_approval_is_not_done(session, principal, script):
+def test_a_child_that_waits_for_an_approval_has_not_finished_its_task(session, principal, script):
     script(
         [spawn_call()],
         [ToolCall(call_id="x", name="exec", arguments={"command": "true"})],

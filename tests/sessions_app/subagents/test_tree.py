@@ -1,4 +1,4 @@
-"""The tree below a session, and how tools fare."""
+"""Tests of the tree below a session and of the statistics of tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.factories import session as make_session
 pytestmark = pytest.mark.django_db
 
 
-def below(parent: Session) -> Session:
+def child_of(parent: Session) -> Session:
     child = make_session(parent.workspace)
     Session.objects.filter(pk=child.pk).update(
         parent=parent, ancestors=[*parent.ancestors, parent.pk]
@@ -28,10 +28,10 @@ def below(parent: Session) -> Session:
     return child
 
 
-def test_the_tree_lists_every_session_below_with_parents_first(api, workspace):
+def test_the_tree_lists_parents_before_children(api, workspace):
     top = make_session(workspace)
-    child = below(top)
-    grandchild = below(child)
+    child = child_of(top)
+    grandchild = child_of(child)
     found = api.get(f"/api/v1/sessions/{top.pk}/tree/").json()["results"]
     assert [(one["id"], one["depth"]) for one in found] == [
         (str(child.pk), 1),
@@ -40,15 +40,17 @@ def test_the_tree_lists_every_session_below_with_parents_first(api, workspace):
     assert found[0]["task_status"] == "running"
 
 
-def test_the_tree_is_one_query_however_wide(api, workspace, django_assert_max_num_queries):
+def test_the_queries_of_a_tree_do_not_grow_with_its_width(
+    api, workspace, django_assert_max_num_queries
+):
     top = make_session(workspace)
     for _ in range(5):
-        below(top)
+        child_of(top)
     with django_assert_max_num_queries(8):
         assert len(api.get(f"/api/v1/sessions/{top.pk}/tree/").json()["results"]) == 5
 
 
-def test_tools_are_counted_by_what_became_of_their_calls(api, workspace, foreign_workspace):
+def test_calls_of_a_tool_are_counted_by_state(api, workspace, foreign_workspace):
     execution(foreign_workspace)
     done = execution(workspace)
     now = timezone.now()
@@ -62,5 +64,5 @@ def test_tools_are_counted_by_what_became_of_their_calls(api, workspace, foreign
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "many", "9999"])
-def test_days_that_make_no_sense_are_refused(api, days):
+def test_an_invalid_number_of_days_is_refused(api, days):
     assert api.get(f"/api/v1/analytics/tools/?days={days}").status_code == 400
