@@ -1,4 +1,4 @@
-"""Providers and models over REST: keys are written and never returned."""
+"""Tests of providers and models over REST: keys are written and never returned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def provider(api, name: str) -> dict:
     return next(one for one in listed if one["name"] == name)
 
 
-def test_a_fresh_workspace_has_only_the_demo(api):
+def test_a_new_workspace_has_only_the_demo_provider(api):
     listed = api.get(PROVIDERS).json()["results"]
 
     assert {one["name"]: one["configured"] for one in listed} == {
@@ -29,7 +29,7 @@ def test_a_fresh_workspace_has_only_the_demo(api):
     }
 
 
-def test_a_key_goes_in_and_never_comes_out(api, workspace, owner):
+def test_a_saved_key_is_never_returned(api, workspace, owner):
     put = api.put(f"{PROVIDERS}openai/", {"api_key": SECRET}, format="json")
 
     assert put.status_code == 200
@@ -47,7 +47,7 @@ def test_a_key_goes_in_and_never_comes_out(api, workspace, owner):
         assert "api_key" not in answer.content.decode()
 
 
-def test_a_key_of_the_operator_shows_only_that_it_is_there(api, monkeypatch):
+def test_only_the_source_of_an_operators_key_is_shown(api, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://inside.example:8000/v1")
 
@@ -58,7 +58,7 @@ def test_a_key_of_the_operator_shows_only_that_it_is_there(api, monkeypatch):
     assert SECRET[-4:] not in json.dumps(told)
 
 
-def test_a_key_can_be_taken_away(api):
+def test_a_key_can_be_removed(api):
     api.put(f"{PROVIDERS}openai/", {"api_key": SECRET}, format="json")
 
     assert api.delete(f"{PROVIDERS}openai/").status_code == 204
@@ -66,7 +66,7 @@ def test_a_key_can_be_taken_away(api):
     assert api.delete(f"{PROVIDERS}openai/").status_code == 404
 
 
-def test_a_connection_can_be_tested_and_the_answer_stays(api, allow):
+def test_the_result_of_a_connection_test_is_stored(api, allow):
     with OpenAIWire(key=SECRET) as server:
         body = {"api_key": SECRET, "base_url": allow(server)}
         api.put(f"{PROVIDERS}openai/", body, format="json")
@@ -82,7 +82,7 @@ def test_a_connection_can_be_tested_and_the_answer_stays(api, allow):
     assert told["checked_at"] == bad.json()["checked_at"]
 
 
-def test_a_test_needs_a_key(api):
+def test_a_connection_test_needs_a_key(api):
     answer = api.post(f"{PROVIDERS}gemini/test/", {}, format="json")
 
     assert (answer.status_code, answer.json()["code"]) == (409, "provider_not_configured")
@@ -99,7 +99,7 @@ def test_a_test_needs_a_key(api):
         ("skynet", {"api_key": SECRET}, 404),
     ],
 )
-def test_a_bad_key_is_a_problem(api, name, body, status):
+def test_an_invalid_key_is_refused(api, name, body, status):
     answer = api.put(f"{PROVIDERS}{name}/", body, format="json")
 
     assert answer.status_code == status
@@ -107,7 +107,7 @@ def test_a_bad_key_is_a_problem(api, name, body, status):
     assert not ProviderKey.objects.exists()
 
 
-def test_only_an_admin_touches_keys(workspace):
+def test_only_an_admin_can_manage_keys(workspace):
     program = key_client(workspace, "run")
 
     assert program.get(PROVIDERS).status_code == 200
@@ -125,7 +125,7 @@ def test_a_key_stays_in_its_workspace(api, foreign_api):
     assert foreign_api.delete(f"{PROVIDERS}openai/").status_code == 404
 
 
-def test_models_say_their_window_their_price_and_whether_they_can_be_used(api):
+def test_models_show_window_price_and_whether_they_are_usable(api):
     before = {
         (one["provider"], one["name"]): one for one in api.get("/api/v1/models/").json()["results"]
     }

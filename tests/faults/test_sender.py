@@ -45,7 +45,7 @@ def test_a_delivery_survives_kill_9_of_its_sender_with_its_id(workspace: Any, tm
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
         assert WebhookDelivery.objects.get().status == "pending"
-        receiver.let_go()
+        receiver.release()
         second = sender(tmp_path, server.port)
         try:
             eventually(lambda: WebhookDelivery.objects.get().status == "delivered")
