@@ -43,7 +43,7 @@ def test_credits_are_granted_adjusted_and_shown(workspace: Workspace):
         (["credits", "grant", "--workspace", "Yard", "--amount", "much"], "not an amount"),
         (["credits", "grant", "--workspace", "Yard", "--amount", "nan"], "not an amount"),
         (["credits", "grant", "--workspace", "Yard", "--amount=-1"], "A grant adds credits"),
-        (["usage", "--workspace", "Yard", "--from", "wait_until"], "is not a day"),
+        (["usage", "--workspace", "Yard", "--from", "soon"], "is not a day"),
         (["schedules", "run", "--workspace", "Yard", "--schedule", "X"], "No schedule is named"),
     ],
 )
