@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeSocket } from "../lib/samples/socket.ts";
 import builder from "./builder.ts";
 import { type Parts, partsIn, swap } from "./builder.ts";
-import { light } from "./form.ts";
+import { highlight } from "./form.ts";
 
 const form = (name: string, description: string, revision: number): string => `
   <div data-live="panel"><form data-build-form>
@@ -48,7 +48,7 @@ test("another tab replaces the panel completely", () => {
 });
 
 test("changed fields are highlighted", () => {
-  light(document.body, ["name"]);
+  highlight(document.body, ["name"]);
   expect(field("name").hasAttribute("data-lit")).toBe(true);
   expect(document.querySelector("[data-change=name]")?.hasAttribute("data-lit")).toBe(true);
   expect(field("description").hasAttribute("data-lit")).toBe(false);

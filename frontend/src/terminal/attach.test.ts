@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeSocket } from "../lib/samples/socket.ts";
-import { attach, type Screen, type Size, type Standing } from "./attach.ts";
+import { attach, type Screen, type Size, type TerminalState } from "./attach.ts";
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
@@ -51,7 +51,7 @@ class ByteSocket extends FakeSocket {
 }
 
 let screen: FakeScreen;
-let told: [Standing, string][];
+let told: [TerminalState, string][];
 let detach: () => void;
 const socket = (): ByteSocket => FakeSocket.last as ByteSocket;
 
@@ -61,7 +61,7 @@ beforeEach(() => {
   vi.stubGlobal("WebSocket", ByteSocket);
   screen = new FakeScreen();
   told = [];
-  detach = attach(screen, () => "ws://x/ws/terminals/1/", { standing: (...said) => told.push(said) });
+  detach = attach(screen, () => "ws://x/ws/terminals/1/", { onState: (...said) => told.push(said) });
   socket().open();
 });
 
