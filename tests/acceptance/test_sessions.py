@@ -65,9 +65,9 @@ def send(client: httpx2.Client, session: str, text: str) -> str:
 
 
 def wait_for_end(client: httpx2.Client, run_id: str) -> dict[str, Any]:
-    told = client.get(f"/runs/{run_id}/", params={"wait": 60})
-    assert told.status_code == 200, told.text
-    return dict(told.json())
+    response = client.get(f"/runs/{run_id}/", params={"wait": 60})
+    assert response.status_code == 200, response.text
+    return dict(response.json())
 
 
 def events(client: httpx2.Client, session: str) -> list[dict[str, Any]]:
@@ -83,8 +83,8 @@ def test_a_message_is_answered_and_every_view_shows_the_same_events(client, sess
     assert [event["type"] for event in log][0::2] == ["user.message", "agent.message"]
     answer = next(event for event in log if event["type"] == "agent.message")
     assert answer["payload"]["text"] == run["result"]["text"]
-    said = client.get(f"/sessions/{session}/messages/").json()["results"]
-    assert [one["text"] for one in said] == ["Hello there", run["result"]["text"]]
+    messages = client.get(f"/sessions/{session}/messages/").json()["results"]
+    assert [one["text"] for one in messages] == ["Hello there", run["result"]["text"]]
     exported = client.get(f"/sessions/{session}/export/")
     assert exported.headers["content-type"] == "application/x-ndjson"
     assert [json.loads(line) for line in exported.text.splitlines()] == log
@@ -132,10 +132,10 @@ def test_waiting_clients_do_not_block_other_requests(client, session):
             assert client.get(f"/sessions/{session}/").status_code == 200
         assert not any(waiter.done() for waiter in waiters)
         stopped = client.post(f"/sessions/{session}/interrupt/", json={"note": "enough"})
-        told = [waiter.result() for waiter in waiters]
+        runs = [waiter.result() for waiter in waiters]
 
     assert stopped.json()["run_id"] == run_id
-    assert {one["status"] for one in told} == {"cancelled"}
+    assert {one["status"] for one in runs} == {"cancelled"}
 
 
 def running(client: httpx2.Client, run_id: str) -> bool:
@@ -178,8 +178,8 @@ def test_the_command_line_uses_the_same_sessions(stack, client, session, agent):
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout.splitlines()[-1]))
 
-    said = command("session", "send", "--session", session, "--message", "Hello", "--wait")
-    assert said["status"] == "completed"
-    assert said["text"] == events(client, session)[-2]["payload"]["text"]
-    told = command("session", "status", "--session", session)
-    assert (told["status"], told["last_seq"]) == ("idle", len(events(client, session)))
+    sent = command("session", "send", "--session", session, "--message", "Hello", "--wait")
+    assert sent["status"] == "completed"
+    assert sent["text"] == events(client, session)[-2]["payload"]["text"]
+    shown = command("session", "status", "--session", session)
+    assert (shown["status"], shown["last_seq"]) == ("idle", len(events(client, session)))

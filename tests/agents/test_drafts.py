@@ -57,10 +57,10 @@ def test_one_of_two_concurrent_changes_to_a_draft_wins(agent):
             connection.close()
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        said = sorted(pool.map(attempt, ["Ada", "Bob"]))
+        outcomes = sorted(pool.map(attempt, ["Ada", "Bob"]))
 
-    assert said[0] == "1"
-    assert drafts.read(agent).fields["name"] == said[1]
+    assert outcomes[0] == "1"
+    assert drafts.read(agent).fields["name"] == outcomes[1]
 
 
 def test_a_stale_patch_is_refused_with_the_newer_draft(api, agent):

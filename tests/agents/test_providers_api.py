@@ -33,9 +33,9 @@ def test_a_saved_key_is_never_returned(api, workspace, owner):
     put = api.put(f"{PROVIDERS}openai/", {"api_key": SECRET}, format="json")
 
     assert put.status_code == 200
-    told = put.json()
-    assert (told["configured"], told["key_source"], told["hint"]) == (True, "workspace", "defg")
-    assert told["created_by"] == str(owner.pk)
+    shown = put.json()
+    assert (shown["configured"], shown["key_source"], shown["hint"]) == (True, "workspace", "defg")
+    assert shown["created_by"] == str(owner.pk)
     assert ProviderKey.objects.get().secret == SECRET
     for answer in (
         put,
@@ -51,11 +51,11 @@ def test_only_the_source_of_an_operators_key_is_shown(api, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://inside.example:8000/v1")
 
-    told = provider(api, "openai")
+    shown = provider(api, "openai")
 
-    assert (told["configured"], told["key_source"]) == (True, "environment")
-    assert "inside" not in json.dumps(told)
-    assert SECRET[-4:] not in json.dumps(told)
+    assert (shown["configured"], shown["key_source"]) == (True, "environment")
+    assert "inside" not in json.dumps(shown)
+    assert SECRET[-4:] not in json.dumps(shown)
 
 
 def test_a_key_can_be_removed(api):
@@ -77,9 +77,9 @@ def test_the_result_of_a_connection_test_is_stored(api, allow):
     assert (good.status_code, good.json()["ok"]) == (200, True)
     assert (bad.status_code, bad.json()["ok"]) == (200, False)
     assert SECRET not in bad.content.decode()
-    told = provider(api, "openai")
-    assert told["check_error"] == bad.json()["error"]
-    assert told["checked_at"] == bad.json()["checked_at"]
+    shown = provider(api, "openai")
+    assert shown["check_error"] == bad.json()["error"]
+    assert shown["checked_at"] == bad.json()["checked_at"]
 
 
 def test_a_connection_test_needs_a_key(api):

@@ -117,9 +117,9 @@ def test_from_sign_up_to_the_artifact(
         page.locator("#flow-artifacts").get_by_role("link", name="out.txt").click()
     coming.value.save_as(tmp_path / "out.txt")
     assert (tmp_path / "out.txt").read_text() == "made of iron\n"
-    told = program.end_of(task)
-    assert told["result"]["output"] == "made of iron\n"
-    assert [one["path"] for one in told["result"]["artifacts"]] == ["out.txt"]
+    ended = program.end_of(task)
+    assert ended["result"]["output"] == "made of iron\n"
+    assert [one["path"] for one in ended["result"]["artifacts"]] == ["out.txt"]
 
 
 def test_approving_in_the_inbox_updates_the_open_run_page(

@@ -88,9 +88,9 @@ def test_a_killed_import_changes_nothing_and_can_be_repeated(workspace, agent, r
         assert stored_documents(agent) == before, f"killed before statement {last}"
         assert not MemoryVersion.objects.filter(entry__path="0.md").exists()
 
-    code, said = run("import", 0, workspace, agent, **env)
+    code, statements = run("import", 0, workspace, agent, **env)
     assert code == 0
-    assert int(said) >= total
+    assert int(statements) >= total
     after = stored_documents(agent)
     assert len(after) == 6
     assert after["3.md"] == ("# 3\n\nThe kettle number 3.", 2, 1)

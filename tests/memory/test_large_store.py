@@ -55,10 +55,10 @@ def test_the_number_of_visible_chunks_decides_whether_indexes_are_used(
         remember(f"{number}.md", f"Kettle {number}")
     with CaptureQueriesContext(connection) as queries:
         assert len(search_ids(reader, "kettle", exact_up_to=exact_up_to)) == 3
-    said = " ".join(query["sql"] for query in queries)
+    sql = " ".join(query["sql"] for query in queries)
 
-    assert ("hnsw.iterative_scan" in said) is uses_indexes
-    assert ("::vector(256) <=>" in said) is uses_indexes
+    assert ("hnsw.iterative_scan" in sql) is uses_indexes
+    assert ("::vector(256) <=>" in sql) is uses_indexes
 
 
 @pytest.mark.django_db

@@ -260,9 +260,9 @@ def test_a_request_that_waited_too_long_gets_409(workspace, counting, monkeypatc
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(send_slow, client)
         assert counting.entered.wait(20)
-        status, said = pool.submit(send_slow, client).result()
+        status, problem = pool.submit(send_slow, client).result()
         counting.hold.set()
-        assert (status, said["code"], first.result()[0]) == (409, "idempotency_in_flight", 200)
+        assert (status, problem["code"], first.result()[0]) == (409, "idempotency_in_flight", 200)
 
 
 def send_slow(client) -> tuple[int, dict]:

@@ -83,9 +83,9 @@ def test_an_item_reaches_webhooks(workspace):
     add_webhook(workspace_id=workspace.pk, url="https://example.com/", events=["inbox.*"])
     item = inbox.put(workspace.pk, title="Hello", body="**you**")
 
-    told = WebhookDelivery.objects.get().body
-    assert told["type"] == "inbox.message"
-    assert (told["data"]["id"], told["data"]["body"]) == (str(item.pk), "**you**")
+    sent = WebhookDelivery.objects.get().body
+    assert sent["type"] == "inbox.message"
+    assert (sent["data"]["id"], sent["data"]["body"]) == (str(item.pk), "**you**")
 
 
 def test_an_unsafe_stored_link_is_not_rendered(browser_client, workspace):

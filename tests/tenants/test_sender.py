@@ -53,9 +53,9 @@ def test_an_event_is_signed_as_standard_webhooks_requires(workspace, subscribe, 
 
     request = wait_until(receiver.first)
     body = request.get_data()
-    told = Signer(made.secret).verify(body, dict(request.headers))
-    assert told["type"] == "run.completed"
-    assert told["data"] == {"id": "r1", "text": "fünf"}
+    payload = Signer(made.secret).verify(body, dict(request.headers))
+    assert payload["type"] == "run.completed"
+    assert payload["data"] == {"id": "r1", "text": "fünf"}
     wait_until(all_deliveries("delivered"))
     delivery = WebhookDelivery.objects.get()
     assert request.headers["webhook-id"] == str(delivery.pk)

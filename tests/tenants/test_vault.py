@@ -100,9 +100,9 @@ def test_a_deleted_secret_is_missing(workspace):
 
 def test_a_revealed_secret_is_masked_in_every_encoding(workspace, foreign_workspace):
     remember(workspace.pk, VALUE)
-    told = f'{VALUE} tok\\"en/with spaces 0123456789 tok%22en%2Fwith%20spaces%200123456789'
+    text = f'{VALUE} tok\\"en/with spaces 0123456789 tok%22en%2Fwith%20spaces%200123456789'
 
-    assert mask(workspace.pk, told) == f"{MASK} {MASK} {MASK}"
+    assert mask(workspace.pk, text) == f"{MASK} {MASK} {MASK}"
     assert mask_json(workspace.pk, {VALUE: [VALUE, 1]}) == {MASK: [MASK, 1]}
     assert mask(foreign_workspace.pk, VALUE) == VALUE
 

@@ -83,7 +83,7 @@ def test_a_private_address_is_refused_at_once(api, host):
 
 
 @pytest.mark.parametrize(
-    ("globs", "type", "told"),
+    ("globs", "type", "count"),
     [
         (["*"], "run.failed", 1),
         (["run.*"], "run.failed", 1),
@@ -94,10 +94,10 @@ def test_a_private_address_is_refused_at_once(api, host):
         (["run.failed"], "run.failed.twice", 0),
     ],
 )
-def test_patterns_select_the_events_that_are_sent(api, workspace, globs, type, told):
+def test_patterns_select_the_events_that_are_sent(api, workspace, globs, type, count):
     add(api, events=globs)
 
-    assert announce(workspace.pk, type, {}) == told
+    assert announce(workspace.pk, type, {}) == count
 
 
 def test_events_of_other_workspaces_are_not_sent(api, workspace, foreign_workspace):
@@ -176,9 +176,9 @@ def test_the_command_lists_pings_and_replays_webhooks(api, workspace, capsys):
     delivery = WebhookDelivery.objects.get()
     call_command("webhooks", "replay", str(delivery.pk))
 
-    said = capsys.readouterr().out
-    assert URL in said
-    assert one["secret"] not in said
-    assert said.count(str(delivery.pk)) == 2
+    output = capsys.readouterr().out
+    assert URL in output
+    assert one["secret"] not in output
+    assert output.count(str(delivery.pk)) == 2
     with pytest.raises(CommandError, match="no such webhook"):
         call_command("webhooks", "ping", str(delivery.pk))

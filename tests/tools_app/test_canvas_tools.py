@@ -40,7 +40,7 @@ def test_an_agent_edits_its_own_canvas(session, principal, agent, script, monkey
         [call("connect_nodes", "c3", source="end", target="mars")],
         [TextDelta(text="Drawn.")],
     )
-    said = say(session, principal)
+    sent = say(session, principal)
     serve(session.pk)
     canvas = revisions.read(agent)
 
@@ -49,7 +49,7 @@ def test_an_agent_edits_its_own_canvas(session, principal, agent, script, monkey
         validate(canvas.graph, tools=tools_of_workspace(agent.workspace_id)),
     ) == (2, [])
     wrote = CanvasRevision.objects.get(number=2)
-    assert (wrote.session_id, wrote.run_id, wrote.created_by_id) == (session.pk, said.run_id, None)
+    assert (wrote.session_id, wrote.run_id, wrote.created_by_id) == (session.pk, sent.run_id, None)
     states = ToolExecution.objects.order_by("created_at").values_list("state", "error")
     assert [state for state, _ in states] == ["completed", "completed", "error"]
     assert "There is no node 'mars'" in states[2][1]

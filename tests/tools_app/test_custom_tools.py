@@ -130,9 +130,9 @@ def test_invalid_arguments_are_reported_to_the_model(workspace, arguments, compl
     create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
     tool = custom_tools(workspace.pk)["find_order"]
 
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         tool.parse(arguments)
-    assert complaint in told.value.detail
+    assert complaint in caught.value.detail
 
 
 def test_broken_json_is_refused_even_by_a_permissive_schema(workspace):

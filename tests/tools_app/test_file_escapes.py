@@ -35,9 +35,9 @@ def all_calls(path: str) -> list[tuple[str, dict[str, str]]]:
 
 def assert_refused(call, path: str) -> None:
     for name, arguments in all_calls(path):
-        with pytest.raises(ToolFailed) as told:
+        with pytest.raises(ToolFailed) as caught:
             call(name, **arguments)
-        assert SECRET not in told.value.detail
+        assert SECRET not in caught.value.detail
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_an_impossible_call_is_reported_to_the_model(call, files, name, argument
     (files / "file.txt").touch()
     os.mkfifo(files / "pipe")
 
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         call(name, **arguments)
 
-    assert complaint in told.value.detail
+    assert complaint in caught.value.detail

@@ -93,10 +93,10 @@ def test_a_server_can_be_added_and_refreshed_over_rest_and_its_tools_are_offered
 
 
 def test_results_are_fenced_and_name_omitted_content(server, context):
-    told = call(context, "echo", text="hello")
+    output = call(context, "echo", text="hello")
 
-    assert "You said hello" in told
-    assert "untrusted content" in told
+    assert "You said hello" in output
+    assert "untrusted content" in output
     assert call(context, "add", a=1, b=2).count('"sum": 3') == 1
     assert "[image image/png, about" in call(context, "picture")
 
@@ -114,10 +114,10 @@ def test_a_failing_tool_is_reported_differently_from_a_failing_server(server, co
 
 
 def test_a_huge_output_is_clipped(server, context):
-    told = call(context, "flood", characters=3_000_000)
+    output = call(context, "flood", characters=3_000_000)
 
-    assert len(told) < 201_000
-    assert "characters were cut here" in told
+    assert len(output) < 201_000
+    assert "characters were cut here" in output
 
 
 def test_a_response_beyond_the_limit_is_refused(server, context):
@@ -128,9 +128,9 @@ def test_a_response_beyond_the_limit_is_refused(server, context):
 def test_the_credential_reaches_the_server_and_is_masked_in_its_output(
     server, context, process, api
 ):
-    told = call(context, "whisper")
+    output = call(context, "whisper")
 
-    assert "You came with Bearer [secret]" in told
+    assert "You came with Bearer [secret]" in output
     assert f"authorization Bearer {TOKEN}" in process.notes()
     shown = api.get(SERVERS).text
     assert TOKEN not in shown

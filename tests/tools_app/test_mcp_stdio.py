@@ -92,9 +92,9 @@ def test_a_server_is_discovered_and_called_in_the_sandbox(server, context):
     assert (server.status, server.error, server.server_info) == ("ok", "", "pipes 1")
     assert [tool["name"] for tool in server.tools] == ["where", "hang", "die", "large"]
 
-    told = call(context, "where")
-    assert "/workspace" in told
-    assert "root" not in told.split()
+    output = call(context, "where")
+    assert "/workspace" in output
+    assert "root" not in output.split()
     assert call(context, "large").count("y") > 100_000
     assert leftover_pipes(context) == []
 

@@ -139,8 +139,8 @@ def test_every_change_is_a_revision_with_its_author(agent, target, owner, admin)
     change_policy(admin, target, {"denied_tools": ["exec", "write"]})
     change_policy(admin, target, {"denied_tools": ["exec", "write"]})
 
-    told = [(r.revision, r.author, r.denied_tools) for r in policy_history(target)]
-    assert told == [(2, owner.email, ["exec", "write"]), (1, owner.email, ["exec"])]
+    history = [(r.revision, r.author, r.denied_tools) for r in policy_history(target)]
+    assert history == [(2, owner.email, ["exec", "write"]), (1, owner.email, ["exec"])]
 
 
 def test_an_older_revision_can_be_restored(target, admin):

@@ -83,11 +83,11 @@ def test_each_layer_has_the_same_shape(api, urls, layer, owner):
         "created_at": None,
     }
 
-    said = put(api, urls[layer], profile="full", denied_tools=["exec"], max_tool_calls_per_turn=4)
+    saved = put(api, urls[layer], profile="full", denied_tools=["exec"], max_tool_calls_per_turn=4)
 
-    assert said.status_code == 200
-    assert api.get(urls[layer]).json() == said.json()
-    assert said.json() | {"created_at": None} == default | {
+    assert saved.status_code == 200
+    assert api.get(urls[layer]).json() == saved.json()
+    assert saved.json() | {"created_at": None} == default | {
         "profile": "full",
         "denied_tools": ["exec"],
         "max_tool_calls_per_turn": 4,
@@ -120,10 +120,14 @@ def test_each_layer_decides_and_is_named_in_the_explanation(api, agent, session,
     put(api, urls[layer], ask_tools=["read"])
 
     path = f"/api/v1/sessions/{session.pk}/policy/explain/"
-    told = api.get(path, {"tool": "read"}).json()
+    explanation = api.get(path, {"tool": "read"}).json()
 
-    assert (told["decision"], told["layer"], told["rule"]) == ("ask", layer, "asked read")
-    assert {"layer": layer, "decision": "ask", "rule": "asked read"} in told["chain"]
+    assert (explanation["decision"], explanation["layer"], explanation["rule"]) == (
+        "ask",
+        layer,
+        "asked read",
+    )
+    assert {"layer": layer, "decision": "ask", "rule": "asked read"} in explanation["chain"]
     of_agent = api.get(f"{urls['agent']}explain/", {"tool": "read"}).json()
     assert of_agent["decision"] == ("allow" if layer == "session" else "ask")
 

@@ -67,21 +67,28 @@ def test_no_layer_overrides_a_denial_by_the_workspace(chain, name, input):
 
 @given(chains(), NAMES, INPUTS)
 def test_the_explanation_names_an_existing_rule_that_decides(chain, name, input):
-    told = explain(name, chain, input, tools=TOOLS)
+    explanation = explain(name, chain, input, tools=TOOLS)
     decision = decide(name, chain, input, tools=TOOLS)
 
-    assert (told.decision, told.decided_by) == (decision.decision, decision.decided_by)
-    assert f"{told.layer}: {told.rule}" == told.decided_by
-    assert [link.layer for link in told.chain if link.layer != "default"] == [o.name for o in chain]
-    if told.layer == "default":
-        assert told.decision in {"allow", "ask"}
+    assert (explanation.decision, explanation.decided_by) == (
+        decision.decision,
+        decision.decided_by,
+    )
+    assert f"{explanation.layer}: {explanation.rule}" == explanation.decided_by
+    assert [link.layer for link in explanation.chain if link.layer != "default"] == [
+        o.name for o in chain
+    ]
+    if explanation.layer == "default":
+        assert explanation.decision in {"allow", "ask"}
         return
-    said = [link for link in told.chain if link.layer == told.layer]
-    assert any(link.rule == told.rule and link.decision == told.decision for link in said)
-    kind, _, rule = told.rule.partition(" ")
+    links = [link for link in explanation.chain if link.layer == explanation.layer]
+    assert any(
+        link.rule == explanation.rule and link.decision == explanation.decision for link in links
+    )
+    kind, _, rule = explanation.rule.partition(" ")
     lists = {"denied": "denied", "asked": "asked", "allowed": "allowed"}
     if kind in lists:
-        deciding = next(one for one in chain if one.name == told.layer)
+        deciding = next(one for one in chain if one.name == explanation.layer)
         assert rule in getattr(deciding, lists[kind])
 
 

@@ -90,11 +90,11 @@ def test_two_apps_cannot_claim_one_name(clean_registry):
     ],
 )
 def test_invalid_arguments_are_reported_to_the_model(greet, raw, complaint):
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         greet.parse(raw)
 
-    assert complaint in told.value.detail
-    assert "https://" not in told.value.detail
+    assert complaint in caught.value.detail
+    assert "https://" not in caught.value.detail
 
 
 def test_a_stopped_call_does_not_start(greet, make_context):

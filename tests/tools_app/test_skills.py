@@ -105,8 +105,8 @@ def test_an_agent_can_load_a_skill_that_its_prompt_lists(workspace, owner, agent
     serve(session.pk)
     assert "Available skills: deploy, meeting-notes" in ToolExecution.objects.latest("id").error
     context = api.get(f"/api/v1/sessions/{session.pk}/context/").json()
-    told = next(part for part in context["parts"] if part["name"] == "skills")["content"]
-    assert "- deploy: How to deploy." in told
+    listed = next(part for part in context["parts"] if part["name"] == "skills")["content"]
+    assert "- deploy: How to deploy." in listed
 
 
 def test_the_page_creates_edits_and_deletes_skills(browser_client, workspace, agent):

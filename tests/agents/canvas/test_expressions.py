@@ -100,8 +100,8 @@ def test_every_parsed_expression_evaluates_for_any_input(parts, value):
 @given(st.booleans(), st.booleans(), st.booleans())
 def test_not_binds_closer_than_and_which_binds_closer_than_or(a, b, c):
     facts = Facts(input={"a": a, "b": b, "c": c})
-    said = parse("input.a or not input.b and input.c").holds(facts)
-    assert said is (a or (not b and c))
+    result = parse("input.a or not input.b and input.c").holds(facts)
+    assert result is (a or (not b and c))
 
 
 @settings(max_examples=300)
@@ -116,8 +116,10 @@ def test_a_single_placeholder_becomes_the_value_itself(value):
 def test_a_filled_in_value_is_not_expanded_again(before, value):
     text = before.replace("{", "").replace("}", "")
     sneaky = value + "{{input.secret}}"
-    said = fill(f"{text}:{{{{input.given}}}}", Facts(input={"given": sneaky, "secret": "S3cret!"}))
-    assert said == f"{text}:{sneaky}"
+    result = fill(
+        f"{text}:{{{{input.given}}}}", Facts(input={"given": sneaky, "secret": "S3cret!"})
+    )
+    assert result == f"{text}:{sneaky}"
 
 
 @settings(max_examples=200)

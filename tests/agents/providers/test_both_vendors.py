@@ -84,8 +84,8 @@ def test_results_in_separate_messages_are_accepted_like_one_message(vendor: Vend
     with vendor.wire([Answer(calls=calls), Answer(text=("ok",))]) as wire:
         provider = vendor.provider(wire)
         first = complete(provider, vendor.request("go", tools=(WEATHER, CLOCK)))
-        told = [results(call) for call in first.calls]
-        again = vendor.request("go", first.as_message(), *told, tools=(WEATHER, CLOCK))
+        tool_results = [results(call) for call in first.calls]
+        again = vendor.request("go", first.as_message(), *tool_results, tools=(WEATHER, CLOCK))
 
         assert complete(provider, again).text == "ok"
 

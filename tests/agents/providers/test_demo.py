@@ -49,13 +49,13 @@ def test_the_demo_says_when_it_has_no_tools():
 
 
 def test_a_call_is_made_and_its_result_reported():
-    called, told = turn("list the files", LIST, output="notes.md")
+    called, reported = turn("list the files", LIST, output="notes.md")
 
     assert [(call.name, call.arguments) for call in called.calls] == [
         ("list_directory", {"path": "."})
     ]
     assert "not a model" in called.text
-    assert told.text == "`list_directory` answered: “notes.md”"
+    assert reported.text == "`list_directory` answered: “notes.md”"
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_a_call_is_made_and_its_result_reported():
     ],
 )
 def test_a_result_is_reported_without_fences(output, quoted):
-    _, told = turn("list the files", LIST, output=output)
+    _, reported = turn("list the files", LIST, output=output)
 
-    assert told.text == f"`list_directory` answered: “{quoted}”"
+    assert reported.text == f"`list_directory` answered: “{quoted}”"
 
 
 def test_a_tool_that_is_not_offered_is_named_and_not_called():
@@ -84,12 +84,12 @@ def test_a_tool_that_is_not_offered_is_named_and_not_called():
 
 
 def test_a_missing_tool_does_not_stop_the_steps_after_it():
-    called, told = turn("run ls and then read a.md and then fetch example.com", READ)
+    called, reported = turn("run ls and then read a.md and then fetch example.com", READ)
 
     assert "`exec`, which this agent may not use" in called.text
     assert [call.name for call in called.calls] == ["read"]
-    assert "`read` answered" in told.text
-    assert "`web_fetch`, which this agent may not use" in told.text
+    assert "`read` answered" in reported.text
+    assert "`web_fetch`, which this agent may not use" in reported.text
 
 
 def test_steps_run_one_after_the_other():
@@ -104,22 +104,22 @@ def test_steps_run_one_after_the_other():
 
 
 def test_parallel_calls_share_one_answer_and_have_unique_ids():
-    called, told = turn("in parallel: list the files; read a.md; run ls", LIST, READ, EXEC)
+    called, reported = turn("in parallel: list the files; read a.md; run ls", LIST, READ, EXEC)
 
     assert len({call.call_id for call in called.calls}) == 3
-    assert all(f"`{name}` answered" in told.text for name in ("list_directory", "read", "exec"))
+    assert all(f"`{name}` answered" in reported.text for name in ("list_directory", "read", "exec"))
 
 
 @pytest.mark.parametrize(
-    ("output", "told"),
+    ("output", "reported"),
     [
         ("No such file.", "`read` failed: “No such file.”"),
         ("Denied by Olive: not now.", "`read` was denied: “Denied by Olive: not now.”"),
         ("", "`read` failed."),
     ],
 )
-def test_errors_and_denials_are_reported_differently(output: str, told: str):
-    assert turn("read a.md", READ, output=output, is_error=True)[-1].text == told
+def test_errors_and_denials_are_reported_differently(output: str, reported: str):
+    assert turn("read a.md", READ, output=output, is_error=True)[-1].text == reported
 
 
 def test_a_long_output_is_shortened_and_stays_inside_its_quotation():

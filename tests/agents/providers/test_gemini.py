@@ -110,11 +110,11 @@ def test_the_results_of_one_step_are_one_content_with_errors_marked():
     with GeminiWire([Answer(calls=calls)]) as wire:
         provider = provider_for(wire)
         first = complete(provider, ask("go"))
-        told = (
+        tool_results = (
             results(first.calls[0], output="sunny"),
             results(first.calls[1], output="no such zone", is_error=True),
         )
-        complete(provider, ask("go", first.as_message(), *told))
+        complete(provider, ask("go", first.as_message(), *tool_results))
         content = wire.requests[1].body["contents"][2]
 
     assert content["role"] == "user"

@@ -52,9 +52,9 @@ def test_all_deltas_arrive_in_order_and_the_stream_ends():
     source = SilentProvider()
     source.resume.set()
 
-    said = [d for d in InterruptibleProvider(source).stream(REQUEST) if isinstance(d, TextDelta)]
+    deltas = [d for d in InterruptibleProvider(source).stream(REQUEST) if isinstance(d, TextDelta)]
 
-    assert [d.text for d in said] == ["one", "two", "three"]
+    assert [d.text for d in deltas] == ["one", "two", "three"]
     assert source.closed.wait(10)
 
 

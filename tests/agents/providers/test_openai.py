@@ -30,8 +30,8 @@ def test_arguments_that_are_not_an_object_are_kept_raw(raw: str):
     with OpenAIWire([Answer(calls=(call,)), Answer(text=("sorry",))]) as wire:
         provider = provider_for(wire)
         first = complete(provider, ask("go"))
-        told = results(*first.calls, output="Invalid arguments.", is_error=True)
-        second = complete(provider, ask("go", first.as_message(), told))
+        tool_result = results(*first.calls, output="Invalid arguments.", is_error=True)
+        second = complete(provider, ask("go", first.as_message(), tool_result))
 
     assert first.calls[0].arguments == {RAW: raw}
     assert second.text == "sorry"

@@ -199,8 +199,8 @@ def test_a_wrong_key_is_unauthorized_and_never_quoted(vendor: Vendor):
         with pytest.raises(ProviderUnauthorized) as caught:
             complete(provider, vendor.request("hi"))
 
-    told = "".join(traceback.format_exception(caught.value))
-    assert SECRET not in told
+    printed = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in printed
     assert "[key]" in caught.value.detail
 
 

@@ -232,22 +232,22 @@ def test_the_tool_shows_output_and_exit_code(make_context):
 
 
 def test_the_tool_reports_a_time_out_with_the_output_so_far(call):
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         call("exec", command="echo half; sleep 600", seconds=1)
 
-    said, _, output = told.value.detail.partition(" Its output until then:\n")
-    assert re.fullmatch(r"The command was stopped after \d+ s, when its time was up\.", said)
+    message, _, output = caught.value.detail.partition(" Its output until then:\n")
+    assert re.fullmatch(r"The command was stopped after \d+ s, when its time was up\.", message)
     assert output == "half\n"
 
 
 def test_the_tool_reports_the_time_limit_of_its_environment(sandbox, make_context):
     hasty = limited(sandbox, wall_seconds=1)
 
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         registry["exec"].call({"command": "sleep 600", "seconds": 600}, make_context(sandbox=hasty))
 
-    assert "stopped after" in told.value.detail
-    assert "600" not in told.value.detail
+    assert "stopped after" in caught.value.detail
+    assert "600" not in caught.value.detail
 
 
 def test_the_tool_raises_when_it_is_stopped(make_context):

@@ -59,9 +59,9 @@ class KeptCommand:
         os.close(start(self.record))
 
     def follow(self):
-        said: list[str] = []
-        ending = follow(self.record, on_output=said.append, stop=self.never)
-        return "".join(said), ending
+        shown: list[str] = []
+        ending = follow(self.record, on_output=shown.append, stop=self.never)
+        return "".join(shown), ending
 
     def wait_for_output(self, words):
         def look():
@@ -103,9 +103,9 @@ def test_several_keepers_start_a_command_once(keep):
     kept.wait_for_output("one")
     kept.start()
     let_finish(kept)
-    said, ending = kept.follow()
+    shown, ending = kept.follow()
 
-    assert said == ending.output == "one\ntwo\n"
+    assert shown == ending.output == "one\ntwo\n"
     assert (ending.exit_code, ending.ended_by, ending.reason) == (3, "itself", "")
     assert (kept.files / "count").read_text() == "begun\n"
 
@@ -115,12 +115,12 @@ def test_a_command_runs_on_when_a_follower_stops(keep):
     kept.start()
     kept.wait_for_output("one")
     stop = os.eventfd(1)
-    said: list[str] = []
-    assert follow(kept.record, on_output=said.append, stop=stop) is None
+    shown: list[str] = []
+    assert follow(kept.record, on_output=shown.append, stop=stop) is None
     os.close(stop)
     let_finish(kept)
 
-    assert "".join(said) == "one\n"
+    assert "".join(shown) == "one\n"
     assert kept.follow()[0] == "one\ntwo\n"
     assert kept.follow()[1].exit_code == 3, "the ending can be read more than once"
 
@@ -197,9 +197,9 @@ def test_a_keeper_that_does_not_stop_is_killed(keep):
 def test_a_command_that_was_stopped_before_its_start_never_runs(keep):
     kept = keep("echo begun >> count")
     stop_all([kept.record], "Not at all.")
-    said, ending = kept.follow()
+    shown, ending = kept.follow()
 
-    assert (said, ending.ended_by, ending.reason) == ("", "stop", "Not at all.")
+    assert (shown, ending.ended_by, ending.reason) == ("", "stop", "Not at all.")
     assert not (kept.files / "count").exists()
 
 
@@ -220,10 +220,10 @@ def test_a_lost_keeper_is_distinguished_from_a_command_that_ended(keep):
 
 def test_the_size_of_the_recorded_output_is_limited(keep):
     kept = keep("yes a-line-of-words | head -c 5000000")
-    said, ending = kept.follow()
+    shown, ending = kept.follow()
 
     assert ending.exit_code == 0
-    assert len(said) <= SHOWN
+    assert len(shown) <= SHOWN
     assert kept.record.output.stat().st_size <= SHOWN
 
 

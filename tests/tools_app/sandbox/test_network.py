@@ -29,8 +29,8 @@ class Service(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length", 0))
-        said = (self.command, self.path, dict(self.headers.items()), self.rfile.read(length))
-        self.server.requests.append(said)
+        received = (self.command, self.path, dict(self.headers.items()), self.rfile.read(length))
+        self.server.requests.append(received)
         self.send_response(200)
         self.send_header("Content-Length", "7")
         self.end_headers()
@@ -83,10 +83,10 @@ def test_an_allowed_host_is_reached(sandbox, service, posture):
 def test_another_host_is_refused_with_a_reason(sandbox, service):
     listed = reconfigured(sandbox, network=network(HOST))
 
-    said = run(listed, curl(f"http://other.example:{service.server_port}/"))
+    refusal = run(listed, curl(f"http://other.example:{service.server_port}/"))
     tunnel = run(listed, curl(f"https://other.example:{service.server_port}/"))
 
-    assert said == "other.example is not among the hosts that this environment allows.\n"
+    assert refusal == "other.example is not among the hosts that this environment allows.\n"
     assert "403" in tunnel
     assert service.requests == []
 

@@ -56,9 +56,9 @@ def test_the_lowest_accepted_limits_can_be_enforced(local):
 
 
 def test_missing_limits_have_the_documented_defaults(folder):
-    said = Limits.model_validate(SandboxLimits().model_dump())
+    defaults = Limits.model_validate(SandboxLimits().model_dump())
 
-    assert provision(Environment(), folder) == LocalSandbox(folder=folder, limits=said)
+    assert provision(Environment(), folder) == LocalSandbox(folder=folder, limits=defaults)
 
 
 def test_an_environment_can_name_an_image(folder, engine):
