@@ -1,4 +1,4 @@
-"""The admin pages of agents show everything but secrets."""
+"""Tests that the admin pages of agents show everything but secrets."""
 
 from __future__ import annotations
 

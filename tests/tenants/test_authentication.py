@@ -203,7 +203,7 @@ def test_a_scope_decides_what_a_key_may_do(client, workspace, owner, scope, stat
         assert answer.json()["detail"].endswith("Use a key with the scope admin.")
 
 
-def test_the_error_for_an_owner_only_action_says_that_keys_cannot_do_it(client, workspace, owner):
+def test_the_error_for_an_owner_only_action_names_the_owner(client, workspace, owner):
     issued = issue_key(workspace_id=workspace.pk, name="k", scope="admin", created_by=owner)
     answer = client.post(
         "/api/v1/credits/",

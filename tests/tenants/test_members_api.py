@@ -115,7 +115,7 @@ def test_removing_a_member_revokes_their_keys_in_that_workspace(
 
     assert api.delete(f"{MEMBERS}{builder.pk}/").status_code == 204
 
-    assert [can_sign_in(made.secret) for made in (theirs, elsewhere, others)] == [False, True, True]
+    assert [key_works(made.secret) for made in (theirs, elsewhere, others)] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_keys_stop_working_while_their_creator_is_deactivated(workspace):
     seen = []
     for is_active in (True, False, True):
         User.objects.filter(pk=person.pk).update(is_active=is_active)
-        seen.append(can_sign_in(issued.secret))
+        seen.append(key_works(issued.secret))
 
     assert seen == [True, False, True]
 
@@ -158,8 +158,8 @@ def test_a_key_stops_working_when_its_creators_membership_is_deleted(workspace):
 
     Membership.objects.filter(user=person).delete()
 
-    assert not can_sign_in(issued.secret)
+    assert not key_works(issued.secret)
 
 
-def can_sign_in(secret: str) -> bool:
+def key_works(secret: str) -> bool:
     return APIClient(headers={"x-api-key": secret}).get(MEMBERS).status_code == 200

@@ -73,7 +73,7 @@ def guess_often(address: str) -> None:
         spend_guess(address)
 
 
-def test_fifty_wrong_keys_a_second_are_not_throttled(monkeypatch):
+def test_fifty_wrong_keys_a_second_are_not_throttled_but_a_burst_is(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(buckets, "_clock", clock)
     for _ in range(2000):

@@ -19,7 +19,7 @@ from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox, Limits
 from tools_app.sandbox.local.sandbox import LocalSandbox
 
-#: Skips tests that need bubblewrap; with SWITCHYARD_REQUIRE_SANDBOX set, as in CI, they fail.
+#: Skips a test without bubblewrap; with SWITCHYARD_REQUIRE_SANDBOX set, as in CI, it fails.
 needs_bwrap = pytest.mark.skipif(
     shutil.which("bwrap") is None and not os.environ.get("SWITCHYARD_REQUIRE_SANDBOX"),
     reason="bubblewrap is not installed: apt install bubblewrap",
