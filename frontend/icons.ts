@@ -1,4 +1,4 @@
-/** The build step that picks the named icons out of the Lucide set for `{% icon %}`. */
+/** Builds the named icons of the Lucide set into `icons.json` for `{% icon %}`. */
 import { readFile } from "node:fs/promises";
 import lucide from "@iconify-json/lucide/icons.json" with { type: "json" };
 import type { Plugin } from "vite";
@@ -8,14 +8,14 @@ interface IconSet {
   aliases?: Record<string, { parent: string }>;
 }
 
-/** The drawing inside one icon's `<svg>`, without the weight, which the style sheet sets. */
+/** Return the contents of an icon's `<svg>`, without the stroke width that the style sheet sets. */
 export function drawing(set: IconSet, name: string): string {
   const found = set.icons[name] ?? set.icons[set.aliases?.[name]?.parent ?? ""];
   if (!found) throw new Error(`Lucide has no icon named "${name}".`);
   return found.body.replaceAll(/ stroke-width="[^"]*"/g, "");
 }
 
-/** Emits `icons.json`: every name in `list` with its drawing. */
+/** Emit `icons.json`: every name in `list` with its drawing. */
 export function icons(list: string): Plugin {
   return {
     name: "icons",

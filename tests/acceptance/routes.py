@@ -43,7 +43,7 @@ def fill(path: str, arguments: dict[str, object]) -> str:
     return re.sub(r"<(\w+)>", lambda match: str(arguments[match[1]]), path)
 
 
-def plain(pattern: str) -> str:
+def simplify(pattern: str) -> str:
     """Return a route of any syntax in the form `/agents/<pk>/`."""
     return re.sub(r"<\w+:(\w+)>", r"<\1>", simplify_regex(pattern))
 
@@ -54,7 +54,7 @@ def _walk(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterato
         if isinstance(pattern, URLResolver):
             yield from _walk(pattern.url_patterns, path)
         else:
-            yield Route(path=plain(path), view=pattern.callback)
+            yield Route(path=simplify(path), view=pattern.callback)
 
 
 def all_routes() -> list[Route]:
@@ -65,4 +65,4 @@ def all_routes() -> list[Route]:
 
 
 def all_sockets() -> list[str]:
-    return [plain(str(route.pattern)) for route in websocket_urlpatterns]
+    return [simplify(str(route.pattern)) for route in websocket_urlpatterns]

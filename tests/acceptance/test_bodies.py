@@ -1,4 +1,4 @@
-"""Malformed JSON and numbers in place of text are answered with a problem, by every endpoint."""
+"""Tests that every endpoint refuses malformed JSON, and numbers in place of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.acceptance.owned_routes import OWNED
 from tests.acceptance.routes import all_routes
 from tests.factories import make
 
-PROGRAMS = {route.path: route for route in all_routes() if route.is_api}
+API_ROUTES = {route.path: route for route in all_routes() if route.is_api}
 #: Endpoints that take a file or no body.
 NOT_JSON = ("/files/", "/import/", "/pause/", "/resume/")
 MALFORMED = [
@@ -30,9 +30,9 @@ def fresh_buckets():
     buckets.empty()
 
 
-@pytest.mark.parametrize("path", [path for path in PROGRAMS if not path.endswith(NOT_JSON)])
+@pytest.mark.parametrize("path", [path for path in API_ROUTES if not path.endswith(NOT_JSON)])
 def test_malformed_json_is_refused_by_every_endpoint(path, workspace, api):
-    route = PROGRAMS[path]
+    route = API_ROUTES[path]
     arguments: dict[str, object] = {"name": "gemini"}
     if path in OWNED:
         arguments = OWNED[path](workspace)

@@ -1,4 +1,4 @@
-"""Objects of another workspace look like objects that do not exist, on every route and socket."""
+"""Tests that an object of another workspace looks like a missing one on every route and socket."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.conftest import key_client
 from tests.factories import make, our_models
 
 ROUTES = {route.path: route for route in all_routes()}
-NAMED_BY_CASE = pytest.mark.parametrize("path", sorted(set(OWNED) & set(ROUTES)))
+EVERY_OWNED_PATH = pytest.mark.parametrize("path", sorted(set(OWNED) & set(ROUTES)))
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +60,7 @@ def comparable(answer: Any) -> tuple[int, str]:
     return answer.status_code, re.sub(uuid, "", text)
 
 
-def missing(arguments: dict[str, object]) -> dict[str, object]:
+def with_missing_ids(arguments: dict[str, object]) -> dict[str, object]:
     """Return the same arguments with ids that do not exist."""
     return {
         name: uuid7() if isinstance(value, UUID) else value for name, value in arguments.items()
@@ -81,36 +81,36 @@ def test_every_socket_is_known():
     assert set(all_sockets()) == {*SOCKETS, *SOCKETS_IN_WORKSPACE}
 
 
-def test_every_path_with_an_id_is_owned_or_says_why_not():
+def test_every_path_with_an_id_is_listed_as_owned():
     for path, reason in {**IN_WORKSPACE, **PUBLIC}.items():
         assert reason
         if re.search(r"<(pk|\w*id)>", path):
             raise AssertionError(f"{path} names an object and must be in OWNED")
 
 
-@NAMED_BY_CASE
+@EVERY_OWNED_PATH
 def test_a_stranger_gets_not_found(path, workspace, foreign_api, stranger_browser):
     route = ROUTES[path]
     arguments = OWNED[path](workspace)
     strangers = [foreign_api, stranger_browser] if route.is_api else [stranger_browser]
-    found_nothing = 0
+    checked = 0
     for stranger in strangers:
         for method in route.methods:
             answer = call(stranger, method, route.at(arguments))
-            absent = call(stranger, method, route.at(missing(arguments)))
+            absent = call(stranger, method, route.at(with_missing_ids(arguments)))
             if answer.status_code == 405:
                 assert method.upper() not in answer["Allow"]
                 continue
-            found_nothing += 1
+            checked += 1
             assert answer.status_code == 404, (method, answer.content)
             assert comparable(answer) == comparable(absent), (
                 "a foreign object differs from a missing one"
             )
-    assert found_nothing
+    assert checked
 
 
 @pytest.mark.parametrize("path", sorted(p for p in set(OWNED) & set(ROUTES) if p.count("<") > 1))
-def test_a_strangers_own_parent_opens_no_foreign_child(
+def test_a_foreign_child_is_not_found_under_an_own_parent(
     path, workspace, foreign_workspace, foreign_api
 ):
     route = ROUTES[path]
@@ -124,7 +124,7 @@ def test_a_strangers_own_parent_opens_no_foreign_child(
         assert answer.status_code in (404, 405), (method, answer.content)
 
 
-@NAMED_BY_CASE
+@EVERY_OWNED_PATH
 def test_an_anonymous_request_is_refused_before_anything_is_looked_up(path, workspace, client):
     route = ROUTES[path]
     where = route.at(OWNED[path](workspace))
@@ -143,7 +143,7 @@ def assert_refused(route: Route, answer: Any) -> None:
         assert answer["Location"].startswith("/sign-in/")
 
 
-@NAMED_BY_CASE
+@EVERY_OWNED_PATH
 def test_the_owner_reaches_the_object(path, workspace, browser_client):
     """Prove that the tests above use paths that exist."""
     route = ROUTES[path]
@@ -154,7 +154,7 @@ def test_the_owner_reaches_the_object(path, workspace, browser_client):
     assert next(one.status_code for one in answers if one.status_code != 405) != 404
 
 
-def test_no_list_holds_anything_of_another_workspace(workspace, foreign_api, stranger_browser):
+def test_no_list_contains_objects_of_another_workspace(workspace, foreign_api, stranger_browser):
     theirs = [str(make(model, workspace).pk) for model in our_models()]
     uuids = [pk for pk in theirs if len(pk) == 36]
     leaks: dict[str, list[str]] = {}
@@ -192,11 +192,11 @@ async def close_code(path: str, **headers: str) -> int:
 
 
 @pytest.mark.parametrize("path", sorted(SOCKETS))
-async def test_a_stranger_opens_no_socket(
+async def test_a_stranger_cannot_open_a_socket(
     path, async_db, workspace, foreign_workspace, stranger_browser
 ):
     arguments = await sync_to_async(SOCKETS[path])(workspace)
-    where, nowhere = fill(path, arguments), fill(path, missing(arguments))
+    where, nowhere = fill(path, arguments), fill(path, with_missing_ids(arguments))
     issued = await sync_to_async(issue_key)(workspace_id=foreign_workspace.pk, name="theirs")
     session = stranger_browser.cookies[settings.SESSION_COOKIE_NAME].value
     cookie = f"{settings.SESSION_COOKIE_NAME}={session}"

@@ -1,4 +1,4 @@
-"""A running Switchyard, used as a client would: over HTTP and from the command line."""
+"""Tests a running Switchyard as a client uses it: over HTTP and from the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.stack.running import Running, wait_for
 
 pytestmark = pytest.mark.stack
 
-#: Connections that each process of the stack may hold: fewer than clients that wait at once.
+#: Database connections per process of the stack: fewer than the clients that wait at once.
 POOL = 4
 WAITERS = 3 * POOL
 
@@ -64,18 +64,18 @@ def send(client: httpx2.Client, session: str, text: str) -> str:
     return str(sent.json()["run_id"])
 
 
-def over(client: httpx2.Client, run_id: str) -> dict[str, Any]:
-    told = client.get(f"/runs/{run_id}/", params={"wait": 60})
-    assert told.status_code == 200, told.text
-    return dict(told.json())
+def wait_for_end(client: httpx2.Client, run_id: str) -> dict[str, Any]:
+    response = client.get(f"/runs/{run_id}/", params={"wait": 60})
+    assert response.status_code == 200, response.text
+    return dict(response.json())
 
 
 def events(client: httpx2.Client, session: str) -> list[dict[str, Any]]:
     return list(client.get(f"/sessions/{session}/events/").json()["results"])
 
 
-def test_a_message_is_answered_by_a_worker_and_every_view_shows_the_same(client, session):
-    run = over(client, send(client, session, "Hello there"))
+def test_a_message_is_answered_and_every_view_shows_the_same_events(client, session):
+    run = wait_for_end(client, send(client, session, "Hello there"))
     log = events(client, session)
 
     assert (run["status"], run["stop_reason"]) == ("completed", "end_turn")
@@ -83,8 +83,8 @@ def test_a_message_is_answered_by_a_worker_and_every_view_shows_the_same(client,
     assert [event["type"] for event in log][0::2] == ["user.message", "agent.message"]
     answer = next(event for event in log if event["type"] == "agent.message")
     assert answer["payload"]["text"] == run["result"]["text"]
-    said = client.get(f"/sessions/{session}/messages/").json()["results"]
-    assert [one["text"] for one in said] == ["Hello there", run["result"]["text"]]
+    messages = client.get(f"/sessions/{session}/messages/").json()["results"]
+    assert [one["text"] for one in messages] == ["Hello there", run["result"]["text"]]
     exported = client.get(f"/sessions/{session}/export/")
     assert exported.headers["content-type"] == "application/x-ndjson"
     assert [json.loads(line) for line in exported.text.splitlines()] == log
@@ -103,48 +103,51 @@ def read_frames(stream: httpx2.Response, last: int) -> list[dict[str, Any]]:
     return frames
 
 
-def test_an_exported_session_is_imported_and_talked_to(client, session, agent):
-    over(client, send(client, session, "Hello there"))
-    taken = client.get(f"/sessions/{session}/export/").content
+def test_an_exported_session_can_be_imported_and_continued(client, session, agent):
+    wait_for_end(client, send(client, session, "Hello there"))
+    exported = client.get(f"/sessions/{session}/export/").content
     headers = {"content-type": "application/x-ndjson"}
-    brought = client.post(
-        "/sessions/import/", params={"agent": agent}, content=taken, headers=headers
+    imported = client.post(
+        "/sessions/import/", params={"agent": agent}, content=exported, headers=headers
     )
 
-    assert brought.status_code == 201, brought.text
-    kept = ("seq", "type", "payload", "created_at")
-    assert [[event[name] for name in kept] for event in events(client, brought.json()["id"])] == [
-        [event[name] for name in kept] for event in events(client, session)
-    ]
-    assert over(client, send(client, brought.json()["id"], "Hello again"))["status"] == "completed"
+    assert imported.status_code == 201, imported.text
+    fields = ("seq", "type", "payload", "created_at")
+    assert [
+        [event[name] for name in fields] for event in events(client, imported.json()["id"])
+    ] == [[event[name] for name in fields] for event in events(client, session)]
+    assert (
+        wait_for_end(client, send(client, imported.json()["id"], "Hello again"))["status"]
+        == "completed"
+    )
 
 
-def test_many_who_wait_hold_nothing_that_others_need(client, session):
-    """More clients wait and watch than the web server has connections to the database."""
+def test_waiting_clients_do_not_block_other_requests(client, session):
+    """More clients wait than the web server has database connections."""
     run_id = send(client, session, "wait for 60 seconds")
     wait_for(lambda: running(client, run_id), "the run to start")
     with ThreadPoolExecutor(max_workers=WAITERS) as clients:
-        waiters = [clients.submit(over, client, run_id) for _ in range(WAITERS)]
+        waiters = [clients.submit(wait_for_end, client, run_id) for _ in range(WAITERS)]
         for _ in range(2 * POOL):
             assert client.get(f"/sessions/{session}/").status_code == 200
         assert not any(waiter.done() for waiter in waiters)
         stopped = client.post(f"/sessions/{session}/interrupt/", json={"note": "enough"})
-        told = [waiter.result() for waiter in waiters]
+        runs = [waiter.result() for waiter in waiters]
 
     assert stopped.json()["run_id"] == run_id
-    assert {one["status"] for one in told} == {"cancelled"}
+    assert {one["status"] for one in runs} == {"cancelled"}
 
 
 def running(client: httpx2.Client, run_id: str) -> bool:
     return bool(client.get(f"/runs/{run_id}/").json()["status"] == "running")
 
 
-def test_many_who_watch_hold_nothing_that_others_need(client, session):
+def test_streaming_clients_do_not_block_other_requests(client, session):
     streams = [client.stream("GET", f"/sessions/{session}/stream/") for _ in range(WAITERS)]
     opened = [stream.__enter__() for stream in streams]
     try:
         assert {stream.status_code for stream in opened} == {200}
-        run = over(client, send(client, session, "Hello there"))
+        run = wait_for_end(client, send(client, session, "Hello there"))
         assert run["status"] == "completed"
         last = events(client, session)[-1]["seq"]
         seen = [read_frames(stream, last) for stream in opened]
@@ -156,7 +159,7 @@ def test_many_who_watch_hold_nothing_that_others_need(client, session):
     assert stored == [list(range(1, last + 1))] * WAITERS
 
 
-def test_what_is_refused_leaves_the_session_usable(client, session):
+def test_a_session_stays_usable_after_refused_requests(client, session):
     path = f"/sessions/{session}/events/"
     for body in (b"{", b'{"type": "no.such", "payload": {}}', b"[" * 100_000):
         refused = client.post(path, content=body, headers={"content-type": "application/json"})
@@ -164,10 +167,10 @@ def test_what_is_refused_leaves_the_session_usable(client, session):
         assert refused.headers["content-type"] == "application/problem+json"
         assert refused.json()["request_id"]
 
-    assert over(client, send(client, session, "Hello there"))["status"] == "completed"
+    assert wait_for_end(client, send(client, session, "Hello there"))["status"] == "completed"
 
 
-def test_the_command_line_talks_to_the_same_sessions(stack, client, session, agent):
+def test_the_command_line_uses_the_same_sessions(stack, client, session, agent):
     here = ("--workspace", "Acceptance", "--json")
 
     def command(*words: str) -> dict[str, Any]:
@@ -175,8 +178,8 @@ def test_the_command_line_talks_to_the_same_sessions(stack, client, session, age
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout.splitlines()[-1]))
 
-    said = command("session", "send", "--session", session, "--message", "Hello", "--wait")
-    assert said["status"] == "completed"
-    assert said["text"] == events(client, session)[-2]["payload"]["text"]
-    told = command("session", "status", "--session", session)
-    assert (told["status"], told["last_seq"]) == ("idle", len(events(client, session)))
+    sent = command("session", "send", "--session", session, "--message", "Hello", "--wait")
+    assert sent["status"] == "completed"
+    assert sent["text"] == events(client, session)[-2]["payload"]["text"]
+    shown = command("session", "status", "--session", session)
+    assert (shown["status"], shown["last_seq"]) == ("idle", len(events(client, session)))

@@ -1,4 +1,4 @@
-"""Fixtures for the tests of agents: no key comes from the machine's environment."""
+"""Fixtures for the tests of agents, without provider keys from the machine's environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def agent(workspace: Workspace) -> Agent:
 
 @pytest.fixture
 def allow(settings) -> Callable[[Wire], str]:
-    """Let a workspace use a server on this machine, as an operator can, and return its address."""
+    """Return a function that allows a local server, as an operator can, and returns its address."""
 
     def allow_one(server: Wire) -> str:
         settings.EGRESS_ALLOWED_PRIVATE = [urlsplit(server.url).netloc]

@@ -1,4 +1,4 @@
-"""The admin pages of agents show everything but secrets."""
+"""Tests that the admin pages of agents show everything but secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def staff(db) -> Client:
 
 
 @pytest.fixture
-def furnished(workspace) -> None:
+def saved_key(workspace) -> None:
     save_key(workspace_id=workspace.pk, provider="openai", api_key=SECRET)
 
 
@@ -34,7 +34,7 @@ def path(model: type, page: str, *args: object) -> str:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_lists_and_forms_open_and_never_contain_a_secret(staff, furnished, model):
+def test_lists_and_forms_open_and_never_contain_a_secret(staff, saved_key, model):
     row = model.objects.first()
     with connection.cursor() as cursor:
         cursor.execute("SELECT secret FROM agents_providerkey")
@@ -61,7 +61,7 @@ def test_an_agents_page_shows_its_versions(staff, workspace, agent):
 
 
 @pytest.mark.parametrize("model", [Agent, AgentVersion])
-def test_lists_cost_the_same_however_long_they_are(
+def test_lists_take_the_same_queries_for_any_length(
     staff, workspace, owner, model, django_assert_max_num_queries
 ):
     url = path(model, "changelist")
@@ -74,7 +74,7 @@ def test_lists_cost_the_same_however_long_they_are(
         staff.get(url)
 
 
-def test_versions_and_keys_cannot_be_written_here(staff, furnished, workspace):
+def test_versions_and_keys_are_read_only(staff, saved_key, workspace):
     version, key = AgentVersion.objects.all()[0], ProviderKey.objects.get()
 
     assert staff.get(path(AgentVersion, "add")).status_code == 403
@@ -84,7 +84,7 @@ def test_versions_and_keys_cannot_be_written_here(staff, furnished, workspace):
     assert staff.post(path(AgentVersion, "delete", version.pk), {"post": "yes"}).status_code == 403
 
 
-def test_agents_are_archived_and_brought_back(staff, agent):
+def test_agents_can_be_archived_and_restored(staff, agent):
     def act(action: str) -> bool:
         chosen = {"action": action, "_selected_action": [str(agent.pk)]}
         staff.post(path(Agent, "changelist"), chosen)
@@ -94,7 +94,7 @@ def test_agents_are_archived_and_brought_back(staff, agent):
     assert act("restore") is False
 
 
-def test_a_key_is_tested_from_its_list(staff, workspace, allow):
+def test_a_key_can_be_tested_from_its_list(staff, workspace, allow):
     with OpenAIWire(key=SECRET) as server:
         key = save_key(
             workspace_id=workspace.pk, provider="openai", api_key=SECRET, base_url=allow(server)

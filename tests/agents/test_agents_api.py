@@ -1,4 +1,4 @@
-"""Agents over REST: flat, versioned, and only those of the workspace."""
+"""Tests of agents over REST: flat objects, versions, and nothing of other workspaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_serializer_matches_the_input_model():
     assert set(DefinitionSerializer().get_fields()) == set(AgentInput.model_fields)
 
 
-def test_a_name_is_enough_and_the_answer_is_flat(api, workspace, owner):
+def test_a_name_is_enough_and_the_response_is_flat(api, workspace, owner):
     answer = api.post(AGENTS, {"name": "Scout"}, format="json")
 
     assert answer.status_code == 201
@@ -48,7 +48,7 @@ def test_a_name_is_enough_and_the_answer_is_flat(api, workspace, owner):
     assert api.get(f"{AGENTS}{made['id']}/").json() == made
 
 
-def test_every_field_comes_back_as_it_was_sent(api, workspace):
+def test_every_field_is_returned_as_it_was_sent(api, workspace):
     environment = api.post("/api/v1/environments/", {"name": "box"}, format="json").json()
     sent = {
         "name": "Scout",
@@ -81,7 +81,7 @@ def test_every_field_comes_back_as_it_was_sent(api, workspace):
     assert made["suggestions"] == ["Look there"]
 
 
-def test_a_patch_makes_a_version_and_an_empty_one_does_not(api, agent):
+def test_a_patch_creates_a_version_unless_it_is_empty(api, agent):
     changed = api.patch(f"{AGENTS}{agent.pk}/", {"temperature": 1}, format="json")
 
     assert changed.status_code == 200
@@ -90,7 +90,7 @@ def test_a_patch_makes_a_version_and_an_empty_one_does_not(api, agent):
     assert api.patch(f"{AGENTS}{agent.pk}/", {}, format="json").json()["version"] == 2
 
 
-def test_what_was_read_can_be_put_back_changed(api, agent):
+def test_a_response_can_be_edited_and_put_back(api, agent):
     read = api.get(f"{AGENTS}{agent.pk}/").json()
 
     put = api.put(f"{AGENTS}{agent.pk}/", {**read, "name": "Ranger"}, format="json")
@@ -107,7 +107,7 @@ def test_a_put_needs_a_name(api, agent):
     assert answer.json()["errors"][0]["field"] == "name"
 
 
-def test_a_change_can_ask_for_the_version_it_builds_on(api, agent):
+def test_a_change_can_require_the_version_it_builds_on(api, agent):
     path = f"{AGENTS}{agent.pk}/"
     body = {"description": "one", "expected_version": 1}
     assert api.patch(path, body, format="json").status_code == 200
@@ -141,13 +141,13 @@ def test_a_deleted_agent_is_archived(api, agent):
     assert api.patch(path, {"name": "x"}, format="json").status_code == 404
     names = [one["name"] for one in api.get(AGENTS).json()["results"]]
     assert "Scout" not in names
-    put_away = api.get(f"{AGENTS}?archived=true").json()["results"]
-    assert [(one["name"], bool(one["archived_at"])) for one in put_away] == [("Scout", True)]
+    archived = api.get(f"{AGENTS}?archived=true").json()["results"]
+    assert [(one["name"], bool(one["archived_at"])) for one in archived] == [("Scout", True)]
     assert api.get(f"{path}?archived=true").status_code == 200
     assert api.get(f"{path}versions/").status_code == 200
 
 
-def test_a_list_can_be_narrowed_by_name(api, agent):
+def test_a_list_can_be_filtered_by_name(api, agent):
     assert [one["name"] for one in api.get(f"{AGENTS}?q=sCo").json()["results"]] == ["Scout"]
     assert api.get(AGENTS, {"q": "a\x00"}).json()["results"] == []
 
@@ -177,13 +177,13 @@ def test_bad_input_is_a_problem_that_names_the_field(api, body, field):
 
 
 @pytest.mark.parametrize("body", ["[]", "5", "null", '"x"', "{", ""])
-def test_a_body_that_is_no_object_is_refused(api, body):
+def test_a_body_that_is_not_an_object_is_refused(api, body):
     answer = api.generic("POST", AGENTS, body, content_type="application/json")
 
     assert answer.status_code == 400
 
 
-def test_a_list_costs_the_same_however_long_it_is(
+def test_a_list_takes_the_same_queries_for_any_length(
     api, workspace, django_assert_max_num_queries, owner
 ):
     api.get(AGENTS)
@@ -196,7 +196,7 @@ def test_a_list_costs_the_same_however_long_it_is(
     assert len(page["results"]) == 33
 
 
-def test_a_stranger_finds_nothing(foreign_api, agent):
+def test_agents_of_another_workspace_are_not_found(foreign_api, agent):
     path = f"{AGENTS}{agent.pk}/"
     body = {"name": "Mine now"}
 
@@ -211,14 +211,14 @@ def test_a_stranger_finds_nothing(foreign_api, agent):
 
 
 @pytest.mark.parametrize(("scope", "status"), [("read", 403), ("run", 403), ("admin", 201)])
-def test_only_a_key_that_may_build_makes_agents(workspace, scope, status):
+def test_only_a_key_with_build_permission_can_create_agents(workspace, scope, status):
     answer = key_client(workspace, scope).post(AGENTS, {"name": "Scout"}, format="json")
 
     assert answer.status_code == status
 
 
 @pytest.mark.parametrize(("role", "status"), [("viewer", 403), ("builder", 201)])
-def test_only_people_who_may_build_make_agents(workspace, role, status):
+def test_only_members_with_build_permission_can_create_agents(workspace, role, status):
     client = APIClient()
     client.force_login(add_member(workspace, Membership.Role(role)))
 

@@ -1,4 +1,4 @@
-"""The REST views and the WebSocket of a canvas."""
+"""Tests of the REST views and the WebSocket of a canvas."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def agent(workspace):
     return make_agent(workspace)
 
 
-def at(agent, path=""):
+def url(agent, path=""):
     return f"/api/v1/agents/{agent.pk}/canvas/{path}"
 
 
 def put(api, agent, revision=0, nodes=NODES, edges=EDGES, **more):
     body = {"nodes": nodes, "edges": edges, "revision": revision, **more}
-    return api.put(at(agent), body, format="json")
+    return api.put(url(agent), body, format="json")
 
 
-def test_the_draft_is_read_saved_published_and_its_past_listed(api, agent):
-    assert api.get(at(agent)).json()["revision"] == 0
+def test_a_canvas_can_be_read_saved_and_published_and_lists_its_revisions(api, agent):
+    assert api.get(url(agent)).json()["revision"] == 0
     saved = put(api, agent)
     assert saved.status_code == 200
     body = saved.json()
@@ -51,12 +51,14 @@ def test_the_draft_is_read_saved_published_and_its_past_listed(api, agent):
         }
     ]
     assert (
-        api.post(at(agent, "publish/"), {"revision": 2}, format="json").json()["published_revision"]
+        api.post(url(agent, "publish/"), {"revision": 2}, format="json").json()[
+            "published_revision"
+        ]
         == 2
     )
-    listed = api.get(at(agent, "revisions/")).json()["results"]
+    listed = api.get(url(agent, "revisions/")).json()["results"]
     assert [one["number"] for one in listed] == [2, 1]
-    assert len(api.get(at(agent, "revisions/1/")).json()["nodes"]) == 3
+    assert len(api.get(url(agent, "revisions/1/")).json()["nodes"]) == 3
 
 
 def test_saving_over_a_newer_canvas_returns_the_newer_one(api, agent):
@@ -70,29 +72,29 @@ def test_saving_over_a_newer_canvas_returns_the_newer_one(api, agent):
 
 def test_a_canvas_that_cannot_run_is_not_published(api, agent):
     put(api, agent, 0, NODES, EDGES[:1])
-    answer = api.post(at(agent, "publish/"), {}, format="json")
+    answer = api.post(url(agent, "publish/"), {}, format="json")
     assert (answer.status_code, answer.json()["code"]) == (422, "canvas_invalid")
     assert answer.json()["errors"][0]["field"] == "end"
 
 
-def test_who_does_not_build_changes_nothing(agent, workspace, foreign_api):
+def test_a_caller_without_build_permission_cannot_change_a_canvas(agent, workspace, foreign_api):
     runner = key_client(workspace, "run")
-    assert runner.get(at(agent)).status_code == 200
+    assert runner.get(url(agent)).status_code == 200
     assert put(runner, agent).status_code == 403
-    assert runner.post(at(agent, "publish/"), {}, format="json").status_code == 403
+    assert runner.post(url(agent, "publish/"), {}, format="json").status_code == 403
     assert put(foreign_api, agent).status_code == 404
 
 
 @pytest.mark.parametrize(
     "body", [{"revision": "one"}, {"revision": True}, {}, [], {"revision": -1}]
 )
-def test_a_body_that_makes_no_sense_is_refused(api, agent, body):
-    assert api.put(at(agent), body, format="json").status_code == 400
+def test_an_invalid_body_is_refused(api, agent, body):
+    assert api.put(url(agent), body, format="json").status_code == 400
 
 
 @pytest.mark.parametrize("revision", ["", "one", False, -1])
-def test_a_revision_to_publish_is_a_number(api, agent, revision):
-    answer = api.post(at(agent, "publish/"), {"revision": revision}, format="json")
+def test_an_invalid_revision_is_not_published(api, agent, revision):
+    answer = api.post(url(agent, "publish/"), {"revision": revision}, format="json")
 
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "revision")
 
@@ -101,14 +103,14 @@ async def next_frame(socket):
     return json.loads(await socket.receive_from(timeout=SECONDS))
 
 
-def opened(agent, secret, query=""):
+def open_socket(agent, secret, query=""):
     headers = [(b"x-api-key", secret.encode())]
     return WebsocketCommunicator(
         application, f"/ws/agents/{agent.pk}/canvas/{query}", headers=headers
     )
 
 
-async def closed(socket):
+async def wait_for_close(socket):
     async with asyncio.timeout(SECONDS):
         while (message := await socket.receive_output(SECONDS))["type"] != "websocket.close":
             pass
@@ -125,10 +127,10 @@ def secret(workspace, owner):
     return issue_key(workspace_id=workspace.pk, name="t", scope="read", created_by=owner).secret
 
 
-async def test_a_socket_replays_revisions_and_hears_of_new_ones(async_db, agent, secret):
+async def test_a_socket_replays_revisions_and_sends_new_ones(async_db, agent, secret):
     await save(agent, 0, 1)
     await save(agent, 1, 2)
-    socket = opened(agent, secret, "?after=1")
+    socket = open_socket(agent, secret, "?after=1")
     assert (await socket.connect(SECONDS))[0]
     first, state = await next_frame(socket), await next_frame(socket)
     assert (first["seq"], first["phase"]) == (2, "revision")
@@ -162,19 +164,19 @@ async def test_strangers_and_anonymous_viewers_are_disconnected(
         workspace_id=foreign_workspace.pk, name="t", scope="read", created_by=stranger
     )
     for secret, code in ((theirs.secret, 4404), ("sy_wrong", 4401)):
-        socket = opened(agent, secret)
+        socket = open_socket(agent, secret)
         await socket.connect(SECONDS)
-        assert await closed(socket) == code
+        assert await wait_for_close(socket) == code
         await socket.disconnect()
 
 
-async def test_a_revoked_key_hears_no_more(async_db, agent, secret):
-    socket = opened(agent, secret)
+async def test_a_socket_closes_when_its_key_is_revoked(async_db, agent, secret):
+    socket = open_socket(agent, secret)
     await socket.connect(SECONDS)
     assert (await next_frame(socket))["phase"] == "state"
     key = await in_thread(find_key)(secret)
     assert key
     await in_thread(revoke_key)(workspace_id=agent.workspace_id, key_id=key.pk)
     await save(agent, 0, 1)
-    assert await closed(socket) == 4401
+    assert await wait_for_close(socket) == 4401
     await socket.disconnect()

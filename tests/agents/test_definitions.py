@@ -1,4 +1,4 @@
-"""Agents and their immutable, numbered versions."""
+"""Tests of agents and their immutable, numbered versions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_new_agent_has_a_first_version_by_its_author(workspace, owner):
     assert version.limits["max_model_calls"] == 30
 
 
-def test_every_change_makes_the_next_version_and_leaves_the_others(agent):
+def test_every_change_creates_a_version_and_keeps_the_old_ones(agent):
     first = AgentVersion.objects.get(pk=agent.current_id)
 
     second = change_agent(agent, {"system_prompt": "Be brief."})
@@ -48,14 +48,14 @@ def test_every_change_makes_the_next_version_and_leaves_the_others(agent):
     assert (first.number, first.system_prompt) == (1, "")
 
 
-@pytest.mark.parametrize("said", ["demo", "demo/demo", {"provider": "demo", "model": "demo"}])
-def test_a_fallback_may_be_written_in_a_word(agent, said):
-    version = change_agent(agent, {"fallbacks": [said]})
+@pytest.mark.parametrize("written", ["demo", "demo/demo", {"provider": "demo", "model": "demo"}])
+def test_a_fallback_can_be_written_as_a_string(agent, written):
+    version = change_agent(agent, {"fallbacks": [written]})
 
     assert version.fallbacks == [{"provider": "demo", "model": "demo"}]
 
 
-def test_a_change_without_a_difference_makes_no_version(agent):
+def test_a_change_without_a_difference_creates_no_version(agent):
     same = change_agent(agent, {"name": "Scout ", "temperature": None, "limits": {}})
 
     assert same.number == 1
@@ -93,7 +93,7 @@ def test_the_database_refuses_to_change_a_version(agent, change):
         AgentVersion.objects.filter(agent=agent).update(**change)
 
 
-def test_a_version_cannot_get_another_author(agent, owner):
+def test_the_author_of_a_version_cannot_be_changed(agent, owner):
     with pytest.raises(DatabaseError, match="immutable"):
         AgentVersion.objects.filter(agent=agent).update(created_by=owner)
 
@@ -106,7 +106,7 @@ def test_a_change_built_on_an_older_version_can_be_refused(agent):
     assert numbers(agent) == [1, 2]
 
 
-def test_limits_are_changed_one_by_one_and_null_is_the_default(agent):
+def test_limits_are_merged_and_null_restores_the_default(agent):
     change_agent(agent, {"limits": {"max_seconds": 60, "max_model_calls": 5}})
 
     version = change_agent(agent, {"limits": {"max_seconds": None}})
@@ -114,7 +114,7 @@ def test_limits_are_changed_one_by_one_and_null_is_the_default(agent):
     assert (version.limits["max_seconds"], version.limits["max_model_calls"]) == (1800, 5)
 
 
-def test_a_version_of_an_earlier_release_can_be_built_on(agent):
+def test_a_version_written_by_an_earlier_release_can_be_changed(agent):
     older = agent.versions.create(
         workspace=agent.workspace,
         number=2,
@@ -130,7 +130,7 @@ def test_a_version_of_an_earlier_release_can_be_built_on(agent):
     assert "max_rockets" not in version.limits
 
 
-def test_replacing_puts_back_what_is_not_named(agent):
+def test_replacing_resets_omitted_fields(agent):
     change_agent(agent, {"description": "A scout", "temperature": 1})
 
     version = change_agent(agent, {"name": "Scout"}, replace=True)
@@ -138,7 +138,7 @@ def test_replacing_puts_back_what_is_not_named(agent):
     assert (version.number, version.description, version.temperature) == (3, "", None)
 
 
-def test_another_provider_brings_its_own_model(agent):
+def test_changing_the_provider_selects_its_default_model(agent):
     assert change_agent(agent, {"provider": "openai"}).model.startswith("gpt-")
     assert change_agent(agent, {"provider": "gemini", "model": "mine"}).model == "mine"
     assert change_agent(agent, {"description": "x"}).model == "mine"
@@ -171,7 +171,7 @@ def test_another_provider_brings_its_own_model(agent):
         ({"sytem_prompt": "typo"}, "sytem_prompt"),
     ],
 )
-def test_a_bad_definition_is_refused_and_makes_nothing(workspace, fields, wrong):
+def test_an_invalid_definition_creates_no_agent(workspace, fields, wrong):
     before = Agent.objects.count()
 
     with pytest.raises(InvalidFields) as caught:
@@ -190,7 +190,7 @@ def test_an_environment_of_another_workspace_is_refused(agent, foreign_workspace
     assert numbers(agent) == [1]
 
 
-def test_an_archived_agent_is_not_found_and_not_changed(workspace, agent):
+def test_an_archived_agent_is_not_found_and_cannot_be_changed(workspace, agent):
     archive_agent(agent)
 
     for reference in (agent.pk, "Scout"):
@@ -212,14 +212,14 @@ def test_an_agent_is_found_by_id_and_by_exact_name_in_its_workspace(
         find_agent(foreign_workspace.pk, agent.pk)
 
 
-def test_a_name_that_two_agents_have_names_neither(workspace, agent):
+def test_an_ambiguous_name_is_refused(workspace, agent):
     create_agent(workspace_id=workspace.pk, fields={"name": "Scout"})
 
     with pytest.raises(Conflict, match="Use the id"):
         find_agent(workspace.pk, "Scout")
 
 
-def test_an_old_name_finds_nothing(workspace, agent):
+def test_an_agent_is_not_found_by_its_former_name(workspace, agent):
     change_agent(agent, {"name": "Ranger"})
 
     assert current_version(find_agent(workspace.pk, "Ranger")).number == 2
@@ -233,7 +233,7 @@ def network_of(version: AgentVersion) -> str:
     return environment.network
 
 
-def test_a_version_is_read_once_and_its_environment_follows_changes(
+def test_a_version_is_cached_and_its_environment_stays_current(
     workspace, agent, django_assert_num_queries
 ):
     box = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
@@ -248,7 +248,7 @@ def test_a_version_is_read_once_and_its_environment_follows_changes(
     assert network_of(version) == "full"
 
 
-def test_what_a_caller_does_to_a_version_stays_with_the_caller(agent):
+def test_a_caller_cannot_change_a_cached_version(agent):
     version_by_id(agent.current_id).name = "Spoiled"
 
     assert version_by_id(agent.current_id).name == "Scout"

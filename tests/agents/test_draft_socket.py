@@ -1,4 +1,4 @@
-"""The WebSocket of a draft: one frame per changed part, for viewers who may read."""
+"""Tests of the WebSocket of a draft: one frame per changed part, for viewers who may read."""
 
 from __future__ import annotations
 
@@ -29,32 +29,34 @@ async def open_socket(agent, workspace, after=0):
     return socket
 
 
-async def heard(socket):
+async def next_frame(socket):
     return json.loads(await socket.receive_from(SECONDS))
 
 
 @pytest.mark.asyncio
-async def test_a_viewer_hears_what_was_changed_and_that_it_is_over(async_db, workspace):
+async def test_a_viewer_receives_changes_and_the_final_state(async_db, workspace):
     agent = await in_thread(make_agent)(workspace)
     change = in_thread(drafts.change)
     await change(agent, {"name": "One"}, author=Author())
     socket = await open_socket(agent, workspace)
-    first = await heard(socket)
+    first = await next_frame(socket)
     assert (first["phase"], first["part"], first["seq"]) == ("change", "name", 1)
-    assert (await heard(socket))["phase"] == "state"
+    assert (await next_frame(socket))["phase"] == "state"
 
     await change(agent, {"name": "Two", "temperature": 0.5}, author=Author())
-    parts = [(await heard(socket))["part"] for _ in range(2)]
+    parts = [(await next_frame(socket))["part"] for _ in range(2)]
     assert parts == ["name", "temperature"]
-    assert (await heard(socket))["revision"] == 2
+    assert (await next_frame(socket))["revision"] == 2
     await in_thread(discard)(agent, author=Author())
-    last = await heard(socket)
+    last = await next_frame(socket)
     assert (last["phase"], last["revision"]) == ("state", 3)
     await socket.disconnect(SECONDS)
 
 
 @pytest.mark.asyncio
-async def test_a_stranger_is_shut_out(async_db, workspace, foreign_workspace):
+async def test_a_viewer_from_another_workspace_is_disconnected(
+    async_db, workspace, foreign_workspace
+):
     agent = await in_thread(make_agent)(workspace)
     socket = await open_socket(agent, foreign_workspace)
     async with asyncio.timeout(SECONDS):

@@ -1,4 +1,4 @@
-"""Drafts of agents: changes, conflicts, undo and discard."""
+"""Tests of an agent's draft: changes, conflicts, undo and discard."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.models import Agent, AgentVersion, DraftChange
 from core.exceptions import Conflict, InvalidFields
 from tests.factories import agent as make_agent
 
-WHO = Author()
+AUTHOR = Author()
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def agent(workspace):
 
 
 def change(agent, **fields):
-    return drafts.change(agent, fields, author=WHO)
+    return drafts.change(agent, fields, author=AUTHOR)
 
 
-def test_a_change_stays_in_the_draft_and_one_that_goes_back_leaves_it_empty(agent):
+def test_a_change_stays_in_the_draft_and_reverting_it_empties_the_draft(agent):
     name = agent.current.name
     drafted = change(agent, name="Other", temperature=0.5)
     assert drafted.row.fields == {"name": "Other", "temperature": 0.5}
@@ -37,7 +37,7 @@ def test_a_change_stays_in_the_draft_and_one_that_goes_back_leaves_it_empty(agen
     assert drafts.read(agent).row.revision == 2
 
 
-def test_a_wrong_field_changes_nothing(agent):
+def test_an_invalid_field_changes_nothing(agent):
     with pytest.raises(InvalidFields):
         change(agent, name="")
     with pytest.raises(InvalidFields):
@@ -46,10 +46,10 @@ def test_a_wrong_field_changes_nothing(agent):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_change_one_draft_one_wins(agent):
+def test_one_of_two_concurrent_changes_to_a_draft_wins(agent):
     def attempt(name: str) -> str:
         try:
-            drafts.change(agent, {"name": name}, author=WHO, revision=0)
+            drafts.change(agent, {"name": name}, author=AUTHOR, revision=0)
             return name
         except DraftConflict as fault:
             return str(fault.extra["current"]["revision"])
@@ -57,13 +57,13 @@ def test_of_two_who_change_one_draft_one_wins(agent):
             connection.close()
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        said = sorted(pool.map(attempt, ["Ada", "Bob"]))
+        outcomes = sorted(pool.map(attempt, ["Ada", "Bob"]))
 
-    assert said[0] == "1"
-    assert drafts.read(agent).fields["name"] == said[1]
+    assert outcomes[0] == "1"
+    assert drafts.read(agent).fields["name"] == outcomes[1]
 
 
-def test_the_door_answers_a_stale_writer_with_the_newer_draft(api, agent):
+def test_a_stale_patch_is_refused_with_the_newer_draft(api, agent):
     at = f"/api/v1/agents/{agent.pk}/draft/"
     first = api.patch(at, {"revision": 0, "fields": {"name": "Ada"}}, format="json")
     second = api.patch(at, {"revision": 0, "fields": {"name": "Bob"}}, format="json")
@@ -79,53 +79,51 @@ def test_the_door_answers_a_stale_writer_with_the_newer_draft(api, agent):
         ({"policy": {"profile": "nothing"}}, "#/policy/profile"),
     ],
 )
-def test_the_door_says_where_in_the_body_it_is_wrong(api, agent, body, pointer):
+def test_an_error_points_to_the_invalid_field(api, agent, body, pointer):
     refused = api.patch(f"/api/v1/agents/{agent.pk}/draft/", body, format="json")
 
     assert refused.status_code == 400
     assert [error["pointer"] for error in refused.json()["errors"]] == [pointer]
 
 
-def test_changes_are_undone_one_by_one_the_newest_first(agent):
+def test_changes_are_undone_newest_first(agent):
     was = agent.current.name
     change(agent, name="One")
     change(agent, name="Two")
     newer, older = open_changes(agent)
     with pytest.raises(Conflict, match="newer change first"):
-        undo(agent, older.pk, author=WHO)
-    assert undo(agent, newer.pk, author=WHO).fields["name"] == "One"
+        undo(agent, older.pk, author=AUTHOR)
+    assert undo(agent, newer.pk, author=AUTHOR).fields["name"] == "One"
     with pytest.raises(Conflict, match="already undone"):
-        undo(agent, newer.pk, author=WHO)
-    assert undo(agent, older.pk, author=WHO).fields["name"] == was
+        undo(agent, newer.pk, author=AUTHOR)
+    assert undo(agent, older.pk, author=AUTHOR).fields["name"] == was
     assert list(open_changes(agent)) == []
     assert drafts.read(agent).row.is_empty
 
 
-def test_a_canvas_goes_back_step_by_step(agent):
+def test_changes_of_a_canvas_are_undone_step_by_step(agent):
     graphs = [[{"id": "go", "type": "trigger"}], [{"id": "go", "type": "trigger", "name": "Go"}]]
     for number, nodes in enumerate(graphs):
-        revisions.save(agent, nodes=nodes, edges=[], revision=number, author=WHO)
-        drafts.record_canvas_change(agent, before=number, after=number + 1, author=WHO)
+        revisions.save(agent, nodes=nodes, edges=[], revision=number, author=AUTHOR)
+        drafts.record_canvas_change(agent, before=number, after=number + 1, author=AUTHOR)
     newer, older = open_changes(agent)
-    undo(agent, newer.pk, author=WHO)
+    undo(agent, newer.pk, author=AUTHOR)
     assert revisions.read(agent).graph.nodes[0].name == ""
-    undo(agent, older.pk, author=WHO)
+    undo(agent, older.pk, author=AUTHOR)
     assert revisions.read(agent).graph.is_empty
 
 
-def test_a_draft_that_is_thrown_away_takes_an_unpublished_agent_along(workspace, agent):
+def test_discarding_a_draft_archives_an_unpublished_agent(workspace, agent):
     change(agent, name="Other")
-    discard(agent, author=WHO)
+    discard(agent, author=AUTHOR)
     assert drafts.read(agent).row.is_empty
     assert not open_changes(agent).exists()
     new = create_draft_agent(workspace_id=workspace.pk, fields={"name": "New"})
-    discard(new, author=WHO)
+    discard(new, author=AUTHOR)
     assert Agent.objects.get(pk=new.pk).archived_at
 
 
-def test_an_agent_that_is_only_a_draft_is_not_offered_and_is_called_as_its_draft_says(
-    api, workspace
-):
+def test_an_unpublished_agent_is_not_offered_and_has_the_name_of_its_draft(api, workspace):
     new = create_draft_agent(workspace_id=workspace.pk, fields={"name": "New"})
     change(new, name="Newer")
     shown = api.get(f"/api/v1/agents/{new.pk}/").json()
@@ -136,7 +134,7 @@ def test_an_agent_that_is_only_a_draft_is_not_offered_and_is_called_as_its_draft
     assert AgentVersion.objects.published().filter(agent=new).count() == 0
 
 
-def test_a_call_that_is_repeated_is_known(agent):
+def test_a_draft_remembers_the_tool_call_that_changed_it(agent):
     author = Author(session_id=agent.pk, run_id=agent.pk, call_id="c1")
     assert not drafts.written_by(agent, author)
     drafts.change(agent, {"name": "Other"}, author=author)

@@ -1,4 +1,4 @@
-"""Environments: validation, changes and deletion."""
+"""Tests of environments: validation, changes and deletion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FULL = {
 }
 
 
-def test_an_environment_is_stored_as_it_will_be_enforced(workspace, owner):
+def test_an_environment_is_stored_normalised(workspace, owner):
     made = create_environment(workspace_id=workspace.pk, fields=FULL, created_by=owner)
 
     stored = Environment.objects.get(pk=made.pk)
@@ -57,7 +57,7 @@ def test_the_network_is_none_by_default(workspace):
     assert create_environment(workspace_id=workspace.pk, fields={"name": "box"}).network == "none"
 
 
-def test_an_empty_image_may_be_null(workspace):
+def test_a_null_image_is_stored_as_empty(workspace):
     made = create_environment(workspace_id=workspace.pk, fields={"name": "plain", "image": None})
 
     assert made.image == ""
@@ -122,13 +122,13 @@ def test_an_empty_image_may_be_null(workspace):
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_bad_environment_is_refused(workspace, fields, complaint):
+def test_an_invalid_environment_is_refused(workspace, fields, complaint):
     with pytest.raises(Invalid, match=complaint):
         create_environment(workspace_id=workspace.pk, fields={"name": "box", **fields})
     assert Environment.objects.filter(workspace=workspace).count() == 1
 
 
-def test_a_change_names_only_what_is_different(workspace):
+def test_a_change_keeps_omitted_fields(workspace):
     box = create_environment(workspace_id=workspace.pk, fields=FULL)
 
     changed = change_environment(box, {"network": "none", "limits": {"pids": 9}})
@@ -165,7 +165,7 @@ def test_an_unused_environment_can_be_deleted(workspace):
         find_environment(workspace.pk, "box")
 
 
-def test_an_environment_that_a_version_names_stays(workspace, agent):
+def test_an_environment_used_by_a_version_cannot_be_deleted(workspace, agent):
     box = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
     change_agent(agent, {"environment": box.pk})
     change_agent(agent, {"environment": None})
@@ -186,7 +186,7 @@ def test_the_default_keeps_its_name_and_cannot_be_deleted(workspace):
     assert default_environment(workspace.pk).network == "full"
 
 
-def test_commands_run_in_the_chosen_environment_else_in_the_default(workspace, foreign_workspace):
+def test_the_default_environment_is_used_when_none_is_chosen(workspace, foreign_workspace):
     box = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
 
     assert environment_or_default(workspace.pk, box.pk) == box
@@ -197,7 +197,7 @@ def test_commands_run_in_the_chosen_environment_else_in_the_default(workspace, f
     assert list(Environment.objects.for_workspace(workspace.pk)) == [box]
 
 
-def test_a_lost_default_is_made_anew(workspace):
+def test_a_missing_default_environment_is_created_again(workspace):
     Environment.objects.filter(workspace=workspace).delete()
 
     assert default_environment(workspace.pk).network == "none"

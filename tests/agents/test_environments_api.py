@@ -1,4 +1,4 @@
-"""Environments over REST."""
+"""Tests of environments over REST."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_serializer_matches_the_input_model():
     )
 
 
-def test_an_environment_is_made_changed_and_deleted(api, owner):
+def test_an_environment_can_be_created_changed_and_deleted(api, owner):
     made = api.post(
         ENVIRONMENTS,
         {"name": "box", "network": "allowlist", "allowed_hosts": ["*.example.com"]},
@@ -41,7 +41,7 @@ def test_an_environment_is_made_changed_and_deleted(api, owner):
     assert api.get(path).status_code == 404
 
 
-def test_the_list_has_the_default_and_is_the_workspaces_own(api, foreign_api):
+def test_the_list_contains_the_default_and_only_the_workspaces_own(api, foreign_api):
     api.post(ENVIRONMENTS, {"name": "box"}, format="json")
 
     assert [one["name"] for one in api.get(ENVIRONMENTS).json()["results"]] == [
@@ -69,7 +69,7 @@ def test_bad_input_is_a_problem_that_names_the_field(api):
     assert answer.json()["errors"][0]["pointer"] == "#/limits/pids"
 
 
-def test_a_stranger_finds_nothing(foreign_api, workspace):
+def test_environments_of_another_workspace_are_not_found(foreign_api, workspace):
     path = f"{ENVIRONMENTS}{Environment.objects.get(workspace=workspace).pk}/"
 
     assert foreign_api.get(path).status_code == 404
@@ -79,7 +79,7 @@ def test_a_stranger_finds_nothing(foreign_api, workspace):
     assert Environment.objects.get(workspace=workspace).network == "none"
 
 
-def test_a_key_that_may_only_run_changes_nothing(workspace):
+def test_a_key_with_run_scope_cannot_create_environments(workspace):
     program = key_client(workspace, "run")
 
     assert program.get(ENVIRONMENTS).status_code == 200

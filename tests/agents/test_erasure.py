@@ -1,4 +1,4 @@
-"""Deleting people and workspaces, and what becomes of their agents."""
+"""Tests what happens to agents when people and workspaces are deleted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_deleting_a_person_leaves_their_canvas_without_an_author(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_erasing_a_workspace_takes_its_agents_environments_and_keys(
+def test_erasing_a_workspace_erases_its_agents_environments_and_keys(
     workspace: Workspace, foreign_workspace: Workspace
 ) -> None:
     create_environment(workspace_id=workspace.pk, fields={"name": "box"})

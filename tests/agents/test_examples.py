@@ -1,4 +1,4 @@
-"""The example agents of a new workspace."""
+"""Tests of the example agents of a new workspace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_new_workspace_has_three_agents_and_an_environment(workspace, owner):
     assert (environment.name, environment.network) == ("local-default", "none")
 
 
-def test_a_workspace_for_programs_is_furnished_too(db):
+def test_a_workspace_without_an_owner_gets_the_examples_too(db):
     workspace = create_workspace(name="Robots", owner=None)
 
     assert Agent.objects.for_workspace(workspace.pk).count() == 3
@@ -47,7 +47,7 @@ def test_each_suggestion_also_works_without_a_model(text):
     assert all(isinstance(step, Calls) for step in plan_of(text))
 
 
-def test_suggestions_are_the_lines_that_begin_so():
+def test_suggestions_are_the_lines_that_begin_with_try():
     description = "Does things.\nTry: one\n  Try:  two \nTry:\nYou may Try: three\nTry: 3\nTry: 4"
 
     assert suggestions(description) == ["one", "two", "3"]

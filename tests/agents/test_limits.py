@@ -1,4 +1,4 @@
-"""The limits of runs and of sandboxes."""
+"""Tests of the limits of runs and of sandboxes."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def test_limits_have_defaults():
         (None, "an object"),
     ],
 )
-def test_a_bad_limit_is_refused_by_name(fields, complaint):
+def test_an_invalid_limit_is_named_in_the_error(fields, complaint):
     with pytest.raises(Invalid, match=complaint):
         read_limits(fields)
 
 
-def test_every_wrong_limit_is_reported_at_once():
+def test_all_invalid_limits_are_reported_together():
     with pytest.raises(InvalidFields) as caught:
         read_input(SandboxLimits, {"pids": 0, "memory_mb": 1})
 

@@ -1,4 +1,4 @@
-"""Named rows: locked while they change, with unique names."""
+"""Tests of named rows: locked while they change, with unique names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def box(workspace) -> Environment:
     return save_row(Environment(workspace=workspace), BOX, what="An environment")
 
 
-def test_a_name_is_given_once_in_a_workspace(box, foreign_workspace):
+def test_a_name_is_unique_in_a_workspace(box, foreign_workspace):
     with pytest.raises(Conflict, match="A box is already named 'box'"):
         save_row(Environment(workspace_id=box.workspace_id), BOX, what="A box")
 
@@ -30,7 +30,7 @@ def test_another_integrity_error_is_not_reported_as_a_taken_name(db):
         save_row(Environment(workspace_id=None), BOX, what="An environment")
 
 
-def test_a_change_builds_on_the_row_as_it_is_now(box):
+def test_a_change_builds_on_the_stored_row(box):
     Environment.objects.filter(pk=box.pk).update(network="full")
 
     with transaction.atomic():

@@ -1,4 +1,4 @@
-"""Keys of model providers: secret, tested and cached."""
+"""Tests of provider keys: encryption, connection tests and caching."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_a_key_is_encrypted_at_rest(workspace):
     assert ProviderKey.objects.get().secret == SECRET
 
 
-def test_a_short_key_gives_no_hint(workspace):
+def test_a_short_key_has_no_hint(workspace):
     key = save_key(workspace_id=workspace.pk, provider="gemini", api_key="short-key")
 
     assert key.hint == ""
 
 
-def test_credentials_do_not_show_the_key_when_printed(workspace):
+def test_the_repr_of_credentials_hides_the_key(workspace):
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
 
     assert SECRET not in repr(credentials(workspace.pk, "gemini"))
@@ -95,7 +95,7 @@ def test_a_workspace_address_does_not_get_the_operators_key(workspace, monkeypat
         ("openai", {"base_url": "https://elsewhere.example/?key=1"}),
     ],
 )
-def test_a_bad_key_or_address_is_refused_without_repeating_the_key(workspace, provider, fields):
+def test_an_invalid_key_or_address_is_refused_without_quoting_the_key(workspace, provider, fields):
     with pytest.raises(Invalid) as caught:
         save_key(workspace_id=workspace.pk, provider=provider, **fields)
 
@@ -103,7 +103,7 @@ def test_a_bad_key_or_address_is_refused_without_repeating_the_key(workspace, pr
     assert not ProviderKey.objects.exists()
 
 
-def test_a_workspace_key_beats_the_environment_and_its_loss_gives_way(workspace, monkeypatch):
+def test_a_workspace_key_takes_precedence_over_the_environment(workspace, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "from-the-environment")
     assert credentials(workspace.pk, "gemini").source is Source.ENVIRONMENT
 
@@ -123,7 +123,7 @@ def test_a_key_of_another_workspace_is_not_used(workspace, foreign_workspace):
         provider_for(workspace.pk, "gemini")
 
 
-def test_a_provider_costs_one_query_and_then_none(workspace, django_assert_num_queries):
+def test_a_provider_takes_one_query_and_is_then_cached(workspace, django_assert_num_queries):
     # Importing the vendor's SDK may take longer than a key is cached.
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     provider_for(workspace.pk, "gemini")
@@ -135,7 +135,7 @@ def test_a_provider_costs_one_query_and_then_none(workspace, django_assert_num_q
         provider_for(workspace.pk, "gemini")
 
 
-def test_calls_with_different_times_left_share_a_client(workspace):
+def test_calls_with_different_timeouts_share_a_client(workspace):
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     provider_for(workspace.pk, "gemini", 1700.5)
     made = registry._cached_provider.cache_info().misses
@@ -146,7 +146,7 @@ def test_calls_with_different_times_left_share_a_client(workspace):
     assert registry._cached_provider.cache_info().misses == made
 
 
-def test_a_missing_key_costs_one_query_too(workspace, monkeypatch, django_assert_num_queries):
+def test_a_missing_key_is_cached_too(workspace, monkeypatch, django_assert_num_queries):
     monkeypatch.setenv("GEMINI_API_KEY", "from-the-environment")
 
     with django_assert_num_queries(1):
@@ -154,7 +154,7 @@ def test_a_missing_key_costs_one_query_too(workspace, monkeypatch, django_assert
         credentials(workspace.pk, "gemini")
 
 
-def test_the_demo_costs_no_query(django_assert_num_queries, db):
+def test_the_demo_provider_takes_no_query(django_assert_num_queries, db):
     with django_assert_num_queries(0):
         provider_for(uuid7(), "demo")
 
@@ -169,7 +169,7 @@ def test_a_key_that_cannot_be_decrypted_is_reported_and_never_sent(workspace):
 
 
 @pytest.mark.parametrize(("provider", "wire"), [("gemini", GeminiWire), ("openai", OpenAIWire)])
-def test_a_good_connection_is_remembered(workspace, provider, wire, allow):
+def test_a_successful_connection_test_is_stored(workspace, provider, wire, allow):
     with wire(key=SECRET) as server:
         save_key(
             workspace_id=workspace.pk, provider=provider, api_key=SECRET, base_url=allow(server)
@@ -195,7 +195,7 @@ def test_a_refused_key_is_reported_without_the_key(workspace, provider, wire, al
     assert ProviderKey.objects.get().check_error == found.error
 
 
-def test_a_fault_that_quotes_the_key_is_stored_without_it(workspace, monkeypatch):
+def test_an_error_that_quotes_the_key_is_stored_without_it(workspace, monkeypatch):
     def quote(*args: object, **kwargs: object) -> None:
         raise ProviderUnavailable(f"Your key {SECRET} is odd.")
 
@@ -223,7 +223,7 @@ def test_an_address_inside_the_operators_network_is_not_contacted(workspace, pro
     assert "EGRESS_ALLOWED_PRIVATE" in found.error
 
 
-def test_a_server_of_the_workspace_answers_when_the_operator_allows_it(workspace, allow):
+def test_a_private_server_is_used_when_the_operator_allows_it(workspace, allow):
     with OpenAIWire([Answer(text=("Hello ", "you"))], key=SECRET) as server:
         save_key(
             workspace_id=workspace.pk, provider="openai", api_key=SECRET, base_url=allow(server)

@@ -1,4 +1,4 @@
-"""Providers and models over REST: keys are written and never returned."""
+"""Tests of providers and models over REST: keys are written and never returned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def provider(api, name: str) -> dict:
     return next(one for one in listed if one["name"] == name)
 
 
-def test_a_fresh_workspace_has_only_the_demo(api):
+def test_a_new_workspace_has_only_the_demo_provider(api):
     listed = api.get(PROVIDERS).json()["results"]
 
     assert {one["name"]: one["configured"] for one in listed} == {
@@ -29,13 +29,13 @@ def test_a_fresh_workspace_has_only_the_demo(api):
     }
 
 
-def test_a_key_goes_in_and_never_comes_out(api, workspace, owner):
+def test_a_saved_key_is_never_returned(api, workspace, owner):
     put = api.put(f"{PROVIDERS}openai/", {"api_key": SECRET}, format="json")
 
     assert put.status_code == 200
-    told = put.json()
-    assert (told["configured"], told["key_source"], told["hint"]) == (True, "workspace", "defg")
-    assert told["created_by"] == str(owner.pk)
+    shown = put.json()
+    assert (shown["configured"], shown["key_source"], shown["hint"]) == (True, "workspace", "defg")
+    assert shown["created_by"] == str(owner.pk)
     assert ProviderKey.objects.get().secret == SECRET
     for answer in (
         put,
@@ -47,18 +47,18 @@ def test_a_key_goes_in_and_never_comes_out(api, workspace, owner):
         assert "api_key" not in answer.content.decode()
 
 
-def test_a_key_of_the_operator_shows_only_that_it_is_there(api, monkeypatch):
+def test_only_the_source_of_an_operators_key_is_shown(api, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://inside.example:8000/v1")
 
-    told = provider(api, "openai")
+    shown = provider(api, "openai")
 
-    assert (told["configured"], told["key_source"]) == (True, "environment")
-    assert "inside" not in json.dumps(told)
-    assert SECRET[-4:] not in json.dumps(told)
+    assert (shown["configured"], shown["key_source"]) == (True, "environment")
+    assert "inside" not in json.dumps(shown)
+    assert SECRET[-4:] not in json.dumps(shown)
 
 
-def test_a_key_can_be_taken_away(api):
+def test_a_key_can_be_removed(api):
     api.put(f"{PROVIDERS}openai/", {"api_key": SECRET}, format="json")
 
     assert api.delete(f"{PROVIDERS}openai/").status_code == 204
@@ -66,7 +66,7 @@ def test_a_key_can_be_taken_away(api):
     assert api.delete(f"{PROVIDERS}openai/").status_code == 404
 
 
-def test_a_connection_can_be_tested_and_the_answer_stays(api, allow):
+def test_the_result_of_a_connection_test_is_stored(api, allow):
     with OpenAIWire(key=SECRET) as server:
         body = {"api_key": SECRET, "base_url": allow(server)}
         api.put(f"{PROVIDERS}openai/", body, format="json")
@@ -77,12 +77,12 @@ def test_a_connection_can_be_tested_and_the_answer_stays(api, allow):
     assert (good.status_code, good.json()["ok"]) == (200, True)
     assert (bad.status_code, bad.json()["ok"]) == (200, False)
     assert SECRET not in bad.content.decode()
-    told = provider(api, "openai")
-    assert told["check_error"] == bad.json()["error"]
-    assert told["checked_at"] == bad.json()["checked_at"]
+    shown = provider(api, "openai")
+    assert shown["check_error"] == bad.json()["error"]
+    assert shown["checked_at"] == bad.json()["checked_at"]
 
 
-def test_a_test_needs_a_key(api):
+def test_a_connection_test_needs_a_key(api):
     answer = api.post(f"{PROVIDERS}gemini/test/", {}, format="json")
 
     assert (answer.status_code, answer.json()["code"]) == (409, "provider_not_configured")
@@ -99,7 +99,7 @@ def test_a_test_needs_a_key(api):
         ("skynet", {"api_key": SECRET}, 404),
     ],
 )
-def test_a_bad_key_is_a_problem(api, name, body, status):
+def test_an_invalid_key_is_refused(api, name, body, status):
     answer = api.put(f"{PROVIDERS}{name}/", body, format="json")
 
     assert answer.status_code == status
@@ -107,7 +107,7 @@ def test_a_bad_key_is_a_problem(api, name, body, status):
     assert not ProviderKey.objects.exists()
 
 
-def test_only_an_admin_touches_keys(workspace):
+def test_only_an_admin_can_manage_keys(workspace):
     program = key_client(workspace, "run")
 
     assert program.get(PROVIDERS).status_code == 200
@@ -125,7 +125,7 @@ def test_a_key_stays_in_its_workspace(api, foreign_api):
     assert foreign_api.delete(f"{PROVIDERS}openai/").status_code == 404
 
 
-def test_models_say_their_window_their_price_and_whether_they_can_be_used(api):
+def test_models_show_window_price_and_whether_they_are_usable(api):
     before = {
         (one["provider"], one["name"]): one for one in api.get("/api/v1/models/").json()["results"]
     }

@@ -1,4 +1,4 @@
-"""The timed cache on the path of every model call."""
+"""Tests of the timed cache that every model call uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agents.providers.keys import TimedCache
 
 
 class Source:
-    """A row that can change, and how often it was read."""
+    """Stands for a row that can change, and counts its reads."""
 
     def __init__(self) -> None:
         self.value, self.reads = "old", 0
@@ -27,40 +27,40 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_value_is_read_once_until_it_is_too_old(clock):
+def test_a_value_is_read_once_until_it_expires(clock):
     source = Source()
-    kept = TimedCache(source.read, seconds=5)
+    cache = TimedCache(source.read, seconds=5)
 
-    assert [kept.get("a"), kept.get("a")] == ["old", "old"]
+    assert [cache.get("a"), cache.get("a")] == ["old", "old"]
     assert source.reads == 1
 
     source.value = "new"
     clock[0] += 4.9
-    assert kept.get("a") == "old"
+    assert cache.get("a") == "old"
     clock[0] += 0.2
-    assert kept.get("a") == "new"
+    assert cache.get("a") == "new"
 
 
-def test_what_was_read_before_the_commit_is_forgotten_after_it(
+def test_a_value_read_before_the_commit_is_forgotten_after_it(
     db, django_capture_on_commit_callbacks
 ):
     source = Source()
-    kept = TimedCache(source.read)
+    cache = TimedCache(source.read)
     with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-        kept.forget("a")
+        cache.forget("a")
         # Another thread loads now, and does not see the uncommitted change.
-        kept.get("a")
+        cache.get("a")
         source.value = "new"
 
-    assert kept.get("a") == "new"
+    assert cache.get("a") == "new"
 
 
-def test_it_does_not_grow_for_ever(clock, monkeypatch):
+def test_the_cache_does_not_grow_without_bound(clock, monkeypatch):
     monkeypatch.setattr(keys, "MOST_ENTRIES", 3)
     source = Source()
-    kept = TimedCache(source.read)
+    cache = TimedCache(source.read)
 
     for key in "abcdefg":
-        kept.get(key)
+        cache.get(key)
 
-    assert len(kept._entries) <= 3
+    assert len(cache._entries) <= 3

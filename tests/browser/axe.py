@@ -1,4 +1,4 @@
-"""Asks axe what is wrong with a page for people with disabilities."""
+"""Checks the accessibility of a page with axe."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from playwright.sync_api import Page
 from core import env
 
 GRAVE = {"serious", "critical"}
-#: A colour that is still changing is no colour of the page.
-_ASK = """async (options) => {
+#: Waits for animations first: a colour in transition is not the page's colour.
+_RUN_AXE = """async (options) => {
     const ends = document.getAnimations().filter(
         (one) => Number.isFinite(one.effect.getComputedTiming().endTime));
     await Promise.allSettled(ends.map((one) => one.finished));
@@ -25,13 +25,13 @@ def _source() -> str:
 
 
 def faults_of(page: Page, *, only: Sequence[str] = ()) -> list[str]:
-    """Every serious or critical fault, with where it is; of all rules, or of these alone.
+    """Return every serious or critical violation and where it is, of all rules or of these only.
 
-    The script is evaluated by the debugger, so the page's content security policy stays as it is.
+    The script is evaluated by the debugger, so the page's content security policy stays in force.
     """
     page.evaluate(_source())
     options = {"runOnly": list(only)} if only else {}
-    found = page.evaluate(_ASK, options)
+    found = page.evaluate(_RUN_AXE, options)
     return [
         f"{page.url}: {fault['id']}: {node['target']} {node['failureSummary']}"
         for fault in found

@@ -1,4 +1,4 @@
-"""Pictures of the chat on a real stack. Not collected by itself, as it asserts nothing."""
+"""Takes pictures of the chat on a real stack. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPORT = """say ### What changed
 
 
 def work(page: Page) -> None:
-    """A short piece of work that ends before a command."""
+    """Let the agent write and read a file."""
     begin(page, 'Write "print(sum(range(101)))" to sum.py and then read sum.py')
     expect(answers(page).last).to_contain_text("read answered")
     rests(page)
@@ -60,7 +60,7 @@ def test_pictures_of_the_chat(open_window: OpenChat, size: str, theme: str) -> N
 
 
 def test_chat_for_the_readme(open_window: OpenChat) -> None:
-    """A conversation with calls, small enough for a page; copied to `docs/images/chat.png`."""
+    """Take the picture of a short conversation that is copied to `docs/images/chat.png`."""
     page = open_window(viewport={"width": 1280, "height": 860}, device_scale_factor=1.5)
     begin(page, 'Write "print(sum(range(101)))" to sum.py and then list the files')
     expect(answers(page).last).to_contain_text("list_directory answered")

@@ -1,4 +1,4 @@
-"""A real Chromium against a live server, deaf to nothing: a CSP fault or a script error fails."""
+"""Fixtures for a real Chromium with a live server; CSP violations and script errors fail tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from tenants.models import User
 from tests.browser.listening import listen
-from tests.browser.looks import PATIENCE, WIDE
+from tests.browser.looks import TIMEOUT_MS, WIDE
 from tests.browser.whole_stack import identity, open_window, signed_in, stack
 
 __all__ = ["identity", "open_window", "signed_in", "stack"]
@@ -35,8 +35,8 @@ FLAGS = [
     "--no-first-run",
 ]
 PASSWORD = "correct horse 9"
-#: The live server of tests speaks no WebSocket.
-UNHEARD = ("WebSocket connection to", "status of 4")
+#: Errors to ignore: Django's live server does not support WebSockets.
+IGNORED = ("WebSocket connection to", "status of 4")
 
 OpenContext = Callable[..., BrowserContext]
 
@@ -50,9 +50,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """One browser for the folder; stopped after it, as its event loop would disturb async tests."""
+    """Start one browser for the folder; its event loop would disturb async tests elsewhere."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -62,7 +62,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the browser complained about. A test that expects one clears it."""
+    """Collect the browser's errors. A test that expects some clears the list."""
     return []
 
 
@@ -70,15 +70,15 @@ def complaints() -> list[str]:
 def open_context(
     chromium: Browser, live_server: LiveServer, complaints: list[str]
 ) -> Iterator[OpenContext]:
-    """Another browser window with cookies of its own."""
+    """Return a function that opens a browser context with its own cookies."""
     opened: list[BrowserContext] = []
 
     def open_one(**options: Any) -> BrowserContext:
         context = chromium.new_context(
             **{"base_url": live_server.url, "viewport": WIDE, "reduced_motion": "reduce", **options}
         )
-        context.set_default_timeout(PATIENCE)
-        listen(context, complaints, UNHEARD)
+        context.set_default_timeout(TIMEOUT_MS)
+        listen(context, complaints, IGNORED)
         opened.append(context)
         return context
 
@@ -104,5 +104,5 @@ def sign_in(page: Page, user: User) -> Page:
 
 @pytest.fixture
 def owner_page(page: Page, owner: User, workspace: object) -> Page:
-    """The owner's window, at home."""
+    """Open the home page as the owner."""
     return sign_in(page, owner)

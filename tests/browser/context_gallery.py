@@ -1,4 +1,4 @@
-"""Pictures of the context beside the chat and as a page. Not collected by itself, as it asserts nothing."""
+"""Takes pictures of the context panel and page. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 

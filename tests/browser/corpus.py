@@ -1,4 +1,4 @@
-"""What somebody might write to make a page run it, fetch it or fall apart, and how to see that it did."""
+"""Injection attempts, and helpers that detect whether a page executed or fetched one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, Page, Request
 
 EVIL_HOST = "evil.example"
-#: Each fits a field of 60 characters.
+#: Each attempt fits a field of 60 characters.
 CORPUS = (
     "<img src=x onerror=hit()>",
     "<svg/onload=hit()>",
@@ -39,11 +39,11 @@ CORPUS = (
     "[x]: data:text/html,<script>hit()</script>\n[x]",
     "\u202e<img src=x onerror=hit()>\u2066",
 )
-#: All of it, for fields that hold a text.
+#: All attempts, for fields that hold a long text.
 WHOLE = "\n\n".join(CORPUS)
 
-_LISTEN = "window.hits = []; window.hit = () => { window.hits.push('something ran'); };"
-_LOOK = """() => {
+_RECORD_HITS = "window.hits = []; window.hit = () => { window.hits.push('something ran'); };"
+_FIND_INJECTIONS = """() => {
     const found = [...window.hits];
     const tell = (what, one) => found.push(`${what}: ${one.outerHTML.slice(0, 200)}`);
     for (const one of document.querySelectorAll("*")) {
@@ -66,19 +66,19 @@ _LOOK = """() => {
 }"""
 
 
-def watch(context: BrowserContext) -> list[str]:
-    """Make the window ready to be hit; gives the list of what it asks the host of the corpus for."""
+def record_requests(context: BrowserContext) -> list[str]:
+    """Prepare the context to record hits; return the list of its requests to the evil host."""
     asked: list[str] = []
 
-    def note(request: Request) -> None:
+    def record(request: Request) -> None:
         if urlsplit(request.url).hostname == EVIL_HOST:
             asked.append(request.url)
 
-    context.add_init_script(_LISTEN)
-    context.on("request", note)
+    context.add_init_script(_RECORD_HITS)
+    context.on("request", record)
     return asked
 
 
-def harm_in(page: Page) -> list[str]:
-    """What of the corpus ran on this page, or stands in it as more than text."""
-    return [f"{page.url}: {one}" for one in page.evaluate(_LOOK)]
+def injections_in(page: Page) -> list[str]:
+    """Return what of the corpus ran on this page or is in it as more than text."""
+    return [f"{page.url}: {one}" for one in page.evaluate(_FIND_INJECTIONS)]

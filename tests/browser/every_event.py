@@ -1,4 +1,4 @@
-"""An event of every type, as a session might hold it."""
+"""One event of every type, with a realistic payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pages there are, and where each of them is in a workspace that has one of everything."""
+"""Finds all pages and their addresses in a workspace that has one of everything."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.acceptance.open_routes import IN_WORKSPACE
 from tests.acceptance.owned_routes import OWNED
 from tests.acceptance.routes import all_routes
 from tests.browser.every_event import every_event
-from tests.browser.sessions_gallery import furnish
+from tests.browser.sessions_gallery import populate
 from tests.factories import make, our_models
 
-#: What these routes answer a person with is no page of its own.
-NO_PAGE = {
+#: Routes that answer with something other than a whole page.
+NOT_A_PAGE = {
     "/memory/export/": "a file",
     "/agents/<agent_id>/build/side/": "a part",
     "/palette/": "a part",
@@ -26,11 +26,11 @@ NO_PAGE = {
 ROUTES = [one for one in all_routes() if not one.is_api and one.path in {*OWNED, *IN_WORKSPACE}]
 
 
-def places_in(workspace: Workspace, owner: User) -> dict[str, str]:
-    """Where each route leads, after the workspace was filled."""
+def addresses_in(workspace: Workspace, owner: User) -> dict[str, str]:
+    """Fill the workspace and return an address for each route."""
     for model in our_models():
         make(model, workspace)
-    session = furnish(workspace, owner)
+    session = populate(workspace, owner)
     every_event(session)
     made = {maker: maker(workspace) for maker in OWNED.values()}
     found = {}
@@ -42,10 +42,10 @@ def places_in(workspace: Workspace, owner: User) -> dict[str, str]:
     return found
 
 
-def pages_among(client: Client, places: dict[str, str]) -> dict[str, str]:
-    """Those that a person sees, by their routes. What only takes forms answers 405."""
+def pages_of(client: Client, addresses: dict[str, str]) -> dict[str, str]:
+    """Return the addresses that show a page, by route. Routes that only accept forms answer 405."""
     client.raise_request_exception = False
-    answers = {route: client.get(place) for route, place in places.items()}
+    answers = {route: client.get(address) for route, address in addresses.items()}
     assert [route for route, answer in answers.items() if answer.status_code >= 500] == []
     pages = [
         route
@@ -53,12 +53,14 @@ def pages_among(client: Client, places: dict[str, str]) -> dict[str, str]:
         if answer.status_code == 200 and answer.content.lower().startswith(b"<!doctype html>")
     ]
     other = {route for route, answer in answers.items() if answer.status_code != 405} - set(pages)
-    assert other == set(NO_PAGE)
-    return {route: places[route] for route in pages}
+    assert other == set(NOT_A_PAGE)
+    return {route: addresses[route] for route in pages}
 
 
 def pages_of_a_new_workspace(client: Client) -> list[str]:
-    paths = [route.path for route in ROUTES if "<" not in route.path and route.path not in NO_PAGE]
+    paths = [
+        route.path for route in ROUTES if "<" not in route.path and route.path not in NOT_A_PAGE
+    ]
     return [path for path in paths if client.get(path).status_code == 200]
 
 

@@ -1,4 +1,4 @@
-"""What `pictures.py` takes pictures of. Not collected by itself, as it asserts nothing."""
+"""Takes pictures of the basic pages. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THEMES = ["light", "dark"]
 
 
 def as_seen(size: str, theme: str, *, scale: float = 1) -> dict[str, Any]:
-    """What makes a window one of a desk or of a phone, which has no keys and no mouse."""
+    """Return the options of a desktop window or of a phone with touch."""
     is_phone = size == "phone"
     return {
         "viewport": SIZES[size],
@@ -38,7 +38,7 @@ def as_seen(size: str, theme: str, *, scale: float = 1) -> dict[str, Any]:
 
 @pytest.fixture
 def acme(transactional_db: None) -> Workspace:
-    """A workspace as it looks after a few weeks."""
+    """Create a workspace as it looks after a few weeks."""
     olive = User.objects.create_user("olive@acme.dev", "correct horse 9", name="Olive Okafor")
     acme = create_workspace(name="Acme", owner=olive)
     create_workspace(name="Side project", owner=olive)
@@ -115,11 +115,11 @@ def test_pictures(open_context: OpenContext, acme: Workspace, size: str, theme: 
     for name, path in frames.items():
         page.goto(path)
         shoot(page, f"{name}-{look}")
-    floats(page, size, look)
+    shoot_overlays(page, size, look)
 
 
-def floats(page: Page, size: str, look: str) -> None:
-    """What opens over a page."""
+def shoot_overlays(page: Page, size: str, look: str) -> None:
+    """Take pictures of dialogs, menus and the palette."""
     page.goto("/settings/keys/")
     page.get_by_role("link", name="New key").click()
     shoot(page, f"keys-dialog-{look}")
@@ -153,7 +153,7 @@ def floats(page: Page, size: str, look: str) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", SIZES)
 def test_newcomer(open_context: OpenContext, transactional_db: None, size: str, theme: str) -> None:
-    """Home and the empty pages, as somebody sees them who just signed up."""
+    """Take pictures of home and the empty pages after signing up."""
     page = open_context(**as_seen(size, theme, scale=2)).new_page()
     page.goto("/sign-up/")
     page.get_by_label("Your name").fill("Olive Okafor")

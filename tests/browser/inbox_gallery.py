@@ -1,4 +1,4 @@
-"""Pictures of the inbox and of webhooks for `pictures.py`. Asserts nothing."""
+"""Takes pictures of the inbox and of webhooks. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_pictures(open_context: OpenContext, acme: Workspace, size: str, theme: 
     shoot(page, f"inbox-empty-{look}")
     page.goto("/settings/webhooks/")
     shoot(page, f"webhooks-empty-{look}")
-    made = furnish(acme)
+    made = populate(acme)
     page.goto("/inbox/")
     shoot(page, f"inbox-{look}")
     page.get_by_role("link", name="Nightly report").click()
@@ -64,8 +64,8 @@ def test_pictures(open_context: OpenContext, acme: Workspace, size: str, theme: 
     shoot(page, f"webhook-secret-{look}")
 
 
-def furnish(acme: Workspace) -> Webhook:
-    """An inbox and webhooks as they look after some days."""
+def populate(acme: Workspace) -> Webhook:
+    """Create an inbox and webhooks as they look after some days."""
     now = timezone.now()
     for title, body, kind, hours in [
         ("Nightly report", REPORT, "message", 1),

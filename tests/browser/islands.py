@@ -1,4 +1,4 @@
-"""Waits for a page's scripts where a person would not be quick enough to come before them."""
+"""Helpers that wait for a page's scripts, which a test could otherwise overtake."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from playwright.sync_api import Page
 
 
 def mounted(page: Page, island: str) -> None:
-    """Until the script of this island has taken its element over."""
+    """Wait until the script of this island is mounted."""
     page.wait_for_selector(f"[data-island={island}][data-mounted]", state="attached")
 
 
 def press(page: Page, *keys: str) -> None:
-    """Press keys one after the other, on a page that listens to keys."""
+    """Press keys one after the other once the page is loaded."""
     page.wait_for_load_state("load")
     for key in keys:
         page.keyboard.press(key)

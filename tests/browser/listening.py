@@ -1,4 +1,4 @@
-"""Hears what a browser complains of: faults of the content security policy and of scripts."""
+"""Collects a browser's errors: CSP violations and script errors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from playwright.sync_api import BrowserContext, ConsoleMessage
 
 
 def listen(context: BrowserContext, complaints: list[str], expected: Sequence[str]) -> None:
-    """Add every complaint of this window, but those that a test rightly causes."""
+    """Add every error of this context to `complaints`, except the expected ones."""
 
-    def hear(message: ConsoleMessage) -> None:
+    def record(message: ConsoleMessage) -> None:
         if message.type == "error" and not any(words in message.text for words in expected):
             complaints.append(f"{message.text} ({message.location['url']})")
 
-    context.on("console", hear)
+    context.on("console", record)
     context.on("weberror", lambda error: complaints.append(str(error.error)))

@@ -1,8 +1,8 @@
-"""The windows that pages are looked at in, and how long a test waits for what it expects."""
+"""Window sizes, and how long a test waits for what it expects."""
 
 from __future__ import annotations
 
-#: Milliseconds. Long, as the machine may be busy; nothing waits longer than it must.
-PATIENCE = 30_000
+#: Generous, because the machine may be busy; no test waits longer than it has to.
+TIMEOUT_MS = 30_000
 WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}

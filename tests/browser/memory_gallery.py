@@ -1,4 +1,4 @@
-"""Pictures of the memory pages. Not collected by itself, as it asserts nothing."""
+"""Takes pictures of the memory pages. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ TEXTS = {
 }
 
 
-def furnish(acme: Workspace, olive: User) -> Agent:
-    """Memory as it looks after some weeks."""
+def populate(acme: Workspace, olive: User) -> Agent:
+    """Create memory as it looks after some weeks."""
     fields = {"name": "Release helper", "provider": "demo", "model": "demo"}
     agent = create_agent(workspace_id=acme.pk, fields=fields)
     create_agent(workspace_id=acme.pk, fields={**fields, "name": "Support"})
@@ -81,7 +81,7 @@ def test_pictures_of_memory(
     sign_in(page, olive)
     page.goto("/memory/")
     shoot(page, f"memory-empty-{look}")
-    furnish(acme, olive)
+    populate(acme, olive)
     page.goto("/memory/?q=when+may+I+deploy")
     shoot(page, f"memory-search-{look}")
     page.goto("/memory/")

@@ -1,4 +1,4 @@
-"""What `pictures.py` takes pictures of: analytics, credits, schedules, environments, custom tools."""
+"""Takes pictures of usage, credits, schedules, environments and tools. Asserts nothing."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def spend(session: Session, owner: User, chance: random.Random, days_ago: int) -
     ModelCall.objects.filter(pk=call.pk).update(created_at=when)
 
 
-def furnish(acme: Workspace, olive: User) -> Schedule:
-    """A workspace as it looks after a month of work."""
+def populate(acme: Workspace, olive: User) -> Schedule:
+    """Create a workspace as it looks after a month of work."""
     chance, agents = random.Random(7), []
     for name in ("Bookkeeper", "Builder", "Support"):
         fields = {"name": name, "provider": "demo", "model": "demo"}
@@ -96,10 +96,12 @@ def furnish(acme: Workspace, olive: User) -> Schedule:
         acme.pk, provider="openai", model="llama-4-70b", input_price=D("0.2"), output_price=D("0.6")
     )
     SandboxMinute.objects.create(workspace=acme, sandbox="a", minute=timezone.now())
-    return plans(acme, olive, agents, talks)
+    return create_schedules(acme, olive, agents, talks)
 
 
-def plans(acme: Workspace, olive: User, agents: list[Agent], talks: list[Session]) -> Schedule:
+def create_schedules(
+    acme: Workspace, olive: User, agents: list[Agent], talks: list[Session]
+) -> Schedule:
     made = []
     wanted: list[tuple[str, Agent, dict[str, Any]]] = [
         (
@@ -184,7 +186,7 @@ def test_money_pages(
     }.items():
         page.goto(path)
         shoot(page, f"{name}-{look}")
-    one = furnish(acme, olive)
+    one = populate(acme, olive)
     talk = Session.objects.get(title=TITLES[1])
     wrong = {"code": "budget_reached", "message": "The budget of this agent of $2.00 for this day has $0.01 left. An admin can raise it; then the session goes on.", "retryable": True}  # fmt: skip
     append_events(talk.pk, [NewEvent(type=SessionEvent.Type.ERROR, payload=wrong)])
@@ -214,5 +216,5 @@ def test_money_pages(
     page.goto("/settings/budgets/")
     page.get_by_label("Edit the budget of Builder").click()
     shoot(page, f"budgets-change-{look}")
-    # The live server of tests speaks no WebSocket, for which the chat asks.
+    # The chat opens a WebSocket, which Django's live server does not support.
     complaints.clear()

@@ -1,6 +1,6 @@
-"""Takes a picture of every page, wide and on a phone, light and dark: `python -m tests.browser.pictures`.
+"""Takes a picture of every page, wide and on a phone, light and dark.
 
-They land in `var/pictures`, for a person to look at.
+Run `python -m tests.browser.pictures`; the pictures are written to `var/pictures`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes the corpus into everything of a workspace that a person, a model or a tool can fill."""
+"""Writes the corpus into every field that a person, a model or a tool can fill."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tenants.models import User, Workspace
 from tests.browser.corpus import CORPUS, WHOLE
 from tests.factories import our_models
 
-#: What nobody writes: ids, digests, secrets, and words of the product's own lists.
-CHOSEN = frozenset(
+#: Fields that no user can fill: ids, digests, secrets and values of the product's own enums.
+NOT_WRITABLE = frozenset(
     [
         "slug",
         "password",
@@ -73,16 +73,16 @@ CHOSEN = frozenset(
         "memory_ids",
     ]
 )
-#: Texts that are JSON.
+#: Text fields that contain JSON.
 JSON_TEXTS = frozenset({"result", "payload"})
-#: What a page may turn into a link, so the worst that a link can hold.
+#: Fields that a page may render as a link.
 ADDRESSES = frozenset({"link", "url", "base_url"})
 _numbers = count(1)
 _short = cycle(CORPUS)
 
 
 def poison(workspace: Workspace) -> None:
-    """Every text of every row, past the triggers that keep logs and versions as they are."""
+    """Overwrite every text of every row, bypassing the triggers that protect logs and versions."""
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         try:
@@ -98,17 +98,17 @@ def _rows_of(model: type[Model], workspace: Workspace) -> QuerySet | None:
         return Workspace.objects.filter(pk=workspace.pk)
     if model is User:
         return User.objects.filter(memberships__workspace=workspace)
-    way = _way(model)
-    return model._default_manager.filter(**{way: workspace}) if way else None
+    lookup = _workspace_lookup(model)
+    return model._default_manager.filter(**{lookup: workspace}) if lookup else None
 
 
-def _way(model: type[Model], deep: int = 3) -> str:
-    """How the rows of a model lead to their workspace."""
+def _workspace_lookup(model: type[Model], deep: int = 3) -> str:
+    """Return the lookup from a model to its workspace."""
     owners = [f for f in model._meta.concrete_fields if isinstance(f, models.ForeignKey)]
     if any(field.name == "workspace" for field in owners):
         return "workspace"
-    ways = (f"{f.name}__{_way(f.related_model, deep - 1)}" for f in owners if deep)
-    return next((way for way in ways if way.endswith("workspace")), "")
+    lookups = (f"{f.name}__{_workspace_lookup(f.related_model, deep - 1)}" for f in owners if deep)
+    return next((lookup for lookup in lookups if lookup.endswith("workspace")), "")
 
 
 def _poison(rows: QuerySet) -> None:
@@ -116,15 +116,15 @@ def _poison(rows: QuerySet) -> None:
         written = {
             field.attname: value
             for field in row._meta.concrete_fields
-            if (value := _evil(field, getattr(row, field.attname))) is not None
+            if (value := _hostile_value(field, getattr(row, field.attname))) is not None
         }
         if written:
             rows.model._default_manager.filter(pk=row.pk).update(**written)
 
 
-def _evil(field: models.Field, value: Any) -> Any:
-    """What to write into a field, or None where nobody can write."""
-    if value is None or field.choices or field.name in CHOSEN:
+def _hostile_value(field: models.Field, value: Any) -> Any:
+    """Return a hostile value for a field, or None if no user can write it."""
+    if value is None or field.choices or field.name in NOT_WRITABLE:
         return None
     if isinstance(field, EncryptedTextField):
         return None
@@ -144,7 +144,7 @@ def _evil(field: models.Field, value: Any) -> Any:
 
 
 def _text(most: int | None) -> str:
-    """One of the corpus where there is little room, all of it where there is more; never the same."""
+    """Return a unique text: one attempt if the length is limited, otherwise the whole corpus."""
     if most is None:
         return f"{WHOLE}\n\n{next(_numbers)}"
     end = f" {next(_numbers)}"
@@ -153,13 +153,13 @@ def _text(most: int | None) -> str:
 
 
 def _inside(value: Any, name: str) -> Any:
-    """The same structure with other words in it."""
+    """Return the same structure with hostile texts."""
     match value:
         case dict():
             return {key: _inside(one, key) for key, one in value.items()}
         case list():
             return [_inside(one, name) for one in value]
-        case str() if name not in CHOSEN:
+        case str() if name not in NOT_WRITABLE:
             return _text(None)
         case _:
             return value

@@ -1,4 +1,4 @@
-"""Pictures of the policy page. Not collected by itself, as it asserts nothing."""
+"""Takes pictures of the policy page. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def test_pictures_of_policies(
     agent = create_agent(workspace_id=acme.pk, fields=fields)
     principal = principal_of_user(olive, acme.pk)
     change_policy(principal, find_target(acme.pk, "workspace"), {"denied_tools": ["web_fetch"]})
-    place = find_target(acme.pk, "agent", agent.pk)
-    change_policy(principal, place, {"profile": "full", "ask_tools": ["write"]})
+    target = find_target(acme.pk, "agent", agent.pk)
+    change_policy(principal, target, {"profile": "full", "ask_tools": ["write"]})
     words = {"profile": "coding", "ask_tools": ["write"], "allowed_tools": ["exec(git status*)"]}
-    change_policy(principal, place, words)
+    change_policy(principal, target, words)
     look = f"{size}-{theme}"
     page = open_context(**as_seen(size, theme)).new_page()
     sign_in(page, olive)

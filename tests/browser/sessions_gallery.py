@@ -1,4 +1,4 @@
-"""Pictures of the list of sessions and of one session's page. Asserts nothing."""
+"""Takes pictures of the session pages. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ ANSWER = (
 )
 
 
-def furnish(acme: Workspace, olive: User) -> Session:
-    """A list as it looks after some weeks, and one session with a bit of everything."""
+def populate(acme: Workspace, olive: User) -> Session:
+    """Create a list as it looks after some weeks, and one session with a bit of everything."""
     names = ("Release helper", "Support", "Analyst")
     fields = {"provider": "demo", "model": "demo", "system_prompt": "Help the team to ship."}
     agents = [create_agent(workspace_id=acme.pk, fields={**fields, "name": n}) for n in names]
@@ -99,7 +99,7 @@ def furnish(acme: Workspace, olive: User) -> Session:
 
 
 def work(acme: Workspace, session: Session) -> None:
-    """Three runs: model calls, tools, a wait, a failure."""
+    """Create three runs with model calls, tools, a wait and a failure."""
     begin = timezone.now() - timedelta(hours=3)
     for number, (offset, long) in enumerate(((0, 14), (95, 9), (5_400, 6))):
         start = begin + timedelta(seconds=offset)
@@ -202,7 +202,7 @@ def test_pictures_of_sessions(
     look = f"{size}-{theme}"
     page = open_context(**as_seen(size, theme)).new_page()
     sign_in(page, olive)
-    session = furnish(acme, olive)
+    session = populate(acme, olive)
     page.goto("/sessions/")
     shoot(page, f"sessions-{look}")
     if size == "wide":

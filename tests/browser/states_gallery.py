@@ -1,4 +1,4 @@
-"""Pictures of what a chat goes through, on a real stack. Not collected by itself, as it asserts nothing."""
+"""Takes pictures of a chat's states on a real stack. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 

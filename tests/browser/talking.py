@@ -1,4 +1,4 @@
-"""The words that tests of the chat use."""
+"""Helpers for tests that use the chat."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ IMPORT = """async ([count, token]) => {
 
 
 def begin(page: Page, text: str, agent: str = "Coder") -> Page:
-    """Say the first thing to an agent."""
+    """Send the first message to an agent."""
     page.locator(".card-name", has_text=agent).click()
     expect(page.get_by_role("radio", name=agent)).to_be_checked()
     page.get_by_role("textbox", name="Message").fill(text)
@@ -80,13 +80,13 @@ def counted(number: int) -> str:
 
 
 def reload_until(page: Page, wanted: Locator) -> None:
-    """Reload until it is there, as somebody without a script would."""
+    """Reload the page until the element is there, as people without JavaScript do."""
     for _ in range(100):
         if wanted.count():
             return
         page.wait_for_timeout(200)
         page.reload()
-    raise AssertionError("It never came.")
+    raise AssertionError("The element did not appear.")
 
 
 def token_of(page: Page) -> str | None:
@@ -94,13 +94,13 @@ def token_of(page: Page) -> str | None:
 
 
 def hire_boss(page: Page) -> Page:
-    """An agent that may use every tool, sub-agents among them."""
+    """Create an agent that may use every tool, including sub-agents."""
     page.evaluate(HIRE, token_of(page))
     page.reload()
     return page
 
 
 def import_lines(page: Page, count: int) -> str:
-    """A session with so many lines of an agent, by its id."""
+    """Import a session with this many messages and return its id."""
     session_id: str = page.evaluate(IMPORT, [count, token_of(page)])
     return session_id

@@ -1,4 +1,4 @@
-"""Coming in, in a real browser."""
+"""Tests of signing up, in and out in a real browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.browser.conftest import PASSWORD, OpenContext
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_newcomer_signs_up_and_is_told_what_to_do_first(page: Page):
+def test_a_newcomer_signs_up_and_sees_the_first_steps(page: Page):
     page.goto("/")
     expect(page).to_have_url("/sign-in/?next=/")
     page.get_by_role("link", name="Create an account").click()
@@ -25,7 +25,7 @@ def test_a_newcomer_signs_up_and_is_told_what_to_do_first(page: Page):
     expect(page.locator(".todo.is-next .btn-primary")).to_have_count(1)
 
 
-def test_the_keyboard_alone_is_enough_to_sign_in_and_out(page: Page, owner: User, workspace):
+def test_signing_in_and_out_works_with_the_keyboard_alone(page: Page, owner: User, workspace):
     page.goto("/sign-in/")
     expect(page.get_by_label("E-mail")).to_be_focused()
     page.keyboard.type(owner.email)
@@ -42,13 +42,13 @@ def test_the_keyboard_alone_is_enough_to_sign_in_and_out(page: Page, owner: User
 
     page.locator("summary", has_text="Account:").focus()
     page.keyboard.press("Enter")
-    page.keyboard.press("ArrowUp")  # around the end, to the last item
+    page.keyboard.press("ArrowUp")  # wraps around to the last item
     expect(page.get_by_role("button", name="Sign out").first).to_be_focused()
     page.keyboard.press("Enter")
     expect(page).to_have_url("/sign-in/")
 
 
-def test_a_shown_password_is_sent_as_a_password(page: Page, owner: User, workspace):
+def test_signing_in_works_while_the_password_is_shown(page: Page, owner: User, workspace):
     page.goto("/sign-in/")
     page.get_by_label("E-mail").fill(owner.email)
     secret = page.get_by_label("Password", exact=True)
@@ -60,7 +60,7 @@ def test_a_shown_password_is_sent_as_a_password(page: Page, owner: User, workspa
     expect(page).to_have_title("Home · Yard · Switchyard")
 
 
-def test_the_owner_comes_by_link_and_chooses_a_password(page: Page, owner: User, workspace):
+def test_the_owner_signs_in_by_link_and_sets_a_password(page: Page, owner: User, workspace):
     owner.set_unusable_password()
     owner.save()
     page.goto(f"/sign-in/{make_sign_in_link(owner)}/")
@@ -73,7 +73,7 @@ def test_the_owner_comes_by_link_and_chooses_a_password(page: Page, owner: User,
     expect(page.get_by_text("Password saved")).to_be_visible()
 
 
-def test_without_a_script_people_still_come_in_and_go_out(
+def test_signing_in_and_out_works_without_javascript(
     open_context: OpenContext, owner: User, workspace
 ):
     page = open_context(java_script_enabled=False).new_page()

@@ -1,4 +1,4 @@
-"""Approvals on the real stack: the inbox and the cards in a chat, by mouse, keys and without a script."""
+"""Tests of approvals on the real stack: in the inbox and in a chat, by mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def cards(page: Page) -> Locator:
     return page.locator("[data-pending] .approval")
 
 
-def past(page: Page) -> Locator:
+def resolved(page: Page) -> Locator:
     return page.locator(".inbox-past > li")
 
 
 def ask(open_window: OpenChat, command: str) -> Page:
-    """A chat whose agent waits to run this."""
+    """Open a chat whose agent waits for approval of this command."""
     page = begin(open_window(), f"run {command}")
     expect(approval(page)).to_be_visible()
     return page
@@ -33,20 +33,20 @@ def ask(open_window: OpenChat, command: str) -> Page:
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_nothing_is_in_the_way_of_anybody(open_window: OpenChat, size, theme):
+def test_the_inbox_and_the_chat_card_are_accessible(open_window: OpenChat, size, theme):
     chat = ask(open_window, f"echo {theme} {size['width']}")
     assert faults_of(chat) == []
     page = open_window("/approvals/", viewport=size, color_scheme=theme)
     expect(cards(page).first).to_be_visible()
     assert faults_of(page) == []
     cards(page).first.get_by_role("button", name="Deny").click()
-    expect(past(page).first).to_be_visible()
+    expect(resolved(page).first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    past(page).first.locator("summary").click()
+    resolved(page).first.locator("summary").click()
     assert faults_of(page) == []
 
 
-def test_the_inbox_fills_and_empties_by_itself_in_every_window(open_window: OpenChat):
+def test_the_inbox_updates_itself_in_every_window(open_window: OpenChat):
     first, second = open_window("/approvals/"), open_window("/approvals/")
     expect(cards(first)).to_have_count(0)
     chat = ask(open_window, "echo everywhere")
@@ -59,7 +59,7 @@ def test_the_inbox_fills_and_empties_by_itself_in_every_window(open_window: Open
     cards(first).get_by_role("button", name="Allow once").click()
     for page in (first, second):
         expect(cards(page)).to_have_count(0)
-        expect(past(page).first).to_contain_text("allowed this once")
+        expect(resolved(page).first).to_contain_text("allowed this once")
         expect(page).to_have_title(re.compile(r"^Approvals"))
     for page in (first, second, chat):
         expect(page.locator("a[href='/approvals/'] .rail-count").first).to_be_hidden()
@@ -67,7 +67,7 @@ def test_the_inbox_fills_and_empties_by_itself_in_every_window(open_window: Open
     expect(chat.locator(".call-end").first).to_contain_text("Allowed once by")
 
 
-def test_a_list_is_worked_off_by_keys(open_window: OpenChat):
+def test_approvals_can_be_answered_with_the_keyboard(open_window: OpenChat):
     chats = [ask(open_window, f"echo number-{n}") for n in range(3)]
     page = open_window("/approvals/")
     mounted(page, "approvals")
@@ -87,7 +87,7 @@ def test_a_list_is_worked_off_by_keys(open_window: OpenChat):
     expect(chats[1].locator(".call").first).to_have_attribute("data-state", "denied")
 
 
-def test_arguments_are_edited_in_the_inbox_and_wrong_ones_are_told(
+def test_arguments_can_be_edited_in_the_inbox_and_invalid_ones_are_refused(
     open_window: OpenChat, complaints: list[str]
 ):
     chat = ask(open_window, "echo dangerous")
@@ -100,13 +100,13 @@ def test_arguments_are_edited_in_the_inbox_and_wrong_ones_are_told(
         field.fill(wrong)
         cards(page).get_by_role("button", name="Allow once").click()
         expect(cards(page).get_by_role("alert")).to_contain_text(complaint)
-    complaints.clear()  # A browser tells of every answer that says no.
+    complaints.clear()  # The browser logs every response with an error status.
     field.fill('{"command": "echo harmless"}')
     cards(page).get_by_role("button", name="Allow once").click()
     expect(answers(chat).last).to_contain_text("harmless")
 
 
-def test_a_yes_for_the_session_holds_in_its_next_runs(open_window: OpenChat):
+def test_an_approval_for_the_session_covers_its_next_runs(open_window: OpenChat):
     page = ask(open_window, "echo again")
     expect(approval(page)).to_contain_text("exactly this command")
     approval(page).get_by_role("button", name="For this session").click()
@@ -123,7 +123,7 @@ def test_a_yes_for_the_session_holds_in_its_next_runs(open_window: OpenChat):
     expect(page.locator(".call-end").last).to_contain_text("enough")
 
 
-def test_what_is_being_written_survives_the_news(open_window: OpenChat):
+def test_unsent_text_survives_an_update_of_the_list(open_window: OpenChat):
     ask(open_window, "echo one")
     page = open_window("/approvals/")
     note = cards(page).first.get_by_role("textbox", name="Reason for denying")
@@ -136,17 +136,17 @@ def test_what_is_being_written_survives_the_news(open_window: OpenChat):
         expect(cards(page)).to_have_count(left)
 
 
-def test_the_inbox_works_without_a_script(open_window: OpenChat):
+def test_the_inbox_works_without_javascript(open_window: OpenChat):
     chat = ask(open_window, "echo plain")
     page = open_window("/approvals/", java_script_enabled=False)
     reload_until(page, cards(page))
     cards(page).get_by_role("button", name="Allow once").click()
     expect(page.get_by_role("heading", name="No approvals waiting")).to_be_visible()
-    expect(past(page).first).to_contain_text("allowed this once")
+    expect(resolved(page).first).to_contain_text("allowed this once")
     expect(answers(chat).last).to_contain_text("plain")
 
 
-def test_always_writes_a_rule_and_a_new_chat_does_not_ask(open_window: OpenChat):
+def test_always_allowing_a_call_covers_new_chats(open_window: OpenChat):
     page = ask(open_window, "echo always")
     approval(page).get_by_role("button", name="Always").click()
     expect(answers(page).last).to_contain_text("always")

@@ -1,4 +1,4 @@
-"""The builder on the real stack: an agent is made by talking, edited, published, and works."""
+"""Tests of the builder on the real stack: an agent is built in a chat, edited and published."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.browser.whole_stack import OpenChat
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
-WISH = "Make an agent that answers billing questions"
+REQUEST = "Make an agent that answers billing questions"
 
 
-def make(page: Page, wish: str = WISH) -> Page:
-    page.get_by_label("Describe the agent").fill(wish)
+def build(page: Page, request: str = REQUEST) -> Page:
+    page.get_by_label("Describe the agent").fill(request)
     page.get_by_role("button", name="Build agent").click()
     expect(page).to_have_url(re.compile(r"/agents/[0-9a-f-]{36}/build/"))
     return page
@@ -29,16 +29,16 @@ def tell(page: Page, text: str) -> None:
     page.locator(".build-chat [data-send]").click()
 
 
-def lines(page: Page):
+def changes(page: Page):
     return page.locator(".build-changes li")
 
 
-def test_the_builder_makes_an_agent_that_then_works(open_window: OpenChat):
-    page = make(open_window("/agents/new/"))
+def test_the_builder_creates_an_agent_that_works_once_published(open_window: OpenChat):
+    page = build(open_window("/agents/new/"))
     name = page.get_by_label("Name", exact=True)
     expect(name).to_have_value("Billing helper")
     expect(page.get_by_role("heading", level=1)).to_have_text("Billing helper")
-    expect(lines(page)).to_have_count(3)
+    expect(changes(page)).to_have_count(3)
     assert faults_of(page) == []
 
     tell(page, "Call it Bill")
@@ -66,8 +66,8 @@ def test_the_builder_makes_an_agent_that_then_works(open_window: OpenChat):
     rests(page)
 
 
-def test_what_is_being_typed_is_kept_while_the_builder_changes_the_rest(open_window: OpenChat):
-    page = make(open_window("/agents/new/"))
+def test_unsaved_input_is_kept_while_the_builder_changes_other_fields(open_window: OpenChat):
+    page = build(open_window("/agents/new/"))
     name = page.get_by_label("Name", exact=True)
     expect(name).to_have_value("Billing helper")
     page.get_by_label("Description", exact=True).fill("Mine.")
@@ -80,9 +80,9 @@ def test_what_is_being_typed_is_kept_while_the_builder_changes_the_rest(open_win
     expect(page.get_by_label("Name", exact=True)).to_have_value("Bill")
 
 
-def test_a_preview_runs_the_draft_beside_the_builder(open_window: OpenChat):
-    page = make(open_window("/agents/new/"))
-    expect(lines(page)).to_have_count(3)
+def test_the_preview_runs_the_draft(open_window: OpenChat):
+    page = build(open_window("/agents/new/"))
+    expect(changes(page)).to_have_count(3)
     page.get_by_role("link", name="Preview").click()
     page.get_by_role("textbox", name="Message Billing helper").fill("say Hello from the draft.")
     page.locator(".build-preview [data-send]").click()
@@ -93,19 +93,19 @@ def test_a_preview_runs_the_draft_beside_the_builder(open_window: OpenChat):
 
 
 def test_two_tabs_see_the_same_draft(open_window: OpenChat):
-    first = make(open_window("/agents/new/"))
-    expect(lines(first)).to_have_count(3)
+    first = build(open_window("/agents/new/"))
+    expect(changes(first)).to_have_count(3)
     second = open_window(first.url)
     second.get_by_label("Name", exact=True).fill("From the other tab")
     second.get_by_role("button", name="Save draft").click()
     expect(first.get_by_label("Name", exact=True)).to_have_value("From the other tab")
-    expect(lines(first)).to_have_count(4)
+    expect(changes(first)).to_have_count(4)
 
 
-def test_on_a_phone_in_the_dark(open_window: OpenChat):
+def test_the_builder_works_on_a_phone_in_the_dark_theme(open_window: OpenChat):
     page = open_window("/agents/new/", viewport=PHONE, color_scheme="dark", has_touch=True)
     assert faults_of(page) == []
-    make(page)
+    build(page)
     expect(page.locator(".build-chat .line.is-agent").last).to_contain_text("Billing helper")
     assert faults_of(page) == []
     page.get_by_role("link", name="Configure").click()
@@ -117,7 +117,7 @@ def test_on_a_phone_in_the_dark(open_window: OpenChat):
     assert faults_of(page) == []
 
 
-def test_it_works_without_a_script(open_window: OpenChat):
+def test_the_builder_works_without_javascript(open_window: OpenChat):
     page = open_window("/agents/new/", java_script_enabled=False)
     page.get_by_role("button", name="Start from scratch").click()
     page.get_by_label("Name", exact=True).fill("By hand")

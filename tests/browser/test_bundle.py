@@ -1,4 +1,4 @@
-"""What a page loads: the chat's own script only where there is a chat, and not too much of it."""
+"""Tests of the size of scripts: the chat's script is small and loaded only in a chat."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import json
 from core.env import ROOT
 
 DIST = ROOT / "static" / "dist"
-#: Bytes on the wire.
+#: Limits in compressed bytes.
 MOST_FOR_CHAT, MOST_ELSEWHERE = 90_000, 10_000
 
 
-def weight(name: str) -> int:
-    """How much a script and all that it needs at once weigh, compressed."""
+def compressed_size(name: str) -> int:
+    """Return the compressed size of a script and of everything it imports at once."""
     manifest = json.loads((DIST / "manifest.json").read_text())
     seen: set[str] = set()
 
@@ -27,9 +27,9 @@ def weight(name: str) -> int:
     return add(name)
 
 
-def test_the_chat_is_light_enough():
-    assert weight("src/main.ts") < weight("src/chat/chat.ts") <= MOST_FOR_CHAT
+def test_the_chats_script_is_small_enough():
+    assert compressed_size("src/main.ts") < compressed_size("src/chat/chat.ts") <= MOST_FOR_CHAT
 
 
-def test_other_pages_do_not_carry_the_chat():
-    assert weight("src/main.ts") <= MOST_ELSEWHERE
+def test_other_pages_do_not_load_the_chats_script():
+    assert compressed_size("src/main.ts") <= MOST_ELSEWHERE

@@ -1,4 +1,4 @@
-"""The context beside the chat, in a browser: renewed as runs end, compacted, looked at, undone."""
+"""Tests of the context panel in a browser: updates, compaction and undo."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.browser.talking import begin, rests, say
 from tests.browser.whole_stack import OpenChat
 
 
-def test_a_context_is_watched_compacted_and_put_back(open_window: OpenChat):
+def test_a_context_can_be_viewed_and_compacted_and_the_compaction_undone(open_window: OpenChat):
     page = begin(open_window(), "say the plan is in notes/plan.md")
     for nth in range(4):
         rests(page)

@@ -1,4 +1,4 @@
-"""Every page there is, full of hostile words: axe, the content security policy, its width, and no harm."""
+"""Tests of every page, filled with hostile text: accessibility, CSP, width and injections."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tenants.members import invite
 from tenants.models import User, Workspace
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext
-from tests.browser.corpus import harm_in, watch
+from tests.browser.corpus import injections_in, record_requests
 from tests.browser.every_page import (
-    pages_among,
+    addresses_in,
+    pages_of,
     pages_of_a_new_workspace,
-    places_in,
     sign_in_as,
 )
 from tests.browser.looks import PHONE, WIDE
@@ -31,14 +31,14 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
 
 @pytest.fixture
-def places(owner: User, workspace: Workspace) -> dict[str, str]:
-    """Where each route leads in a workspace that has one of everything at least."""
-    found = places_in(workspace, owner)
+def addresses(owner: User, workspace: Workspace) -> dict[str, str]:
+    """Fill a workspace with hostile text and return an address for each route."""
+    found = addresses_in(workspace, owner)
     poison(workspace)
     return found
 
 
-#: How wide a page is, and the innermost of its elements that reach as far.
+#: Returns the width of the page and the innermost element that reaches its right edge.
 WIDEST = """() => {
     const wide = document.documentElement.scrollWidth;
     const far = [...document.querySelectorAll("main *")].filter(
@@ -47,8 +47,8 @@ WIDEST = """() => {
 }"""
 
 
-def look_at(page: Page, path: str, width: int) -> list[str]:
-    """All that is wrong with one page, folded parts of it included."""
+def problems_of(page: Page, path: str, width: int) -> list[str]:
+    """Return all problems of a page, including its folded parts."""
     page.goto(path)
     page.evaluate(
         """() => document.querySelectorAll("main details:not(.menu-box)").forEach(
@@ -56,7 +56,7 @@ def look_at(page: Page, path: str, width: int) -> list[str]:
     )
     wide, what = page.evaluate(WIDEST)
     too_wide = [f"{path} is {wide} wide, not {width}: {what}"] if wide > width else []
-    return [*faults_of(page), *harm_in(page), *too_wide]
+    return [*faults_of(page), *injections_in(page), *too_wide]
 
 
 LOOKS = pytest.mark.parametrize(
@@ -64,56 +64,56 @@ LOOKS = pytest.mark.parametrize(
 )
 
 
-def test_harm_would_be_seen(open_context: OpenContext, complaints: list[str]):
-    """Else the tests below would pass on pages that let everything through."""
+def test_an_injection_would_be_detected(open_context: OpenContext, complaints: list[str]):
+    """Without this, the tests below would also pass if the detection did not work."""
     page = open_context().new_page()
-    watch(page.context)
+    record_requests(page.context)
     page.goto("/sign-in/")
-    assert harm_in(page) == []
+    assert injections_in(page) == []
     for one in ("<img src=x onerror=hit()>", "<a href=javascript:hit()>x</a>", "<object data=x>"):
         page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", one)
-        assert harm_in(page) != []
+        assert injections_in(page) != []
         page.reload()
-    complaints.clear()  # The content security policy has refused what it is there to refuse.
+    complaints.clear()  # The content security policy refused the injections, as expected.
 
 
 @LOOKS
-def test_every_page_of_a_hostile_workspace_is_sound(
+def test_no_page_of_a_hostile_workspace_has_problems(
     open_context: OpenContext,
     browser_client: Client,
-    places: dict[str, str],
+    addresses: dict[str, str],
     live_server: LiveServer,
     size,
     theme,
 ):
     context = open_context(viewport=size, color_scheme=theme)
-    asked = watch(context)
+    asked = record_requests(context)
     sign_in_as(context, browser_client, live_server.url)
     page = context.new_page()
     wrong = [
         fault
-        for path in pages_among(browser_client, places).values()
-        for fault in look_at(page, path, size["width"])
+        for path in pages_of(browser_client, addresses).values()
+        for fault in problems_of(page, path, size["width"])
     ]
     assert not wrong, "\n".join(wrong)
     assert asked == []
 
 
-def test_every_page_of_a_new_workspace_is_sound(
+def test_no_page_of_a_new_workspace_has_problems(
     open_context: OpenContext, browser_client: Client, live_server: LiveServer
 ):
     context = open_context(viewport=PHONE)
-    watch(context)
+    record_requests(context)
     sign_in_as(context, browser_client, live_server.url)
     page = context.new_page()
     pages = pages_of_a_new_workspace(browser_client)
     assert len(pages) > 30
-    wrong = [fault for path in pages for fault in look_at(page, path, PHONE["width"])]
+    wrong = [fault for path in pages for fault in problems_of(page, path, PHONE["width"])]
     assert not wrong, "\n".join(wrong)
 
 
 @LOOKS
-def test_every_door_is_sound(
+def test_no_public_page_has_problems(
     open_context: OpenContext, owner: User, workspace: Workspace, size, theme
 ):
     who = principal_of_user(owner, workspace.pk)
@@ -123,7 +123,7 @@ def test_every_door_is_sound(
     reset = default_token_generator.make_token(owner)
     uid = urlsafe_base64_encode(force_bytes(owner.pk))
     page = open_context(viewport=size, color_scheme=theme).new_page()
-    watch(page.context)
+    record_requests(page.context)
     doors = [
         "/sign-in/",
         "/sign-up/",
@@ -137,11 +137,11 @@ def test_every_door_is_sound(
         f"/password/reset/{uid}/spent/",
         "/nowhere/",
     ]
-    assert [fault for path in doors for fault in look_at(page, path, size["width"])] == []
+    assert [fault for path in doors for fault in problems_of(page, path, size["width"])] == []
 
 
 @LOOKS
-def test_every_kind_of_refusal_is_sound(
+def test_no_error_page_has_problems(
     open_context: OpenContext,
     workspace: Workspace,
     live_server: LiveServer,
@@ -153,7 +153,7 @@ def test_every_kind_of_refusal_is_sound(
     client = Client()
     client.force_login(add_member(workspace, "viewer"))
     context = open_context(viewport=size, color_scheme=theme)
-    watch(context)
+    record_requests(context)
     sign_in_as(context, client, live_server.url)
     page = context.new_page()
     monkeypatch.setattr("tenants.pages.usage.render", broken)
@@ -161,7 +161,7 @@ def test_every_kind_of_refusal_is_sound(
     wrong = []
     for path, status in refusals.items():
         assert page.request.get(path).status == status
-        wrong += look_at(page, path, size["width"])
+        wrong += problems_of(page, path, size["width"])
     complaints[:] = [one for one in complaints if "status of 500" not in one]
     assert not wrong, "\n".join(wrong)
 

@@ -1,4 +1,4 @@
-"""What people come for, on the real stack: a first answer, a rule that binds, two editors, a phone."""
+"""Tests of everyday tasks on the real stack: a first answer, a policy, two editors, a phone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_from_the_first_visit_to_the_first_streamed_answer(open_window: OpenChat
 
 
 def decide(page: Page, tool: str, decision: str) -> None:
-    """Change what Coder may do with a tool, and save it."""
+    """Change the decision for one of Coder's tools and save it."""
     page.goto("/policies/")
     page.locator(".place-menu summary").click()
     page.locator(".place-list").get_by_role("link", name="Coder").click()
@@ -48,7 +48,7 @@ def decide(page: Page, tool: str, decision: str) -> None:
     expect(page.get_by_text("It applies from the next run.")).to_be_visible()
 
 
-def test_a_changed_policy_binds_the_next_run_of_a_chat_that_is_open(open_window: OpenChat):
+def test_a_changed_policy_applies_to_the_next_run_of_an_open_chat(open_window: OpenChat):
     chat = begin(open_window(), "list the files")
     rests(chat)
     expect(chat.locator(".call")).to_have_attribute("data-state", "completed")
@@ -72,7 +72,7 @@ def text_of(page: Page):
     return page.get_by_label("Text", exact=True)
 
 
-def test_two_people_edit_one_document_and_both_changes_stay(
+def test_two_people_edit_one_document_and_both_changes_are_kept(
     open_window: OpenChat, complaints: list[str]
 ):
     first = open_window("/memory/new/")
@@ -94,7 +94,7 @@ def test_two_people_edit_one_document_and_both_changes_stay(
     both = TEXT.replace("red", "blue").replace("kitchen", "hall")
     expect(second.get_by_label("Merged")).to_have_value(both)
     assert faults_of(second) == []
-    complaints.clear()  # A browser tells of every answer that says no.
+    complaints.clear()  # The browser logs every response with an error status.
     first.reload()
     expect(text_of(first)).to_have_value(TEXT.replace("red", "blue"))
     second.get_by_role("button", name="Save merged").click()
@@ -103,28 +103,28 @@ def test_two_people_edit_one_document_and_both_changes_stay(
     expect(text_of(first)).to_have_value(both)
 
 
-def fits(page: Page) -> None:
+def assert_fits(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], page.url
 
 
-def test_the_whole_way_on_a_phone_by_touch(open_window: OpenChat):
+def test_chatting_and_browsing_sessions_works_on_a_phone(open_window: OpenChat):
     page = open_window("/", viewport=PHONE, has_touch=True, is_mobile=True)
     bar = page.get_by_role("navigation", name="Main (mobile)")
-    fits(page)
+    assert_fits(page)
     bar.get_by_role("link", name="Chat").tap()
     page.locator(".card-name", has_text="Coder").tap()
     page.get_by_role("textbox", name="Message").fill("run echo from my pocket")
-    fits(page)
+    assert_fits(page)
     page.get_by_role("button", name="Send", exact=True).tap()
     expect(approval(page)).to_be_visible()
-    fits(page)
+    assert_fits(page)
     approval(page).get_by_role("button", name="Allow once").tap()
     expect(answers(page).last).to_contain_text("from my pocket")
     expect(answers(page).last).to_be_in_viewport()
     rests(page)
-    fits(page)
+    assert_fits(page)
     bar.get_by_role("link", name="Sessions").tap()
     page.get_by_role("link", name="run echo from my pocket").first.tap()
-    # There is no room beside the list: a row leads to its page.
+    # There is no room beside the list, so a row opens its page.
     expect(page).to_have_url(re.compile(r"/sessions/[0-9a-f-]{36}/$"))
-    fits(page)
+    assert_fits(page)

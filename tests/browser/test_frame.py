@@ -1,4 +1,4 @@
-"""The frame: keys, palette, theme, accessibility, and what the browser complains about."""
+"""Tests of the layout of all pages: keys, palette, theme, accessibility and CSP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.islands import press
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_axe_finds_no_serious_fault_in_what_floats(
+def test_dialogs_and_menus_are_accessible(
     open_context: OpenContext, owner: User, workspace: Workspace
 ):
     issue_key(workspace_id=workspace.pk, name="CI", created_by=owner)
@@ -39,7 +39,7 @@ def test_axe_finds_no_serious_fault_in_what_floats(
     assert faults == []
 
 
-def test_the_palette_goes_where_its_name_says(owner_page: Page):
+def test_the_palette_opens_the_named_page(owner_page: Page):
     press(owner_page, "Control+k")
     owner_page.keyboard.type("memb")
     owner_page.keyboard.press("Enter")
@@ -47,39 +47,39 @@ def test_the_palette_goes_where_its_name_says(owner_page: Page):
     expect(owner_page.get_by_role("heading", level=1)).to_have_text("Members")
 
 
-def test_g_and_a_letter_go_to_a_page(owner_page: Page):
+def test_g_and_a_letter_open_a_page(owner_page: Page):
     press(owner_page, "g", "t")
     expect(owner_page.get_by_role("heading", level=1)).to_have_text("Workspace")
     press(owner_page, "g", "h")
     expect(owner_page.get_by_role("heading", level=1)).to_have_text("Home")
 
 
-def ground(page: Page) -> str:
+def background(page: Page) -> str:
     colour: str = page.evaluate("getComputedStyle(document.querySelector('.page')).backgroundColor")
     return colour
 
 
-def test_the_theme_follows_the_system_until_it_is_chosen(
+def test_the_theme_follows_the_system_until_one_is_chosen(
     open_context: OpenContext, owner: User, workspace
 ):
     page = sign_in(open_context(color_scheme="light").new_page(), owner)
-    light = ground(page)
+    light = background(page)
     page.emulate_media(color_scheme="dark")
-    dark = ground(page)
+    dark = background(page)
     assert dark != light
 
     page.get_by_role("button", name="Toggle theme").first.click()
-    assert ground(page) == light
+    assert background(page) == light
     page.goto("/settings/account/")
-    assert ground(page) == light
+    assert background(page) == light
     expect(page.get_by_role("button", name="Light", exact=True)).to_have_attribute(
         "aria-pressed", "true"
     )
     page.get_by_role("button", name="System").click()
-    assert ground(page) == dark
+    assert background(page) == dark
 
 
-def test_a_chosen_theme_is_there_before_the_first_paint(
+def test_a_chosen_theme_is_applied_before_the_first_paint(
     open_context: OpenContext, owner: User, workspace, complaints: list[str]
 ):
     page = sign_in(open_context(color_scheme="light").new_page(), owner)
@@ -93,10 +93,10 @@ def test_a_chosen_theme_is_there_before_the_first_paint(
     page.goto("/settings/account/")
 
     assert page.evaluate("window.themeAtParsed") == "switchyard-dark"
-    complaints.clear()  # of the script that was held back
+    complaints.clear()  # errors about the script that was aborted
 
 
-def test_j_and_k_walk_along_a_list_and_enter_opens(owner_page: Page):
+def test_j_and_k_move_through_a_list_and_enter_opens_a_row(owner_page: Page):
     owner_page.goto("/agents/")
     first, second = owner_page.locator("tbody tr a.rows-title").all()[:2]
 
@@ -109,7 +109,7 @@ def test_j_and_k_walk_along_a_list_and_enter_opens(owner_page: Page):
     expect(owner_page.get_by_role("heading", level=1)).to_have_text(name)
 
 
-def test_a_tab_stands_still_when_another_one_switched_the_workspace(
+def test_a_tab_is_blocked_when_another_one_switched_the_workspace(
     open_context: OpenContext, owner: User, workspace: Workspace
 ):
     other = create_workspace(name="Elsewhere", owner=owner)
@@ -140,7 +140,7 @@ def test_a_tab_stands_still_when_another_one_switched_the_workspace(
     assert (other.name, workspace.name) == ("Elsewhere", "Half typed")
 
 
-def test_an_inline_script_would_be_refused_and_heard(owner_page: Page, complaints: list[str]):
+def test_an_inline_script_is_refused_and_reported(owner_page: Page, complaints: list[str]):
     owner_page.evaluate(
         """() => {
             const script = document.createElement("script");

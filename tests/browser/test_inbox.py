@@ -1,4 +1,4 @@
-"""The inbox and the webhooks, in a real browser."""
+"""Tests of the inbox and of webhooks in a real browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BODY = "The **nightly** run ended.\n\n- 12 reports\n- 1 failure: `billing`\n"
 
 
-def test_an_item_is_read_and_marked_unread(owner_page: Page, workspace: Workspace, owner: User):
+def test_an_item_can_be_read_and_marked_as_unread(
+    owner_page: Page, workspace: Workspace, owner: User
+):
     page = owner_page
     page.goto("/inbox/")
     expect(page.get_by_role("heading", name="Your inbox is empty")).to_be_visible()
@@ -41,7 +43,7 @@ def test_an_item_is_read_and_marked_unread(owner_page: Page, workspace: Workspac
     expect(page.get_by_role("heading", name="No unread items")).to_be_visible()
 
 
-def test_on_a_phone_the_list_leads_to_the_pane_and_back(
+def test_the_list_opens_an_item_and_returns_on_a_phone(
     open_context: OpenContext, owner: User, workspace: Workspace
 ):
     inbox.put(workspace.pk, title="Nightly report " * 6, body=BODY, kind="message")
@@ -57,7 +59,7 @@ def test_on_a_phone_the_list_leads_to_the_pane_and_back(
     expect(page.get_by_role("link", name="Nightly report")).to_be_visible()
 
 
-def test_a_webhook_is_added_tried_replayed_and_enabled_again(
+def test_a_webhook_can_be_added_tested_replayed_and_enabled_again(
     owner_page: Page, workspace: Workspace
 ):
     page = owner_page

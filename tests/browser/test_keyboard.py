@@ -1,4 +1,4 @@
-"""Every page by the Tab key alone: everything is reached, each time it is seen where one is, and one gets out."""
+"""Tests every page with the Tab key: all is reachable, the focus is visible and never trapped."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tests.browser.every_page import (
     sign_in_as,
 )
 from tests.browser.looks import PHONE, WIDE
-from tests.browser.sessions_gallery import furnish
+from tests.browser.sessions_gallery import populate
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
-#: More stops than any of these pages has.
-MOST = 250
-#: A chat puts the focus into its composer when its script is there.
+#: More focus stops than any of these pages has.
+MOST_STOPS = 250
+#: A chat focuses its composer when its script is mounted.
 MOUNTED = "() => !document.querySelector('[data-island=chat]:not([data-mounted])')"
-#: A page that has put the focus into a field is left there; one begins before all of it.
-BEGIN = """() => {
+#: Moves the focus to the start of a page that has focused one of its fields.
+FOCUS_START = """() => {
     if (document.activeElement === document.body) return;
     const before = document.createElement("button");
     document.body.prepend(before);
     before.focus();
     before.remove();
 }"""
-#: Where the focus is, marked as reached, and whether that is seen: a ring on it, or on what stands for it.
-STOP = """() => {
+#: Marks the focused element as reached and tells whether it, or its stand-in, has a visible ring.
+MARK_FOCUS = """() => {
     const it = document.activeElement;
     if (!it || it === document.body) return null;
     it.dataset.reached = "";
@@ -44,35 +44,35 @@ STOP = """() => {
     const seen = stands.some(rings) && (it.type === "radio" || (box.width > 0 && box.height > 0));
     return [seen, `${it.tagName} ${it.className} ${(it.textContent ?? "").trim().slice(0, 40)}`];
 }"""
-#: What can be used and was not reached. Of several radios one is.
-LEFT = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary")]
+#: Lists the usable elements that were not reached. One radio of a group is enough.
+MISSED = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary")]
     .filter((one) => one.checkVisibility({visibilityProperty: true}) && !one.disabled
         && one.type !== "hidden" && one.tabIndex >= 0 && !("reached" in one.dataset)
         && !(one.type === "radio" && document.querySelector(`[name="${one.name}"][data-reached]`)))
     .map((one) => `${one.tagName} ${one.className} ${(one.textContent ?? "").trim().slice(0, 40)}`)"""
 
 
-def walk(page: Page, path: str) -> list[str]:
-    """All that is wrong on the way through a page."""
+def tab_through(page: Page, path: str) -> list[str]:
+    """Press Tab through a page and return all problems."""
     page.goto(path)
     page.wait_for_function(MOUNTED)
-    page.evaluate(BEGIN)
+    page.evaluate(FOCUS_START)
     wrong = []
-    for _ in range(MOST):
+    for _ in range(MOST_STOPS):
         page.keyboard.press("Tab")
-        stop = page.evaluate(STOP)
+        stop = page.evaluate(MARK_FOCUS)
         if stop is None:
             break
         is_seen, name = stop
         if not is_seen:
-            wrong.append(f"{path}: the focus is not seen on {name}")
+            wrong.append(f"{path}: the focus is not visible on {name}")
     else:
-        wrong.append(f"{path}: no way out")
-    return [*wrong, *(f"{path}: not reached: {name}" for name in page.evaluate(LEFT))]
+        wrong.append(f"{path}: the focus is trapped")
+    return [*wrong, *(f"{path}: not reached: {name}" for name in page.evaluate(MISSED))]
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
-def test_every_page_is_used_with_the_keyboard_alone(
+def test_every_page_can_be_used_with_the_keyboard_alone(
     open_context: OpenContext,
     browser_client: Client,
     live_server: LiveServer,
@@ -80,7 +80,7 @@ def test_every_page_is_used_with_the_keyboard_alone(
     owner: User,
     size,
 ):
-    session = furnish(workspace, owner)
+    session = populate(workspace, owner)
     context = open_context(viewport=size)
     sign_in_as(context, browser_client, live_server.url)
     page = context.new_page()
@@ -90,5 +90,5 @@ def test_every_page_is_used_with_the_keyboard_alone(
         f"/chat/{session.pk}/",
         *(f"/sessions/{session.pk}/{tab}" for tab in tabs),
     ]
-    wrong = [fault for path in paths for fault in walk(page, path)]
+    wrong = [fault for path in paths for fault in tab_through(page, path)]
     assert not wrong, "\n".join(wrong)

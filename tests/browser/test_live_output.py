@@ -1,4 +1,4 @@
-"""A command's output in the chat while it runs, on the real stack with a real Chromium."""
+"""Tests of a running command's output in the chat, on the real stack with a real Chromium."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 LOOP = "run for n in $(seq 1 90); do echo line $n of the build; sleep 0.15; done"
 
 
-def test_a_command_shows_what_it_says_while_it_runs(open_window: OpenChat, tmp_path):
+def test_the_output_of_a_command_is_shown_while_it_runs(open_window: OpenChat, tmp_path):
     page = begin(open_window(), LOOP)
     approval(page).get_by_role("button", name="Allow").first.click()
     live = page.get_by_role("region", name="Output so far")
@@ -26,7 +26,7 @@ def test_a_command_shows_what_it_says_while_it_runs(open_window: OpenChat, tmp_p
     second = open_window(page.url, viewport=PHONE, color_scheme="dark")
     other = second.get_by_role("region", name="Output so far")
     expect(other).to_contain_text("line 40 of the build\n")
-    # The newest line is in sight, as nobody scrolled.
+    # The newest line is visible because the reader has not scrolled.
     assert other.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 30
     second.screenshot(path=str(tmp_path / "live-phone.png"))
     for window in (page, second):

@@ -1,4 +1,4 @@
-"""The memory editor in a browser: edited, searched, merged, on a phone, without a script."""
+"""Tests of the memory editor in a browser: editing, search, merging, phone, no JavaScript."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.islands import press
 from tests.browser.looks import PHONE
 
 TEXT = "# Kettle\n\nThe kettle is red.\n\nIt stands in the kitchen.\n"
-#: What a model, a tool or a person may put into a text, a path or a name.
+#: An injection that a model, a tool or a person may write.
 XSS = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
 
 Remember = Callable[..., MemoryEntry]
@@ -46,7 +46,7 @@ def text_of(page: Page):
     return page.get_by_label("Text", exact=True)
 
 
-def test_a_document_is_written_previewed_and_saved_with_the_keyboard(owner_page: Page):
+def test_a_document_can_be_written_previewed_and_saved_with_the_keyboard(owner_page: Page):
     page = owner_page
     press(page, "g", "m")
     expect(page).to_have_url("/memory/")
@@ -85,7 +85,7 @@ def test_renaming_moves_the_document_in_the_tree(owner_page: Page, remember: Rem
     expect(page.get_by_text("Another document has the path 'taken.md'.")).to_be_visible()
 
 
-def test_a_clash_is_chosen_and_a_third_change_meets_the_merge_again(
+def test_a_conflict_is_resolved_and_a_third_change_is_merged_again(
     owner_page: Page, remember: Remember
 ):
     entry = remember("kettle.md", TEXT)
@@ -107,7 +107,7 @@ def test_a_clash_is_chosen_and_a_third_change_meets_the_merge_again(
     assert stored(entry) == TEXT.replace("red", "green")
 
 
-def test_search_shows_why_and_keys_walk_through_it(owner_page: Page, remember: Remember):
+def test_search_explains_scores_and_can_be_navigated_by_keys(owner_page: Page, remember: Remember):
     for number in range(3):
         remember(f"kettles/{number}.md", f"Kettle number {number} is in room {number}.")
     page = owner_page
@@ -130,7 +130,7 @@ def test_search_shows_why_and_keys_walk_through_it(owner_page: Page, remember: R
     expect(page.get_by_label("Path")).to_have_value("kettles/1.md")
 
 
-def test_delete_undo_and_restore_of_a_version(owner_page: Page, remember: Remember):
+def test_a_version_can_be_restored_and_a_deletion_undone(owner_page: Page, remember: Remember):
     entry = remember("kettle.md", TEXT)
     remember("kettle.md", "Gone wrong.")
     page = owner_page
@@ -146,7 +146,7 @@ def test_delete_undo_and_restore_of_a_version(owner_page: Page, remember: Rememb
     expect(text_of(page)).to_have_value(TEXT)
 
 
-def test_unsaved_words_are_not_left_by_accident(owner_page: Page, remember: Remember):
+def test_leaving_with_unsaved_changes_asks_first(owner_page: Page, remember: Remember):
     entry = remember("kettle.md", TEXT)
     page = owner_page
     page.goto(f"/memory/{entry.pk}/")
@@ -166,7 +166,7 @@ def test_unsaved_words_are_not_left_by_accident(owner_page: Page, remember: Reme
     page.on("dialog", lambda dialog: dialog.accept())
 
 
-def test_nothing_in_a_document_runs(owner_page: Page, remember: Remember):
+def test_hostile_text_in_a_document_does_not_run(owner_page: Page, remember: Remember):
     remember(
         "evil.md", f"{XSS}\n\n[x](javascript:window.broken=1)\n\n![p](https://evil.example/?leak)"
     )
@@ -184,7 +184,9 @@ def test_nothing_in_a_document_runs(owner_page: Page, remember: Remember):
     assert page.locator("img").count() == 0
 
 
-def test_on_a_phone_in_the_dark(open_context: OpenContext, owner, workspace, remember: Remember):
+def test_the_memory_pages_work_on_a_phone_in_the_dark_theme(
+    open_context: OpenContext, owner, workspace, remember: Remember
+):
     entry = remember("kettle.md", TEXT)
     page = open_context(viewport=PHONE, color_scheme="dark", has_touch=True).new_page()
     sign_in(page, owner)
@@ -195,7 +197,7 @@ def test_on_a_phone_in_the_dark(open_context: OpenContext, owner, workspace, rem
         assert wide <= PHONE["width"], path
 
 
-def test_it_can_be_read_and_edited_without_a_script(
+def test_memory_can_be_read_and_edited_without_javascript(
     open_context: OpenContext, owner, workspace, remember: Remember
 ):
     entry = remember("kettle.md", TEXT)

@@ -1,4 +1,4 @@
-"""Analytics, budgets, schedules, environments and custom tools, in a real browser."""
+"""Tests of usage, budgets, schedules, environments and custom tools in a real browser."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def talk(workspace: Workspace, owner: User) -> Session:
-    """A session that has cost something, with a budget that is nearly spent."""
+def session_with_costs(workspace: Workspace, owner: User) -> Session:
+    """Create a session with costs, whose agent's budget is nearly spent."""
     fields = {"name": "Bookkeeper", "provider": "demo", "model": "demo"}
     agent = create_agent(workspace_id=workspace.pk, fields=fields, created_by=owner)
     session, _ = get_or_create_session(agent=agent, title="Invoices")
@@ -36,13 +36,15 @@ def talk(workspace: Workspace, owner: User) -> Session:
     return session
 
 
-def test_a_person_finds_who_spent_the_money_and_bounds_it(owner_page: Page, talk: Session):
+def test_a_person_finds_the_session_that_cost_most_and_sets_a_budget(
+    owner_page: Page, session_with_costs: Session
+):
     page = owner_page
     press(page, "g", "n")
     expect(page.get_by_role("img", name="Spend per day")).to_be_visible()
     page.get_by_role("link", name="Sessions", exact=True).last.click()
     page.get_by_label("Set a budget for Invoices").click()
-    expect(page.get_by_label("For", exact=True)).to_have_value(f"session:{talk.pk}")
+    expect(page.get_by_label("For", exact=True)).to_have_value(f"session:{session_with_costs.pk}")
     page.get_by_label("Dollars").last.fill("3")
     page.get_by_role("button", name="Set budget").first.click()
 
@@ -53,7 +55,7 @@ def test_a_person_finds_who_spent_the_money_and_bounds_it(owner_page: Page, talk
     assert not Purse.objects.filter(kind="agent").exists()
 
 
-def test_an_owner_adds_credits(owner_page: Page, workspace: Workspace):
+def test_an_owner_can_add_credits(owner_page: Page, workspace: Workspace):
     page = owner_page
     page.goto("/settings/budgets/")
     page.get_by_label("Dollars").first.fill("25")
@@ -65,8 +67,8 @@ def test_an_owner_adds_credits(owner_page: Page, workspace: Workspace):
     assert get_balance(workspace.pk).balance == 35
 
 
-def test_a_schedule_is_previewed_and_planned_in_the_viewers_zone(
-    open_context: OpenContext, owner: User, talk: Session
+def test_a_schedule_is_previewed_and_created_in_the_viewers_time_zone(
+    open_context: OpenContext, owner: User, session_with_costs: Session
 ):
     page = sign_in(open_context(timezone_id="Asia/Tokyo").new_page(), owner)
     page.goto("/schedules/")
@@ -90,8 +92,8 @@ def test_a_schedule_is_previewed_and_planned_in_the_viewers_zone(
     assert (made.timezone, made.next_at.hour, made.next_at.minute) == ("Asia/Tokyo", 22, 30)
 
 
-def test_without_a_script_a_schedule_is_previewed_by_a_button(
-    open_context: OpenContext, owner: User, talk: Session
+def test_a_schedule_can_be_previewed_without_javascript(
+    open_context: OpenContext, owner: User, session_with_costs: Session
 ):
     page = sign_in(open_context(java_script_enabled=False).new_page(), owner)
     page.goto("/schedules/new/")
@@ -106,7 +108,7 @@ def test_without_a_script_a_schedule_is_previewed_by_a_button(
     expect(page.get_by_role("heading", name="Look")).to_be_visible()
 
 
-def test_a_tool_with_a_broken_schema_is_explained_and_then_defined(owner_page: Page):
+def test_an_invalid_schema_is_explained_and_can_be_corrected(owner_page: Page):
     page = owner_page
     page.goto("/settings/tools/new/")
     page.get_by_label("Name").fill("look_up_order")
@@ -121,7 +123,7 @@ def test_a_tool_with_a_broken_schema_is_explained_and_then_defined(owner_page: P
     assert CustomTool.objects.get().name == "look_up_order"
 
 
-def test_hosts_are_asked_for_only_with_the_network_that_needs_them(owner_page: Page):
+def test_hosts_are_shown_only_for_the_network_that_needs_them(owner_page: Page):
     page = owner_page
     page.goto("/settings/environments/new/")
     expect(page.get_by_label("Hosts", exact=True)).to_be_hidden()

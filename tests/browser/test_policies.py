@@ -1,4 +1,4 @@
-"""The policy editor in a browser: seen at once, reviewed, warned of, saved; and the next run obeys."""
+"""Tests of the policy editor in a browser: preview, review, warnings and saving."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def agent(transactional_db: None, workspace) -> Agent:
 
 
 @pytest.fixture
-def place(workspace, agent: Agent) -> PolicyTarget:
+def target(workspace, agent: Agent) -> PolicyTarget:
     return find_target(workspace.pk, "agent", agent.pk)
 
 
@@ -29,8 +29,8 @@ def row(page: Page, tool: str):
     return page.locator(f"[data-tool={tool}]")
 
 
-def test_a_choice_shows_its_effect_is_reviewed_and_binds_the_next_run(
-    owner_page: Page, agent: Agent, place: PolicyTarget
+def test_a_choice_shows_its_effect_and_applies_to_the_next_run_once_saved(
+    owner_page: Page, agent: Agent, target: PolicyTarget
 ):
     page = owner_page
     page.goto(f"/policies/agent/{agent.pk}/")
@@ -38,7 +38,7 @@ def test_a_choice_shows_its_effect_is_reviewed_and_binds_the_next_run(
     row(page, "read").get_by_role("radio", name="Deny").check()
     expect(row(page, "read").locator("[data-verdict]")).to_have_text("deny")
     expect(page.get_by_text("1 unsaved change.")).to_be_visible()
-    assert stored_policy(place).revision == 0
+    assert stored_policy(target).revision == 0
     page.get_by_role("button", name="Review changes").click()
     review = page.locator(".review")
     expect(review).to_contain_text("+ deny read")
@@ -50,8 +50,8 @@ def test_a_choice_shows_its_effect_is_reviewed_and_binds_the_next_run(
     expect(page.locator(".policy-past")).to_contain_text("owner@example.com")
 
 
-def test_to_open_a_dangerous_tool_is_warned_of_and_confirmed(
-    owner_page: Page, agent: Agent, place: PolicyTarget
+def test_allowing_a_risky_tool_needs_confirmation(
+    owner_page: Page, agent: Agent, target: PolicyTarget
 ):
     page = owner_page
     page.goto(f"/policies/agent/{agent.pk}/")
@@ -61,7 +61,7 @@ def test_to_open_a_dangerous_tool_is_warned_of_and_confirmed(
     expect(page.get_by_role("alert")).to_contain_text("This lets exec run without approval.")
     save = page.locator(".review").get_by_role("button", name="Save")
     save.click()
-    assert stored_policy(place).revision == 0
+    assert stored_policy(target).revision == 0
     page.get_by_label("I understand and want this").check()
     save.click()
     expect(page.get_by_text("Saved as revision 1.")).to_be_visible()
@@ -70,10 +70,10 @@ def test_to_open_a_dangerous_tool_is_warned_of_and_confirmed(
     expect(page.get_by_role("heading", name="Revert to revision 0")).to_be_visible()
     page.locator(".review").get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved as revision 2.")).to_be_visible()
-    assert stored_policy(place).allowed_tools == []
+    assert stored_policy(target).allowed_tools == []
 
 
-def test_a_call_is_simulated_on_what_is_not_saved_yet(owner_page: Page, agent: Agent):
+def test_a_call_can_be_simulated_with_unsaved_rules(owner_page: Page, agent: Agent):
     page = owner_page
     page.goto(f"/policies/agent/{agent.pk}/")
     page.get_by_role("button", name="Add rule").click()
@@ -91,7 +91,7 @@ def test_a_call_is_simulated_on_what_is_not_saved_yet(owner_page: Page, agent: A
     expect(page.get_by_text("No changes.")).to_be_visible()
 
 
-def test_the_ceiling_is_seen_from_below(owner_page: Page, workspace, agent: Agent):
+def test_an_agents_page_shows_the_workspace_ceiling(owner_page: Page, workspace, agent: Agent):
     save_policy(find_target(workspace.pk, "workspace"), {"denied_tools": ["group:web"]})
     page = owner_page
     page.goto("/policies/")
@@ -105,7 +105,7 @@ def test_the_ceiling_is_seen_from_below(owner_page: Page, workspace, agent: Agen
     expect(why).to_have_text("Denied by the workspace ceiling: group:web.")
 
 
-def test_two_tabs_do_not_overwrite_each_other(owner_page: Page, agent: Agent, place: PolicyTarget):
+def test_two_tabs_do_not_overwrite_each_other(owner_page: Page, agent: Agent, target: PolicyTarget):
     first = owner_page
     first.goto(f"/policies/agent/{agent.pk}/")
     second = first.context.new_page()
@@ -118,10 +118,12 @@ def test_two_tabs_do_not_overwrite_each_other(owner_page: Page, agent: Agent, pl
     second.locator(".review").get_by_role("button", name="Save").click()
 
     expect(second.get_by_text("The policy was changed meanwhile")).to_be_visible()
-    assert stored_policy(place).denied_tools == ["read"]
+    assert stored_policy(target).denied_tools == ["read"]
 
 
-def test_a_viewer_sees_and_cannot_change(open_context: OpenContext, workspace, agent: Agent):
+def test_a_viewer_can_see_but_not_change_a_policy(
+    open_context: OpenContext, workspace, agent: Agent
+):
     page = open_context().new_page()
     sign_in(page, add_member(workspace, "viewer"))
     page.goto(f"/policies/agent/{agent.pk}/")
@@ -133,7 +135,9 @@ def test_a_viewer_sees_and_cannot_change(open_context: OpenContext, workspace, a
     assert faults_of(page) == []
 
 
-def test_on_a_phone_in_the_dark(open_context: OpenContext, owner, workspace, agent: Agent):
+def test_the_policy_pages_work_on_a_phone_in_the_dark_theme(
+    open_context: OpenContext, owner, workspace, agent: Agent
+):
     page = open_context(viewport=PHONE, color_scheme="dark", has_touch=True).new_page()
     sign_in(page, owner)
     for path in ("/policies/", f"/policies/agent/{agent.pk}/"):
@@ -142,8 +146,8 @@ def test_on_a_phone_in_the_dark(open_context: OpenContext, owner, workspace, age
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-def test_it_works_without_a_script(
-    open_context: OpenContext, owner, workspace, agent: Agent, place: PolicyTarget
+def test_the_policy_editor_works_without_javascript(
+    open_context: OpenContext, owner, workspace, agent: Agent, target: PolicyTarget
 ):
     page = open_context(java_script_enabled=False).new_page()
     sign_in(page, owner)
@@ -154,4 +158,4 @@ def test_it_works_without_a_script(
     page.locator(".review").get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved as revision 1.")).to_be_visible()
 
-    assert set(stored_policy(place).ask_tools) == {"read", "group:web"}
+    assert set(stored_policy(target).ask_tools) == {"read", "group:web"}

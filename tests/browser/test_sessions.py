@@ -1,4 +1,4 @@
-"""The list of sessions and a session's page in a browser: by mouse, by keys, on a phone, without a script."""
+"""Tests of the session list and a session's page in a browser: mouse, keys, no JavaScript."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tenants.models import User, Workspace
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.islands import mounted, press
-from tests.browser.sessions_gallery import TITLES, furnish
+from tests.browser.sessions_gallery import TITLES, populate
 
 E = SessionEvent.Type
 
 
 @pytest.fixture
 def session(transactional_db: None, workspace: Workspace, owner: User) -> Session:
-    """One session of many, with runs, calls, files and sub-agents."""
-    return furnish(workspace, owner)
+    """Create a list of sessions; one has runs, calls, files and sub-agents."""
+    return populate(workspace, owner)
 
 
 def export(route: Route) -> None:
-    """An export as it comes; the server of these tests cannot stream one."""
+    """Answer an export request, because the live server cannot stream."""
     name = f"session-{route.request.url.split('/')[-3]}.jsonl"
     route.fulfill(body="{}", headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
-def test_a_row_opens_beside_the_list_and_sub_agents_below_it(owner_page: Page, session: Session):
+def test_a_row_opens_in_the_pane_and_its_sub_agents_below_it(owner_page: Page, session: Session):
     page = owner_page
     page.goto("/sessions/")
     assert faults_of(page) == []
@@ -46,7 +46,7 @@ def test_a_row_opens_beside_the_list_and_sub_agents_below_it(owner_page: Page, s
     expect(page.get_by_role("heading", level=1)).to_contain_text(TITLES[1])
 
 
-def test_the_whole_way_by_keys(owner_page: Page, session: Session):
+def test_the_list_can_be_used_with_the_keyboard(owner_page: Page, session: Session):
     page = owner_page
     page.route("**/export/", export)
     press(page, "g", "s")
@@ -78,7 +78,7 @@ def test_the_whole_way_by_keys(owner_page: Page, session: Session):
     assert again.value.suggested_filename.endswith(".jsonl")
 
 
-def test_a_view_is_named_and_comes_back(owner_page: Page, session: Session):
+def test_a_view_can_be_saved_and_opened(owner_page: Page, session: Session):
     page = owner_page
     page.goto("/sessions/")
     page.get_by_role("link", name="Has errors").click()
@@ -95,7 +95,7 @@ def test_a_view_is_named_and_comes_back(owner_page: Page, session: Session):
     expect(page.locator("[data-row]")).to_have_count(3)
 
 
-def test_a_replay_steps_plays_and_forks(owner_page: Page, session: Session):
+def test_a_replay_can_be_stepped_played_and_forked(owner_page: Page, session: Session):
     page = owner_page
     page.goto(f"/sessions/{session.pk}/replay/")
     mounted(page, "replay")
@@ -108,7 +108,7 @@ def test_a_replay_steps_plays_and_forks(owner_page: Page, session: Session):
     page.locator("[data-slider]").fill("2")
     expect(page.locator(".moment")).to_have_attribute("data-seq", "2")
     expect(page.locator(".moment-event code")).to_have_text("agent.message")
-    # The chat wants a socket, which the server of these tests has not got.
+    # The chat opens a WebSocket, which Django's live server does not support.
     page.route("**/chat/*/", lambda route: route.fulfill(body="The chat"))
     page.get_by_role("button", name="Fork from this event").click()
 
@@ -117,7 +117,9 @@ def test_a_replay_steps_plays_and_forks(owner_page: Page, session: Session):
     assert forked.metadata["forked_at_seq"] == 2
 
 
-def test_ten_thousand_events_open_as_quickly_as_ten(owner_page: Page, session: Session):
+def test_a_session_with_ten_thousand_events_renders_a_bounded_page(
+    owner_page: Page, session: Session
+):
     for start in range(0, 10_000, 1_000):
         lines = [
             NewEvent(type=E.AGENT_MESSAGE, payload={"text": f"Line number {n}."})
@@ -142,7 +144,7 @@ def test_ten_thousand_events_open_as_quickly_as_ten(owner_page: Page, session: S
         assert page.locator("main li").count() < 600
 
 
-def test_all_of_it_is_read_without_a_script(
+def test_the_session_pages_work_without_javascript(
     open_context: OpenContext, owner: User, session: Session
 ):
     page = open_context(java_script_enabled=False).new_page()

@@ -1,4 +1,4 @@
-"""Keys, members and workspaces, in a real browser."""
+"""Tests of keys, members and workspaces in a real browser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.browser.looks import PHONE
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_key_is_made_copied_and_revoked(owner_page: Page):
+def test_a_key_can_be_created_copied_and_revoked(owner_page: Page):
     page = owner_page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto("/settings/keys/")
@@ -42,7 +42,7 @@ def test_a_key_is_made_copied_and_revoked(owner_page: Page):
     assert find_key(secret) is None
 
 
-def test_reloading_the_page_with_the_secret_makes_no_second_key(owner_page: Page):
+def test_reloading_the_page_with_the_secret_creates_no_second_key(owner_page: Page):
     page = owner_page
     page.goto("/settings/keys/new/")
     page.get_by_label("Name").fill("CI")
@@ -54,7 +54,7 @@ def test_reloading_the_page_with_the_secret_makes_no_second_key(owner_page: Page
     expect(page.get_by_role("row", name="CI")).to_have_count(1)
 
 
-def test_an_invitation_is_accepted_in_another_browser(
+def test_an_invitation_can_be_accepted_in_another_browser(
     owner_page: Page, open_context: OpenContext, workspace
 ):
     owner_page.goto("/settings/members/")
@@ -79,9 +79,7 @@ def test_an_invitation_is_accepted_in_another_browser(
     assert Membership.objects.get(user__email="nia@example.com").role == "builder"
 
 
-def test_without_a_script_a_role_is_saved_by_a_button(
-    open_context: OpenContext, owner: User, workspace
-):
+def test_a_role_can_be_saved_without_javascript(open_context: OpenContext, owner: User, workspace):
     nia = User.objects.create_user("nia@example.com", PASSWORD, name="Nia New")
     Membership.objects.create(workspace=workspace, user=nia, role="viewer")
     page = sign_in(open_context(java_script_enabled=False).new_page(), owner)
@@ -93,7 +91,7 @@ def test_without_a_script_a_role_is_saved_by_a_button(
     expect(page.get_by_text("Nia New is now admin")).to_be_visible()
 
 
-def test_on_a_phone_everything_fits_and_the_sheet_leads_on(
+def test_the_settings_fit_a_phone_and_its_menu_works(
     open_context: OpenContext, owner: User, workspace
 ):
     page = sign_in(open_context(viewport=PHONE, has_touch=True).new_page(), owner)

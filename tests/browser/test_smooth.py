@@ -1,7 +1,7 @@
-"""What stays quick however long it is: an answer as it comes, a session as it opens.
+"""Tests that a long answer streams smoothly and a long session opens quickly.
 
-Compared with a short one in the same run, as a machine may be busy. On one that is quiet,
-SWITCHYARD_QUIET=1 also holds both to their times.
+Each is compared with a short one in the same run, because the machine may be busy. On a quiet
+machine, SWITCHYARD_QUIET=1 also checks absolute times.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tests.browser.whole_stack import OpenChat
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
 
-#: How much slower than this machine the one is that the page is read on.
+#: How much slower than this machine a reader's machine is assumed to be.
 SLOWER = 4
 LONGEST_FRAME_MS = 50
 OPENED_WITHIN_MS = 1_000
-#: Shorter than this is nothing that a machine's other work could not do to any page.
+#: Differences below this may come from other work on the machine.
 NOISE_MS = 5
 IS_QUIET = bool(os.environ.get("SWITCHYARD_QUIET"))
 PART = """## The-nightly-import-and-what-became-of-it
@@ -44,15 +44,15 @@ def claim(session_id:UUID,owner:Owner)->Lease|None:
 
 """
 PARTS = 25
-#: Of Markdown, in words so long that it comes quickly; more of it than is looked at.
+#: Markdown with long words, so that it streams quickly; longer than the measured part.
 ANSWER = PART * (PARTS + 5)
 
 
 def longest_task(trace: bytes) -> float:
-    """The longest that the page's thread worked without a pause, in milliseconds.
+    """Return the page's longest uninterrupted task in milliseconds.
 
-    By the thread's own clock, as what else this machine does in between is not the page's work;
-    where that one goes faster than the wall's, a virtual machine has miscounted.
+    The thread's own clock excludes other work on the machine. Where it runs faster than the wall
+    clock, a virtual machine has miscounted.
     """
     events = json.loads(trace)["traceEvents"]
     threads = {
@@ -71,18 +71,16 @@ def longest_task(trace: bytes) -> float:
 
 
 def longest_while(page: Page, chromium: Browser, *, parts: int) -> float:
-    """The longest task until so many parts of the answer are there."""
+    """Return the longest task until this many parts of the answer are shown."""
     chromium.start_tracing(page=page, categories=["toplevel"])
-    # What `expect` does to look is more work than what is measured.
+    # `expect` would cause more work in the page than is measured here.
     page.wait_for_function(
         "most => document.querySelectorAll('.said td').length > most", arg=2 * parts
     )
     return longest_task(chromium.stop_tracing())
 
 
-def test_a_long_answer_streams_without_a_frame_that_anybody_feels(
-    open_window: OpenChat, chromium: Browser
-):
+def test_a_long_answer_streams_without_long_frames(open_window: OpenChat, chromium: Browser):
     assert len(PART * PARTS) >= 16_000
     page = begin(open_window(), f"say {ANSWER}")
     expect(answers(page)).to_contain_text("became-of-it")
@@ -96,11 +94,11 @@ def test_a_long_answer_streams_without_a_frame_that_anybody_feels(
         assert max(early, late) * SLOWER <= LONGEST_FRAME_MS
 
 
-OVER = """() => !document.querySelector("[data-streaming]")
+IS_FINISHED = """() => !document.querySelector("[data-streaming]")
     && document.querySelector("[data-chat-status]").textContent === "Idle" """
 
 
-def test_a_long_answer_to_a_long_question_ends_without_a_frame_that_anybody_feels(
+def test_a_long_answer_to_a_long_question_ends_without_long_frames(
     open_window: OpenChat, chromium: Browser
 ):
     page = begin(open_window(), f"say {PART * PARTS}")
@@ -110,8 +108,8 @@ def test_a_long_answer_to_a_long_question_ends_without_a_frame_that_anybody_feel
         "most => document.querySelectorAll('.said td').length > most", arg=2 * PARTS - 6
     )
     chromium.start_tracing(page=page, categories=["toplevel"])
-    page.wait_for_function(OVER)
-    # A moment later the context beside it is counted anew.
+    page.wait_for_function(IS_FINISHED)
+    # The context panel is updated a moment later.
     page.wait_for_selector("[data-used]")
     page.wait_for_timeout(600)
     last = longest_task(chromium.stop_tracing())
@@ -121,7 +119,7 @@ def test_a_long_answer_to_a_long_question_ends_without_a_frame_that_anybody_feel
         assert last * SLOWER <= LONGEST_FRAME_MS
 
 
-OPENING = """async () => {
+WAIT_FOR_LAST_LINE = """async () => {
     const last = () => [...document.querySelectorAll(".line.is-agent .said")].at(-1);
     while (!document.querySelector("[data-island=chat][data-mounted]")) {
         await new Promise(requestAnimationFrame);
@@ -131,7 +129,7 @@ OPENING = """async () => {
 }"""
 
 
-LISTEN = """() => {
+OBSERVE_LONG_TASKS = """() => {
     window.tooLong = [];
     new PerformanceObserver(seen => {
         for (const task of seen.getEntries()) window.tooLong.push(task.duration);
@@ -140,13 +138,13 @@ LISTEN = """() => {
 
 
 @pytest.mark.skipif(not IS_QUIET, reason="a slow browser on a busy machine measures the machine")
-def test_a_browser_four_times_slower_never_works_for_longer_than_a_frame(open_window: OpenChat):
+def test_a_browser_four_times_slower_has_no_long_tasks(open_window: OpenChat):
     page = begin(open_window(), f"say {PART * PARTS}")
     expect(answers(page)).to_contain_text("became-of-it")
     slow = page.context.new_cdp_session(page)
     slow.send("Emulation.setCPUThrottlingRate", {"rate": SLOWER})
-    page.evaluate(LISTEN)
-    page.wait_for_function(OVER, polling=1_000, timeout=60_000)
+    page.evaluate(OBSERVE_LONG_TASKS)
+    page.wait_for_function(IS_FINISHED, polling=1_000, timeout=60_000)
     page.wait_for_timeout(1_000)
 
     assert page.evaluate("document.querySelectorAll('.said td').length") >= 2 * PARTS
@@ -155,21 +153,21 @@ def test_a_browser_four_times_slower_never_works_for_longer_than_a_frame(open_wi
 
 def test_a_session_of_ten_thousand_events_opens_like_a_short_one(open_window: OpenChat):
     page = open_window()
-    short, long = opened_after(page, 100), opened_after(page, 10_000)
+    short, long = opening_time(page, 100), opening_time(page, 10_000)
 
     assert long <= 2.5 * short
     if IS_QUIET:
         assert long < OPENED_WITHIN_MS
 
 
-def opened_after(page: Page, lines: int) -> float:
-    """Milliseconds until a session of so many lines can be used."""
+def opening_time(page: Page, lines: int) -> float:
+    """Return the milliseconds until a session with this many lines can be used."""
     page.goto(f"/chat/{import_lines(page, lines)}/")
     took = []
-    # Other work on this machine can only add to it, so the quickest of three counts.
+    # Other work on the machine can only add time, so the fastest of three attempts counts.
     for _ in range(3):
         page.reload(wait_until="commit")
-        said, in_sight, milliseconds = page.evaluate(OPENING)
-        assert (said, in_sight) == (f"Line number {lines}.", True)
+        text, in_sight, milliseconds = page.evaluate(WAIT_FOR_LAST_LINE)
+        assert (text, in_sight) == (f"Line number {lines}.", True)
         took.append(milliseconds)
     return min(took)

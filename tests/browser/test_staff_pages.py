@@ -1,4 +1,4 @@
-"""The pages that others wrote: Django's admin and the page of the API. Axe, and what stays of theirs."""
+"""Tests of the accessibility of third-party pages: Django's admin and the API documentation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.factories import make, our_models
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
-#: In the markup of others, which no style of ours can mend.
-STAYS = {
+#: Violations in third-party markup that our styles cannot fix.
+KNOWN_VIOLATIONS = {
     "/api/docs/": {"nested-interactive"},
     reverse("admin:tenants_user_changelist"): {"aria-prohibited-attr"},
     reverse("admin:sessions_app_run_changelist"): {"link-name"},
@@ -37,21 +37,26 @@ def staff_window(open_context: OpenContext, live_server: LiveServer, workspace: 
 
 
 def faults_at(page: Page, path: str) -> list[str]:
-    """By day, and by night what depends on it."""
-    stays = {rule for place, rules in STAYS.items() if path.startswith(place) for rule in rules}
+    """Return the violations in the light theme, and those of contrast in the dark one."""
+    known = {
+        rule
+        for place, rules in KNOWN_VIOLATIONS.items()
+        if path.startswith(place)
+        for rule in rules
+    }
     page.emulate_media(color_scheme="light")
     found = faults_of(page)
     page.emulate_media(color_scheme="dark")
     found += faults_of(page, only=["color-contrast"])
-    return [one for one in found if one.split(": ")[1] not in stays]
+    return [one for one in found if one.split(": ")[1] not in known]
 
 
-def forgive(complaints: list[str]) -> None:
-    """Scripts of theirs set a style on an element, which the content security policy refuses."""
+def ignore_inline_styles(complaints: list[str]) -> None:
+    """Ignore inline styles of third-party scripts, which the content security policy refuses."""
     complaints[:] = [one for one in complaints if not one.startswith("Applying inline style")]
 
 
-def test_every_list_and_form_for_staff_is_sound(
+def test_every_admin_list_and_form_is_accessible(
     open_context: OpenContext,
     live_server: LiveServer,
     workspace: Workspace,
@@ -72,10 +77,10 @@ def test_every_list_and_form_for_staff_is_sound(
         assert answer.status == 200, path
         wrong += faults_at(page, path)
     assert not wrong, "\n".join(wrong)
-    forgive(complaints)
+    ignore_inline_styles(complaints)
 
 
-def test_the_page_of_the_api_is_sound(
+def test_the_api_documentation_is_accessible(
     open_context: OpenContext,
     live_server: LiveServer,
     workspace: Workspace,
@@ -86,4 +91,4 @@ def test_the_page_of_the_api_is_sound(
     page.locator(".opblock").first.wait_for()
 
     assert faults_at(page, "/api/docs/") == []
-    forgive(complaints)
+    ignore_inline_styles(complaints)

@@ -1,6 +1,6 @@
-"""The way of a stranger: signs up, makes a key, starts a task with it, approves, takes what came.
+"""Tests the way of a new user: sign up, create a key, start a task, approve it, get the artifact.
 
-And each thing that can go wrong on the way says what it was, to programs and to people.
+Every failure on the way is explained to programs and to people.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tests.stack.running import Running, wait_for
 from tests.tools_app.conftest import needs_bwrap
 
 pytestmark = [pytest.mark.timeout(600), needs_bwrap]
-STRANGER: dict[str, list[Any]] = {"cookies": [], "origins": []}
-Employ = Callable[[str], "Program"]
-OVER = {"complete", "errored", "terminated"}
+SIGNED_OUT: dict[str, list[Any]] = {"cookies": [], "origins": []}
+MakeProgram = Callable[[str], "Program"]
+ENDED = {"complete", "errored", "terminated"}
 
 
 class Program:
-    """A program somewhere else that has nothing but a key."""
+    """A remote program that has only a key."""
 
     def __init__(self, stack: Running, key: str) -> None:
         self.http = httpx2.Client(
@@ -48,7 +48,7 @@ class Program:
         return found
 
     def end_of(self, task: str) -> dict[str, Any]:
-        wait_for(lambda: self.look(task)["status"] in OVER, "the end of the task")
+        wait_for(lambda: self.look(task)["status"] in ENDED, "the end of the task")
         return self.look(task)
 
     def wait_until(self, task: str, status: str) -> None:
@@ -75,12 +75,12 @@ def make_key(page: Page) -> str:
 
 @pytest.fixture
 def stranger(open_window: OpenChat) -> Page:
-    return open_window("/", storage_state=STRANGER)
+    return open_window("/", storage_state=SIGNED_OUT)
 
 
 @pytest.fixture
-def employ(stack: Running) -> Iterator[Employ]:
-    """A program with this key."""
+def make_program(stack: Running) -> Iterator[MakeProgram]:
+    """Return a function that creates a program with a key."""
     with ExitStack() as made:
         yield lambda key: made.enter_context(closing(Program(stack, key)))
 
@@ -89,15 +89,17 @@ def status(page: Page) -> Any:
     return page.locator("#flow-head .state")
 
 
-def test_from_sign_up_to_the_artifact(stranger: Page, employ: Employ, tmp_path: Path) -> None:
+def test_from_sign_up_to_the_artifact(
+    stranger: Page, make_program: MakeProgram, tmp_path: Path
+) -> None:
     page = stranger
     sign_up(page, "Ada Ash")
-    program = employ(make_key(page))
+    program = make_program(make_key(page))
 
     page.goto("/workflows/")
     task = program.start(command="echo made of $(cat in.txt) | tee out.txt", approval=True,
                          files=[{"path": "in.txt", "text": "iron"}])  # fmt: skip
-    # The list is open and nobody reloads it.
+    # The open list updates without a reload.
     row = page.locator(f"#row-{task}")
     expect(row).to_contain_text("echo made of")
     expect(row).to_contain_text("Needs you")
@@ -115,16 +117,16 @@ def test_from_sign_up_to_the_artifact(stranger: Page, employ: Employ, tmp_path: 
         page.locator("#flow-artifacts").get_by_role("link", name="out.txt").click()
     coming.value.save_as(tmp_path / "out.txt")
     assert (tmp_path / "out.txt").read_text() == "made of iron\n"
-    told = program.end_of(task)
-    assert told["result"]["output"] == "made of iron\n"
-    assert [one["path"] for one in told["result"]["artifacts"]] == ["out.txt"]
+    ended = program.end_of(task)
+    assert ended["result"]["output"] == "made of iron\n"
+    assert [one["path"] for one in ended["result"]["artifacts"]] == ["out.txt"]
 
 
-def test_the_inbox_approves_and_the_run_page_goes_on_by_itself(
-    stranger: Page, employ: Employ
+def test_approving_in_the_inbox_updates_the_open_run_page(
+    stranger: Page, make_program: MakeProgram
 ) -> None:
     sign_up(stranger, "Ida Ink")
-    program = employ(make_key(stranger))
+    program = make_program(make_key(stranger))
     task = program.start(command="echo said by the inbox", approval=True)
     stranger.goto(f"/workflows/{task}/")
     expect(status(stranger)).to_have_text("Needs you")
@@ -138,7 +140,7 @@ def test_the_inbox_approves_and_the_run_page_goes_on_by_itself(
     assert faults_of(inbox) == []
     note = card.get_by_role("textbox", name="Note")
     note.fill("go on")
-    note.press("Enter")  # Neither yes nor no.
+    note.press("Enter")  # Enter neither approves nor rejects.
     expect(card.get_by_role("button", name="Approve")).to_be_enabled()
     expect(status(stranger)).to_have_text("Needs you")
     card.get_by_role("button", name="Approve").click()
@@ -147,10 +149,10 @@ def test_the_inbox_approves_and_the_run_page_goes_on_by_itself(
     expect(stranger.locator("#flow-heard")).to_contain_text("said by the inbox")
 
 
-def test_each_failure_says_its_reason(stranger: Page, employ: Employ) -> None:
+def test_each_failure_shows_its_reason(stranger: Page, make_program: MakeProgram) -> None:
     page = stranger
     sign_up(page, "Eve Elm")
-    program = employ(make_key(page))
+    program = make_program(make_key(page))
     failing = program.start(command="echo nearly there; ls /nowhere; exit 3")
     slow = program.start(command="echo begun; sleep 60", timeout=2)
     refused = program.start(command="rm -rf build", approval=True)
@@ -174,13 +176,13 @@ def test_each_failure_says_its_reason(stranger: Page, employ: Employ) -> None:
             assert words in error["message"]
             expect(page.locator("#flow-heard")).to_contain_text(words)
         assert faults_of(page) == []
-    expect_lines(page, {failing: "Exit code 3", slow: "Took too long"})
+    expect_failed_steps(page, {failing: "Exit code 3", slow: "Took too long"})
     page.goto("/workflows/")
     expect(page.locator(f"#row-{refused}")).to_contain_text("Rejected by Eve Elm: not on a Friday")
 
 
-def expect_lines(page: Page, wanted: dict[str, str]) -> None:
-    """The step that went wrong is the one that is red, although it did its part."""
+def expect_failed_steps(page: Page, wanted: dict[str, str]) -> None:
+    """Check that the failing step is marked as failed and says why."""
     for task, words in wanted.items():
         page.goto(f"/workflows/{task}/")
         line = page.locator(".flow-step", has_text="run command")
@@ -188,33 +190,37 @@ def expect_lines(page: Page, wanted: dict[str, str]) -> None:
         expect(line).to_contain_text(words)
 
 
-def test_a_bad_key_and_one_that_may_only_read_are_told_so(
-    stranger: Page, employ: Employ, stack: Running
+def test_a_bad_key_and_a_read_only_key_are_refused_with_a_reason(
+    stranger: Page, make_program: MakeProgram, stack: Running
 ) -> None:
     sign_up(stranger, "Kay Key")
     good = make_key(stranger)
-    task = employ(good).start(command="true")
+    task = make_program(good).start(command="true")
 
-    answer = employ("sy_nobody_nothing").http.post("/api/orchestrator", json={"command": "true"})
+    answer = make_program("sy_nobody_nothing").http.post(
+        "/api/orchestrator", json={"command": "true"}
+    )
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert answer.json()["detail"] == "This API key is wrong, expired or revoked."
     reader = stack.manage("issue_key", "--workspace", "Kay Key's workspace", "--scope", "read")
-    answer = employ(reader.stdout.strip()).http.post("/api/orchestrator", json={"command": "true"})
+    answer = make_program(reader.stdout.strip()).http.post(
+        "/api/orchestrator", json={"command": "true"}
+    )
     assert answer.status_code == 403
     assert "run" in answer.json()["detail"]
-    # And a person without an account is asked for one, not shown that the run is there.
+    # A signed-out person is asked to sign in and does not learn whether the run exists.
     stranger.context.clear_cookies()
     stranger.goto(f"/workflows/{task}/")
     expect(stranger).to_have_url(re.compile("/sign-in/"))
 
 
-def test_without_credits_nothing_begins_and_everybody_hears_why(
-    stranger: Page, employ: Employ, stack: Running
+def test_nothing_starts_without_credits_and_the_reason_is_shown(
+    stranger: Page, make_program: MakeProgram, stack: Running
 ) -> None:
     page = stranger
     sign_up(page, "Rae Roe")
-    program = employ(make_key(page))
+    program = make_program(make_key(page))
     taken = stack.manage("credits", "adjust", "--workspace", "Rae Roe's workspace", "--amount=-10")
     assert taken.returncode == 0, taken.stderr
 
@@ -224,7 +230,7 @@ def test_without_credits_nothing_begins_and_everybody_hears_why(
     reason = "The workspace has $0.00 of credits left. An owner can add credits."
     assert answer.json()["detail"] == reason
 
-    # The form on the page starts a run, which says the same.
+    # The form starts a run, which fails with the same reason.
     page.goto("/workflows/new/?name=execute-task")
     page.get_by_label("Command").fill("echo dear")
     page.get_by_role("button", name="Start").click()

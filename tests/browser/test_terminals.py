@@ -1,4 +1,4 @@
-"""A terminal in the browser, on a whole stack: typed into, watched, left and come back to, closed."""
+"""Tests of a terminal in the browser on the real stack: input, reconnecting, sharing, closing."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ def open_terminal(page: Page) -> Page:
     return page
 
 
-def test_a_shell_is_typed_into_left_and_come_back_to(open_window: OpenChat, stack: Running) -> None:
+def test_a_shell_survives_a_reload_and_a_restart_of_the_web_server(
+    open_window: OpenChat, stack: Running
+) -> None:
     page = open_terminal(open_window())
     type_line(page, "echo hi $((40 + 2))")
     expect(screen(page)).to_contain_text("hi 42")
     assert faults_of(page) == []
     page.reload()
     expect(screen(page)).to_contain_text("hi 42")
-    # The shell is in a process of its own: a new web server shows the same one.
+    # The shell runs in its own process, so a new web server shows the same shell.
     stack.wait_until_replaced("web", stack.kill("web"))
     expect(page.locator("[data-term-status]")).to_have_text("Connected")
     type_line(page, "echo again $((1 + 1))")
@@ -46,7 +48,7 @@ def test_a_shell_is_typed_into_left_and_come_back_to(open_window: OpenChat, stac
     expect(screen(page)).to_contain_text("hi 42")
 
 
-def test_a_shared_link_shows_the_screen_and_takes_no_key(open_window: OpenChat) -> None:
+def test_a_shared_link_shows_the_screen_and_accepts_no_input(open_window: OpenChat) -> None:
     page = open_terminal(open_window())
     page.get_by_role("button", name="Share").click()
     page.get_by_role("button", name="Create link").click()
@@ -65,7 +67,7 @@ def test_a_shared_link_shows_the_screen_and_takes_no_key(open_window: OpenChat) 
     expect(watcher.get_by_role("button", name="Share")).to_have_count(0)
 
 
-def test_a_terminal_is_listed_and_closed_and_a_phone_can_use_it(open_window: OpenChat) -> None:
+def test_a_terminal_works_on_a_phone_and_can_be_closed_from_the_list(open_window: OpenChat) -> None:
     page = open_terminal(open_window())
     phone = open_window(page.url, viewport=PHONE, color_scheme="dark")
     expect(phone.locator("[data-term-status]")).to_have_text("Connected")

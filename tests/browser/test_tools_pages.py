@@ -1,4 +1,4 @@
-"""The vault, MCP servers and skills, in a real browser."""
+"""Tests of the vault, MCP servers and skills in a real browser."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def yard(process: McpProcess, settings) -> McpProcess:
     return process
 
 
-def test_a_secret_is_kept_and_an_mcp_server_uses_it(
+def test_an_mcp_server_uses_a_secret_from_the_vault(
     owner_page: Page, workspace: Workspace, yard: McpProcess
 ):
     page = owner_page
@@ -64,7 +64,7 @@ def test_a_secret_is_kept_and_an_mcp_server_uses_it(
     assert not Secret.objects.exists()
 
 
-def test_a_dead_server_says_what_to_do_and_recovers_by_a_click(
+def test_a_dead_server_shows_advice_and_recovers_with_a_click(
     owner_page: Page, workspace: Workspace, settings, yard: McpProcess
 ):
     port = free_port()
@@ -82,7 +82,7 @@ def test_a_dead_server_says_what_to_do_and_recovers_by_a_click(
     expect(page.get_by_text("Works", exact=True)).to_be_visible()
 
 
-def test_a_skill_is_written_and_edited_without_a_script(
+def test_a_skill_can_be_created_and_edited_without_javascript(
     open_context: OpenContext, owner: User, workspace: Workspace
 ):
     page = sign_in(open_context(java_script_enabled=False).new_page(), owner)

@@ -1,4 +1,4 @@
-"""Triggers in the browser: set up with the keyboard alone, corrected, looked at, ended; on a phone too."""
+"""Tests of triggers in the browser: created with the keyboard, corrected, removed; on a phone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser.axe import faults_of
 from tests.browser.looks import PHONE
 from tests.browser.whole_stack import OpenChat
 
-WIDER = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+OVERFLOWS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
 def press(page: Page, *keys: str) -> None:
@@ -19,7 +19,7 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-def test_a_schedule_is_set_up_with_the_keyboard_and_what_is_wrong_is_told_where_it_is(
+def test_a_schedule_is_created_with_the_keyboard_and_errors_are_shown_at_their_fields(
     open_window: OpenChat,
 ) -> None:
     page = open_window("/workflows/triggers/new/")
@@ -28,7 +28,7 @@ def test_a_schedule_is_set_up_with_the_keyboard_and_what_is_wrong_is_told_where_
     page.keyboard.type("Nightly")
     press(page, "Tab")
     page.keyboard.type("digest")
-    press(page, "Tab", "ArrowDown")  # from the webhook to the schedule
+    press(page, "Tab", "ArrowDown")  # changes the kind from webhook to schedule
     expect(page.get_by_label("Verification")).to_be_hidden()
     press(page, "Tab")
     expect(page.get_by_role("textbox", name="Cron expression")).to_be_focused()
@@ -55,7 +55,7 @@ def test_a_schedule_is_set_up_with_the_keyboard_and_what_is_wrong_is_told_where_
     expect(page.get_by_text("Nightly was removed.")).to_be_visible()
 
 
-def test_a_webhook_starts_a_workflow_and_its_page_says_so_on_a_phone(
+def test_a_webhook_starts_a_workflow_and_its_page_shows_it_on_a_phone(
     open_window: OpenChat,
 ) -> None:
     page = open_window("/workflows/triggers/new/", viewport=PHONE, has_touch=True)
@@ -76,10 +76,10 @@ def test_a_webhook_starts_a_workflow_and_its_page_says_so_on_a_phone(
     assert secret not in page.content()
     for words in ("Roll secret", "Remove"):
         page.locator("summary", has_text=words).click()
-        assert not page.evaluate(WIDER), words
+        assert not page.evaluate(OVERFLOWS), words
         page.keyboard.press("Escape")
     page.get_by_role("link", name="Open run").click()
     expect(page.locator("#flow-head .state")).to_be_visible()
     page.goto("/workflows/")
-    assert not page.evaluate(WIDER)
+    assert not page.evaluate(OVERFLOWS)
     assert faults_of(page) == []

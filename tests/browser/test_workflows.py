@@ -1,4 +1,4 @@
-"""Workflows in the browser, on a whole stack: started, watched live, approved, ended."""
+"""Tests of workflows in the browser on the real stack: starting, watching, approving, ending."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def start(page: Page, name: str) -> None:
     expect(page).to_have_url(re.compile(r"/workflows/[0-9a-f-]{36}/$"))
 
 
-def test_a_digest_is_started_watched_live_and_approved(open_window: OpenChat) -> None:
+def test_a_digest_can_be_started_watched_live_and_approved(open_window: OpenChat) -> None:
     page = open_window("/workflows/")
     assert faults_of(page) == []
     start(page, "digest")
-    # No reload: what follows comes over the socket.
+    # The updates arrive over the socket, without a reload.
     expect(page.locator(".flow-gate")).to_be_visible()
     expect(page.locator("#flow-head .state")).to_have_text("Needs you")
     assert faults_of(page) == []
     note = page.get_by_label("Note")
     note.fill("fine by me")
-    note.press("Enter")  # Chooses nothing: only the two buttons and their keys do.
+    note.press("Enter")  # Enter neither approves nor rejects; only the buttons and their keys do.
     expect(page.locator("#flow-head .state")).to_have_text("Needs you")
     note.press("Control+Enter")
     expect(page.locator("#flow-head .state")).to_have_text("Complete")
@@ -39,7 +39,7 @@ def test_a_digest_is_started_watched_live_and_approved(open_window: OpenChat) ->
     assert faults_of(page) == []
 
 
-def test_a_rejected_digest_says_who_and_why_and_can_be_tried_again(open_window: OpenChat) -> None:
+def test_a_rejected_digest_shows_the_reason_and_can_be_retried(open_window: OpenChat) -> None:
     page = open_window("/workflows/")
     start(page, "digest")
     page.get_by_label("Note").fill("too dull")
@@ -52,7 +52,7 @@ def test_a_rejected_digest_says_who_and_why_and_can_be_tried_again(open_window: 
     expect(page.locator("#flow-head .state")).to_have_text("Terminated")
 
 
-def test_two_windows_see_the_same_workflow_go_on(open_window: OpenChat) -> None:
+def test_two_windows_see_the_same_workflow_proceed(open_window: OpenChat) -> None:
     one = open_window("/workflows/")
     start(one, "panel")
     other = open_window(one.url)

@@ -1,4 +1,4 @@
-"""What `pictures.py` takes pictures of: the vault, MCP servers and skills."""
+"""Takes pictures of the vault, MCP servers and skills. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 

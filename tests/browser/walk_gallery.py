@@ -1,4 +1,4 @@
-"""A picture of every page by its route, full and new. Not collected by itself, as it asserts nothing."""
+"""Takes a picture of every page, in a full and in a new workspace. Asserts nothing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tenants.members import invite
 from tenants.models import User, Workspace
 from tests.browser.conftest import OpenContext
 from tests.browser.every_page import (
-    pages_among,
+    addresses_in,
+    pages_of,
     pages_of_a_new_workspace,
-    places_in,
     sign_in_as,
 )
 from tests.browser.gallery import SIZES, TARGET, THEMES, as_seen
@@ -36,12 +36,12 @@ def take(page: Page, path: str, name: str) -> None:
     page.screenshot(path=TARGET / f"{name}.png", full_page=True)
 
 
-def named(route: str) -> str:
+def file_name(route: str) -> str:
     return route.strip("/").replace("/", "_").replace("<", "").replace(">", "") or "home"
 
 
 @pytest.mark.parametrize(("size", "theme"), LOOKS)
-def test_every_page_as_it_is_used(
+def test_every_page_of_a_full_workspace(
     open_context: OpenContext,
     browser_client: Client,
     owner: User,
@@ -50,19 +50,19 @@ def test_every_page_as_it_is_used(
     size: str,
     theme: str,
 ) -> None:
-    places = pages_among(browser_client, places_in(workspace, owner))
+    addresses = pages_of(browser_client, addresses_in(workspace, owner))
     page = open_look(open_context, browser_client, live_server.url, size, theme)
-    for route, place in places.items():
-        take(page, place, f"walk-{named(route)}-{size}-{theme}")
+    for route, address in addresses.items():
+        take(page, address, f"walk-{file_name(route)}-{size}-{theme}")
 
 
 @pytest.mark.parametrize(("size", "theme"), LOOKS)
-def test_every_page_as_a_newcomer_sees_it(
+def test_every_page_of_a_new_workspace(
     open_context: OpenContext, browser_client: Client, live_server: LiveServer, size, theme
 ) -> None:
     page = open_look(open_context, browser_client, live_server.url, size, theme)
     for path in pages_of_a_new_workspace(browser_client):
-        take(page, path, f"new-{named(path)}-{size}-{theme}")
+        take(page, path, f"new-{file_name(path)}-{size}-{theme}")
 
 
 @pytest.mark.parametrize(("size", "theme"), LOOKS)

@@ -1,4 +1,4 @@
-"""One whole stack for all tests of this folder, and a workspace of its own for each of them."""
+"""Fixtures for one whole stack for all tests of this folder, with a new workspace for each test."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.listening import listen
-from tests.browser.looks import PATIENCE, WIDE
+from tests.browser.looks import TIMEOUT_MS, WIDE
 from tests.stack.running import Running, started
 
 OpenChat = Callable[..., Page]
-#: What a browser rightly says of a connection that a test has cut.
-CUT = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK_CHANGED", "WebSocket connection to")
+#: Expected browser errors when a test has cut the connection.
+EXPECTED_ERRORS = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK_CHANGED", "WebSocket connection to")
 
 
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Running]:
-    """What it says comes quickly enough to wait for, slowly enough to cut."""
+    """Start the stack; the demo's delay lets a test wait for an answer or interrupt it."""
     with started("browser", DEMO_DELAY_SECONDS="0.015") as running:
         yield running
 
 
 @pytest.fixture(scope="package")
 def signed_in(stack: Running, chromium: Browser) -> Any:
-    """The cookies of the owner, who came in by a link."""
+    """Sign the owner in by link and return the cookies."""
     context = chromium.new_context(base_url=stack.base_url)
     page = context.new_page()
     page.goto(stack.manage("sign_in_link").stdout.strip())
@@ -40,7 +40,7 @@ def signed_in(stack: Running, chromium: Browser) -> Any:
 
 @pytest.fixture
 def identity(stack: Running, chromium: Browser, signed_in: Any) -> Any:
-    """The same cookies, in a new workspace: what other tests left is not in this one's way."""
+    """Switch the owner to a new workspace, so that tests do not disturb each other."""
     context = chromium.new_context(base_url=stack.base_url, storage_state=signed_in)
     token = next(one["value"] for one in context.cookies() if one["name"] == "csrftoken")
     made = context.request.post(
@@ -57,7 +57,7 @@ def identity(stack: Running, chromium: Browser, signed_in: Any) -> Any:
 def open_window(
     chromium: Browser, stack: Running, identity: Any, complaints: list[str]
 ) -> Iterator[OpenChat]:
-    """A window of the owner. A fault of the content security policy or of a script fails the test."""
+    """Return a function that opens a window as the owner; CSP and script errors fail the test."""
     opened: list[BrowserContext] = []
 
     def open_one(path: str = "/chat/", **options: Any) -> Page:
@@ -70,8 +70,8 @@ def open_window(
                 **options,
             }
         )
-        context.set_default_timeout(PATIENCE)
-        listen(context, complaints, CUT)
+        context.set_default_timeout(TIMEOUT_MS)
+        listen(context, complaints, EXPECTED_ERRORS)
         opened.append(context)
         page = context.new_page()
         page.goto(path)

@@ -1,4 +1,4 @@
-"""Pictures of workflows on a real stack. Not collected by itself, as it asserts nothing."""
+"""Takes pictures of workflows on a real stack. Run by `pictures.py`; asserts nothing."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_delivery_survives_a_sigkill_of_its_sender_and_keeps_its_id(
         os.kill(first.pid, signal.SIGKILL)
         first.wait()
         assert WebhookDelivery.objects.get().status == "pending"
-        receiver.let_go()
+        receiver.release()
         second = sender(tmp_path, server.port)
         try:
             eventually(lambda: WebhookDelivery.objects.get().status == "delivered")

@@ -1,6 +1,6 @@
-"""A small memory such as an assistant gathers in a year, and questions with the line that answers.
+"""A small memory, as an assistant collects it in a year, and questions with their answers.
 
-Questions are worded as people ask: with other words than the notes, with names, with fillers.
+The questions are worded as people ask: with synonyms, names and filler words.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ The certificate for the intranet is renewed by hand every June.
 """,
 }
 
-#: A question, and a piece of the line that answers it.
+#: Each question with a part of the line that answers it.
 QUESTIONS: list[tuple[str, str]] = [
     ("What is the name of Maya's dog?", "Biscuit"),
     ("Which seafood is Maya allergic to?", "shellfish"),

@@ -1,4 +1,4 @@
-"""Memory over REST, as the public API documents it."""
+"""Tests of memory over REST, as the public API documents it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def post(api, **fields):
     return api.post(MEMORY, fields, format="json")
 
 
-def test_a_document_is_made_read_changed_and_deleted(api, agent, owner):
+def test_a_document_can_be_created_read_changed_and_deleted(api, agent, owner):
     made = post(api, path="a.md", content="one", scope="agent", agent=str(agent.pk), pinned=True)
     assert made.status_code == 201, made.json()
     body = made.json()
@@ -41,7 +41,7 @@ def test_a_document_is_made_read_changed_and_deleted(api, agent, owner):
     assert len(api.get(MEMORY, {"deleted": "true"}).json()["results"]) == 1
 
 
-def test_what_was_read_can_be_sent_back_changed(api):
+def test_a_response_can_be_edited_and_put_back(api):
     body = post(api, path="a.md", content="one").json()
     answer = api.put(f"{MEMORY}{body['id']}/", {**body, "content": "two"}, format="json")
 
@@ -49,7 +49,7 @@ def test_what_was_read_can_be_sent_back_changed(api):
     assert answer.json()["content"] == "two"
 
 
-def test_a_stale_change_is_answered_with_the_newer_version(api):
+def test_a_stale_change_is_refused_with_the_newer_version(api):
     first = post(api, path="a.md", content="one").json()
     at = f"{MEMORY}{first['id']}/"
     newer = api.patch(at, {"content": "two"}, format="json").json()
@@ -69,7 +69,7 @@ def test_a_stale_change_is_answered_with_the_newer_version(api):
     assert api.get(at).json()["content"] == "two"
 
 
-def test_a_taken_path_is_answered_with_what_is_there(api):
+def test_a_taken_path_is_refused_with_the_existing_document(api):
     post(api, path="a.md", content="one")
     again = post(api, path="a.md", content="mine")
 
@@ -78,7 +78,7 @@ def test_a_taken_path_is_answered_with_what_is_there(api):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_clients_at_once_one_gets_409_with_the_others_text(workspace):
+def test_the_second_of_two_concurrent_changes_gets_409_with_the_others_text(workspace):
     body = post(key_client(workspace), path="a.md", content="one").json()
     clients = [key_client(workspace), key_client(workspace)]
 
@@ -113,11 +113,11 @@ def test_of_two_clients_at_once_one_gets_409_with_the_others_text(workspace):
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_what_is_wrong_is_named(api, fields, status):
+def test_invalid_input_is_refused(api, fields, status):
     assert post(api, **fields).status_code == status
 
 
-def test_an_agent_of_another_workspace_is_as_absent_as_none(api, foreign_workspace):
+def test_an_agent_of_another_workspace_is_refused_like_a_missing_one(api, foreign_workspace):
     from tests.factories import agent
 
     answer = post(api, path="a.md", content="x", agent=str(agent(foreign_workspace).pk))
@@ -126,7 +126,7 @@ def test_an_agent_of_another_workspace_is_as_absent_as_none(api, foreign_workspa
     assert answer.json()["errors"][0]["field"] == "agent"
 
 
-def test_a_document_stays_whose_it_is(api, agent):
+def test_the_owner_of_a_document_cannot_be_changed(api, agent):
     body = post(api, path="a.md", content="x").json()
 
     for change in ({"scope": "user"}, {"agent": str(agent.pk)}):
@@ -158,7 +158,9 @@ def test_search_explains_each_hit(api, remember):
     assert {"text", "meaning", "recency", "pin", "neighbours"} <= set(hit["parts"])
 
 
-def test_search_for_an_agent_sees_what_that_agent_would(api, remember, workspace, agent, session):
+def test_search_for_an_agent_finds_what_that_agent_can_see(
+    api, remember, workspace, agent, session
+):
     from tests.factories import agent as another
 
     other = another(workspace)
@@ -187,11 +189,11 @@ def test_search_for_an_agent_sees_what_that_agent_would(api, remember, workspace
     ],
     ids=str,
 )
-def test_a_search_that_makes_no_sense_is_refused(api, asked):
+def test_an_invalid_search_is_refused(api, asked):
     assert api.get(f"{MEMORY}search/", asked).status_code == 400
 
 
-def test_versions_are_listed_restored_and_redacted(api, owner):
+def test_versions_can_be_listed_restored_and_redacted(api, owner):
     body = post(api, path="a.md", content="one").json()
     at = f"{MEMORY}{body['id']}/"
     api.patch(at, {"content": "two"}, format="json")
@@ -231,7 +233,7 @@ def test_a_deleted_document_can_be_restored(api):
     assert api.get(at).json()["content"] == "one"
 
 
-def test_who_may_only_read_changes_nothing_and_only_admins_redact(workspace, remember):
+def test_a_read_key_cannot_change_memory_and_only_admins_can_redact(workspace, remember):
     entry = remember("a.md", "one")
     at = f"{MEMORY}{entry.pk}/"
     reading, running = key_client(workspace, "read"), key_client(workspace, "run")
@@ -244,7 +246,7 @@ def test_who_may_only_read_changes_nothing_and_only_admins_redact(workspace, rem
     assert running.post(f"{at}redact/", {}, format="json").status_code == 403
 
 
-def test_lists_are_narrowed_by_path_scope_and_agent(api, agent, remember):
+def test_lists_can_be_filtered_by_path_scope_and_agent(api, agent, remember):
     remember("learnings/a.md", "x")
     remember("notes/b.md", "x", scope="workspace")
 

@@ -1,4 +1,4 @@
-"""Documents are split into chunks that overlap and know what is around them."""
+"""Tests of chunking: documents are split into overlapping chunks with their context."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agents.providers.base import estimate_tokens
 from memory.chunking import CHUNK_TOKENS, LONGEST_LINE, MOST_ITEMS, OVERLAP_TOKENS, chunk
 
-#: As prose is wrapped: no line is a sentence.
+#: A line of wrapped prose, which is not a sentence of its own.
 LINE = "and the quick brown fox jumps over the lazy dog near river {} and\n"
 
 
@@ -19,12 +19,12 @@ def texts(content: str) -> list[str]:
     return [piece.text for piece in chunk("a.md", content)]
 
 
-def test_a_short_document_is_one_chunk_and_an_empty_one_none():
+def test_a_short_document_is_one_chunk_and_an_empty_one_has_none():
     assert texts("Hello\n\nWorld") == ["Hello\n\nWorld"]
     assert texts(" \n\n") == []
 
 
-def test_chunks_are_bounded_and_overlap():
+def test_chunks_are_limited_in_size_and_overlap():
     pieces = chunk("a.md", "".join(LINE.format(number) for number in range(200)))
 
     assert len(pieces) > 5
@@ -45,7 +45,7 @@ def test_a_chunk_knows_its_path_its_headings_and_its_neighbours():
     assert "Llamas" in pieces[-2].beside
 
 
-def test_each_fact_of_a_list_is_a_chunk_under_its_headings():
+def test_each_item_of_a_list_is_a_chunk_under_its_headings():
     pieces = chunk(
         "MEMORY.md", "# Ada\n- likes tea\n  but not green\n- has a cat\n## Work\n1. Bank\n"
     )
@@ -59,14 +59,14 @@ def test_each_fact_of_a_list_is_a_chunk_under_its_headings():
     assert pieces[1].beside == "- likes tea\n  but not green\n1. Bank"
 
 
-def test_a_sentence_on_a_line_of_its_own_is_a_fact():
+def test_a_sentence_on_its_own_line_is_a_chunk():
     assert texts("Deploys are frozen.\nThe backup is in Oslo!") == [
         "Deploys are frozen.",
         "The backup is in Oslo!",
     ]
 
 
-def test_what_stands_between_items_keeps_its_place_and_its_heading():
+def test_text_between_list_items_keeps_its_place_and_heading():
     assert texts("# Old\n\n# New\nabout this\n- one\n- two\n\nthe end") == [
         "# Old\n\nabout this",
         "- one",
@@ -82,13 +82,13 @@ def test_code_is_not_a_list(inside):
     assert texts(code) == [code]
 
 
-def test_a_longer_fence_holds_a_shorter_one():
+def test_a_longer_code_fence_can_contain_a_shorter_one():
     code = "````\n```\n- one\n- two\n```\n- three\n````"
 
     assert texts(code) == [code]
 
 
-def test_prose_with_a_few_points_is_not_a_list():
+def test_prose_with_a_few_bullets_is_not_a_list():
     prose = LINE * 6 + "- one\n- two"
 
     assert texts(prose) == [prose]
@@ -99,7 +99,7 @@ def test_a_very_long_list_is_split_by_size():
     assert len(texts("- a\n" * (MOST_ITEMS + 1))) < MOST_ITEMS / 10
 
 
-def test_a_transcript_says_who_speaks():
+def test_the_chunks_of_a_transcript_name_their_speakers():
     pieces = chunk("talk.md", "# Day 1\n- **Ada:** Hello there\n[14:03] Bob: Hi\n\nno one\n")
 
     assert [piece.speakers for piece in pieces] == ["Ada", "Bob", ""]
@@ -107,12 +107,12 @@ def test_a_transcript_says_who_speaks():
 
 
 @given(st.lists(st.text(max_size=3 * LONGEST_LINE), max_size=12))
-def test_no_word_is_lost_and_no_chunk_is_huge(lines):
+def test_no_word_is_lost_and_no_chunk_is_too_large(lines):
     content = "\n".join(lines)
     pieces = chunk("a.md", content)
     texts = [piece.text for piece in pieces]
     # A word may be split between two chunks, or end one.
-    said = set("".join(texts).split()) | set(" ".join(texts).split())
+    words = set("".join(texts).split()) | set(" ".join(texts).split())
 
-    assert set(content.split()) <= said or len(max(content.split(), key=len)) > 300
+    assert set(content.split()) <= words or len(max(content.split(), key=len)) > 300
     assert all(len(piece.text) <= 4 * CHUNK_TOKENS + LONGEST_LINE for piece in pieces)

@@ -1,4 +1,4 @@
-"""Documents are changed, deleted, restored and redacted without losing authorship."""
+"""Tests that documents are changed, deleted, restored and redacted without losing authorship."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def entry(remember) -> MemoryEntry:
     return remember("plan.md", "We launch the rocket on Tuesday.")
 
 
-def everywhere(text: str) -> list[str]:
+def tables_with(text: str) -> list[str]:
     """Return the tables of memory that still contain this text."""
     found = []
     with connection.cursor() as cursor:
@@ -40,11 +40,11 @@ def everywhere(text: str) -> list[str]:
     return found
 
 
-def test_redaction_takes_the_text_from_everywhere_and_leaves_the_record(entry, owner, reader):
-    assert everywhere("rocket") == ["memory_memorychunk", "memory_memoryversion"]
+def test_redaction_removes_the_text_from_every_table_and_keeps_the_record(entry, owner, reader):
+    assert tables_with("rocket") == ["memory_memorychunk", "memory_memoryversion"]
     redact(entry, by=owner.pk)
 
-    assert everywhere("rocket") == []
+    assert tables_with("rocket") == []
     assert not MemoryChunk.objects.exists()
     assert not MemoryVector.objects.exists()
     assert recall(reader, "rocket") == []
@@ -58,7 +58,7 @@ def test_redaction_takes_the_text_from_everywhere_and_leaves_the_record(entry, o
 def test_one_old_version_can_be_redacted_and_the_newest_text_stays(entry, owner, reader):
     redact(entry, by=owner.pk, number=1)
 
-    assert everywhere("Monday") == []
+    assert tables_with("Monday") == []
     assert recall(reader, "rocket launch")[0].excerpt == "We launch the rocket on Tuesday."
 
 
@@ -88,7 +88,7 @@ def test_restoring_writes_the_old_text_as_the_newest_version(entry, owner, reade
         restore_version(entry, 9, author=person(owner.pk))
 
 
-def test_a_deleted_document_is_found_by_nothing_and_comes_back_by_restoring(entry, owner, reader):
+def test_a_deleted_document_is_not_found_until_it_is_restored(entry, owner, reader):
     delete_entry(entry)
     assert recall(reader, "rocket") == []
     with pytest.raises(NotFound):
@@ -101,7 +101,7 @@ def test_a_deleted_document_is_found_by_nothing_and_comes_back_by_restoring(entr
     assert recall(reader, "rocket")
 
 
-def test_what_comes_back_is_trusted_no_more_than_when_it_went(entry, owner):
+def test_restoring_a_document_does_not_make_it_trusted(entry, owner):
     distrusted = Marks(trust=MemoryEntry.Trust.UNTRUSTED)
     change_entry(entry, author=person(owner.pk), marks=distrusted)
     delete_entry(entry)
@@ -109,7 +109,7 @@ def test_what_comes_back_is_trusted_no_more_than_when_it_went(entry, owner):
     assert restore_version(entry, 2, author=person(owner.pk)).trust == "untrusted"
 
 
-def test_a_deleted_document_does_not_come_back_over_another_one(entry, owner, remember, reader):
+def test_restoring_a_document_does_not_overwrite_another(entry, owner, remember, reader):
     delete_entry(entry)
     remember("plan.md", "A new plan.")
 
@@ -118,7 +118,7 @@ def test_a_deleted_document_does_not_come_back_over_another_one(entry, owner, re
     assert content_of(find_by_path(reader, "plan.md")) == "A new plan."
 
 
-def test_a_change_or_deletion_of_an_older_text_is_refused(entry, owner):
+def test_a_change_based_on_an_older_text_is_refused(entry, owner):
     old = entry.versions.get(number=1).hash
 
     for change in (
@@ -131,7 +131,7 @@ def test_a_change_or_deletion_of_an_older_text_is_refused(entry, owner):
     assert MemoryEntry.objects.kept().get().hash == entry.hash
 
 
-def test_a_path_or_a_mark_makes_no_version(entry, owner, remember):
+def test_changing_the_path_or_a_mark_creates_no_version(entry, owner, remember):
     changed = change_entry(
         entry, author=person(owner.pk), path="plans/rocket.md", marks=Marks(pinned=True)
     )
@@ -142,14 +142,14 @@ def test_a_path_or_a_mark_makes_no_version(entry, owner, remember):
         change_entry(entry, author=person(owner.pk), path="other.md")
 
 
-def test_the_narrowest_memory_wins_a_path(remember, reader):
+def test_the_narrowest_scope_wins_for_a_path(remember, reader):
     for scope in ("session", "workspace", "agent"):
         remember("a.md", f"of the {scope}", scope=scope)
 
     assert content_of(find_by_path(reader, "a.md")) == "of the session"
 
 
-def test_pinned_documents_of_all_the_readers_memories_are_listed(remember, reader):
+def test_pinned_documents_of_every_visible_scope_are_listed(remember, reader):
     remember("b.md", "agent's", pinned=True)
     remember("a.md", "everybody's", scope="workspace", pinned=True)
     remember("c.md", "not pinned")
@@ -159,7 +159,7 @@ def test_pinned_documents_of_all_the_readers_memories_are_listed(remember, reade
     assert [entry.path for entry in pinned_entries(other)] == ["a.md"]
 
 
-def test_what_is_known_by_heart_comes_first_and_what_is_never_recalled_not_at_all(remember, reader):
+def test_memory_md_comes_first_and_never_recalled_documents_are_left_out(remember, reader):
     remember("a.md", "pinned", pinned=True)
     remember("MEMORY.md", "by heart")
     remember("b.md", "read by its path only", pinned=True, never_recall=True)

@@ -1,4 +1,4 @@
-"""An excerpt shows the match, and a short text with the lines around it."""
+"""Tests of excerpts: they show the match, and the lines around a short text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_an_excerpt_of_a_long_text_shows_the_match():
     assert len(excerpt) <= EXCERPT_CHARACTERS + 4
 
 
-def test_a_short_text_is_shown_with_the_lines_beside_it():
+def test_a_short_text_is_shown_with_the_lines_around_it():
     assert make_excerpt("b", "b", before="z\na", after="c\nd") == "z\na\nb\nc\nd"
 
 
@@ -28,7 +28,7 @@ def test_only_whole_lines_that_fit_are_added():
     assert excerpt == "Bob: tea?\nAda: yes"
 
 
-def test_a_fact_is_shown_below_what_it_is_about(remember, reader):
+def test_a_fact_is_shown_below_its_headings(remember, reader):
     remember("people.md", "# Ada\n## Kitchen\n- likes tea\n- owns a kettle\n# Bob\n- likes milk")
     hit = recall(reader, "who owns a kettle")[0]
 

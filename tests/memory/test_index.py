@@ -1,4 +1,4 @@
-"""Writing a document again touches only the chunks that changed."""
+"""Tests that rewriting a document replaces only the chunks that changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def vectors(entry) -> dict[str, object]:
     return {one.chunk.text: one.pk for one in found}
 
 
-def test_a_chunk_whose_text_stays_keeps_its_row_and_its_vector(remember):
+def test_an_unchanged_chunk_keeps_its_row_and_its_vector(remember):
     entry = remember("MEMORY.md", "- tea\n- cat\n- rain")
     before, vectors_before = rows(entry), vectors(entry)
     remember("MEMORY.md", "- sun\n- cat\n- tea\n- rain")
@@ -45,7 +45,7 @@ def test_the_same_line_twice_is_two_chunks(remember):
     assert list(rows(entry)) == ["- rain", "- sun"]
 
 
-def test_a_new_path_is_found_by_its_words(remember, reader):
+def test_a_renamed_document_is_found_by_the_words_of_its_path(remember, reader):
     entry = remember("a.md", "- rain\n- sun")
     change_entry(entry, author=person(None), path="weather/lisbon.md")
 

@@ -1,4 +1,4 @@
-"""No reader recalls memory of another owner, for any query."""
+"""Tests that no query returns memory that its reader may not see."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def reader_in(workspace: Workspace) -> Reader:
 
 
 @pytest.fixture
-def crowd(workspace: Workspace, foreign_workspace: Workspace) -> list[Reader]:
+def readers(workspace: Workspace, foreign_workspace: Workspace) -> list[Reader]:
     return [reader_in(workspace), reader_in(workspace), reader_in(foreign_workspace)]
 
 
-def may_see(reader: Reader, entry: MemoryEntry) -> bool:
+def is_visible(reader: Reader, entry: MemoryEntry) -> bool:
     """Restate the rule independently of the product."""
     if entry.workspace_id != reader.workspace_id:
         return False
@@ -60,15 +60,17 @@ def may_see(reader: Reader, entry: MemoryEntry) -> bool:
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_no_query_shows_what_the_reader_may_not_see(crowd, data):
-    who = data.draw(st.sampled_from(crowd))
+def test_no_query_shows_what_the_reader_may_not_see(readers, data):
+    chosen = data.draw(st.sampled_from(readers))
     narrow = data.draw(st.sets(st.sampled_from(["agent_id", "user_id", "session_id"])))
-    keys = {name: None if name in narrow else getattr(who, name) for name in narrow | {"agent_id"}}
+    keys = {
+        name: None if name in narrow else getattr(chosen, name) for name in narrow | {"agent_id"}
+    }
     reader = Reader(
         **{
-            "workspace_id": who.workspace_id,
-            "user_id": who.user_id,
-            "session_id": who.session_id,
+            "workspace_id": chosen.workspace_id,
+            "user_id": chosen.user_id,
+            "session_id": chosen.session_id,
             "whole_workspace": data.draw(st.booleans()),
             **keys,
         }
@@ -78,29 +80,29 @@ def test_no_query_shows_what_the_reader_may_not_see(crowd, data):
     hits = recall(reader, query, Search(limit=50, thin=False, exact_up_to=exact_up_to))
 
     found = MemoryEntry.objects.filter(pk__in=[hit.entry_id for hit in hits])
-    assert all(may_see(reader, entry) for entry in found)
+    assert all(is_visible(reader, entry) for entry in found)
     if {"secret", "plan", "office", "dog", "Monday", "launch"} & set(query.split()):
-        allowed = [entry for entry in MemoryEntry.objects.all() if may_see(reader, entry)]
+        allowed = [entry for entry in MemoryEntry.objects.all() if is_visible(reader, entry)]
         assert {entry.pk for entry in found} == {entry.pk for entry in allowed}
 
 
-def test_looking_by_path_obeys_the_same_rule(crowd):
-    for reader in crowd:
+def test_finding_by_path_obeys_the_same_rule(readers):
+    for reader in readers:
         for entry in MemoryEntry.objects.all():
-            if may_see(reader, entry):
+            if is_visible(reader, entry):
                 assert find_by_path(reader, entry.path) == entry
             else:
                 with pytest.raises(Exception, match="There is no document"):
                     find_by_path(reader, entry.path)
 
 
-def test_a_reader_of_nothing_but_a_workspace_sees_only_what_all_may_see(crowd):
-    hits = recall(Reader(workspace_id=crowd[0].workspace_id), "secret plan", Search(thin=False))
+def test_a_reader_of_only_a_workspace_sees_only_shared_memory(readers):
+    hits = recall(Reader(workspace_id=readers[0].workspace_id), "secret plan", Search(thin=False))
 
     assert {hit.scope for hit in hits} == {"workspace"}
 
 
-def test_a_person_in_two_workspaces_keeps_two_memories(
+def test_a_person_in_two_workspaces_has_two_memories(
     workspace: Workspace, foreign_workspace: Workspace, owner: User
 ):
     here = Reader(workspace_id=workspace.pk, user_id=owner.pk)

@@ -1,4 +1,4 @@
-"""A process killed during an import or a change of model leaves nothing half done."""
+"""Tests that a process killed during an import or a change of model leaves nothing half done."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tests.wire.openai import OpenAIWire
 
 ROOT = Path(__file__).parents[2]
 MODEL = "openai:text-embedding-3-small@64"
-#: How many different moments of a work are tried.
-MOMENTS = 5
+#: How many different points of a job are tried.
+KILL_POINTS = 5
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def run(work: str, last: int, workspace, agent, **env: str) -> tuple[int, str]:
-    """Run the work in a process that dies before its writing statement `last`; 0 lets it live."""
+def run(job: str, last: int, workspace, agent, **env: str) -> tuple[int, str]:
+    """Run the job in a process that dies before its writing statement `last`; 0 lets it finish."""
     database = connection.settings_dict
     url = f"postgresql://{database['USER']}@/{database['NAME']}?host={database['HOST']}"
     if not settings.EMBEDDED:
         url = settings.DATABASE_URL.rsplit("/", 1)[0] + f"/{database['NAME']}"
-    words = {
+    variables = {
         "DATABASE_URL": url,
         "DJANGO_SETTINGS_MODULE": "config.settings.test",
         "LOG_LEVEL": "WARNING",
@@ -43,9 +43,9 @@ def run(work: str, last: int, workspace, agent, **env: str) -> tuple[int, str]:
         "AGENT": str(agent.pk),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.memory.victim", work, str(last)],
+        [sys.executable, "-m", "tests.memory.victim", job, str(last)],
         cwd=ROOT,
-        env={**os.environ, **words, **env},
+        env={**os.environ, **variables, **env},
         capture_output=True,
         text=True,
         check=False,
@@ -54,13 +54,13 @@ def run(work: str, last: int, workspace, agent, **env: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def moments(total: int) -> list[int]:
+def kill_points(total: int) -> list[int]:
     """Return the first, the last and some random statements between."""
-    between = random.sample(range(2, total), min(MOMENTS - 2, max(0, total - 2)))
+    between = random.sample(range(2, total), min(KILL_POINTS - 2, max(0, total - 2)))
     return sorted({1, total, *between})
 
 
-def everything(agent) -> dict[str, tuple[str, int, int]]:
+def stored_documents(agent) -> dict[str, tuple[str, int, int]]:
     """Return each document's text, versions and chunks."""
     rows = MemoryEntry.objects.filter(owner_id=agent.pk).select_related("current")
     return {
@@ -73,33 +73,31 @@ def everything(agent) -> dict[str, tuple[str, int, int]]:
     }
 
 
-def test_an_import_that_is_killed_changes_nothing_and_can_be_repeated(
-    workspace, agent, reader, tmp_path
-):
+def test_a_killed_import_changes_nothing_and_can_be_repeated(workspace, agent, reader, tmp_path):
     remember_for(reader, "3.md", "What was there before.")
-    before = everything(agent)
+    before = stored_documents(agent)
     with zipfile.ZipFile(tmp_path / "memory.zip", "w") as file:
         for number in range(6):
             file.writestr(f"{number}.md", f"# {number}\n\nThe kettle number {number}.")
     env = {"ARCHIVE": str(tmp_path / "memory.zip")}
     # Each document needs at least a row, a version, a pointer and chunks.
     total = 6 * 4
-    for last in moments(total):
+    for last in kill_points(total):
         code, _ = run("import", last, workspace, agent, **env)
         assert code == -signal.SIGKILL, f"there is no statement {last}"
-        assert everything(agent) == before, f"killed before statement {last}"
+        assert stored_documents(agent) == before, f"killed before statement {last}"
         assert not MemoryVersion.objects.filter(entry__path="0.md").exists()
 
-    code, said = run("import", 0, workspace, agent, **env)
+    code, statements = run("import", 0, workspace, agent, **env)
     assert code == 0
-    assert int(said) >= total
-    after = everything(agent)
+    assert int(statements) >= total
+    after = stored_documents(agent)
     assert len(after) == 6
     assert after["3.md"] == ("# 3\n\nThe kettle number 3.", 2, 1)
     assert {hit.path for hit in recall(reader, "kettle number")} == set(after)
 
 
-def test_a_move_to_another_model_that_is_killed_loses_nothing_and_goes_on(
+def test_a_killed_move_to_another_model_loses_nothing_and_can_continue(
     workspace, agent, reader, settings
 ):
     for number in range(5):

@@ -1,4 +1,4 @@
-"""A large store is searched by its indexes, and finds what scoring every row would find."""
+"""Tests that a large store is searched by its indexes and finds what an exact search finds."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def store(workspace, foreign_workspace):
     return reader, [writer.question(text) for text in asked]
 
 
-def found(reader: Reader, query: str, *, exact_up_to: int) -> list[object]:
+def search_ids(reader: Reader, query: str, *, exact_up_to: int) -> list[object]:
     search = Search(limit=10, thin=False, exact_up_to=exact_up_to)
     return [hit.chunk_id for hit in recall(reader, query, search)]
 
 
-def test_the_indexes_find_what_a_look_at_every_row_finds(store):
+def test_the_indexes_find_what_an_exact_search_finds(store):
     reader, questions = store
     kept = total = 0
     for question in questions:
-        exact = found(reader, question, exact_up_to=10 * COUNT)
-        quick = found(reader, question, exact_up_to=0)
+        exact = search_ids(reader, question, exact_up_to=10 * COUNT)
+        quick = search_ids(reader, question, exact_up_to=0)
         kept += len(set(exact) & set(quick))
         total += len(exact)
 
@@ -47,22 +47,22 @@ def test_the_indexes_find_what_a_look_at_every_row_finds(store):
     assert kept / total >= 0.95
 
 
-@pytest.mark.parametrize(("exact_up_to", "over_indexes"), [(3, False), (2, True)])
-def test_the_count_of_visible_chunks_decides_which_way_is_taken(
-    remember, reader, exact_up_to, over_indexes
+@pytest.mark.parametrize(("exact_up_to", "uses_indexes"), [(3, False), (2, True)])
+def test_the_number_of_visible_chunks_decides_whether_indexes_are_used(
+    remember, reader, exact_up_to, uses_indexes
 ):
     for number in range(3):
         remember(f"{number}.md", f"Kettle {number}")
     with CaptureQueriesContext(connection) as queries:
-        assert len(found(reader, "kettle", exact_up_to=exact_up_to)) == 3
-    said = " ".join(query["sql"] for query in queries)
+        assert len(search_ids(reader, "kettle", exact_up_to=exact_up_to)) == 3
+    sql = " ".join(query["sql"] for query in queries)
 
-    assert ("hnsw.iterative_scan" in said) is over_indexes
-    assert ("::vector(256) <=>" in said) is over_indexes
+    assert ("hnsw.iterative_scan" in sql) is uses_indexes
+    assert ("::vector(256) <=>" in sql) is uses_indexes
 
 
 @pytest.mark.django_db
-def test_the_vectors_of_a_model_are_read_over_its_own_index():
+def test_the_vectors_of_a_model_have_their_own_index():
     with connection.cursor() as cursor:
         # With few rows any plan is cheap; the test is whether the index can be used.
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")

@@ -1,4 +1,4 @@
-"""Two changed copies of one text are merged, and a diff shows what changed."""
+"""Tests of merging two changed copies of a text, and of diffs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def test_changes_in_two_places_are_both_kept():
     assert merged.clashes == 0
 
 
-def test_the_same_change_twice_is_one_change():
+def test_identical_changes_are_merged_into_one():
     changed = BASE.replace("red", "blue")
 
     assert merge(BASE, changed, changed).text == changed
 
 
-def test_a_clash_keeps_both_wordings_marked():
+def test_a_conflict_keeps_both_texts_between_markers():
     merged = merge(BASE, BASE.replace("red", "blue"), BASE.replace("red", "green"))
 
     assert merged.clashes == 1
@@ -40,7 +40,7 @@ def test_a_clash_keeps_both_wordings_marked():
 
 
 @given(base=TEXTS, theirs=TEXTS)
-def test_who_changed_nothing_gets_the_other_text(base, theirs):
+def test_merging_an_unchanged_copy_gives_the_other_text(base, theirs):
     assert merge(base, base, theirs).text == theirs
     assert merge(base, theirs, base).text == theirs
 
@@ -54,7 +54,7 @@ def test_no_line_of_either_is_lost(base, mine, theirs):
 
 
 @given(before=TEXTS, after=TEXTS)
-def test_a_diff_leads_from_the_old_text_to_the_new_one(before, after):
+def test_a_diff_turns_the_old_text_into_the_new_one(before, after):
     lines = diff_lines(before, after)
     shown_old = {line.old: line.text for line in lines if line.kind in ("same", "removed")}
     shown_new = {line.new: line.text for line in lines if line.kind in ("same", "added")}
@@ -68,7 +68,7 @@ def test_a_diff_leads_from_the_old_text_to_the_new_one(before, after):
     assert kept_old == kept_new
 
 
-def test_far_from_a_change_lines_are_left_out():
+def test_lines_far_from_a_change_are_left_out():
     before = "\n".join(map(str, range(100)))
     lines = diff_lines(before, before.replace("\n50\n", "\nfifty\n"))
 
@@ -79,7 +79,7 @@ def test_far_from_a_change_lines_are_left_out():
 
 
 @pytest.mark.parametrize("text", ["x\n" * 50_000, "\n".join(str(n % 90) for n in range(30_000))])
-def test_texts_made_to_take_long_do_not(text, monkeypatch):
+def test_pathological_texts_are_compared_in_bounded_pieces(text, monkeypatch):
     compared: list[int] = []
     real = SequenceMatcher
 

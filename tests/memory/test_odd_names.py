@@ -1,4 +1,4 @@
-"""An export can be unpacked by any tool on any system, edited there, and imported again."""
+"""Tests that an export can be unpacked on any system, edited, and imported again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from memory.archive import (
     without_front_matter,
 )
 from tests import factories
-from tests.memory.test_archive import exported, files_in, imported, kept, packed
+from tests.memory.test_archive import export, files_in, import_zip, make_zip, stored
 
-#: What one file system or another takes for one name, or cannot hold beside each other.
+#: Names that some file system treats as equal or cannot store next to each other.
 CLASHING = [
     "Notes.md",
     "notes.md",
@@ -30,10 +30,12 @@ CLASHING = [
 ]
 
 
-def test_no_two_documents_meet_in_one_file_and_all_come_back(api, agent, remember, workspace):
+def test_clashing_names_are_exported_to_separate_files_and_imported_again(
+    api, agent, remember, workspace
+):
     for path in CLASHING:
         remember(path, f"this is {path}")
-    raw = exported(api, agent)
+    raw = export(api, agent)
 
     names = [name.casefold() for name in files_in(raw)]
     assert len(set(names)) == len(CLASHING)
@@ -41,71 +43,74 @@ def test_no_two_documents_meet_in_one_file_and_all_come_back(api, agent, remembe
     assert folders.isdisjoint(names)
     assert len({name.split("/")[0] for name in files_in(raw) if name.startswith(("p", "P"))}) == 2
     other = factories.agent(workspace)
-    assert imported(api, other, raw).json()["created"] == len(CLASHING)
-    assert kept(other) == kept(agent)
-    assert imported(api, agent, raw).json()["unchanged"] == len(CLASHING)
+    assert import_zip(api, other, raw).json()["created"] == len(CLASHING)
+    assert stored(other) == stored(agent)
+    assert import_zip(api, agent, raw).json()["unchanged"] == len(CLASHING)
 
 
-def test_plain_names_stay_as_they_are():
+def test_plain_names_are_unchanged():
     paths = ["MEMORY.md", "daily/2026-01-01.md", "learnings/a.md", "日本/語.md"]
 
     assert file_names(paths) == dict(zip(paths, paths, strict=True))
 
 
-def test_a_path_in_a_file_is_checked_like_any_other(api, agent):
+def test_a_path_in_front_matter_is_validated(api, agent):
     evil = with_front_matter(FrontMatter(path="../up.md", hash="0" * 64), "x")
 
-    assert imported(api, agent, packed({"a.md": evil})).status_code == 400
-    assert kept(agent) == {}
+    assert import_zip(api, agent, make_zip({"a.md": evil})).status_code == 400
+    assert stored(agent) == {}
 
 
-def test_names_of_a_tool_that_does_not_say_that_they_are_utf8_are_read_right(api, agent):
-    """Zip files as macOS's Finder does."""
-    raw = packed({"büro/日本.md": "x"})
+def test_utf8_names_without_the_utf8_flag_are_decoded(api, agent):
+    """The Finder of macOS writes such archives."""
+    raw = make_zip({"büro/日本.md": "x"})
     for where in (6, raw.rindex(b"PK\x01\x02") + 8):
         flags = int.from_bytes(raw[where : where + 2], "little") & ~0x800
         raw = raw[:where] + flags.to_bytes(2, "little") + raw[where + 2 :]
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         assert "日本" not in archive.namelist()[0]
 
-    assert imported(api, agent, raw).status_code == 200
-    assert list(kept(agent)) == ["büro/日本.md"]
+    assert import_zip(api, agent, raw).status_code == 200
+    assert list(stored(agent)) == ["büro/日本.md"]
 
 
 @pytest.mark.parametrize("copy", ["", " 2", " (1)"])
-def test_a_folder_that_was_unpacked_edited_and_packed_again_is_the_same_memory(
+def test_an_export_that_was_unpacked_edited_and_zipped_again_can_be_imported(
     api, agent, remember, copy
 ):
     remember("MEMORY.md", "one")
     remember("learnings/a.md", "two")
     folder = f"memory-{agent.pk}{copy}"
-    files = {f"{folder}/{name}": text for name, text in files_in(exported(api, agent)).items()}
+    files = {f"{folder}/{name}": text for name, text in files_in(export(api, agent)).items()}
     files[f"{folder}/MEMORY.md"] = files[f"{folder}/MEMORY.md"].replace("one", "edited")
-    done = imported(api, agent, packed({**files, "__MACOSX/._x": b"\xff"}))
+    done = import_zip(api, agent, make_zip({**files, "__MACOSX/._x": b"\xff"}))
 
     assert done.json() == {"created": 0, "changed": 1, "unchanged": 1}
-    assert kept(agent)["MEMORY.md"][0] == "edited"
+    assert stored(agent)["MEMORY.md"][0] == "edited"
 
 
-def test_a_folder_of_ones_own_stays_a_folder(api, agent):
-    assert imported(api, agent, packed({"memory/a.md": "x", "memory/b.md": "y"})).status_code == 200
-    assert set(kept(agent)) == {"memory/a.md", "memory/b.md"}
+def test_a_users_own_top_level_folder_is_kept(api, agent):
+    assert (
+        import_zip(api, agent, make_zip({"memory/a.md": "x", "memory/b.md": "y"})).status_code
+        == 200
+    )
+    assert set(stored(agent)) == {"memory/a.md", "memory/b.md"}
 
 
-def test_what_an_editor_adds_to_the_head_stays_in_the_text(api, agent, remember):
+def test_foreign_front_matter_stays_in_the_text(api, agent, remember):
     remember("a.md", "one\n", pinned=True)
-    text = files_in(exported(api, agent))["a.md"]
+    text = files_in(export(api, agent))["a.md"]
     edited = text.replace("---\npinned", "---\ntags:\n  - kettle\npinned").replace("one", "two")
-    assert imported(api, agent, packed({"a.md": edited})).json()["changed"] == 1
+    assert import_zip(api, agent, make_zip({"a.md": edited})).json()["changed"] == 1
 
-    assert kept(agent)["a.md"][:2] == ("---\ntags:\n  - kettle\n---\ntwo\n", True)
-    # Once more, over the same documents.
-    again = files_in(exported(api, agent))["a.md"]
+    assert stored(agent)["a.md"][:2] == ("---\ntags:\n  - kettle\n---\ntwo\n", True)
+    # A second export keeps it too.
+    again = files_in(export(api, agent))["a.md"]
     assert without_front_matter(again)[1] == "---\ntags:\n  - kettle\n---\ntwo\n"
 
 
-def broken(raw: bytes) -> list[bytes]:
-    """Yield every text with one byte removed or replaced."""
+def corrupted_copies(raw: bytes) -> list[bytes]:
+    """Return copies of the archive, each with one byte replaced or removed."""
     ways = [raw[:at] + bytes([raw[at] ^ 0x55]) + raw[at + 1 :] for at in range(len(raw))]
     return ways + [raw[:at] + raw[at + 1 :] for at in range(0, len(raw), 7)]
 
@@ -116,7 +121,7 @@ def test_a_broken_archive_is_refused_and_breaks_nothing(method):
     with zipfile.ZipFile(out, "w", method) as archive:
         archive.writestr("bü.md", "some words " * 30)
     refused = 0
-    for raw in broken(out.getvalue()):
+    for raw in corrupted_copies(out.getvalue()):
         try:
             read_archive(io.BytesIO(raw))
         except Invalid:

@@ -1,4 +1,4 @@
-"""Recall finds the right documents and explains why."""
+"""Tests that recall finds the right documents and explains why."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from memory.ranking import Weights
 from memory.recall import Search, recall
 from tests.memory.corpus import DOCUMENTS, QUESTIONS
 
-ALONE = {"neighbours": 0.0, "named": 0.0, "recency": 0.0, "pin": 0.0}
-TEXT = Weights(meaning=0.0, beside=0.0, **ALONE)
-VECTORS = Weights(text=0.0, **ALONE)
+WITHOUT_OTHER_PARTS = {"neighbours": 0.0, "named": 0.0, "recency": 0.0, "pin": 0.0}
+TEXT = Weights(meaning=0.0, beside=0.0, **WITHOUT_OTHER_PARTS)
+VECTORS = Weights(text=0.0, **WITHOUT_OTHER_PARTS)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def quality(reader: Reader, weights: Weights) -> tuple[float, float]:
     return found, sum(1 / rank for rank in ranks if rank) / len(ranks)
 
 
-def test_both_together_find_more_than_words_or_vectors_alone(corpus, reader):
+def test_words_and_vectors_together_find_more_than_either_alone(corpus, reader):
     both, text, vectors = (quality(reader, one) for one in (Weights(), TEXT, VECTORS))
 
     assert both[0] > max(text[0], vectors[0]), (both, text, vectors)
@@ -44,7 +44,7 @@ def test_both_together_find_more_than_words_or_vectors_alone(corpus, reader):
     assert both[0] > 0.8
 
 
-def test_a_question_needs_no_word_of_the_note(corpus, reader):
+def test_a_question_can_match_without_a_common_word(corpus, reader):
     hit = recall(reader, "What seafood allergy?", Search(limit=1))[0]
 
     assert "shellfish" in hit.text
@@ -75,7 +75,7 @@ def test_rare_words_count_more_than_common_ones(remember, reader):
     assert recall(reader, "deploy of the zeppelin service")[0].path == "log/x.md"
 
 
-def test_the_text_beside_a_chunk_helps_to_find_it(remember, reader):
+def test_the_text_around_a_chunk_helps_to_find_it(remember, reader):
     remember(
         "talk.md",
         "Ada: Did you see the eclipse?\nBob: Yes, from the roof.\nAda: Soup is ready.",
@@ -88,7 +88,7 @@ def test_the_text_beside_a_chunk_helps_to_find_it(remember, reader):
     assert hits[1].parts["neighbours"] > 0
 
 
-def test_recency_can_be_made_to_matter(remember, reader):
+def test_recency_can_be_weighted(remember, reader):
     old = remember("old.md", "The gate code is 1234 at the moment.")
     remember("new.md", "The gate code is 9876 since today.")
     MemoryEntry.objects.filter(pk=old.pk).update(updated_at=timezone.now() - timedelta(days=400))
@@ -113,13 +113,13 @@ def test_near_duplicates_are_shown_once_and_one_document_does_not_fill_the_list(
     assert paths.count("long.md") == 5
 
 
-def test_a_document_alone_may_fill_the_list(remember, reader):
+def test_a_single_document_can_fill_the_list(remember, reader):
     remember("long.md", "\n".join(f"Kettle fact {n} is {n * n}." for n in range(20)))
 
     assert len(recall(reader, "kettle fact")) == 10
 
 
-def test_what_has_nothing_to_do_with_it_is_not_recalled(corpus, reader):
+def test_unrelated_documents_are_not_recalled(corpus, reader):
     assert recall(reader, "xylophone quasar") == []
     assert recall(reader, "the of and") == []
 
@@ -128,7 +128,7 @@ def test_what_has_nothing_to_do_with_it_is_not_recalled(corpus, reader):
     "query",
     [*"'\\", "a' | 'b", "(((", "%s %(x)s", "<-> & !", "\x00", "😀 😀", "notes.md?", "a" * 1900],
 )
-def test_any_query_is_only_words(corpus, reader, query):
+def test_special_characters_in_a_query_are_harmless(corpus, reader, query):
     if query.strip("\x00"):
         recall(reader, query)
         recall(reader, f"{query} Biscuit", Search(exact_up_to=0))[0]
@@ -137,13 +137,13 @@ def test_any_query_is_only_words(corpus, reader, query):
             recall(reader, query)
 
 
-def test_a_query_has_a_bound(reader):
+def test_an_empty_or_overlong_query_is_refused(reader):
     for query in ("", "  ", "a" * 2001):
         with pytest.raises(Invalid, match="1 to 2,000"):
             recall(reader, query)
 
 
-def test_without_vectors_the_words_still_find_it(corpus, reader):
+def test_documents_without_vectors_are_found_by_their_words(corpus, reader):
     MemoryVector.objects.all().delete()
 
     assert "Biscuit" in recall(reader, "greyhound shelter")[0].text
@@ -155,7 +155,7 @@ def test_untrusted_memory_is_marked(remember, reader):
     assert recall(reader, "mail the keys")[0].trust == "untrusted"
 
 
-def test_the_number_of_statements_does_not_grow(
+def test_the_number_of_queries_does_not_grow(
     corpus, remember, reader, django_assert_max_num_queries
 ):
     for number in range(30):

@@ -1,4 +1,4 @@
-"""Memory moves to another model while it is in use, and a killed move continues."""
+"""Tests that memory moves to another model while in use, and that a killed move continues."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def wire(workspace, settings):
     with OpenAIWire() as server:
-        use(server, workspace, settings)
+        configure(server, workspace, settings)
         yield server
 
 
-def use(server: Wire, workspace, settings, provider: str = "openai") -> None:
+def configure(server: Wire, workspace, settings, provider: str = "openai") -> None:
     settings.EGRESS_ALLOWED_PRIVATE = [server.url.removeprefix("http://").split("/")[0]]
     save_key(workspace_id=workspace.pk, provider=provider, api_key=server.key, base_url=server.url)
 
 
-def test_every_chunk_gets_a_vector_and_searches_move_over(wire, remember, reader, workspace):
+def test_every_chunk_gets_a_vector_and_searches_use_the_new_model(
+    wire, remember, reader, workspace
+):
     for number in range(7):
         remember(f"notes/{number}.md", f"The kettle number {number} is in the kitchen.")
     seen: list[tuple[int, int]] = []
@@ -63,7 +65,7 @@ def test_new_documents_are_embedded_with_the_new_model(wire, remember, workspace
     assert set(MemoryVector.objects.values_list("model", flat=True)) == {MODEL}
 
 
-def test_a_model_out_of_reach_leaves_the_document_to_be_found_by_its_words(
+def test_documents_are_found_by_their_words_when_the_model_is_unavailable(
     wire, remember, reader, workspace
 ):
     move(workspace.pk, MODEL)
@@ -74,7 +76,7 @@ def test_a_model_out_of_reach_leaves_the_document_to_be_found_by_its_words(
     assert recall(reader, "kettle")[0].path == "a.md"
 
 
-def test_killed_in_the_middle_it_goes_on_where_it_was(wire, reader, workspace, monkeypatch):
+def test_a_killed_move_continues_where_it_stopped(wire, reader, workspace, monkeypatch):
     monkeypatch.setattr(reembedding, "BATCH", 2)
     for number in range(7):
         remember_for(reader, f"notes/{number}.md", f"Note {number} about kettles.")
@@ -99,7 +101,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(wire, reader, workspace, m
     assert not missing(workspace.pk, MODEL).exists()
 
 
-def test_a_document_rewritten_meanwhile_ends_with_its_newest_text_embedded(wire, reader, workspace):
+def test_a_document_rewritten_during_the_move_has_its_newest_text_embedded(wire, reader, workspace):
     remember_for(reader, "a.md", "The kettle is red.")
 
     def rewrite(done: int, total: int) -> None:
@@ -133,38 +135,38 @@ def test_a_refused_key_stops_the_move_and_changes_nothing(wire, remember, reader
     assert recall(reader, "kettle")
 
 
-def test_a_provider_that_is_busy_is_waited_for(wire, remember, workspace, monkeypatch):
-    """Thousands of chunks exceed any limit of requests per minute."""
+def test_the_move_waits_for_a_busy_provider(wire, remember, workspace, monkeypatch):
+    """Thousands of chunks exceed any rate limit."""
     remember("a.md", "The kettle is red.")
     busy = [ProviderUnavailable("busy", retry_after=3.5), ProviderUnavailable("busy")]
     waited: list[float] = []
     embed = provider_embeddings.embed
 
-    def sometimes(*given, **words):
+    def fail_while_busy(*given, **words):
         if busy:
             raise busy.pop(0)
         return embed(*given, **words)
 
-    monkeypatch.setattr(embeddings, "embed", sometimes)
+    monkeypatch.setattr(embeddings, "embed", fail_while_busy)
     monkeypatch.setattr(reembedding, "sleep", waited.append)
 
     assert move(workspace.pk, MODEL) == 1
     assert waited == [3.5, reembedding.PAUSES[1]]
 
 
-def test_a_provider_that_stays_away_ends_the_move(wire, remember, workspace, monkeypatch):
+def test_a_provider_that_stays_unavailable_ends_the_move(wire, remember, workspace, monkeypatch):
     remember("a.md", "The kettle is red.")
 
-    def never(*given, **words):
+    def fail(*given, **words):
         raise ProviderUnavailable("away")
 
-    monkeypatch.setattr(embeddings, "embed", never)
+    monkeypatch.setattr(embeddings, "embed", fail)
     monkeypatch.setattr(reembedding, "sleep", lambda seconds: None)
     with pytest.raises(ProviderUnavailable):
         move(workspace.pk, MODEL)
 
 
-def test_the_command_shows_a_bar_and_says_what_it_did(wire, remember, workspace):
+def test_the_command_shows_progress_and_a_summary(wire, remember, workspace):
     remember("a.md", "The kettle is red.")
     out = StringIO()
     call_command("reembed", model="openai:text-embedding-3-small@64", workspace="Yard", stdout=out)
@@ -183,11 +185,11 @@ def test_an_unknown_model_is_refused(workspace, model):
         call_command("reembed", model=model, workspace="nobody", stdout=StringIO())
 
 
-def test_gemini_embeds_documents_and_questions_each_in_its_own_way(
+def test_gemini_embeds_documents_and_queries_with_different_task_types(
     workspace, settings, remember, reader
 ):
     with GeminiWire(models=("gemini-embedding-001",)) as server:
-        use(server, workspace, settings, provider="gemini")
+        configure(server, workspace, settings, provider="gemini")
         remember("a.md", "The kettle is red.")
         move(workspace.pk, "gemini")
         assert recall(reader, "red kettle")[0].parts["meaning"] > 0

@@ -1,4 +1,4 @@
-"""What an agent learns in one session it knows in the next, through the real runtime."""
+"""Tests, with real runs, that an agent knows in one session what it learned in another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.sessions_app.stage import say
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def talk(session: Session, principal, text: str) -> str:
+def ask(session: Session, principal, text: str) -> str:
     """Send a message and return the agent's answer."""
     say(session, principal, text)
     serve(session.pk)
@@ -33,7 +33,7 @@ def test_an_agent_remembers_in_another_session_and_another_agent_does_not(
         get_or_create_session(agent=one, session_key=key, created_by_id=owner.pk)[0]
         for one, key in ((agent, "a"), (agent, "b"), (another(workspace), "c"))
     )
-    talk(first, principal, "Remember that the office closes at six on Fridays")
+    ask(first, principal, "Remember that the office closes at six on Fridays")
 
     version = MemoryVersion.objects.get()
     call = ToolExecution.objects.get(session=first)
@@ -43,5 +43,5 @@ def test_an_agent_remembers_in_another_session_and_another_agent_does_not(
     assert MemoryEntry.objects.get().agent == agent
 
     question = "What do you know about the office?"
-    assert "closes at six" in talk(second, principal, question)
-    assert "closes at six" not in talk(theirs, principal, question)
+    assert "closes at six" in ask(second, principal, question)
+    assert "closes at six" not in ask(theirs, principal, question)

@@ -1,4 +1,4 @@
-"""Agents remember through tools, each in its own memory."""
+"""Tests of the memory tools: each agent reads and writes its own memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def call(context: ToolContext) -> Call:
     return run
 
 
-def test_no_tool_lets_the_model_say_whose_memory_it_means():
+def test_no_tool_lets_the_model_choose_the_owner():
     tools = [tool for name, tool in registry.items() if name.startswith("memory_")]
 
     assert len(tools) == 7
@@ -55,7 +55,7 @@ def test_no_tool_lets_the_model_say_whose_memory_it_means():
         assert fields.isdisjoint({"scope", "agent", "user", "session", "workspace", "owner"})
 
 
-def test_what_was_stored_is_found_and_read(call):
+def test_a_stored_document_can_be_found_and_read(call):
     stored = call("memory_store", path="notes/office.md", content="The office closes at six.")
     assert stored.startswith("Stored notes/office.md for the agent")
 
@@ -79,9 +79,7 @@ def test_the_path_decides_the_owner(call, context, owner):
     }
 
 
-def test_another_session_of_the_agent_sees_its_learnings_but_not_the_other_sessions_notes(
-    call, context, workspace, agent
-):
+def test_sessions_share_an_agents_learnings_but_not_session_notes(call, context, workspace, agent):
     from sessions_app.models import Session
 
     call("memory_store", path="learnings/a.md", content="Kettles whistle.")
@@ -98,7 +96,7 @@ def test_another_session_of_the_agent_sees_its_learnings_but_not_the_other_sessi
         registry["memory_store"].call({"path": "user/a.md", "content": "x"}, there)
 
 
-def test_a_version_says_which_call_wrote_it(call, context):
+def test_a_version_records_the_call_that_wrote_it(call, context):
     call("memory_store", call_id="call_7", path="a.md", content="text")
 
     version = MemoryVersion.objects.get()
@@ -106,7 +104,7 @@ def test_a_version_says_which_call_wrote_it(call, context):
     assert (version.session_id, version.run_id) == (context.session_id, context.run_id)
 
 
-def test_a_text_is_changed_whole_or_in_one_place(call):
+def test_a_text_can_be_changed_completely_or_in_one_place(call):
     call("memory_store", path="a.md", content="one two three")
     call("memory_update", path="a.md", old="two", new="2")
     assert call("memory_get", path="a.md").endswith("one 2 three")
@@ -124,7 +122,7 @@ def test_a_text_is_changed_whole_or_in_one_place(call):
         ({"content": "x", "expected_hash": "0" * 64}, "changed this document first"),
     ],
 )
-def test_a_change_that_cannot_be_made_is_explained(call, arguments, complaint):
+def test_an_impossible_change_is_explained(call, arguments, complaint):
     call("memory_store", path="a.md", content="one two")
 
     with pytest.raises(ToolFailed, match=complaint):
@@ -132,7 +130,7 @@ def test_a_change_that_cannot_be_made_is_explained(call, arguments, complaint):
     assert call("memory_get", path="a.md").endswith("one two")
 
 
-def test_a_document_of_the_workspace_is_read_but_not_written_by_agents(call, remember):
+def test_agents_can_read_but_not_write_workspace_documents(call, remember):
     remember("house/rules.md", "No shoes inside.", scope="workspace")
 
     assert "No shoes" in call("memory_get", path="house/rules.md")
@@ -140,7 +138,7 @@ def test_a_document_of_the_workspace_is_read_but_not_written_by_agents(call, rem
         call("memory_update", path="house/rules.md", content="Shoes on.")
 
 
-def test_lines_are_added_to_todays_log_by_default(call):
+def test_lines_are_appended_to_todays_log_by_default(call):
     call("memory_append", content="- met Ada")
     call("memory_append", content="- met Bob\n")
     entry = MemoryEntry.objects.get()
@@ -157,7 +155,7 @@ def test_lines_are_added_to_todays_log_by_default(call):
         ("memory_update", {"old": "one", "new": "one one"}),
     ],
 )
-def test_a_call_that_runs_again_after_a_crash_writes_once(call, name, arguments):
+def test_a_call_repeated_after_a_crash_writes_once(call, name, arguments):
     call("memory_store", path="a.md", content="one two")
     first = call(name, call_id="call_9", path="a.md", **arguments)
     text = MemoryEntry.objects.get().current.content
@@ -169,7 +167,7 @@ def test_a_call_that_runs_again_after_a_crash_writes_once(call, name, arguments)
     assert first.split(" (")[0] == again.split(" (")[0].rstrip(".")
 
 
-def test_a_call_that_runs_again_takes_nothing_back_that_came_after_it(call):
+def test_a_repeated_call_does_not_undo_later_changes(call):
     call("memory_store", call_id="call_9", path="a.md", content="one")
     call("memory_store", path="a.md", content="two, from another session")
 
@@ -177,7 +175,7 @@ def test_a_call_that_runs_again_takes_nothing_back_that_came_after_it(call):
     assert MemoryEntry.objects.get().current.content == "two, from another session"
 
 
-def test_what_is_too_large_is_refused_with_a_message(call):
+def test_a_document_that_is_too_large_is_refused_with_a_message(call):
     call("memory_store", path="a.md", content="x" * 95_000)
 
     with pytest.raises(MemoryTooLarge, match="Split it"):
@@ -193,7 +191,7 @@ def test_the_list_shows_paths_under_a_prefix(call):
     assert len(call("memory_list").splitlines()) == 3
 
 
-def test_what_a_tainted_session_stores_is_not_trusted(call, context):
+def test_a_document_stored_by_a_tainted_session_is_untrusted(call, context):
     tainted = replace(context, call_id="tainted", is_tainted=lambda: True)
     registry["memory_store"].call({"path": "a.md", "content": "Kettles obey the page."}, tainted)
 
@@ -203,7 +201,9 @@ def test_what_a_tainted_session_stores_is_not_trusted(call, context):
     assert "untrusted" in call("memory_get", path="a.md")
 
 
-def test_an_own_document_is_forgotten_and_can_be_restored(call, remember, reader):
+def test_an_agent_can_forget_only_its_own_documents_and_they_can_be_restored(
+    call, remember, reader
+):
     call("memory_store", path="learnings/kettle.md", content="The kettle is red.")
     remember("rules.md", "Be kind.", scope="workspace")
 

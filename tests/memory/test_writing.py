@@ -1,4 +1,4 @@
-"""Writing: every text is a version, and a stale writer gets the newer one."""
+"""Tests of writing: every text is a version, and a stale writer gets the newer one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_document_has_a_version_a_hash_chunks_and_vectors(remember, owner):
     assert (vector.model, vector.dimensions, len(vector.vector)) == ("wordllama", 256, 256)
 
 
-def test_another_text_is_the_next_version_and_the_same_text_is_none(remember):
+def test_a_new_text_creates_a_version_and_the_same_text_does_not(remember):
     entry = remember("a.md", "one")
     remember("a.md", "two")
     again = remember("a.md", "two")
@@ -39,7 +39,7 @@ def test_another_text_is_the_next_version_and_the_same_text_is_none(remember):
     assert again.current.number == 2
 
 
-def test_a_writer_who_saw_an_older_text_gets_the_newer_one(remember):
+def test_a_stale_write_is_refused_with_the_newer_text(remember):
     first = remember("a.md", "one")
     newer = remember("a.md", "two", expected_hash=first.hash)
 
@@ -51,14 +51,14 @@ def test_a_writer_who_saw_an_older_text_gets_the_newer_one(remember):
     assert first.versions.count() == 2
 
 
-def test_a_writer_who_expects_nothing_there_does_not_overwrite(remember):
+def test_a_write_that_expects_no_document_does_not_overwrite_one(remember):
     remember("a.md", "one", expected_hash=ABSENT)
 
     with pytest.raises(MemoryConflict):
         remember("a.md", "mine", expected_hash=ABSENT)
 
 
-def test_a_writer_who_expects_a_document_that_is_gone_makes_none(remember):
+def test_a_write_that_expects_a_missing_document_creates_none(remember):
     with pytest.raises(MemoryConflict):
         remember("a.md", "one", expected_hash=hash_of("something"))
 
@@ -66,9 +66,9 @@ def test_a_writer_who_expects_a_document_that_is_gone_makes_none(remember):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("there", [True, False])
-def test_of_two_writers_at_once_one_wins_and_the_other_sees_the_winners_text(reader, there):
-    seen = remember_for(reader, "a.md", "start").hash if there else ABSENT
+@pytest.mark.parametrize("exists", [True, False])
+def test_one_concurrent_writer_wins_and_the_others_see_its_text(reader, exists):
+    seen = remember_for(reader, "a.md", "start").hash if exists else ABSENT
 
     def write(text: str) -> str:
         try:
@@ -86,12 +86,12 @@ def test_of_two_writers_at_once_one_wins_and_the_other_sees_the_winners_text(rea
     winner = entry.current.content
     assert ends.count(hash_of(winner)) == 1
     assert sorted(set(ends) - {hash_of(winner)}) == [f"lost to {winner}"]
-    assert entry.versions.count() == (2 if there else 1)
+    assert entry.versions.count() == (2 if exists else 1)
     assert [chunk.text for chunk in entry.chunks.all()] == [winner]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_writers_without_a_precondition_leave_numbers_without_gaps(reader):
+def test_concurrent_writers_without_a_precondition_leave_no_gaps_in_the_numbers(reader):
     def write(number: int) -> None:
         try:
             remember_for(reader, "a.md", f"text {number}")
@@ -105,7 +105,7 @@ def test_writers_without_a_precondition_leave_numbers_without_gaps(reader):
     assert list(numbers) == [*range(1, 19)]
 
 
-def test_a_document_that_is_too_large_says_by_how_much(remember):
+def test_a_document_that_is_too_large_is_refused_with_both_sizes(remember):
     with pytest.raises(MemoryTooLarge, match="100,002 bytes; the limit is 100,000"):
         remember("a.md", "é" * (MOST_BYTES // 2 + 1))
 
@@ -119,7 +119,7 @@ def test_a_document_that_is_too_large_says_by_how_much(remember):
         *("x\ny", "y" * 401, "a/ b.md", "w" * 201, "a\x00b"),
     ],
 )
-def test_a_path_that_could_not_be_a_files_name_is_refused(remember, path):
+def test_a_path_that_is_not_a_valid_file_name_is_refused(remember, path):
     with pytest.raises(Invalid):
         remember(path, "text")
 
@@ -129,14 +129,14 @@ def test_text_that_the_database_cannot_store_is_refused(remember):
         remember("a.md", "a\x00b")
 
 
-def test_the_same_path_is_free_in_every_memory(remember):
+def test_every_scope_can_have_the_same_path(remember):
     for scope in ("workspace", "agent", "user", "session"):
         remember("a.md", f"of the {scope}", scope=scope)
 
     assert MemoryEntry.objects.filter(path="a.md").count() == 4
 
 
-def test_the_database_refuses_an_owner_that_is_not_of_the_scope(remember, owner):
+def test_the_database_refuses_an_owner_that_does_not_match_the_scope(remember, owner):
     entry = remember("a.md", "text")
 
     with pytest.raises(DatabaseError, match="memory_owner_is_of_its_scope"), transaction.atomic():
@@ -158,7 +158,7 @@ def test_a_version_cannot_be_changed(remember, change):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_version_only_loses_its_author_when_the_person_goes(remember, owner):
+def test_a_version_stays_without_an_author_when_the_person_is_deleted(remember, owner):
     remember("a.md", "text")
     owner.delete()
 
@@ -166,7 +166,7 @@ def test_a_version_only_loses_its_author_when_the_person_goes(remember, owner):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_erasing_a_workspace_takes_its_memory_and_no_other(
+def test_erasing_a_workspace_erases_only_its_memory(
     remember, workspace, foreign_workspace, session
 ):
     from tests.factories import memory
@@ -179,7 +179,7 @@ def test_erasing_a_workspace_takes_its_memory_and_no_other(
     assert MemoryChunk.objects.count() == MemoryVector.objects.count() == 1
 
 
-def test_a_document_never_to_be_recalled_has_no_chunks_until_it_may_be(remember, reader):
+def test_a_never_recalled_document_has_no_chunks(remember, reader):
     entry = remember("a.md", "The password hint is a zebra.", never_recall=True)
     assert not entry.chunks.exists()
     assert recall(reader, "zebra password hint") == []
@@ -188,7 +188,7 @@ def test_a_document_never_to_be_recalled_has_no_chunks_until_it_may_be(remember,
     assert recall(reader, "zebra password hint")[0].path == "a.md"
 
 
-def test_only_a_person_makes_trusted_what_came_from_outside(remember, reader):
+def test_only_a_person_can_mark_untrusted_content_as_trusted(remember, reader):
     tool = Author(kind=MemoryVersion.Author.TOOL, tool="memory_store")
     untrusted, trusted = MemoryEntry.Trust.UNTRUSTED, MemoryEntry.Trust.TRUSTED
     where: dict[str, Any] = {"owner": owner_within(reader, "agent"), "path": "a.md"}
@@ -202,7 +202,7 @@ def test_only_a_person_makes_trusted_what_came_from_outside(remember, reader):
     assert remember("a.md", "page 3", trust=trusted).trust == trusted
 
 
-def test_a_mark_leaves_the_chunks_as_they_are_and_a_text_replaces_them(remember):
+def test_changing_a_mark_keeps_the_chunks_and_changing_the_text_replaces_them(remember):
     entry = remember("a.md", "one")
     chunk = entry.chunks.get()
 
@@ -212,7 +212,7 @@ def test_a_mark_leaves_the_chunks_as_they_are_and_a_text_replaces_them(remember)
     assert entry.chunks.get() != chunk
 
 
-def test_what_is_added_to_an_untrusted_text_is_an_untrusted_version(remember, owner):
+def test_an_addition_to_an_untrusted_text_is_untrusted(remember, owner):
     remember("a.md", "page", trust=MemoryEntry.Trust.UNTRUSTED)
     entry = remember("a.md", "page and a remark")
 

@@ -1,6 +1,6 @@
-"""A process that dies in the middle of its work on memory: `python -m tests.memory.victim WORK NUMBER`.
+"""Runs a job on memory that kills itself midway: `python -m tests.memory.victim JOB NUMBER`.
 
-It kills itself before its statement NUMBER that writes, and says how many it has made when it lives.
+The process dies before its NUMBERth writing statement; if it finishes, it prints their count.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from memory.ownership import Owner
 WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE", "SAVEPOINT", "RELEASE")
 
 
-class Executioner:
-    """Counts writing statements, and kills the process at one of them."""
+class KillBeforeWrite:
+    """Counts writing statements and kills the process before one of them."""
 
     def __init__(self, last: int) -> None:
         self.last, self.seen = last, 0
@@ -53,7 +53,7 @@ def work(name: str, workspace_id: UUID, agent_id: UUID) -> None:
 
 
 if __name__ == "__main__":
-    executioner = Executioner(int(sys.argv[2]))
-    with connection.execute_wrapper(executioner):
+    killer = KillBeforeWrite(int(sys.argv[2]))
+    with connection.execute_wrapper(killer):
         work(sys.argv[1], UUID(os.environ["WORKSPACE"]), UUID(os.environ["AGENT"]))
-    sys.stdout.write(str(executioner.seen))
+    sys.stdout.write(str(killer.seen))

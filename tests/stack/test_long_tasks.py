@@ -24,7 +24,7 @@ from tests.stack.client import Client
 from tests.stack.running import Running, wait_for
 from tests.stack.test_tasks import begin, wait_for_end
 from tests.tools_app.conftest import needs_bwrap
-from tests.tools_app.sandbox.conftest import IMAGE, lacking
+from tests.tools_app.sandbox.conftest import IMAGE, skip_or_fail
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.sandbox.container.engine import connect
 
@@ -71,7 +71,7 @@ def kinds() -> list[str]:
     """Return both kinds of sandbox; the soak covers containers only."""
     why = lack_of_containers()
     if why and (SOAK_SECONDS or os.environ.get("SWITCHYARD_REQUIRE_SANDBOX")):
-        lacking(why)
+        skip_or_fail(why)
     if why:
         warnings.warn(f"Only local: {why}", stacklevel=1)
         return ["local"]

@@ -11,7 +11,7 @@ import pytest
 from tests.stack.client import Client
 from tests.stack.running import Running, wait_for
 from tests.tools_app.conftest import needs_bwrap
-from tests.tools_app.sandbox.conftest import alive, nap
+from tests.tools_app.sandbox.conftest import alive, sleep_command
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(300), needs_bwrap]
 
@@ -48,7 +48,7 @@ def test_a_command_whose_keeper_is_killed_is_unknown_and_ran_once(stack: Running
     assert wait_for_end(client, fine)["result"]["output"] == "hello\n"
     assert download(client, f"workflows/{fine}/artifacts/out.txt") == b"hello\n"
 
-    marker = nap()
+    marker = sleep_command()
     task = begin(client, command=f"echo run >> count; echo begun; {marker}; echo late >> count")
 
     def has_begun() -> bool:

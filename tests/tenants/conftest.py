@@ -1,4 +1,4 @@
-"""A receiver of webhooks that may be reached although it is on this machine."""
+"""Fixtures for webhooks: a local receiver that the egress guard allows, and subscriptions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.tenants.receiving import Receiver
 
 @pytest.fixture
 def receiver(settings: Any) -> Iterator[Receiver]:
-    """Each request on a thread of its own: one that hangs must not hold the others."""
+    """Start a receiver with one thread per request, so that one that hangs blocks no other."""
     server = HTTPServer(threaded=True)
     server.start()
     settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{server.port}"]
     made = Receiver(server)
     yield made
-    made.let_go()
+    made.release()
     server.clear()
     server.stop()
 
 
 @pytest.fixture
 def subscribe(workspace: Workspace, receiver: Receiver) -> Callable[..., SecretWebhook]:
-    """Have the receiver told of events of the workspace."""
+    """Return a function that subscribes the receiver to events of the workspace."""
 
     def use(path: str = "/hook", *events: str) -> SecretWebhook:
         return add_webhook(

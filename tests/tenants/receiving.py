@@ -1,4 +1,4 @@
-"""A receiver of webhooks on this machine, and waiting for what it gets."""
+"""A local webhook receiver, and a helper that waits for what arrives."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 T = TypeVar("T")
-PATIENCE = 20.0
+TIMEOUT_SECONDS = 20.0
 
 
-def soon(found: Callable[[], T]) -> T:
-    """The first true answer; a complaint when it does not come."""
-    end = time.monotonic() + PATIENCE
+def wait_until(found: Callable[[], T]) -> T:
+    """Return the first true result of `found`; fail when none comes in time."""
+    end = time.monotonic() + TIMEOUT_SECONDS
     while not (answer := found()):
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
@@ -24,7 +24,7 @@ def soon(found: Callable[[], T]) -> T:
 
 
 class Receiver:
-    """Answers 200 unless told otherwise, and keeps what it was sent."""
+    """Receives webhooks: responds with 200 unless told otherwise and records every request."""
 
     def __init__(self, server: HTTPServer) -> None:
         self.server = server
@@ -41,15 +41,17 @@ class Receiver:
     def url(self, path: str) -> str:
         return self.server.url_for(path)
 
-    def answers(self, path: str, *codes: int, headers: Mapping[str, str] | None = None) -> None:
-        """Answer with these codes in turn, the last one for ever."""
+    def respond_with(
+        self, path: str, *codes: int, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Respond with these codes in turn, and with the last one from then on."""
         self._scripts[path] = list(codes)
         self._headers = headers or {}
 
     def hang(self, path: str) -> None:
         self._hanging.add(path)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self._hanging.clear()
         self._released.set()
 
@@ -67,7 +69,7 @@ class Receiver:
         request.get_data(cache=True)
         self.requests.append(request)
         if request.path in self._hanging:
-            self._released.wait(PATIENCE)
+            self._released.wait(TIMEOUT_SECONDS)
         codes = self._scripts.get(request.path, [])
         code = codes.pop(0) if len(codes) > 1 else (codes or [200])[0]
         return Response(f"answer {code}", status=code, headers=dict(self._headers))

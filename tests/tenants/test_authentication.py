@@ -1,4 +1,4 @@
-"""Who sends a request: keys by either header, people by their browser session."""
+"""Tests of request authentication: keys by either header, people by browser session."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_key_works_by_either_header(client, issued, workspace, header):
     assert answer.json()["role"] == "key:run"
 
 
-def test_an_empty_header_is_no_key_beside_a_bearer(client, issued):
+def test_an_empty_key_header_is_ignored_when_there_is_a_bearer_token(client, issued):
     headers = {"x-api-key": "", "Authorization": f"Bearer {issued.secret}"}
 
     assert client.get(ME, headers=headers).status_code == 200
@@ -57,7 +57,7 @@ def revoke(issued):
     "spoil",
     [expire, revoke, lambda issued: issued.secret + "x", lambda issued: "nonsense", lambda _: ""],
 )
-def test_a_bad_key_is_refused_even_beside_a_good_cookie(browser_client, issued, spoil):
+def test_a_bad_key_is_refused_even_with_a_valid_cookie(browser_client, issued, spoil):
     assert browser_client.get(ME).status_code == 200
 
     answer = browser_client.get(ME, headers={"x-api-key": spoil(issued)})
@@ -67,7 +67,7 @@ def test_a_bad_key_is_refused_even_beside_a_good_cookie(browser_client, issued, 
     assert answer.json()["detail"] == BAD_KEY
 
 
-def test_another_scheme_is_no_identity(client):
+def test_another_authorization_scheme_is_refused(client):
     answer = client.get(ME, headers={"Authorization": "Basic YTpi"})
 
     assert answer.status_code == 401
@@ -96,7 +96,7 @@ def test_the_last_use_is_written_at_most_once_a_minute(client, issued):
     assert ApiKey.objects.filter(last_used_at__gte=first).exists()
 
 
-def test_a_browser_session_is_an_identity(browser_client, owner, workspace):
+def test_a_browser_session_authenticates_its_user(browser_client, owner, workspace):
     answer = browser_client.get(ME)
 
     assert answer.json()["user"]["email"] == owner.email
@@ -114,7 +114,7 @@ def test_a_person_acts_in_the_workspace_they_chose(browser_client, owner, worksp
 
 
 @pytest.mark.parametrize("chosen", ["foreign", "not-a-uuid"])
-def test_choosing_a_foreign_workspace_gets_nobody_in(
+def test_choosing_a_foreign_workspace_has_no_effect(
     browser_client, workspace, foreign_workspace, chosen
 ):
     session = browser_client.session
@@ -124,14 +124,14 @@ def test_choosing_a_foreign_workspace_gets_nobody_in(
     assert browser_client.get(ME).json()["workspace"]["id"] == str(workspace.pk)
 
 
-def test_a_person_who_was_switched_off_is_nobody(browser_client, owner):
+def test_a_deactivated_user_is_not_authenticated(browser_client, owner):
     owner.is_active = False
     owner.save()
 
     assert browser_client.get(ME).status_code == 401
 
 
-def test_a_person_without_a_workspace_is_told_so(client, stranger):
+def test_a_person_without_a_workspace_gets_an_explanation(client, stranger):
     client.force_login(stranger)
     answer = client.get(ME)
 
@@ -203,7 +203,7 @@ def test_a_scope_decides_what_a_key_may_do(client, workspace, owner, scope, stat
         assert answer.json()["detail"].endswith("Use a key with the scope admin.")
 
 
-def test_what_no_key_may_do_is_said_to_be_for_owners(client, workspace, owner):
+def test_the_error_for_an_owner_only_action_names_the_owner(client, workspace, owner):
     issued = issue_key(workspace_id=workspace.pk, name="k", scope="admin", created_by=owner)
     answer = client.post(
         "/api/v1/credits/",
@@ -216,7 +216,7 @@ def test_what_no_key_may_do_is_said_to_be_for_owners(client, workspace, owner):
     assert answer.json()["detail"].endswith("Only a signed-in owner has it.")
 
 
-def test_guessing_keys_is_slowed_down(client, db, settings):
+def test_guessing_keys_is_throttled(client, db, settings):
     settings.REQUESTS_PER_MINUTE = 10
     buckets.empty()
     seen = {client.get(ME, headers={"x-api-key": f"sy_guess{n}"}).status_code for n in range(60)}

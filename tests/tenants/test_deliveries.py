@@ -1,4 +1,4 @@
-"""Deliveries of webhooks: written with the event, in the hands of one attempt, and erased when old."""
+"""Tests of webhook deliveries: written with the event, owned by one attempt, erased when old."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenants.notifications.webhooks import announce
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_what_is_rolled_back_is_never_sent(workspace, subscribe):
+def test_a_rolled_back_announcement_is_never_sent(workspace, subscribe):
     subscribe()
     with transaction.atomic():
         announce(workspace.pk, "run.completed", {})
@@ -25,7 +25,7 @@ def test_what_is_rolled_back_is_never_sent(workspace, subscribe):
     assert not WebhookDelivery.objects.exists()
 
 
-def test_a_late_outcome_of_a_lost_attempt_changes_nothing(workspace, subscribe):
+def test_a_late_response_to_a_lost_attempt_changes_nothing(workspace, subscribe):
     made = subscribe()
     announce(workspace.pk, "run.completed", {})
     lost = deliveries.claim(made.webhook.pk, lease=0)

@@ -1,4 +1,4 @@
-"""Erasing a workspace from the command line."""
+"""Tests of the command that erases a workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools_app.files import SessionFolder
 
 @pytest.fixture
 def files(workspace, foreign_workspace, settings, tmp_path):
-    """A file of each of two workspaces."""
+    """Create one file in each of two workspaces."""
     settings.DATA_DIR = tmp_path
     made = []
     for place in (workspace, foreign_workspace):
@@ -25,7 +25,9 @@ def files(workspace, foreign_workspace, settings, tmp_path):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_rows_and_files_of_that_workspace_go(workspace, foreign_workspace, files, capsys):
+def test_only_the_rows_and_files_of_that_workspace_are_erased(
+    workspace, foreign_workspace, files, capsys
+):
     call_command("erase_workspace", workspace.slug, "--yes")
 
     assert Workspace.objects.get() == foreign_workspace
@@ -33,7 +35,7 @@ def test_rows_and_files_of_that_workspace_go(workspace, foreign_workspace, files
     assert [shared_dir(one.pk).exists() for one in (workspace, foreign_workspace)] == [False, True]
 
 
-def test_nothing_goes_without_a_yes(workspace, files, capsys):
+def test_nothing_is_erased_without_the_yes_option(workspace, files, capsys):
     call_command("erase_workspace", workspace.slug)
 
     assert "Add --yes" in capsys.readouterr().out
@@ -41,6 +43,6 @@ def test_nothing_goes_without_a_yes(workspace, files, capsys):
     assert files[0].exists()
 
 
-def test_an_unknown_name_is_said(db):
+def test_an_unknown_workspace_is_an_error(db):
     with pytest.raises(CommandError, match="no workspace 'nowhere'"):
         call_command("erase_workspace", "nowhere")

@@ -1,4 +1,4 @@
-"""A repeated POST is done once and answered twice."""
+"""Tests of idempotency keys: a repeated POST runs once and gets the same response."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tests.conftest import key_client
 KEYS = "/api/v1/keys/"
 
 
-def post(client, word: str = "w-1", name: str = "one", path: str = KEYS):
-    return client.post(path, {"name": name}, format="json", headers={"Idempotency-Key": word})
+def post(client, key: str = "w-1", name: str = "one", path: str = KEYS):
+    return client.post(path, {"name": name}, format="json", headers={"Idempotency-Key": key})
 
 
-def made(name: str) -> int:
+def key_count(name: str) -> int:
     return ApiKey.objects.filter(name=name).count()
 
 
 class Counting(APIView):
-    """Answers with how often it was called."""
+    """Responds with how often it was called."""
 
     calls = 0
     status = 200
@@ -69,7 +69,7 @@ def counting():
         yield Counting
 
 
-def test_the_same_key_and_body_gives_the_first_answer_again(api):
+def test_the_same_key_and_body_return_the_first_response_again(api):
     first, second = post(api), post(api)
 
     assert (first.status_code, second.status_code) == (201, 201)
@@ -77,7 +77,7 @@ def test_the_same_key_and_body_gives_the_first_answer_again(api):
     assert second["Content-Type"] == first["Content-Type"]
     assert second["Idempotent-Replayed"] == "true"
     assert "Idempotent-Replayed" not in first
-    assert made("one") == 1
+    assert key_count("one") == 1
 
 
 def test_another_body_under_the_same_key_is_refused(api):
@@ -85,7 +85,7 @@ def test_another_body_under_the_same_key_is_refused(api):
     refused = post(api, name="two")
 
     assert (refused.status_code, refused.json()["code"]) == (422, "idempotency_mismatch")
-    assert made("two") == 0
+    assert key_count("two") == 0
 
 
 def test_another_path_under_the_same_key_is_refused(api, counting):
@@ -95,20 +95,20 @@ def test_another_path_under_the_same_key_is_refused(api, counting):
     assert counting.calls == 0
 
 
-def test_without_the_header_every_request_counts(api):
+def test_every_request_runs_without_the_header(api):
     for _ in range(2):
         api.post(KEYS, {"name": "one"}, format="json")
 
-    assert made("one") == 2
+    assert key_count("one") == 2
 
 
-def test_keys_of_different_identities_do_not_meet(api, workspace, foreign_api):
+def test_keys_of_different_principals_are_separate(api, workspace, foreign_api):
     secrets = {post(client).json()["key"] for client in (api, key_client(workspace), foreign_api)}
 
     assert len(secrets) == 3
 
 
-def test_a_browser_has_it_too(browser_client):
+def test_idempotency_keys_work_from_a_browser_session(browser_client):
     for _ in range(2):
         browser_client.post(
             KEYS,
@@ -117,10 +117,10 @@ def test_a_browser_has_it_too(browser_client):
             headers={"Idempotency-Key": "b"},
         )
 
-    assert made("one") == 1
+    assert key_count("one") == 1
 
 
-def test_an_answer_is_kept_without_showing_its_secret(api):
+def test_a_stored_response_is_encrypted(api):
     secret = post(api).json()["key"]
     kept = IdempotentAnswer.objects.get()
 
@@ -128,7 +128,7 @@ def test_an_answer_is_kept_without_showing_its_secret(api):
     assert b"one" not in bytes(kept.body)
 
 
-def test_an_invalid_request_is_remembered_as_invalid(api):
+def test_a_validation_error_is_replayed(api):
     first, second = post(api, name=""), post(api, name="")
 
     assert (first.status_code, second.status_code) == (400, 400)
@@ -137,7 +137,7 @@ def test_an_invalid_request_is_remembered_as_invalid(api):
 
 
 @pytest.mark.parametrize("status", [500, 503, 403, 429])
-def test_an_answer_that_may_change_is_not_kept(api, counting, status):
+def test_a_response_that_may_change_is_not_stored(api, counting, status):
     counting.status = status
     post(api, path="/api/count/")
     counting.status = 200
@@ -146,7 +146,7 @@ def test_an_answer_that_may_change_is_not_kept(api, counting, status):
     assert (again.status_code, again.json()["calls"]) == (200, 2)
 
 
-def test_a_stream_is_not_kept(api, counting):
+def test_a_stream_is_not_stored(api, counting):
     for _ in range(2):
         b"".join(post(api, path="/api/stream/").streaming_content)
 
@@ -154,7 +154,7 @@ def test_a_stream_is_not_kept(api, counting):
     assert not IdempotentAnswer.objects.exists()
 
 
-def test_without_identity_the_answer_is_401_every_time(client, db):
+def test_an_unauthenticated_request_gets_401_every_time(client, db):
     for _ in range(2):
         answer = client.post(KEYS, {}, headers={"Idempotency-Key": "x"})
         assert answer.status_code == 401
@@ -162,14 +162,14 @@ def test_without_identity_the_answer_is_401_every_time(client, db):
     assert not IdempotentAnswer.objects.exists()
 
 
-def test_a_key_that_was_revoked_gets_no_old_answer(api):
+def test_a_revoked_key_gets_no_stored_response(api):
     post(api)
     ApiKey.objects.update(revoked_at=timezone.now())
 
     assert post(api).status_code == 401
 
 
-def test_repetitions_are_throttled_like_any_request(api, settings):
+def test_repeated_requests_are_throttled(api, settings):
     settings.REQUESTS_PER_MINUTE = 1
     buckets.empty()
     statuses = [post(api).status_code for _ in range(MIN_BURST + 2)]
@@ -178,12 +178,12 @@ def test_repetitions_are_throttled_like_any_request(api, settings):
     assert (statuses[0], statuses[-1]) == (201, 429)
 
 
-@pytest.mark.parametrize("word", ["", "x" * 256])
-def test_an_odd_key_is_refused(api, word):
-    assert post(api, word).status_code == 400
+@pytest.mark.parametrize("key", ["", "x" * 256])
+def test_an_empty_or_overlong_key_is_refused(api, key):
+    assert post(api, key).status_code == 400
 
 
-def test_a_first_request_that_died_is_taken_over_after_a_while(api, monkeypatch):
+def test_a_first_request_that_never_finished_is_taken_over_after_a_while(api, monkeypatch):
     monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 0)
     post(api)
     IdempotentAnswer.objects.update(status=None)
@@ -195,10 +195,10 @@ def test_a_first_request_that_died_is_taken_over_after_a_while(api, monkeypatch)
     IdempotentAnswer.objects.update(created_at=timezone.now() - STALE - timedelta(seconds=1))
     assert post(api, name="two").status_code == 422
     assert post(api).status_code == 201
-    assert made("one") == 2
+    assert key_count("one") == 2
 
 
-def test_answers_are_forgotten_after_a_day(api):
+def test_stored_responses_are_erased_after_a_day(api):
     post(api)
     post(api, "w-2", name="two")
     old = IdempotentAnswer.objects.earliest("pk")
@@ -206,11 +206,11 @@ def test_answers_are_forgotten_after_a_day(api):
 
     assert forget_old_answers() == 1
     assert post(api).status_code == 201
-    assert made("one") == 2
+    assert key_count("one") == 2
     assert post(api, "w-2", name="two")["Idempotent-Replayed"]
 
 
-def test_an_old_answer_counts_as_forgotten_before_it_is_swept(api):
+def test_an_expired_response_is_not_replayed_before_it_is_swept(api):
     post(api)
     IdempotentAnswer.objects.update(created_at=timezone.now() - LIFE * 1.01)
 
@@ -218,7 +218,7 @@ def test_an_old_answer_counts_as_forgotten_before_it_is_swept(api):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_requests_at_once_one_runs_and_the_other_waits_for_its_answer(
+def test_the_second_of_two_concurrent_requests_waits_for_the_first_response(
     workspace, counting, monkeypatch
 ):
     monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 60)
@@ -236,7 +236,9 @@ def test_of_two_requests_at_once_one_runs_and_the_other_waits_for_its_answer(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_waited_for_an_answer_that_is_not_kept_asks_anew(workspace, counting, monkeypatch):
+def test_a_waiting_request_runs_when_the_first_response_is_not_stored(
+    workspace, counting, monkeypatch
+):
     client, looked = key_client(workspace), threading.Event()
     monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 60)
     monkeypatch.setattr("tenants.idempotency.release_connection", looked.set)
@@ -252,15 +254,15 @@ def test_whoever_waited_for_an_answer_that_is_not_kept_asks_anew(workspace, coun
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_waited_too_long_is_told_to_come_again(workspace, counting, monkeypatch):
+def test_a_request_that_waited_too_long_gets_409(workspace, counting, monkeypatch):
     monkeypatch.setattr("tenants.idempotency.PATIENCE_SECONDS", 0)
     client = key_client(workspace)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(send_slow, client)
         assert counting.entered.wait(20)
-        status, said = pool.submit(send_slow, client).result()
+        status, problem = pool.submit(send_slow, client).result()
         counting.hold.set()
-        assert (status, said["code"], first.result()[0]) == (409, "idempotency_in_flight", 200)
+        assert (status, problem["code"], first.result()[0]) == (409, "idempotency_in_flight", 200)
 
 
 def send_slow(client) -> tuple[int, dict]:
@@ -272,7 +274,7 @@ def send_slow(client) -> tuple[int, dict]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_crowd_with_one_key_makes_one_thing(workspace):
+def test_many_concurrent_requests_with_one_key_create_one_row(workspace):
     client = key_client(workspace)
 
     def send(_: int) -> tuple[int, bytes]:
@@ -286,4 +288,4 @@ def test_a_crowd_with_one_key_makes_one_thing(workspace):
         answers = set(pool.map(send, range(24)))
 
     assert [status for status, _ in answers] == [201]
-    assert made("crowd") == 1
+    assert key_count("crowd") == 1

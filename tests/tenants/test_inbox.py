@@ -1,4 +1,4 @@
-"""The inbox: for one person or everybody, read per person, counted live."""
+"""Tests of the inbox: items for one member or all, read marks per person, the live count."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def vera(workspace):
     return add_member(workspace, "viewer")
 
 
-def test_an_item_for_one_person_is_seen_by_nobody_else(workspace, owner, vera):
+def test_an_item_for_one_person_is_hidden_from_others(workspace, owner, vera):
     mine = inbox.put(workspace.pk, title="For Vera", user_id=vera.pk)
     inbox.put(workspace.pk, title="For all")
 
@@ -49,7 +49,7 @@ def test_an_item_for_one_person_is_seen_by_nobody_else(workspace, owner, vera):
     assert client_of(owner).patch(f"{INBOX}{mine.pk}/", {"read": True}).status_code == 404
 
 
-def test_everybody_reads_for_themselves_and_twice_is_once(workspace, owner, vera):
+def test_each_person_has_their_own_read_mark_and_marking_twice_is_harmless(workspace, owner, vera):
     item = inbox.put(workspace.pk, title="For all")
     path = f"{INBOX}{item.pk}/"
     for _ in range(2):
@@ -67,12 +67,12 @@ def test_everybody_reads_for_themselves_and_twice_is_once(workspace, owner, vera
     assert client_of(vera).post(f"{INBOX}read-all/").json() == {"read": 0}
 
 
-def test_only_members_can_be_told(workspace, stranger):
+def test_items_can_only_be_sent_to_members(workspace, stranger):
     with pytest.raises(NotFound):
         inbox.put(workspace.pk, title="x", user_id=stranger.pk)
 
 
-def test_the_same_key_leaves_one_item(workspace):
+def test_the_same_dedupe_key_creates_one_item(workspace):
     first = inbox.put(workspace.pk, title="once", dedupe_key="k")
 
     assert inbox.put(workspace.pk, title="twice", dedupe_key="k").pk == first.pk
@@ -83,12 +83,12 @@ def test_an_item_reaches_webhooks(workspace):
     add_webhook(workspace_id=workspace.pk, url="https://example.com/", events=["inbox.*"])
     item = inbox.put(workspace.pk, title="Hello", body="**you**")
 
-    told = WebhookDelivery.objects.get().body
-    assert told["type"] == "inbox.message"
-    assert (told["data"]["id"], told["data"]["body"]) == (str(item.pk), "**you**")
+    sent = WebhookDelivery.objects.get().body
+    assert sent["type"] == "inbox.message"
+    assert (sent["data"]["id"], sent["data"]["body"]) == (str(item.pk), "**you**")
 
 
-def test_a_link_that_got_in_otherwise_is_not_offered(browser_client, workspace):
+def test_an_unsafe_stored_link_is_not_rendered(browser_client, workspace):
     item = inbox.put(workspace.pk, title="x", link="/chat/")
     assert 'href="/chat/">Open<' in browser_client.get(f"/inbox/{item.pk}/").text
     InboxItem.objects.filter(pk=item.pk).update(link="javascript:hit()")
@@ -96,7 +96,7 @@ def test_a_link_that_got_in_otherwise_is_not_offered(browser_client, workspace):
     assert "javascript:" not in browser_client.get(f"/inbox/{item.pk}/").text
 
 
-def test_all_of_it_is_marked_as_read_at_once(workspace, owner):
+def test_all_items_can_be_marked_as_read_at_once(workspace, owner):
     inbox.put(workspace.pk, title="One")
     inbox.put(workspace.pk, title="Two")
     client = client_of(owner)
@@ -106,7 +106,7 @@ def test_all_of_it_is_marked_as_read_at_once(workspace, owner):
     assert client.patch(INBOX, {"read": False}, format="json").status_code == 400
 
 
-def test_those_that_are_named_are_marked_and_no_others(workspace, owner):
+def test_only_the_listed_items_are_marked_as_read(workspace, owner):
     one = inbox.put(workspace.pk, title="One")
     inbox.put(workspace.pk, title="Two")
     client = client_of(owner)
@@ -119,7 +119,7 @@ def test_those_that_are_named_are_marked_and_no_others(workspace, owner):
     assert client.patch(INBOX, {}, format="json").json() == {"read": 1}
 
 
-def test_a_key_of_nobody_reads_but_marks_nothing(workspace):
+def test_a_key_without_a_user_can_list_items_but_not_mark_them(workspace):
     item = inbox.put(workspace.pk, title="For all")
     key = issue_key(workspace_id=workspace.pk, name="cli", scope="admin")
     client = APIClient(headers={"x-api-key": key.secret})
@@ -137,7 +137,7 @@ def test_old_items_are_erased(workspace):
     assert InboxItem.objects.get().title == "new"
 
 
-def test_the_pages_show_mark_and_count(browser_client, workspace, owner):
+def test_the_pages_show_items_mark_them_and_count_them(browser_client, workspace, owner):
     item = inbox.put(workspace.pk, title="Lunch", body="is **ready** <script>x</script>")
     listed = browser_client.get("/inbox/").content.decode()
     assert "Lunch" in listed
@@ -164,7 +164,7 @@ def test_the_pages_show_mark_and_count(browser_client, workspace, owner):
         '[x](https://a.example/"onmouseover="alert(1))',
     ],
 )
-def test_markdown_of_agents_carries_nothing_dangerous(text):
+def test_rendered_markdown_contains_nothing_dangerous(text):
     html = markdown.render(text)
 
     assert "<img" not in html
@@ -174,7 +174,7 @@ def test_markdown_of_agents_carries_nothing_dangerous(text):
     assert '"onmouseover' not in html
 
 
-async def test_who_lost_the_right_hears_no_more_of_an_inbox(
+async def test_the_inbox_socket_closes_when_the_key_is_revoked(
     async_db, workspace, owner, monkeypatch
 ):
     monkeypatch.setattr(consumers, "POLL_SECONDS", 0.05)
@@ -191,7 +191,7 @@ async def test_who_lost_the_right_hears_no_more_of_an_inbox(
     await get_channel_layer().close()
 
 
-async def test_the_socket_says_the_count_at_once_and_when_it_changes(async_db, workspace, owner):
+async def test_the_socket_sends_the_count_at_once_and_when_it_changes(async_db, workspace, owner):
     key = await sync_to_async(issue_key)(workspace_id=workspace.pk, name="x", created_by=owner)
     path = f"/ws/inbox/{workspace.pk}/"
     headers = [(b"host", b"testserver"), (b"x-api-key", key.secret.encode())]

@@ -1,4 +1,4 @@
-"""Keys over REST: issued once, listed without secrets, revoked at once."""
+"""Tests of keys over REST: shown once, listed without secrets, revoked at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_new_key_is_shown_once_and_works(api, workspace, owner):
         assert "digest" not in text
 
 
-def test_a_revoked_key_opens_nothing_and_stays_in_the_list(api):
+def test_a_revoked_key_stops_working_and_stays_in_the_list(api):
     issued = api.post(KEYS, {"name": "CI"}, format="json").json()
     program = APIClient(headers={"x-api-key": issued["key"]})
     assert program.get("/api/v1/me/").status_code == 200
@@ -52,7 +52,7 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_list(api):
         {"name": "x", "expires_at": (timezone.now() - timedelta(days=1)).isoformat()},
     ],
 )
-def test_bad_input_makes_no_key(api, body):
+def test_invalid_input_creates_no_key(api, body):
     before = ApiKey.objects.count()
 
     assert api.post(KEYS, body, format="json").status_code == 400
@@ -60,21 +60,21 @@ def test_bad_input_makes_no_key(api, body):
 
 
 @pytest.mark.parametrize("scope", ["read", "run"])
-def test_a_lesser_key_cannot_see_or_make_keys(workspace, scope):
+def test_a_key_without_admin_scope_cannot_list_or_create_keys(workspace, scope):
     program = key_client(workspace, scope)
 
     assert program.get(KEYS).status_code == 403
     assert program.post(KEYS, {"name": "x"}, format="json").status_code == 403
 
 
-def test_an_admin_may_issue_a_key_with_their_own_rights(client, workspace):
+def test_an_admin_can_issue_a_key_with_admin_scope(client, workspace):
     client.force_login(add_member(workspace, Membership.Role.ADMIN))
     answer = client.post(KEYS, {"name": "x", "scope": "admin"}, content_type="application/json")
 
     assert answer.status_code == 201
 
 
-def test_foreign_keys_are_not_there(api, foreign_workspace):
+def test_keys_of_another_workspace_are_not_found(api, foreign_workspace):
     foreign = issue_key(workspace_id=foreign_workspace.pk, name="theirs").key
 
     assert str(foreign.pk) not in api.get(KEYS).content.decode()
@@ -84,7 +84,7 @@ def test_foreign_keys_are_not_there(api, foreign_workspace):
     assert foreign.revoked_at is None
 
 
-def test_a_key_of_the_command_line_acts_for_the_owner_of_its_workspace(db, capsys):
+def test_a_key_issued_on_the_command_line_acts_for_the_workspace_owner(db, capsys):
     owner = User.objects.create_superuser("olive@example.com")
     call_command("issue_key", "--workspace", "Program", "--create", "--scope", "admin")
     program = APIClient(headers={"x-api-key": capsys.readouterr().out.strip()})

@@ -1,4 +1,4 @@
-"""Members and invitations over REST."""
+"""Tests of members and invitations over REST."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def builder(workspace) -> Membership:
     return Membership.objects.get(user=add_member(workspace, Membership.Role.BUILDER))
 
 
-def test_members_are_listed_with_their_people(api, owner, builder):
+def test_members_are_listed_with_email_and_role(api, owner, builder):
     found = {row["user"]["email"]: row["role"] for row in api.get(MEMBERS).json()["results"]}
 
     assert found == {owner.email: "owner", builder.user.email: "builder"}
 
 
-def test_the_list_costs_the_same_for_any_number_of_members(
+def test_the_list_takes_the_same_queries_for_any_number_of_members(
     api, workspace, django_assert_num_queries
 ):
     api.get(MEMBERS)
@@ -37,7 +37,7 @@ def test_the_list_costs_the_same_for_any_number_of_members(
         api.get(MEMBERS)
 
 
-def test_an_admin_changes_a_role(api, builder):
+def test_an_admin_can_change_a_role(api, builder):
     answer = api.patch(f"{MEMBERS}{builder.pk}/", {"role": "viewer"}, format="json")
 
     assert (answer.status_code, answer.json()["role"]) == (200, "viewer")
@@ -59,14 +59,14 @@ def test_a_key_cannot_make_owners(api, builder):
     assert answer.status_code == 403
 
 
-def test_the_last_owner_cannot_go(browser_client, workspace, owner):
+def test_the_last_owner_cannot_leave(browser_client, workspace, owner):
     own = Membership.objects.get(user=owner)
     answer = browser_client.delete(f"{MEMBERS}{own.pk}/")
 
     assert (answer.status_code, answer.json()["code"]) == (409, "last_owner")
 
 
-def test_anybody_may_leave_but_not_remove_others(client, builder, workspace):
+def test_a_member_can_leave_but_cannot_remove_others(client, builder, workspace):
     other = Membership.objects.get(user=add_member(workspace, "viewer"))
     client.force_login(builder.user)
 
@@ -98,16 +98,15 @@ def test_a_member_is_not_invited_again(api, builder):
     assert answer.status_code == 409
 
 
-def test_a_builder_sees_no_invitations(client, builder):
+def test_a_builder_cannot_see_invitations(client, builder):
     client.force_login(builder.user)
 
     assert client.get(INVITATIONS).status_code == 403
 
 
-def test_the_keys_of_somebody_who_is_removed_end_with_them(
+def test_removing_a_member_revokes_their_keys_in_that_workspace(
     api, workspace, foreign_workspace, owner, builder
 ):
-    """Whoever made a key knows it by heart."""
     Membership.objects.create(workspace=foreign_workspace, user=builder.user)
     words = {"name": "theirs", "created_by": builder.user}
     theirs = issue_key(workspace_id=workspace.pk, **words)
@@ -116,13 +115,13 @@ def test_the_keys_of_somebody_who_is_removed_end_with_them(
 
     assert api.delete(f"{MEMBERS}{builder.pk}/").status_code == 204
 
-    assert [may_enter(made.secret) for made in (theirs, elsewhere, others)] == [False, True, True]
+    assert [key_works(made.secret) for made in (theirs, elsewhere, others)] == [False, True, True]
 
 
 @pytest.mark.parametrize(
     ("role", "rights"), [("admin", "read run admin"), ("builder", "read run"), ("viewer", "read")]
 )
-def test_a_key_has_no_right_that_its_maker_has_lost(api, workspace, role, rights):
+def test_a_key_loses_the_permissions_that_its_creator_lost(api, workspace, role, rights):
     person = add_member(workspace, "admin")
     issued = issue_key(workspace_id=workspace.pk, name="k", scope="admin", created_by=person)
     member = Membership.objects.get(workspace=workspace, user=person)
@@ -141,26 +140,26 @@ def test_a_key_has_no_right_that_its_maker_has_lost(api, workspace, role, rights
         assert "has lost that right" in answers["admin"].json()["detail"]
 
 
-def test_the_keys_of_somebody_who_is_switched_off_open_nothing_until_they_are_back(workspace):
+def test_keys_stop_working_while_their_creator_is_deactivated(workspace):
     person = add_member(workspace, "admin")
     issued = issue_key(workspace_id=workspace.pk, name="k", created_by=person)
 
     seen = []
     for is_active in (True, False, True):
         User.objects.filter(pk=person.pk).update(is_active=is_active)
-        seen.append(may_enter(issued.secret))
+        seen.append(key_works(issued.secret))
 
     assert seen == [True, False, True]
 
 
-def test_a_key_ends_with_the_membership_of_its_maker_whoever_ended_that(workspace):
+def test_a_key_stops_working_when_its_creators_membership_is_deleted(workspace):
     person = add_member(workspace, "admin")
     issued = issue_key(workspace_id=workspace.pk, name="k", created_by=person)
 
     Membership.objects.filter(user=person).delete()
 
-    assert not may_enter(issued.secret)
+    assert not key_works(issued.secret)
 
 
-def may_enter(secret: str) -> bool:
+def key_works(secret: str) -> bool:
     return APIClient(headers={"x-api-key": secret}).get(MEMBERS).status_code == 200

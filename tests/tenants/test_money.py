@@ -1,4 +1,4 @@
-"""Purses: nothing is reserved beyond them, everything is settled once, the ledger adds up."""
+"""Tests of purses: no reservation exceeds a purse, every call is settled once, the ledger adds up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 D = Decimal
 
 
-def call(workspace: Workspace, worst: str = "1", **spender: Any) -> PlannedCall:
+def plan_call(workspace: Workspace, worst: str = "1", **spender: Any) -> PlannedCall:
     return PlannedCall(
         spender=Spender(workspace_id=workspace.pk, **spender),
         provider="openai",
@@ -40,7 +40,7 @@ def call(workspace: Workspace, worst: str = "1", **spender: Any) -> PlannedCall:
     )
 
 
-def paid(planned: PlannedCall, cost: str, outcome: str = "settled") -> bool:
+def pay(planned: PlannedCall, cost: str, outcome: str = "settled") -> bool:
     return settle(planned.id, Charge(outcome=outcome, cost=D(cost), input_tokens=10))
 
 
@@ -49,86 +49,88 @@ def test_a_new_workspace_starts_with_credits(workspace: Workspace) -> None:
     assert CreditEntry.objects.get(workspace=workspace).kind == "grant"
 
 
-def test_a_call_reserves_its_worst_case_and_is_charged_what_it_cost(workspace: Workspace) -> None:
-    planned = call(workspace, "4")
+def test_a_call_reserves_its_worst_case_and_is_charged_its_actual_cost(
+    workspace: Workspace,
+) -> None:
+    planned = plan_call(workspace, "4")
     reserve(planned)
     assert get_balance(workspace.pk).available == D(6)
-    assert paid(planned, "1.5")
+    assert pay(planned, "1.5")
     after = get_balance(workspace.pk)
     assert (after.balance, after.reserved, after.debt) == (D("8.5"), D(0), D(0))
     assert ModelCall.objects.get(pk=planned.id).state == "settled"
 
 
 def test_a_call_is_charged_once(workspace: Workspace) -> None:
-    planned = call(workspace)
+    planned = plan_call(workspace)
     reserve(planned)
-    assert paid(planned, "1")
-    assert not paid(planned, "1")
+    assert pay(planned, "1")
+    assert not pay(planned, "1")
     assert get_balance(workspace.pk).balance == D(9)
 
 
-def test_what_is_not_there_cannot_be_reserved(workspace: Workspace) -> None:
-    reserve(call(workspace, "7"))
+def test_a_call_cannot_reserve_more_than_is_available(workspace: Workspace) -> None:
+    reserve(plan_call(workspace, "7"))
     with pytest.raises(OutOfCredits, match="may need"):
-        reserve(call(workspace, "4"))
+        reserve(plan_call(workspace, "4"))
     assert get_balance(workspace.pk).reserved == D(7)
     assert ModelCall.objects.filter(workspace=workspace).count() == 1
 
 
-def test_the_database_itself_refuses_a_reservation_beyond_the_purse(workspace: Workspace) -> None:
+def test_the_database_refuses_a_reservation_beyond_the_purse(workspace: Workspace) -> None:
     with pytest.raises(DatabaseError), transaction.atomic():
         Purse.objects.filter(workspace=workspace).update(reserved=D(11))
 
 
-def test_an_overrun_is_a_debt_and_stops_the_purse(workspace: Workspace) -> None:
-    planned = call(workspace, "9")
+def test_an_overrun_becomes_a_debt_and_blocks_the_purse(workspace: Workspace) -> None:
+    planned = plan_call(workspace, "9")
     reserve(planned)
-    paid(planned, "12")
+    pay(planned, "12")
     after = get_balance(workspace.pk)
     assert (after.balance, after.debt) == (D(-2), D(3))
     with pytest.raises(OutOfCredits):
-        reserve(call(workspace, "0"))
+        reserve(plan_call(workspace, "0"))
     with pytest.raises(OutOfCredits):
         check_purses(workspace.pk, [])
 
 
-def test_a_budget_stops_its_owner_alone_and_goes_on_when_raised(workspace: Workspace) -> None:
+def test_a_budget_stops_only_its_owner_and_can_be_raised(workspace: Workspace) -> None:
     agent, other = uuid7(), uuid7()
     set_budget(workspace_id=workspace.pk, kind="agent", owner_id=agent, ceiling=D(1))
-    planned = call(workspace, "1", agent_id=agent)
+    planned = plan_call(workspace, "1", agent_id=agent)
     reserve(planned)
-    paid(planned, "1")
+    pay(planned, "1")
     with pytest.raises(BudgetReached, match="budget of this agent"):
-        reserve(call(workspace, "0.5", agent_id=agent))
-    reserve(call(workspace, "0.5", agent_id=other))
+        reserve(plan_call(workspace, "0.5", agent_id=agent))
+    reserve(plan_call(workspace, "0.5", agent_id=other))
     set_budget(workspace_id=workspace.pk, kind="agent", owner_id=agent, ceiling=D(2))
-    reserve(call(workspace, "0.5", agent_id=agent))
+    reserve(plan_call(workspace, "0.5", agent_id=agent))
 
 
-def test_a_child_spends_from_the_purse_of_its_parent(workspace: Workspace) -> None:
+def test_a_child_session_spends_from_its_parents_budget(workspace: Workspace) -> None:
     parent, child = uuid7(), uuid7()
     set_budget(workspace_id=workspace.pk, kind="session", owner_id=parent, ceiling=D(1))
-    reserve(call(workspace, "0.7", session_id=child, ancestors=(parent,)))
+    reserve(plan_call(workspace, "0.7", session_id=child, ancestors=(parent,)))
     with pytest.raises(BudgetReached):
-        reserve(call(workspace, "0.7", session_id=parent))
+        reserve(plan_call(workspace, "0.7", session_id=parent))
 
 
-def test_a_budget_of_a_day_begins_anew_with_the_day(workspace: Workspace) -> None:
+def test_a_daily_budget_starts_again_the_next_day(workspace: Workspace) -> None:
     key = uuid7()
     purse = set_budget(
         workspace_id=workspace.pk, kind="key", owner_id=key, ceiling=D(1), period="day"
     )
-    planned = call(workspace, "1", key_id=key)
+    planned = plan_call(workspace, "1", key_id=key)
     reserve(planned)
-    paid(planned, "1")
+    pay(planned, "1")
     with pytest.raises(BudgetReached, match="for this day"):
-        reserve(call(workspace, "1", key_id=key))
+        reserve(plan_call(workspace, "1", key_id=key))
     with connection.cursor() as cursor:
         cursor.execute("UPDATE purses SET since = since - 1 WHERE id = %s", [purse.pk])
-    reserve(call(workspace, "1", key_id=key))
+    reserve(plan_call(workspace, "1", key_id=key))
 
 
-def test_a_budget_is_never_negative_and_for_somebody_known(workspace: Workspace) -> None:
+def test_a_budget_needs_a_positive_limit_and_a_known_kind(workspace: Workspace) -> None:
     with pytest.raises(Invalid):
         set_budget(workspace_id=workspace.pk, kind="agent", owner_id=uuid7(), ceiling=D(-1))
     with pytest.raises(Invalid):
@@ -144,15 +146,15 @@ def test_the_ledger_refuses_changes(workspace: Workspace) -> None:
 
 def test_the_balance_is_the_sum_of_the_ledger(workspace: Workspace) -> None:
     for cost in ("0.1", "0.25", "0"):
-        planned = call(workspace)
+        planned = plan_call(workspace)
         reserve(planned)
-        paid(planned, cost)
+        pay(planned, cost)
     add_credits(workspace.pk, D("-1"), kind="adjustment", note="A refund taken back")
     total = CreditEntry.objects.filter(workspace=workspace).aggregate(all=Sum("amount"))["all"]
     assert total == get_balance(workspace.pk).balance == D("8.65")
 
 
-def test_people_are_told_once_that_little_is_left(workspace: Workspace) -> None:
+def test_a_low_purse_is_claimed_once_until_it_is_refilled(workspace: Workspace) -> None:
     assert claim_low_purses() == []
     add_credits(workspace.pk, D("-9.5"), kind="adjustment")
     assert [p.workspace_id for p in claim_low_purses()] == [workspace.pk]
@@ -163,9 +165,9 @@ def test_people_are_told_once_that_little_is_left(workspace: Workspace) -> None:
 
 
 def test_a_workspace_is_erased_with_its_ledger(workspace: Workspace) -> None:
-    planned = call(workspace)
+    planned = plan_call(workspace)
     reserve(planned)
-    paid(planned, "1")
+    pay(planned, "1")
     erase_workspace(workspace)
     assert not CreditEntry.objects.exists()
     assert not ModelCall.objects.exists()
@@ -180,13 +182,13 @@ def test_sixty_four_threads_never_reserve_more_than_the_purse_has(workspace: Wor
     def spend(nth: int) -> None:
         try:
             for _ in range(5):
-                planned = call(workspace, "0.1", session_id=session)
+                planned = plan_call(workspace, "0.1", session_id=session)
                 try:
                     reserve(planned)
                 except BudgetReached:
                     refused.append(nth)
                     continue
-                settled.append(paid(planned, "0.05"))
+                settled.append(pay(planned, "0.05"))
         finally:
             connections.close_all()
 
@@ -203,7 +205,7 @@ def test_sixty_four_threads_never_reserve_more_than_the_purse_has(workspace: Wor
     assert total == get_balance(workspace.pk).balance
 
 
-def test_few_credits_are_told_by_inbox_mail_and_webhook(
+def test_low_credits_are_announced_by_inbox_mail_and_webhook(
     workspace: Workspace, mailoutbox: list, django_capture_on_commit_callbacks: Any
 ) -> None:
     hook = add_webhook(workspace_id=workspace.pk, url="https://example.com/x", events=["credits.*"])

@@ -1,4 +1,4 @@
-"""REST doors to money: credits, budgets, prices, usage."""
+"""Tests of credits, budgets, prices and usage over REST."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def spend(workspace: Workspace, cost: str, model: str = "m", user: User | None =
     )
 
 
-def test_the_credits_are_the_balance_and_the_newest_lines(api, workspace):
+def test_credits_show_the_balance_and_the_newest_entries(api, workspace):
     spend(workspace, "0.25")
     answer = api.get("/api/v1/credits/").json()
     assert (answer["currency"], Decimal(answer["balance"])) == ("USD", Decimal("9.75"))
@@ -36,7 +36,7 @@ def test_the_credits_are_the_balance_and_the_newest_lines(api, workspace):
     assert len(api.get("/api/v1/credits/entries/?kind=charge").json()["results"]) == 1
 
 
-def test_only_an_owner_adds_credits(workspace, browser_client: Client):
+def test_only_an_owner_can_add_credits(workspace, browser_client: Client):
     admin_key = key_client(workspace, "admin")
     body = {"amount": "5", "kind": "grant"}
     assert admin_key.post("/api/v1/credits/", body, format="json").status_code == 403
@@ -46,13 +46,13 @@ def test_only_an_owner_adds_credits(workspace, browser_client: Client):
 
 
 @pytest.mark.parametrize("amount", ["0", "-3", "1e99", "ten"])
-def test_an_amount_that_makes_no_sense_is_refused(browser_client: Client, amount):
+def test_an_invalid_amount_is_refused(browser_client: Client, amount):
     body = {"amount": amount, "kind": "grant"}
     answer = browser_client.post("/api/v1/credits/", body, content_type="application/json")
     assert answer.status_code == 400
 
 
-def test_a_budget_is_set_changed_and_removed(api, workspace):
+def test_a_budget_can_be_set_changed_and_removed(api, workspace):
     agent = api.post("/api/v1/agents/", {"name": "A"}, format="json").json()
     body = {"kind": "agent", "owner_id": agent["id"], "limit": "2.5", "period": "day"}
     made = api.post("/api/v1/budgets/", body, format="json")
@@ -64,18 +64,18 @@ def test_a_budget_is_set_changed_and_removed(api, workspace):
     assert api.delete(f"/api/v1/budgets/{pk}/").status_code == 204
 
 
-def test_a_budget_is_for_something_of_this_workspace(api, foreign_api):
+def test_a_budget_for_an_agent_of_another_workspace_is_refused(api, foreign_api):
     foreign = foreign_api.post("/api/v1/agents/", {"name": "A"}, format="json").json()
     body = {"kind": "agent", "owner_id": foreign["id"], "limit": "1"}
     assert api.post("/api/v1/budgets/", body, format="json").status_code == 404
 
 
-def test_the_purse_of_the_workspace_is_no_budget(api, workspace):
+def test_the_workspace_purse_cannot_be_deleted_as_a_budget(api, workspace):
     own = Purse.objects.get(workspace=workspace, kind="workspace")
     assert api.delete(f"/api/v1/budgets/{own.pk}/").status_code == 404
 
 
-def test_whoever_runs_may_not_set_budgets(workspace):
+def test_a_key_with_run_scope_cannot_set_budgets(workspace):
     body = {"kind": "member", "owner_id": str(uuid7()), "limit": "1"}
     assert (
         key_client(workspace, "run").post("/api/v1/budgets/", body, format="json").status_code
@@ -83,7 +83,7 @@ def test_whoever_runs_may_not_set_budgets(workspace):
     )
 
 
-def test_a_price_is_said_and_taken_back(api):
+def test_a_price_can_be_set_replaced_and_removed(api):
     body = {"provider": "openai", "model": "mine", "input_price": "1", "output_price": "2"}
     pk = api.post("/api/v1/prices/", body, format="json").json()["id"]
     again = api.post("/api/v1/prices/", {**body, "output_price": "3"}, format="json").json()
@@ -93,7 +93,7 @@ def test_a_price_is_said_and_taken_back(api):
     assert (below.status_code, below.json()["errors"][0]["field"]) == (400, "input_price")
 
 
-def test_usage_is_told_by_model_and_by_member(api, workspace):
+def test_usage_is_grouped_by_model_and_by_member(api, workspace):
     person = add_member(workspace, "builder")
     spend(workspace, "0.2", "big", person)
     spend(workspace, "0.1", "small")
@@ -105,7 +105,7 @@ def test_usage_is_told_by_model_and_by_member(api, workspace):
 
 
 @pytest.mark.parametrize("by", ["day", "member", "agent", "model", "key", "session"])
-def test_usage_costs_the_same_few_queries_however_it_is_told(
+def test_usage_takes_few_queries_for_every_grouping(
     api, workspace, by, django_assert_max_num_queries
 ):
     for nth in range(5):
@@ -114,7 +114,7 @@ def test_usage_costs_the_same_few_queries_however_it_is_told(
         assert api.get(f"/api/v1/usage/?by={by}").status_code == 200
 
 
-def test_usage_comes_as_csv_and_no_name_becomes_a_formula(api, workspace):
+def test_usage_is_exported_as_csv_without_formulas(api, workspace):
     planned = PlannedCall(
         spender=Spender(workspace_id=workspace.pk),
         provider="=cmd",
@@ -125,9 +125,9 @@ def test_usage_comes_as_csv_and_no_name_becomes_a_formula(api, workspace):
     text = api.get("/api/v1/usage/?by=model&as=csv").content.decode()
     assert text.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cost"
     assert ",'=cmd/m," in text
-    assert text.splitlines()[1].endswith(",0.00000000"), "no power of ten"
+    assert text.splitlines()[1].endswith(",0.00000000"), "no exponent notation"
 
 
 @pytest.mark.parametrize("query", ["by=planet", "from=yesterday", "from=2026-02-01&to=2026-01-01"])
-def test_a_question_that_makes_no_sense_is_refused(api, query):
+def test_an_invalid_usage_query_is_refused(api, query):
     assert api.get(f"/api/v1/usage/?{query}").status_code == 400

@@ -1,4 +1,4 @@
-"""Credits, usage and schedules from the command line."""
+"""Tests of the commands for credits, usage and schedules."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ pytestmark = pytest.mark.django_db
 D = Decimal
 
 
-def typed(*words: str) -> str:
+def run_command(*words: str) -> str:
     written = StringIO()
     call_command(*words, stdout=written)
     return written.getvalue()
 
 
 def test_credits_are_granted_adjusted_and_shown(workspace: Workspace):
-    typed("credits", "grant", "--workspace", "Yard", "--amount", "25", "--note", "Invoice 7")
-    typed("credits", "adjust", "--workspace", "Yard", "--amount=-5")
-    shown = typed("credits", "show", "--workspace", "Yard")
+    run_command("credits", "grant", "--workspace", "Yard", "--amount", "25", "--note", "Invoice 7")
+    run_command("credits", "adjust", "--workspace", "Yard", "--amount=-5")
+    shown = run_command("credits", "show", "--workspace", "Yard")
 
     assert get_balance(workspace.pk).balance == D(30)
     assert "balance 30.00" in shown
@@ -37,7 +37,7 @@ def test_credits_are_granted_adjusted_and_shown(workspace: Workspace):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["credits", "show", "--workspace", "Nowhere"], "no workspace 'Nowhere'"),
         (["credits", "grant", "--workspace", "Yard", "--amount", "much"], "not an amount"),
@@ -47,12 +47,12 @@ def test_credits_are_granted_adjusted_and_shown(workspace: Workspace):
         (["schedules", "run", "--workspace", "Yard", "--schedule", "X"], "No schedule is named"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(workspace: Workspace, words, said):
-    with pytest.raises(CommandError, match=said):
-        typed(*words)
+def test_an_invalid_command_fails_with_one_clear_line(workspace: Workspace, words, message):
+    with pytest.raises(CommandError, match=message):
+        run_command(*words)
 
 
-def test_usage_is_told_in_lines_and_as_csv(workspace: Workspace):
+def test_usage_is_printed_as_lines_and_as_csv(workspace: Workspace):
     call = PlannedCall(
         spender=Spender(workspace_id=workspace.pk),
         provider="openai",
@@ -61,8 +61,8 @@ def test_usage_is_told_in_lines_and_as_csv(workspace: Workspace):
     )
     reserve(call)
     settle(call.id, Charge(outcome="settled", cost=D("0.25"), input_tokens=10, output_tokens=2))
-    lines = typed("usage", "--workspace", "Yard", "--by", "model")
-    table = typed("usage", "--workspace", "Yard", "--by", "model", "--csv")
+    lines = run_command("usage", "--workspace", "Yard", "--by", "model")
+    table = run_command("usage", "--workspace", "Yard", "--by", "model", "--csv")
 
     assert "openai/gpt-5\t1 calls\t10 in\t2 out\t0.250000" in lines
     assert table.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cost"
@@ -79,14 +79,14 @@ def test_schedules_are_listed_paused_resumed_and_run(workspace: Workspace):
         interval_seconds=3600,
     )
     where = ("--workspace", "Yard")
-    assert "Every hour" in typed("schedules", "list", *where)
-    assert typed("schedules", "pause", *where, "--schedule", "Look").endswith("paused\n")
-    assert typed("schedules", "resume", *where, "--schedule", "Look").endswith("active\n")
-    assert typed("schedules", "run", *where, "--schedule", "Look").startswith("sent\t")
+    assert "Every hour" in run_command("schedules", "list", *where)
+    assert run_command("schedules", "pause", *where, "--schedule", "Look").endswith("paused\n")
+    assert run_command("schedules", "resume", *where, "--schedule", "Look").endswith("active\n")
+    assert run_command("schedules", "run", *where, "--schedule", "Look").startswith("sent\t")
 
 
 def test_a_schedule_of_another_workspace_is_not_found(workspace, foreign_workspace):
     foreign = make(Schedule, foreign_workspace)
 
     with pytest.raises(CommandError, match="No schedule"):
-        typed("schedules", "pause", "--workspace", "Yard", "--schedule", str(foreign.pk))
+        run_command("schedules", "pause", "--workspace", "Yard", "--schedule", str(foreign.pk))

@@ -1,4 +1,4 @@
-"""Who opens a socket: by header, by subprotocol, by cookie from a page of this server."""
+"""Tests of socket authentication: by header, by subprotocol, or by cookie from an own page."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_key_works_by_either_header_and_by_subprotocol(workspace, secret):
     assert {principal_from_scope(one).workspace_id for one in scopes} == {workspace.pk}
 
 
-def test_a_cookie_works_from_an_own_page(cookie, workspace, owner):
+def test_a_cookie_works_from_the_products_own_page(cookie, workspace, owner):
     principal = principal_from_scope(scope(cookie=cookie, origin="https://yard.example"))
 
     assert (principal.user, principal.workspace_id) == (owner, workspace.pk)
@@ -76,15 +76,15 @@ def test_a_cookie_works_from_an_own_page(cookie, workspace, owner):
         "https://yard.example:99",
     ],
 )
-def test_a_cookie_from_another_site_is_nobody(cookie, origin):
+def test_a_cookie_from_another_site_is_anonymous(cookie, origin):
     assert principal_from_scope(scope(cookie=cookie, origin=origin)) == ANONYMOUS
 
 
-def test_a_cookie_without_an_origin_is_nobody(cookie):
+def test_a_cookie_without_an_origin_is_anonymous(cookie):
     assert principal_from_scope(scope(cookie=cookie)) == ANONYMOUS
 
 
-def test_a_bad_key_is_nobody_even_beside_a_good_cookie(cookie, secret):
+def test_a_bad_key_is_anonymous_even_with_a_valid_cookie(cookie, secret):
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     own_page = {"cookie": cookie, "origin": "https://yard.example"}
 
@@ -93,7 +93,7 @@ def test_a_bad_key_is_nobody_even_beside_a_good_cookie(cookie, secret):
     assert principal_from_scope(scope(x_api_key="", **own_page)) == ANONYMOUS
 
 
-def test_a_forged_or_ended_session_is_nobody(cookie, browser_client):
+def test_a_forged_or_ended_session_is_anonymous(cookie, browser_client):
     forged = scope(cookie=b"sessionid=zzz", origin="https://yard.example")
     assert principal_from_scope(forged) == ANONYMOUS
 
@@ -110,7 +110,7 @@ def test_a_changed_password_ends_the_session(cookie, owner):
     assert principal_from_scope(own_page) == ANONYMOUS
 
 
-def test_nothing_at_all_is_nobody(db):
+def test_a_socket_without_credentials_is_anonymous(db):
     assert principal_from_scope(scope()) == ANONYMOUS
 
 
@@ -122,7 +122,7 @@ def test_a_trusted_origin_may_open_sockets(settings):
     assert not is_own_page("http://app.example", "yard.example")
 
 
-def test_a_host_that_the_server_does_not_answer_to_is_refused(settings):
+def test_an_origin_outside_the_allowed_hosts_is_refused(settings):
     settings.ALLOWED_HOSTS = ["yard.example"]
 
     assert is_own_page("https://yard.example:8000", "yard.example:8000")
@@ -146,14 +146,14 @@ async def test_a_consumer_finds_the_principal_in_its_scope(async_db, secret):
     await talk.disconnect()
 
 
-async def test_a_socket_path_works_without_its_last_slash(async_db):
+async def test_a_socket_path_works_without_a_trailing_slash(async_db):
     talk = WebsocketCommunicator(application, "/ws/approvals")
     await talk.connect()
 
     assert (await talk.receive_output())["code"] == 4401
 
 
-async def test_an_unknown_socket_path_is_closed_with_a_code_that_browsers_see(async_db):
+async def test_an_unknown_socket_path_is_closed_with_a_code_that_browsers_can_read(async_db):
     talk = WebsocketCommunicator(application, "/ws/nothing/")
     connected, _ = await talk.connect()
 
@@ -161,16 +161,16 @@ async def test_an_unknown_socket_path_is_closed_with_a_code_that_browsers_see(as
     assert (await talk.receive_output())["code"] == NOT_FOUND
 
 
-def entered(cookie: bytes) -> Principal:
+def principal_by_cookie(cookie: bytes) -> Principal:
     return principal_from_scope(scope(cookie=cookie, origin="https://yard.example"))
 
 
-def leave(client, owner) -> None:
+def sign_out(client, owner) -> None:
     client.post("/sign-out/")
 
 
 def change_password(client, owner) -> None:
-    """In another browser than this one."""
+    """Change the password from another browser."""
     set_password(user=owner, password="another long word")
 
 
@@ -178,9 +178,9 @@ def expire(client, owner) -> None:
     Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
 
 
-@pytest.mark.parametrize("end", [leave, change_password, expire])
-def test_who_is_signed_out_holds_no_socket_any_longer(browser_client, cookie, owner, secret, end):
-    person, program = entered(cookie), principal_from_scope(scope(x_api_key=secret))
+@pytest.mark.parametrize("end", [sign_out, change_password, expire])
+def test_a_socket_ends_when_its_user_is_signed_out(browser_client, cookie, owner, secret, end):
+    person, program = principal_by_cookie(cookie), principal_from_scope(scope(x_api_key=secret))
     assert refresh_principal(person).user == owner
     assert find_revoked({person, program}) == set()
 
@@ -192,17 +192,17 @@ def test_who_is_signed_out_holds_no_socket_any_longer(browser_client, cookie, ow
     assert refresh_principal(program).user == owner
 
 
-def test_the_browser_in_which_the_password_was_changed_stays_in(browser_client, cookie, owner):
+def test_the_browser_that_changed_the_password_stays_signed_in(browser_client, cookie, owner):
     set_password(user=owner, password="another long word")
     browser_client.force_login(owner)
     value = browser_client.cookies[settings.SESSION_COOKIE_NAME].value
-    person = entered(f"{settings.SESSION_COOKIE_NAME}={value}".encode())
+    person = principal_by_cookie(f"{settings.SESSION_COOKIE_NAME}={value}".encode())
 
     assert find_revoked({person}) == set()
 
 
-def test_nobody_else_is_shown_the_session_that_somebody_came_by(cookie):
-    person = entered(cookie)
+def test_the_repr_of_a_principal_hides_its_session_key(cookie):
+    person = principal_by_cookie(cookie)
 
     assert person.session_key
     assert person.session_key not in repr(person)

@@ -1,4 +1,4 @@
-"""Callers are slowed down, each for themselves, and told how much is left."""
+"""Tests of throttling: each caller has its own bucket, and responses state what is left."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def guess_often(address: str) -> None:
         spend_guess(address)
 
 
-def test_fifty_wrong_keys_a_second_are_each_told_that_they_are_wrong(monkeypatch):
+def test_fifty_wrong_keys_a_second_are_not_throttled_but_a_burst_is(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(buckets, "_clock", clock)
     for _ in range(2000):
@@ -85,7 +85,7 @@ def test_fifty_wrong_keys_a_second_are_each_told_that_they_are_wrong(monkeypatch
     assert not spend_anonymous("10.0.0.1").wait
 
 
-def test_quiet_callers_are_forgotten_first(monkeypatch):
+def test_the_least_recent_caller_is_forgotten_first(monkeypatch):
     monkeypatch.setattr("core.throttling.MAX_CALLERS", 2)
     own = Buckets(Clock())
     for _ in range(MIN_BURST):
@@ -97,7 +97,7 @@ def test_quiet_callers_are_forgotten_first(monkeypatch):
     assert MAX_CALLERS > 2
 
 
-def test_answers_say_what_is_left(api):
+def test_responses_carry_rate_limit_headers(api):
     first, second = api.get(ME), api.get(ME)
 
     assert int(first["X-RateLimit-Limit"]) >= MIN_BURST
@@ -105,7 +105,7 @@ def test_answers_say_what_is_left(api):
     assert int(second["X-RateLimit-Reset"]) >= 0
 
 
-def test_too_many_requests_are_told_when_to_come_back(api, workspace, settings):
+def test_a_throttled_response_says_when_to_retry(api, workspace, settings):
     settings.REQUESTS_PER_MINUTE = 1
     answers = [api.get(ME) for _ in range(MIN_BURST + 1)]
 
@@ -124,7 +124,7 @@ def fail(times: int, *, email: str = "a@example.com", client: str = "10.0.0.1") 
 
 
 @pytest.mark.django_db
-def test_an_address_is_closed_after_too_many_failures():
+def test_an_email_address_is_locked_after_too_many_failures():
     fail(FAILURES_PER_ADDRESS - 1)
     check_sign_in("a@example.com", "10.0.0.2")
     fail(1)
@@ -135,7 +135,7 @@ def test_an_address_is_closed_after_too_many_failures():
 
 
 @pytest.mark.django_db
-def test_a_client_is_closed_after_too_many_failures_at_many_addresses():
+def test_a_client_is_locked_after_failures_with_many_email_addresses():
     for number in range(FAILURES_PER_CLIENT):
         fail(1, email=f"{number}@example.com")
 
@@ -145,7 +145,7 @@ def test_a_client_is_closed_after_too_many_failures_at_many_addresses():
 
 
 @pytest.mark.django_db
-def test_the_right_answer_opens_the_address_again():
+def test_clearing_the_failures_unlocks_the_email_address():
     fail(FAILURES_PER_ADDRESS)
     clear_failures("a@example.com")
 
@@ -163,7 +163,7 @@ def test_old_failures_do_not_count_and_are_removed():
 
 
 @pytest.mark.django_db
-def test_no_address_is_stored_as_it_is():
+def test_addresses_are_stored_only_as_digests():
     fail(1)
     row = SignInAttempt.objects.get()
 

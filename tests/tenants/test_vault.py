@@ -1,4 +1,4 @@
-"""Secrets go in, are used where they may be, and come out nowhere else."""
+"""Tests of the vault: secrets are used where they may be and shown nowhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_secret_is_encrypted_at_rest_and_revealed_in_its_own_workspace_only(
         vault.reveal(foreign_workspace.pk, "TOKEN")
 
 
-def test_placeholders_are_filled_and_others_left_alone(workspace):
+def test_only_vault_placeholders_are_filled(workspace):
     vault.add(workspace.pk, "A", "one")
     vault.add(workspace.pk, "B_2", "{{vault:A}}")
 
@@ -57,7 +57,7 @@ def test_placeholders_are_filled_and_others_left_alone(workspace):
         ("", False),
     ],
 )
-def test_a_secret_that_is_bound_to_hosts_goes_nowhere_else(workspace, host, allowed):
+def test_a_secret_bound_to_hosts_is_refused_for_other_hosts(workspace, host, allowed):
     vault.add(workspace.pk, "TOKEN", VALUE, hosts=["api.example.com", "*.Example.org"])
 
     if allowed:
@@ -75,7 +75,7 @@ def test_replacing_the_value_keeps_the_hosts(workspace):
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "api_key", "github-token", "token.v2"])
-def test_a_secret_is_used_by_whatever_name_it_was_given(workspace, name):
+def test_a_placeholder_accepts_every_valid_name(workspace, name):
     vault.add(workspace.pk, name, VALUE)
 
     assert vault.fill(workspace.pk, f"Bearer {{{{vault:{name}}}}}") == f"Bearer {VALUE}"
@@ -83,12 +83,12 @@ def test_a_secret_is_used_by_whatever_name_it_was_given(workspace, name):
 
 
 @pytest.mark.parametrize("name", ["", "1A", "A B", "A/B", ".a", "A" * 65, "A\n", "{{vault:A}}"])
-def test_a_name_is_plain(workspace, name):
+def test_an_invalid_name_is_refused(workspace, name):
     with pytest.raises(Invalid):
         vault.add(workspace.pk, name, VALUE)
 
 
-def test_a_forgotten_secret_is_missing(workspace):
+def test_a_deleted_secret_is_missing(workspace):
     vault.add(workspace.pk, "TOKEN", VALUE)
     vault.delete(workspace.pk, "TOKEN")
 
@@ -98,16 +98,16 @@ def test_a_forgotten_secret_is_missing(workspace):
         vault.delete(workspace.pk, "TOKEN")
 
 
-def test_what_was_revealed_is_masked_in_every_spelling(workspace, foreign_workspace):
+def test_a_revealed_secret_is_masked_in_every_encoding(workspace, foreign_workspace):
     remember(workspace.pk, VALUE)
-    told = f'{VALUE} tok\\"en/with spaces 0123456789 tok%22en%2Fwith%20spaces%200123456789'
+    text = f'{VALUE} tok\\"en/with spaces 0123456789 tok%22en%2Fwith%20spaces%200123456789'
 
-    assert mask(workspace.pk, told) == f"{MASK} {MASK} {MASK}"
+    assert mask(workspace.pk, text) == f"{MASK} {MASK} {MASK}"
     assert mask_json(workspace.pk, {VALUE: [VALUE, 1]}) == {MASK: [MASK, 1]}
     assert mask(foreign_workspace.pk, VALUE) == VALUE
 
 
-def test_a_value_is_never_in_an_answer(api, workspace, owner):
+def test_a_value_is_never_in_a_response(api, workspace, owner):
     made = api.post(VAULT, {"name": "TOKEN", "value": VALUE, "hosts": ["a.example"]}, format="json")
     assert made.status_code == 201
     body = made.json()
@@ -126,12 +126,12 @@ def test_a_value_is_never_in_an_answer(api, workspace, owner):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_add_a_secret_of_one_name_the_second_is_refused(api, workspace, monkeypatch):
-    both_looked, look = threading.Barrier(2, timeout=60), vault.checked_hosts
+def test_the_second_of_two_concurrent_secrets_with_one_name_is_refused(api, workspace, monkeypatch):
+    both_checked, check_hosts = threading.Barrier(2, timeout=60), vault.checked_hosts
 
-    def look_at_once(hosts):
-        both_looked.wait()
-        return look(hosts)
+    def wait_for_both(hosts):
+        both_checked.wait()
+        return check_hosts(hosts)
 
     def add(value: str) -> int:
         try:
@@ -140,7 +140,7 @@ def test_of_two_who_add_a_secret_of_one_name_the_second_is_refused(api, workspac
         finally:
             connection.close()
 
-    monkeypatch.setattr(vault, "checked_hosts", look_at_once)
+    monkeypatch.setattr(vault, "checked_hosts", wait_for_both)
     with ThreadPoolExecutor(2) as pool:
         answers = dict(zip(("one", "two"), pool.map(add, ("one", "two")), strict=True))
 
@@ -157,7 +157,7 @@ def test_the_vault_is_for_admins(workspace):
     assert program.delete(f"{VAULT}{secret.pk}/").status_code == 403
 
 
-def test_the_page_keeps_replaces_and_deletes(browser_client, workspace):
+def test_the_page_adds_replaces_and_deletes_secrets(browser_client, workspace):
     form = {"name": "TOKEN", "value": VALUE, "hosts": "a.example, b.example"}
     page = browser_client.post(f"{PAGE}new/", form, follow=True)
     secret = Secret.objects.get()
@@ -174,7 +174,7 @@ def test_the_page_keeps_replaces_and_deletes(browser_client, workspace):
     assert not Secret.objects.exists()
 
 
-def test_others_see_that_the_vault_is_for_admins(client, workspace):
+def test_a_builder_is_told_to_ask_an_admin(client, workspace):
     vault.add(workspace.pk, "TOKEN", VALUE)
     client.force_login(add_member(workspace, "builder"))
 
@@ -183,7 +183,7 @@ def test_others_see_that_the_vault_is_for_admins(client, workspace):
     assert "TOKEN" not in page.text
 
 
-def test_what_runs_in_a_sandbox_may_send_only_a_secret_that_is_bound_to_the_host(workspace):
+def test_a_sandbox_can_only_send_secrets_bound_to_the_host(workspace):
     vault.add(workspace.pk, "LOOSE", "a loose word")
     vault.add(workspace.pk, "BOUND", "a bound word", hosts=["api.example.com"])
 

@@ -1,4 +1,4 @@
-"""Webhooks over REST and the command line."""
+"""Tests of webhooks over REST and on the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_secret_is_shown_once_and_stored_encrypted(api, owner):
         assert made["secret"] not in cursor.fetchone()[0]
 
 
-def test_a_webhook_that_names_no_events_hears_all(api):
+def test_a_webhook_without_events_receives_all(api):
     made = api.post(HOOKS, {"url": URL}, format="json")
 
     assert (made.status_code, made.json()["events"]) == (201, ["*"])
@@ -57,12 +57,12 @@ def test_a_webhook_that_names_no_events_hears_all(api):
         {"events": ["*"] * 2 + [f"a.b{n}" for n in range(60)]},
     ],
 )
-def test_bad_input_adds_nothing(api, fields):
+def test_invalid_input_creates_no_webhook(api, fields):
     assert add(api, **fields).status_code == 400
     assert not Webhook.objects.exists()
 
 
-def test_a_type_that_nothing_is_announced_as_is_told_with_those_there_are(api):
+def test_an_unknown_event_type_is_refused_with_a_list_of_known_types(api):
     answer = add(api, events=["run.*", "run.finished"])
 
     assert answer.status_code == 400
@@ -83,7 +83,7 @@ def test_a_private_address_is_refused_at_once(api, host):
 
 
 @pytest.mark.parametrize(
-    ("globs", "type", "told"),
+    ("globs", "type", "count"),
     [
         (["*"], "run.failed", 1),
         (["run.*"], "run.failed", 1),
@@ -94,19 +94,19 @@ def test_a_private_address_is_refused_at_once(api, host):
         (["run.failed"], "run.failed.twice", 0),
     ],
 )
-def test_globs_say_who_is_told(api, workspace, globs, type, told):
+def test_patterns_select_the_events_that_are_sent(api, workspace, globs, type, count):
     add(api, events=globs)
 
-    assert announce(workspace.pk, type, {}) == told
+    assert announce(workspace.pk, type, {}) == count
 
 
-def test_nobody_else_is_told(api, workspace, foreign_workspace):
+def test_events_of_other_workspaces_are_not_sent(api, workspace, foreign_workspace):
     add(api)
 
     assert announce(foreign_workspace.pk, "run.failed", {}) == 0
 
 
-def test_a_webhook_is_changed_switched_off_and_on(api, workspace):
+def test_a_webhook_can_be_changed_disabled_and_enabled(api, workspace):
     one = add(api).json()
     path = f"{HOOKS}{one['id']}/"
     announce(workspace.pk, "run.failed", {})
@@ -136,7 +136,7 @@ def test_deliveries_are_listed_and_replayed(api, workspace):
     assert answer.json()["id"] == listed["id"]
 
 
-def test_a_ping_and_a_rotation(api):
+def test_a_webhook_can_be_pinged_and_its_secret_rotated(api):
     one = add(api).json()
     ping = api.post(f"{HOOKS}{one['id']}/ping/")
     rotated = api.post(f"{HOOKS}{one['id']}/rotate/").json()
@@ -145,7 +145,7 @@ def test_a_ping_and_a_rotation(api):
     assert rotated["secret"] != one["secret"]
 
 
-def test_only_admins_see_webhooks(workspace, api):
+def test_only_admins_can_use_webhooks(workspace, api):
     one = add(api).json()
     for scope in ("read", "run"):
         client = key_client(workspace, scope)
@@ -154,7 +154,7 @@ def test_only_admins_see_webhooks(workspace, api):
         assert client.post(f"{HOOKS}{one['id']}/ping/").status_code == 403
 
 
-def test_a_workspace_has_a_bounded_number_of_them(api, workspace):
+def test_the_number_of_webhooks_per_workspace_is_limited(api, workspace):
     for _ in range(MOST_WEBHOOKS):
         make(Webhook, workspace)
 
@@ -169,16 +169,16 @@ def test_removing_a_webhook_erases_its_deliveries(api, workspace):
     assert not WebhookDelivery.objects.exists()
 
 
-def test_the_command_lists_pings_and_replays(api, workspace, capsys):
+def test_the_command_lists_pings_and_replays_webhooks(api, workspace, capsys):
     one = add(api).json()
     call_command("webhooks", "list", "--workspace", workspace.slug)
     call_command("webhooks", "ping", one["id"])
     delivery = WebhookDelivery.objects.get()
     call_command("webhooks", "replay", str(delivery.pk))
 
-    said = capsys.readouterr().out
-    assert URL in said
-    assert one["secret"] not in said
-    assert said.count(str(delivery.pk)) == 2
+    output = capsys.readouterr().out
+    assert URL in output
+    assert one["secret"] not in output
+    assert output.count(str(delivery.pk)) == 2
     with pytest.raises(CommandError, match="no such webhook"):
         call_command("webhooks", "ping", str(delivery.pk))

@@ -1,4 +1,4 @@
-"""The acting workspace over REST."""
+"""Tests of the caller's own workspace over REST."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def test_the_workspace_is_the_callers_own(api, foreign_api, workspace, foreign_w
     assert foreign_api.get("/api/v1/workspace/").json()["name"] == foreign_workspace.name
 
 
-def test_an_admin_renames_it(api, workspace, foreign_workspace):
+def test_an_admin_can_rename_the_workspace(api, workspace, foreign_workspace):
     answer = api.patch("/api/v1/workspace/", {"name": "Depot", "slug": "stolen"}, format="json")
 
     assert answer.json()["name"] == "Depot"
@@ -23,7 +23,7 @@ def test_an_empty_name_is_refused(api, workspace):
     assert api.patch("/api/v1/workspace/", {"name": " "}, format="json").status_code == 400
 
 
-def test_me_says_who_asks_and_what_they_may_do(api, owner, workspace):
+def test_me_shows_the_caller_and_their_permissions(api, owner, workspace):
     me = api.get("/api/v1/me/").json()
 
     assert me["user"]["email"] == owner.email

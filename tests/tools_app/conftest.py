@@ -1,4 +1,4 @@
-"""A data folder of its own for each test, and contexts to call tools in."""
+"""Fixtures for the tests of tools: a data folder per test, and contexts to call tools in."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox, Limits
 from tools_app.sandbox.local.sandbox import LocalSandbox
 
-#: With SWITCHYARD_REQUIRE_SANDBOX set, as in CI, they run and fail instead.
+#: Skips a test without bubblewrap; with SWITCHYARD_REQUIRE_SANDBOX set, as in CI, it fails.
 needs_bwrap = pytest.mark.skipif(
     shutil.which("bwrap") is None and not os.environ.get("SWITCHYARD_REQUIRE_SANDBOX"),
     reason="bubblewrap is not installed: apt install bubblewrap",
@@ -28,7 +28,7 @@ needs_bwrap = pytest.mark.skipif(
 
 @pytest.fixture
 def data_dir(settings: Any) -> Iterator[Path]:
-    """Not pytest's own folder: nobody but its owner may pass that one."""
+    """Create a data folder that the sandbox's user can enter; pytest's tmp_path is private."""
     folder = Path(tempfile.mkdtemp(prefix="switchyard-")).resolve()
     folder.chmod(0o711)
     settings.DATA_DIR = folder

@@ -1,4 +1,4 @@
-"""The canvas tools, through real runs of a session and by themselves."""
+"""Tests of the canvas tools, in real runs of a session and called directly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def call(name: str, nth: str, /, **arguments) -> ToolCall:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_agent_draws_its_own_canvas(session, principal, agent, script, monkeypatch):
+def test_an_agent_edits_its_own_canvas(session, principal, agent, script, monkeypatch):
     allow = Decision(decision="allow", decided_by="test")
     policy = EffectivePolicy(dict.fromkeys(NAMES, allow))
     monkeypatch.setattr("sessions_app.harness.turn.effective_policy", lambda *_: policy)
@@ -40,16 +40,16 @@ def test_an_agent_draws_its_own_canvas(session, principal, agent, script, monkey
         [call("connect_nodes", "c3", source="end", target="mars")],
         [TextDelta(text="Drawn.")],
     )
-    said = say(session, principal)
+    sent = say(session, principal)
     serve(session.pk)
-    drawn = revisions.read(agent)
+    canvas = revisions.read(agent)
 
     assert (
-        drawn.revision,
-        validate(drawn.graph, tools=tools_of_workspace(agent.workspace_id)),
+        canvas.revision,
+        validate(canvas.graph, tools=tools_of_workspace(agent.workspace_id)),
     ) == (2, [])
     wrote = CanvasRevision.objects.get(number=2)
-    assert (wrote.session_id, wrote.run_id, wrote.created_by_id) == (session.pk, said.run_id, None)
+    assert (wrote.session_id, wrote.run_id, wrote.created_by_id) == (session.pk, sent.run_id, None)
     states = ToolExecution.objects.order_by("created_at").values_list("state", "error")
     assert [state for state, _ in states] == ["completed", "completed", "error"]
     assert "There is no node 'mars'" in states[2][1]
@@ -67,13 +67,13 @@ def context(session, agent) -> ToolContext:
     )
 
 
-def test_a_call_that_is_repeated_writes_once(context, agent):
+def test_a_repeated_call_writes_once(context, agent):
     for _ in range(2):
         registry["add_node"].call({"id": "go", "type": "trigger"}, context)
     assert revisions.read(agent).revision == 1
 
 
-def test_a_stale_draft_is_not_overwritten_and_the_model_is_shown_the_newer(context, agent):
+def test_a_stale_update_is_refused_and_the_model_is_shown_the_newer_draft(context, agent):
     nodes = [{"id": "mine", "type": "trigger"}]
     revisions.save(agent, nodes=nodes, edges=[], revision=0, author=Author())
     with pytest.raises(ToolFailed, match=r"revision 1.*mine"):
@@ -92,12 +92,12 @@ def test_a_stale_draft_is_not_overwritten_and_the_model_is_shown_the_newer(conte
         ({"id": "a", "type": "trigger", "after": "gone"}, "There is no node 'gone'"),
     ],
 )
-def test_a_wrong_node_is_told_in_words(context, arguments, complaint):
+def test_an_invalid_node_is_reported_to_the_model(context, arguments, complaint):
     with pytest.raises(ToolFailed, match=complaint):
         registry["add_node"].call(arguments, context)
 
 
-def test_a_lost_worker_draws_nothing(context, agent):
+def test_a_worker_that_lost_its_lease_writes_nothing(context, agent):
     def lost() -> None:
         raise StaleEpoch
 

@@ -1,4 +1,4 @@
-"""Tools that a workspace defines itself: what may be one, who sees it, what fits it."""
+"""Tests of custom tools: their definition, visibility and arguments."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def agent(workspace: Workspace) -> Agent:
     return create_agent(workspace_id=workspace.pk, fields={"name": "Clerk", "provider": "demo"})
 
 
-def test_the_described_shape_is_the_judged_one():
+def test_the_serializer_matches_the_input_model():
     fields = CustomToolSerializer().get_fields()
 
     described = {name for name, field in fields.items() if not field.read_only}
     assert described == set(CustomToolInput.model_fields)
 
 
-def test_a_tool_is_made_changed_and_deleted(api, owner):
+def test_a_tool_can_be_created_changed_and_deleted(api, owner):
     made = api.post(TOOLS, ORDERS, format="json")
     assert made.status_code == 201
     body = made.json()
@@ -94,7 +94,7 @@ def test_a_tool_is_made_changed_and_deleted(api, owner):
         ({"url": "http://example.com"}, "url"),
     ],
 )
-def test_what_is_wrong_with_a_definition_is_named(api, changes, field):
+def test_an_invalid_definition_names_its_field(api, changes, field):
     answer = api.post(TOOLS, ORDERS | changes, format="json")
 
     assert answer.status_code == 400, answer.json()
@@ -102,14 +102,14 @@ def test_what_is_wrong_with_a_definition_is_named(api, changes, field):
     assert not CustomTool.objects.exists()
 
 
-def test_a_name_is_taken_once_in_a_workspace(api, foreign_api):
+def test_a_name_is_unique_in_a_workspace(api, foreign_api):
     api.post(TOOLS, ORDERS, format="json")
 
     assert api.post(TOOLS, ORDERS, format="json").status_code == 409
     assert foreign_api.post(TOOLS, ORDERS, format="json").status_code == 201
 
 
-def test_to_define_a_tool_takes_a_builder(workspace):
+def test_only_builders_can_define_tools(workspace):
     runner = key_client(workspace, "run")
 
     assert runner.post(TOOLS, ORDERS, format="json").status_code == 403
@@ -126,16 +126,16 @@ def test_to_define_a_tool_takes_a_builder(workspace):
         ({"_raw": "not json"}, "The arguments of find_order were not a JSON object"),
     ],
 )
-def test_arguments_that_do_not_fit_are_told_to_the_model(workspace, arguments, complaint):
+def test_invalid_arguments_are_reported_to_the_model(workspace, arguments, complaint):
     create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
     tool = custom_tools(workspace.pk)["find_order"]
 
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         tool.parse(arguments)
-    assert complaint in told.value.detail
+    assert complaint in caught.value.detail
 
 
-def test_broken_arguments_reach_no_tool_however_much_its_schema_allows(workspace):
+def test_broken_json_is_refused_even_by_a_permissive_schema(workspace):
     create_custom_tool(
         workspace_id=workspace.pk, fields={"name": "lax", "description": "Takes all."}
     )
@@ -146,14 +146,14 @@ def test_broken_arguments_reach_no_tool_however_much_its_schema_allows(workspace
         lax.parse({"_raw": '{"order": '})
 
 
-def test_a_pattern_from_outside_cannot_hold_a_worker(workspace):
+def test_a_catastrophic_pattern_cannot_block_a_worker(workspace):
     create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
 
-    # By Python's regular expressions this would take longer than the universe has.
+    # Python's regular expressions would need exponential time for this.
     custom_tools(workspace.pk)["find_order"].parse({"order": "a" * 200 + "b"})
 
 
-def test_a_model_is_told_of_the_schema_in_plain_words(workspace):
+def test_references_in_a_schema_are_resolved_for_the_model(workspace):
     create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
 
     properties: Any = custom_tools(workspace.pk)["find_order"].spec().json_schema["properties"]
@@ -161,7 +161,7 @@ def test_a_model_is_told_of_the_schema_in_plain_words(workspace):
     assert properties["lines"] == {"type": "array", "items": {"type": "integer", "minimum": 1}}
 
 
-def test_it_is_offered_to_the_agents_of_its_workspace_by_policy(api, foreign_api, agent):
+def test_a_policy_decides_which_agents_get_a_custom_tool(api, foreign_api, agent):
     api.post(TOOLS, ORDERS | {"permission": "always_ask"}, format="json")
     api.post(TOOLS, ORDERS | {"name": "ring_bell"}, format="json")
     path = f"/api/v1/agents/{agent.pk}/"

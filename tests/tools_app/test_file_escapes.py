@@ -1,4 +1,4 @@
-"""No tool reaches a file outside the session's folder."""
+"""Tests that no tool reaches a file outside the session's folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def outside(data_dir: Path) -> Path:
     return folder
 
 
-def all_ways(path: str) -> list[tuple[str, dict[str, str]]]:
+def all_calls(path: str) -> list[tuple[str, dict[str, str]]]:
     return [
         ("read", {"path": path}),
         ("write", {"path": path, "content": "overwritten"}),
@@ -33,11 +33,11 @@ def all_ways(path: str) -> list[tuple[str, dict[str, str]]]:
     ]
 
 
-def refuses(call, path: str) -> None:
-    for name, arguments in all_ways(path):
-        with pytest.raises(ToolFailed) as told:
+def assert_refused(call, path: str) -> None:
+    for name, arguments in all_calls(path):
+        with pytest.raises(ToolFailed) as caught:
             call(name, **arguments)
-        assert SECRET not in told.value.detail
+        assert SECRET not in caught.value.detail
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,17 @@ def refuses(call, path: str) -> None:
         "./..//secret.txt",
     ],
 )
-def test_a_path_cannot_lead_out(call, files, path):
+def test_a_path_cannot_leave_the_folder(call, files, path):
     (files / "a").mkdir()
     (files.parent / "secret.txt").write_text(SECRET)
 
-    refuses(call, path)
+    assert_refused(call, path)
     with pytest.raises(ToolFailed):
         call("list_directory", path=path)
 
 
 @pytest.mark.parametrize("path", ["a\ud800", "a\0b"])
-def test_a_name_that_the_system_cannot_take_is_refused(path):
+def test_a_name_that_the_file_system_cannot_store_is_refused(path):
     with pytest.raises(ToolFailed, match="not a valid path"):
         split_path(path)
 
@@ -74,7 +74,7 @@ def test_a_name_that_the_system_cannot_take_is_refused(path):
 def test_a_link_to_a_file_is_not_followed(call, files, outside):
     (files / "link.txt").symlink_to(outside / "secret.txt")
 
-    refuses(call, "link.txt")
+    assert_refused(call, "link.txt")
 
     assert (outside / "secret.txt").read_text() == SECRET
 
@@ -84,8 +84,8 @@ def test_a_link_to_a_folder_is_not_followed(call, files, outside):
     (files / "way").mkdir()
     (files / "way" / "up").symlink_to("../..")
 
-    refuses(call, "link/secret.txt")
-    refuses(call, "way/up/secret.txt")
+    assert_refused(call, "link/secret.txt")
+    assert_refused(call, "way/up/secret.txt")
     with pytest.raises(ToolFailed, match="is a link"):
         call("list_directory", path="link")
     with pytest.raises(ToolFailed, match="is a link"):
@@ -93,7 +93,7 @@ def test_a_link_to_a_folder_is_not_followed(call, files, outside):
     assert os.listdir(outside) == ["secret.txt"]
 
 
-def test_writing_to_a_second_name_leaves_the_other_name_alone(call, files, outside):
+def test_writing_to_a_hard_link_leaves_the_original_unchanged(call, files, outside):
     os.link(outside / "secret.txt", files / "second.txt")
     os.chown(outside / "secret.txt", sandbox_uid(), sandbox_gid())
 
@@ -104,31 +104,31 @@ def test_writing_to_a_second_name_leaves_the_other_name_alone(call, files, outsi
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of two owners")
-def test_a_second_name_of_a_file_of_another_owner_is_refused(call, files, outside):
+def test_a_hard_link_to_a_file_of_another_owner_is_refused(call, files, outside):
     os.link(outside / "secret.txt", files / "second.txt")
 
-    refuses(call, "second.txt")
+    assert_refused(call, "second.txt")
 
 
-def test_sessions_do_not_see_each_other(call, folder, files):
+def test_a_session_cannot_read_the_files_of_another(call, folder, files):
     other = SessionFolder(workspace_id=folder.workspace_id, session_id=uuid7())
     (other.make() / "secret.txt").write_text(SECRET)
 
-    refuses(call, f"../../{other.session_id}/workspace/secret.txt")
-    refuses(call, str(other.files / "secret.txt"))
+    assert_refused(call, f"../../{other.session_id}/workspace/secret.txt")
+    assert_refused(call, str(other.files / "secret.txt"))
     assert call("list_directory") == ". is empty."
 
 
 @contextmanager
 def swapping(swap: Callable[[], None]) -> Iterator[None]:
-    """Somebody swaps names, without pause, while the block runs."""
+    """Call `swap` in a loop on another thread while the block runs."""
     done = Event()
 
-    def go_on() -> None:
+    def swap_until_done() -> None:
         while not done.is_set():
             swap()
 
-    swapper = Thread(target=go_on)
+    swapper = Thread(target=swap_until_done)
     swapper.start()
     try:
         yield
@@ -137,10 +137,10 @@ def swapping(swap: Callable[[], None]) -> Iterator[None]:
         swapper.join()
 
 
-def answers(call, ways: list[tuple[str, dict[str, str]]], rounds: int) -> set[str]:
+def call_repeatedly(call, calls: list[tuple[str, dict[str, str]]], rounds: int) -> set[str]:
     seen: set[str] = set()
     for _ in range(rounds):
-        for name, arguments in ways:
+        for name, arguments in calls:
             try:
                 seen.add(call(name, **arguments))
             except ToolFailed:
@@ -148,7 +148,7 @@ def answers(call, ways: list[tuple[str, dict[str, str]]], rounds: int) -> set[st
     return seen
 
 
-def test_swapping_a_folder_for_a_link_in_mid_walk_opens_no_way_out(call, files, outside):
+def test_swapping_a_folder_for_a_link_during_a_walk_does_not_escape(call, files, outside):
     inside = files / "swapped"
     inside.mkdir()
     (inside / "secret.txt").write_text("inside")
@@ -160,21 +160,21 @@ def test_swapping_a_folder_for_a_link_in_mid_walk_opens_no_way_out(call, files, 
         os.rename(inside, files / "link")
         os.rename(files / "aside", inside)
 
-    ways = [
+    calls = [
         ("read", {"path": "swapped/secret.txt"}),
         ("list_directory", {"path": "swapped"}),
         ("edit", {"path": "swapped/secret.txt", "old": "i", "new": "i"}),
     ]
     (outside / "only_here.txt").touch()
     with swapping(swap):
-        seen = answers(call, ways, rounds=150)
+        seen = call_repeatedly(call, calls, rounds=150)
 
     assert not any(SECRET in answer or "only_here" in answer for answer in seen)
     assert {"refused", "inside"} <= seen
     assert (outside / "secret.txt").read_text() == SECRET
 
 
-def test_swapping_a_file_for_a_link_opens_no_way_out(call, files, outside):
+def test_swapping_a_file_for_a_link_does_not_escape(call, files, outside):
     target = files / "swapped.txt"
     target.write_text("inside")
 
@@ -185,7 +185,7 @@ def test_swapping_a_file_for_a_link_opens_no_way_out(call, files, outside):
         os.rename(files / "plain", target)
 
     with swapping(swap):
-        seen = answers(call, all_ways("swapped.txt"), rounds=150)
+        seen = call_repeatedly(call, all_calls("swapped.txt"), rounds=150)
 
     assert not any(SECRET in answer for answer in seen)
     assert "refused" in seen

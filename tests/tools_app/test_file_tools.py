@@ -1,4 +1,4 @@
-"""Reading, writing, editing and listing the files of a session."""
+"""Tests of the tools that read, write, edit and list the files of a session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_written_file_can_be_read(call, files):
     assert call("read", path="notes/today.md") == "[notes/today.md is empty]"
 
 
-def test_files_and_folders_belong_to_whoever_runs_the_commands(call, files):
+def test_files_and_folders_belong_to_the_sandbox_user(call, files):
     call("write", path="a/b/c.txt", content="x")
 
     for path in (files, files / "a", files / "a" / "b", files / "a" / "b" / "c.txt"):
@@ -31,14 +31,14 @@ def test_files_and_folders_belong_to_whoever_runs_the_commands(call, files):
     assert stat.S_IMODE(files.stat().st_mode) == 0o700
 
 
-def test_paths_as_commands_see_them_are_understood(call, files):
+def test_absolute_paths_in_the_sandbox_are_accepted(call, files):
     call("write", path="/workspace/a.txt", content="inside")
 
     assert (files / "a.txt").read_text() == "inside"
     assert call("read", path="./a.txt") == "inside"
 
 
-def test_a_range_of_lines_is_read_with_a_note_of_what_follows(call, files):
+def test_a_range_of_lines_ends_with_a_note_about_what_follows(call, files):
     (files / "long.txt").write_text("".join(f"line {n}\n" for n in range(1, 101)))
 
     assert call("read", path="long.txt", first_line=99) == (
@@ -63,7 +63,7 @@ def test_a_huge_line_is_cut_with_a_note(call, files):
     assert answer.endswith("[lines 1-1; the answer is full, line 1 may be cut]")
 
 
-def test_a_file_without_end_is_not_searched_for_ever(call, files, monkeypatch):
+def test_a_huge_file_is_searched_only_up_to_a_limit(call, files, monkeypatch):
     monkeypatch.setattr(reading, "FARTHEST", 1_000_000)
     with (files / "sparse.bin").open("wb") as file:
         file.write(b"a" * 10_000)
@@ -73,7 +73,7 @@ def test_a_file_without_end_is_not_searched_for_ever(call, files, monkeypatch):
         call("read", path="sparse.bin", first_line=2)
 
 
-def test_a_binary_file_is_told_not_shown(call, files):
+def test_a_binary_file_is_refused(call, files):
     (files / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
 
     with pytest.raises(ToolFailed, match=r"logo.png is a binary file \(10 bytes\)"):
@@ -82,13 +82,13 @@ def test_a_binary_file_is_told_not_shown(call, files):
         call("edit", path="logo.png", old="PNG", new="GIF")
 
 
-def test_text_in_another_encoding_is_shown_as_far_as_it_goes(call, files):
+def test_text_in_another_encoding_is_shown_with_replacement_characters(call, files):
     (files / "old.txt").write_bytes("Grüße\n".encode("latin-1"))
 
     assert call("read", path="old.txt") == "Gr\ufffd\ufffde\n"
 
 
-def test_what_comes_in_pieces_takes_the_place_of_a_file_with_its_mode(folder, files):
+def test_a_streamed_write_replaces_a_file_and_keeps_its_mode(folder, files):
     script = files / "run.sh"
     script.write_text("echo one")
     script.chmod(0o755)
@@ -123,7 +123,7 @@ def test_an_ambiguous_edit_changes_nothing(call, files):
     assert (files / "a.txt").read_text() == "y y y"
 
 
-def test_an_edit_notices_that_the_file_was_changed_meanwhile(call, files, monkeypatch):
+def test_an_edit_detects_a_concurrent_change(call, files, monkeypatch):
     target = files / "a.txt"
     target.write_text("before")
     from tools_app.builtin import files as tools
@@ -139,13 +139,13 @@ def test_an_edit_notices_that_the_file_was_changed_meanwhile(call, files, monkey
     assert target.read_text() == "changed by a command"
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_rest(call, files, monkeypatch):
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_temporary_file(call, files, monkeypatch):
     call("write", path="a.txt", content="old")
 
-    def full(fd):
+    def fail_with_disk_full(fd):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", fail_with_disk_full)
 
     with pytest.raises(ToolFailed, match=r"a.txt: No space left on device"):
         call("write", path="a.txt", content="new")
@@ -170,7 +170,7 @@ def test_a_folder_is_listed_with_folders_first(call, files):
     assert call("list_directory", path="z") == "z is empty."
 
 
-def test_a_long_listing_says_that_there_is_more(call, files):
+def test_a_long_listing_is_cut_with_a_note(call, files):
     for number in range(501):
         (files / f"{number}.txt").touch()
 
@@ -196,12 +196,12 @@ def test_a_long_listing_says_that_there_is_more(call, files):
         ("write", {"path": "x/" * 100 + "y", "content": ""}, "not a valid path"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_words(call, files, name, arguments, complaint):
+def test_an_impossible_call_is_reported_to_the_model(call, files, name, arguments, complaint):
     (files / "folder").mkdir()
     (files / "file.txt").touch()
     os.mkfifo(files / "pipe")
 
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         call(name, **arguments)
 
-    assert complaint in told.value.detail
+    assert complaint in caught.value.detail

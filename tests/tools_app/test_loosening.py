@@ -1,4 +1,4 @@
-"""Who may let a risky tool act without asking: admins, for the tools of today and of tomorrow."""
+"""Tests that only admins can let risky tools, present or future, run without asking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools_app.policy.storage import PolicyTarget, agent_target, change_policy, 
 
 
 @pytest.fixture
-def place(workspace: Workspace) -> PolicyTarget:
+def target(workspace: Workspace) -> PolicyTarget:
     fields = {"name": "Tester", "provider": "demo", "model": "demo"}
     return agent_target(create_agent(workspace_id=workspace.pk, fields=fields).pk)
 
@@ -47,13 +47,13 @@ def builder(workspace: Workspace) -> Principal:
         ),
     ],
 )
-def test_only_an_admin_lets_commands_run_without_asking(place, admin, workspace, before, after):
-    change_policy(admin, place, before)
+def test_only_an_admin_can_let_commands_run_without_asking(target, admin, workspace, before, after):
+    change_policy(admin, target, before)
 
     with pytest.raises(Forbidden, match="the right to admin: exec"):
-        change_policy(builder(workspace), place, after)
+        change_policy(builder(workspace), target, after)
 
-    change_policy(admin, place, after)
+    change_policy(admin, target, after)
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,15 @@ def test_only_an_admin_lets_commands_run_without_asking(place, admin, workspace,
         ),
     ],
 )
-def test_only_an_admin_lets_tools_act_that_are_yet_to_come(place, admin, workspace, before, after):
-    change_policy(admin, place, before)
+def test_only_an_admin_can_allow_tools_that_do_not_exist_yet(
+    target, admin, workspace, before, after
+):
+    change_policy(admin, target, before)
 
     with pytest.raises(Forbidden, match=r"the right to admin: mcp:"):
-        change_policy(builder(workspace), place, after)
+        change_policy(builder(workspace), target, after)
 
-    change_policy(admin, place, after)
+    change_policy(admin, target, after)
 
 
 @pytest.mark.parametrize(
@@ -100,19 +102,19 @@ def test_only_an_admin_lets_tools_act_that_are_yet_to_come(place, admin, workspa
         ({"allowed_tools": ["exec"]}, {}),
     ],
 )
-def test_a_builder_changes_the_rest(place, admin, workspace, before, after):
-    change_policy(admin, place, before)
+def test_a_builder_can_make_any_other_change(target, admin, workspace, before, after):
+    change_policy(admin, target, before)
 
-    assert change_policy(builder(workspace), place, after).revision == 2
+    assert change_policy(builder(workspace), target, after).revision == 2
 
 
-def test_an_environments_question_is_lifted_by_an_admin_only(workspace, admin):
+def test_only_an_admin_can_remove_an_environments_ask_rule(workspace, admin):
     environment = create_environment(workspace_id=workspace.pk, fields={"name": "box"})
-    place = find_target(workspace.pk, "environment", environment.pk)
+    target = find_target(workspace.pk, "environment", environment.pk)
     person = builder(workspace)
-    change_policy(person, place, {"ask_tools": ["exec", "write"]})
+    change_policy(person, target, {"ask_tools": ["exec", "write"]})
 
-    change_policy(person, place, {"ask_tools": ["exec"]})
+    change_policy(person, target, {"ask_tools": ["exec"]})
     with pytest.raises(Forbidden):
-        change_policy(person, place, {})
-    change_policy(admin, place, {})
+        change_policy(person, target, {})
+    change_policy(admin, target, {})

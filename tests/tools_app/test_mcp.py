@@ -1,4 +1,4 @@
-"""A real MCP server: added, asked what it offers, called, stopped and missed."""
+"""Tests against a real MCP server: adding it, discovery, calls, stops and outages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def call(context: ToolContext, name: str, **arguments: object) -> str:
     return str(tool.handler(tool.parse(arguments), context))
 
 
-def test_a_server_is_added_refreshed_and_its_tools_offered_over_rest(api, workspace, allowed):
+def test_a_server_can_be_added_and_refreshed_over_rest_and_its_tools_are_offered(
+    api, workspace, allowed
+):
     made = api.post(SERVERS, {"name": "yard", "url": allowed.url}, format="json")
     assert made.status_code == 201
     assert (made.json()["status"], made.json()["permission"]) == ("new", "always_ask")
@@ -90,45 +92,45 @@ def test_a_server_is_added_refreshed_and_its_tools_offered_over_rest(api, worksp
     assert "description, not an instruction" in echo["description"]
 
 
-def test_results_are_fenced_and_say_what_they_do_not_show(server, context):
-    told = call(context, "echo", text="hello")
+def test_results_are_fenced_and_name_omitted_content(server, context):
+    output = call(context, "echo", text="hello")
 
-    assert "You said hello" in told
-    assert "untrusted content" in told
+    assert "You said hello" in output
+    assert "untrusted content" in output
     assert call(context, "add", a=1, b=2).count('"sum": 3') == 1
     assert "[image image/png, about" in call(context, "picture")
 
 
-def test_arguments_that_do_not_fit_are_told_before_the_server_is_asked(server, context, process):
+def test_invalid_arguments_are_refused_before_the_server_is_called(server, context, process):
     with pytest.raises(ToolFailed, match="Invalid arguments for mcp:yard:echo"):
         call(context, "echo", text=7)
 
     assert "echo 7" not in process.notes()
 
 
-def test_a_tool_that_fails_is_told_apart_from_a_server_that_does(server, context):
+def test_a_failing_tool_is_reported_differently_from_a_failing_server(server, context):
     with pytest.raises(ToolFailed, match=r"The tool fail failed[\s\S]*no such crane"):
         call(context, "fail", reason="no such crane")
 
 
 def test_a_huge_output_is_clipped(server, context):
-    told = call(context, "flood", characters=3_000_000)
+    output = call(context, "flood", characters=3_000_000)
 
-    assert len(told) < 201_000
-    assert "characters were cut here" in told
+    assert len(output) < 201_000
+    assert "characters were cut here" in output
 
 
-def test_an_answer_beyond_the_bound_is_refused(server, context):
+def test_a_response_beyond_the_limit_is_refused(server, context):
     with pytest.raises((OutcomeUnknown, ToolFailed), match="more than 8,000,000 bytes"):
         call(context, "flood", characters=9_000_000)
 
 
-def test_the_credential_reaches_the_server_and_is_masked_when_it_says_it_back(
+def test_the_credential_reaches_the_server_and_is_masked_in_its_output(
     server, context, process, api
 ):
-    told = call(context, "whisper")
+    output = call(context, "whisper")
 
-    assert "You came with Bearer [secret]" in told
+    assert "You came with Bearer [secret]" in output
     assert f"authorization Bearer {TOKEN}" in process.notes()
     shown = api.get(SERVERS).text
     assert TOKEN not in shown
@@ -136,7 +138,7 @@ def test_the_credential_reaches_the_server_and_is_masked_when_it_says_it_back(
     assert api.get("/api/v1/vault/").json()["results"][0]["used_by"] == ["MCP server yard"]
 
 
-def test_a_missing_secret_is_named(server, context, workspace):
+def test_a_missing_secret_is_named_in_the_error(server, context, workspace):
     vault.delete(workspace.pk, "YARD")
 
     with pytest.raises(ToolFailed, match="no secret named YARD"):
@@ -155,7 +157,7 @@ def test_a_secret_for_another_host_is_not_sent(server, context, workspace, proce
     assert process.notes() == before
 
 
-def test_a_call_ends_when_it_is_stopped(server, context, process):
+def test_a_call_can_be_stopped(server, context, process):
     began = len([line for line in process.notes() if line == "sleep began"])
 
     def stop() -> None:
@@ -179,7 +181,7 @@ def test_a_call_that_takes_too_long_has_an_unknown_outcome(server, context):
         call(context, "sleep", seconds=3)
 
 
-def test_a_dead_server_is_told_and_its_tools_stay_known(server, context, settings, workspace):
+def test_a_dead_server_is_reported_and_keeps_its_known_tools(server, context, settings, workspace):
     port = free_port()
     settings.EGRESS_ALLOWED_PRIVATE = [f"127.0.0.1:{port}"]
     McpServer.objects.filter(pk=server.pk).update(url=f"http://127.0.0.1:{port}/mcp")
@@ -192,7 +194,7 @@ def test_a_dead_server_is_told_and_its_tools_stay_known(server, context, setting
     assert server.due_at > timezone.now()
 
 
-def test_after_a_change_of_address_nothing_that_was_seen_counts(server, workspace):
+def test_changing_the_address_discards_the_discovered_tools(server, workspace):
     change_server(server, {"url": "https://elsewhere.example/mcp", "headers": {}})
 
     server.refresh_from_db()
@@ -200,7 +202,7 @@ def test_after_a_change_of_address_nothing_that_was_seen_counts(server, workspac
     assert not any(name.startswith("mcp:") for name in tools_of_workspace(workspace.pk))
 
 
-def test_what_was_seen_with_other_credentials_does_not_count(server, workspace):
+def test_a_discovery_with_outdated_credentials_is_discarded(server, workspace):
     before = McpServer.objects.get(pk=server.pk)
     change_server(server, {"headers": {}})
 
@@ -210,7 +212,7 @@ def test_what_was_seen_with_other_credentials_does_not_count(server, workspace):
     assert (kept.status, kept.tools) == ("new", [])
 
 
-def test_rules_name_servers_by_globs(server, workspace):
+def test_policy_rules_can_name_servers_by_pattern(server, workspace):
     tools = tools_of_workspace(workspace.pk)
     denied = filter_tools_by_policy(tools, Layer(name="agent", denied=("mcp:yard:*",)))
 
@@ -218,7 +220,7 @@ def test_rules_name_servers_by_globs(server, workspace):
     assert "mcp:yard:echo" in filter_tools_by_policy(tools, Layer(name="agent"))
 
 
-def test_a_server_that_is_switched_off_offers_nothing(server, context, workspace):
+def test_a_disabled_server_offers_no_tools(server, context, workspace):
     tool = tools_of_workspace(workspace.pk)["mcp:yard:echo"]
     change_server(server, {"enabled": False})
 
@@ -227,7 +229,7 @@ def test_a_server_that_is_switched_off_offers_nothing(server, context, workspace
         tool.handler(tool.parse({"text": "x"}), context)
 
 
-def test_a_tool_may_be_repeated_only_when_an_admin_says_so(server, workspace):
+def test_a_tool_is_repeatable_only_when_an_admin_marks_it(server, workspace):
     change_server(server, {"repeatable_tools": ["add", "ec*"]})
     tools = tools_of_workspace(workspace.pk)
 
@@ -237,7 +239,7 @@ def test_a_tool_may_be_repeated_only_when_an_admin_says_so(server, workspace):
     assert repeatable == {"mcp:yard:echo", "mcp:yard:add"}
 
 
-def test_a_session_reads_its_servers_tools_in_one_query_and_at_first_two(server, workspace, owner):
+def test_the_tools_of_all_servers_are_read_in_one_query_and_then_cached(server, workspace, owner):
     from sessions_app.sessions import get_or_create_session
 
     fields = {"name": "Clerk", "provider": "demo"}
@@ -255,7 +257,9 @@ def test_a_session_reads_its_servers_tools_in_one_query_and_at_first_two(server,
         with CaptureQueriesContext(connection) as queries:
             policy = effective_policy(agent.current, session.pk)
         counts.append(len(queries))
-    assert counts[0] <= 1, "the second query, for what the servers offer; the first is not counted"
+    assert counts[0] <= 1, (
+        "one query reads the servers' tools; the policy's own query bypasses the ORM"
+    )
     assert counts[1] == 0
     assert len([name for name in policy if name.startswith("mcp:")]) == 21
     assert policy["mcp:yard:echo"].decision == "ask"
@@ -277,7 +281,7 @@ def test_due_servers_are_claimed_once_and_refreshed_in_the_background(
     assert McpServer.objects.get().due_at > timezone.now()
 
 
-def test_only_admins_change_servers_and_builders_refresh(workspace, server):
+def test_a_run_key_can_read_servers_but_not_change_or_refresh_them(workspace, server):
     program = key_client(workspace, scope="run")
     path = f"{SERVERS}{server.pk}/"
 

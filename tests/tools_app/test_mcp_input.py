@@ -1,4 +1,4 @@
-"""What may be said about an MCP server."""
+"""Tests how the definition of an MCP server is validated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools_app.models import McpServer
 SERVERS = "/api/v1/tools/mcp-servers/"
 
 
-def test_the_described_shape_is_the_judged_one():
+def test_the_serializer_matches_the_input_model():
     fields = McpServerSerializer().get_fields()
 
     described = {name for name, field in fields.items() if not field.read_only}
@@ -37,7 +37,7 @@ def test_the_described_shape_is_the_judged_one():
         ({"name": "yard", "url": "https://a.example", "timeout_seconds": 601}, "timeout_seconds"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_server_is_told(api, fields, complaint):
+def test_an_invalid_server_is_refused_with_a_reason(api, fields, complaint):
     answer = api.post(SERVERS, fields, format="json")
 
     assert answer.status_code == 400

@@ -1,4 +1,4 @@
-"""The page of MCP servers and the command, against a real server."""
+"""Tests of the MCP servers page and the `mcp` command against a real server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def form(process: McpProcess, settings) -> dict[str, str]:
     }
 
 
-def test_a_server_is_added_asked_changed_switched_and_deleted(browser_client, form):
+def test_a_server_can_be_added_changed_disabled_refreshed_and_deleted(browser_client, form):
     page = browser_client.post(f"{URL}new/", form, follow=True).text
     server = McpServer.objects.get()
     assert "yard was added and offers 7 tools." in page
@@ -59,7 +59,7 @@ def test_a_server_is_added_asked_changed_switched_and_deleted(browser_client, fo
     assert not McpServer.objects.exists()
 
 
-def test_a_dead_server_is_told_with_its_remedy(browser_client, form, settings):
+def test_a_dead_server_is_reported_with_advice(browser_client, form, settings):
     port = free_port()
     settings.EGRESS_ALLOWED_PRIVATE = [f"127.0.0.1:{port}"]
     dead = form | {"url": f"http://127.0.0.1:{port}/mcp"}
@@ -78,7 +78,7 @@ def test_a_dead_server_is_told_with_its_remedy(browser_client, form, settings):
         ({"url": ""}, "needs an address"),
     ],
 )
-def test_what_is_wrong_stands_beside_its_field(browser_client, form, change, words):
+def test_an_error_is_shown_at_its_field(browser_client, form, change, words):
     answer = browser_client.post(f"{URL}new/", form | change)
 
     assert answer.status_code == 400
@@ -86,7 +86,9 @@ def test_what_is_wrong_stands_beside_its_field(browser_client, form, change, wor
     assert not McpServer.objects.exists()
 
 
-def test_builders_refresh_and_viewers_look(client, workspace, browser_client, form):
+def test_builders_can_refresh_servers_and_viewers_can_only_look(
+    client, workspace, browser_client, form
+):
     browser_client.post(f"{URL}new/", form)
     server = McpServer.objects.get()
     client.force_login(add_member(workspace, "builder"))
@@ -101,21 +103,21 @@ def test_builders_refresh_and_viewers_look(client, workspace, browser_client, fo
     assert client.post(f"{URL}{server.pk}/refresh/").status_code == 403
 
 
-def command(*words: str) -> str:
+def run_mcp(*words: str) -> str:
     out = StringIO()
     call_command("mcp", *words, stdout=out)
     return out.getvalue()
 
 
-def test_the_command_adds_lists_and_refreshes(workspace, form):
+def test_the_command_adds_lists_and_refreshes_servers(workspace, form):
     where = ("--workspace", workspace.slug)
-    added = command("add", *where, "--name", "yard", "--url", form["url"], "--header", "X-A: b")
+    added = run_mcp("add", *where, "--name", "yard", "--url", form["url"], "--header", "X-A: b")
 
     assert added == f"yard\tok\t7 tools\t{form['url']}\n"
-    assert command("list", *where) == added
-    assert command("refresh", *where, "--name", "yard") == added
+    assert run_mcp("list", *where) == added
+    assert run_mcp("refresh", *where, "--name", "yard") == added
     assert McpServer.objects.get().headers == {"X-A": "b"}
     with pytest.raises(CommandError, match="no such MCP server"):
-        command("refresh", *where, "--name", "other")
+        run_mcp("refresh", *where, "--name", "other")
     with pytest.raises(CommandError, match="already"):
-        command("add", *where, "--name", "yard", "--url", form["url"])
+        run_mcp("add", *where, "--name", "yard", "--url", form["url"])

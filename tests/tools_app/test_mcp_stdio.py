@@ -1,4 +1,4 @@
-"""An MCP server over stdio runs inside the sandbox, with nothing but its pipes."""
+"""Tests that an MCP server over stdio runs in the sandbox and is reached only by its pipes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools_app.workspace_tools import tools_of_workspace
 
 pytestmark = needs_bwrap
 
-#: In the plain words of the protocol: the sandbox has Python, and no packages.
+#: Speaks the protocol without the SDK: the sandbox has Python and no packages.
 SCRIPT = """
 import json, os, sys, time
 print("chatter that is no JSON", flush=True)
@@ -83,34 +83,34 @@ def call(context: ToolContext, name: str) -> str:
     return str(tool.handler(tool.parse({}), context))
 
 
-def pipes_left(context: ToolContext) -> list[str]:
+def leftover_pipes(context: ToolContext) -> list[str]:
     folder = SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
     return [path.name for path in folder.make().iterdir()]
 
 
-def test_it_is_discovered_and_called_in_the_sandbox(server, context):
+def test_a_server_is_discovered_and_called_in_the_sandbox(server, context):
     assert (server.status, server.error, server.server_info) == ("ok", "", "pipes 1")
     assert [tool["name"] for tool in server.tools] == ["where", "hang", "die", "large"]
 
-    told = call(context, "where")
-    assert "/workspace" in told
-    assert "root" not in told.split()
+    output = call(context, "where")
+    assert "/workspace" in output
+    assert "root" not in output.split()
     assert call(context, "large").count("y") > 100_000
-    assert pipes_left(context) == []
+    assert leftover_pipes(context) == []
 
 
-def test_a_command_that_ends_is_told_with_what_it_said(server, context):
+def test_a_command_that_exits_is_reported_with_its_output(server, context):
     with pytest.raises((ToolFailed, OutcomeUnknown), match=r"exit 3[\s\S]*a word on stderr"):
         call(context, "die")
-    assert pipes_left(context) == []
+    assert leftover_pipes(context) == []
 
 
-def test_a_call_is_stopped_with_its_command(server, context):
+def test_stopping_a_call_stops_its_command(server, context):
     threading.Timer(0.5, context.stopped.set).start()
 
     with pytest.raises(ToolStopped):
         call(context, "hang")
-    assert pipes_left(context) == []
+    assert leftover_pipes(context) == []
 
 
 def test_a_call_that_takes_too_long_has_an_unknown_outcome(server, context):
@@ -120,7 +120,7 @@ def test_a_call_that_takes_too_long_has_an_unknown_outcome(server, context):
         call(context, "hang")
 
 
-def test_a_command_that_is_not_there_is_told(workspace, data_dir):
+def test_a_missing_command_is_reported(workspace, data_dir):
     fields = {"name": "pipes", "transport": "stdio", "command": "no-such-program --serve"}
     server = discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 

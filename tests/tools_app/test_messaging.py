@@ -1,4 +1,4 @@
-"""Agents reach people: members by the inbox, and only whom somebody allowed by e-mail."""
+"""Tests of the message and email tools: members by inbox, only allowed addresses by e-mail."""
 
 from __future__ import annotations
 
@@ -25,19 +25,21 @@ def agent(workspace: Workspace) -> Agent:
 
 
 @pytest.fixture
-def say(make_context, agent: Agent):
-    def say(name: str, **arguments):
+def call_tool(make_context, agent: Agent):
+    def call_tool(name: str, **arguments):
         known = {"workspace_id": agent.workspace_id, "agent_id": agent.pk}
         given = {**known, **arguments.pop("context", {})}
         return registry[name].call(arguments, make_context(**given))
 
-    return say
+    return call_tool
 
 
-def test_a_message_reaches_everybody_or_one_member(say, workspace, owner):
-    assert "everyone" in say("message", **LUNCH)
-    assert owner.email in say("message", **LUNCH, to="OWNER@example.com", context={"call_id": "2"})
-    assert owner.email in say("message", **LUNCH, to="Olive", context={"call_id": "3"})
+def test_a_message_reaches_all_members_or_one(call_tool, workspace, owner):
+    assert "everyone" in call_tool("message", **LUNCH)
+    assert owner.email in call_tool(
+        "message", **LUNCH, to="OWNER@example.com", context={"call_id": "2"}
+    )
+    assert owner.email in call_tool("message", **LUNCH, to="Olive", context={"call_id": "3"})
 
     assert list(InboxItem.objects.order_by("created_at").values_list("user", flat=True)) == [
         None,
@@ -49,33 +51,33 @@ def test_a_message_reaches_everybody_or_one_member(say, workspace, owner):
 
 
 @pytest.mark.parametrize("to", ["stranger@example.com", "Sam Stranger", "nobody"])
-def test_nobody_outside_the_workspace_is_reached(say, stranger, to):
+def test_a_message_to_a_non_member_is_refused(call_tool, stranger, to):
     with pytest.raises(ToolFailed, match="No member"):
-        say("message", **LUNCH, to=to)
+        call_tool("message", **LUNCH, to=to)
     assert not InboxItem.objects.exists()
 
 
-def test_a_call_that_is_repeated_after_a_crash_tells_once(say):
-    say("message", **LUNCH)
-    say("message", **LUNCH)
+def test_a_repeated_call_sends_one_message(call_tool):
+    call_tool("message", **LUNCH)
+    call_tool("message", **LUNCH)
 
     assert InboxItem.objects.count() == 1
 
 
-def test_a_lost_worker_tells_nobody(say, mailoutbox):
+def test_a_worker_that_lost_its_lease_sends_nothing(call_tool, mailoutbox):
     def fence() -> None:
         assert transaction.get_connection().in_atomic_block
         raise StaleEpoch
 
     for name, arguments in (("message", LUNCH), ("email", MAIL)):
         with pytest.raises(StaleEpoch):
-            say(name, **arguments, context={"fence": fence})
+            call_tool(name, **arguments, context={"fence": fence})
     assert not InboxItem.objects.exists()
     assert mailoutbox == []
 
 
-def test_a_mail_to_a_member_is_sent_and_signed_by_the_product(say, workspace, mailoutbox):
-    assert "handed to the mail server" in say("email", **MAIL)
+def test_an_email_to_a_member_is_sent_with_the_products_signature(call_tool, workspace, mailoutbox):
+    assert "handed to the mail server" in call_tool("email", **MAIL)
 
     (mail,) = mailoutbox
     assert (mail.to, mail.subject) == (["owner@example.com"], "Lunch")
@@ -92,13 +94,13 @@ def test_a_mail_to_a_member_is_sent_and_signed_by_the_product(say, workspace, ma
         (["*@example.com"], "bob@example.com.evil.test", False),
     ],
 )
-def test_only_whom_an_admin_allowed_is_written_to(say, workspace, mailoutbox, allowed, to, sent):
+def test_only_allowed_addresses_receive_email(call_tool, workspace, mailoutbox, allowed, to, sent):
     Workspace.objects.update(mail_allowed=allowed)
     if sent:
-        say("email", **{**MAIL, "to": to})
+        call_tool("email", **{**MAIL, "to": to})
     else:
         with pytest.raises(ToolFailed, match="not a member"):
-            say("email", **{**MAIL, "to": to})
+            call_tool("email", **{**MAIL, "to": to})
 
     assert bool(mailoutbox) is sent
 
@@ -114,42 +116,42 @@ def test_only_whom_an_admin_allowed_is_written_to(say, workspace, mailoutbox, al
         {"to": "nobody"},
     ],
 )
-def test_no_header_can_be_smuggled_in(say, mailoutbox, changed):
+def test_headers_cannot_be_injected(call_tool, mailoutbox, changed):
     with pytest.raises(ToolFailed):
-        say("email", **{**MAIL, **changed})
+        call_tool("email", **{**MAIL, **changed})
     assert mailoutbox == []
 
 
-def test_mails_are_bounded_by_the_hour(say, settings, mailoutbox):
+def test_emails_are_limited_per_hour(call_tool, settings, mailoutbox):
     settings.EMAILS_PER_HOUR = 2
-    say("email", **MAIL)
-    say("email", **MAIL)
+    call_tool("email", **MAIL)
+    call_tool("email", **MAIL)
 
     with pytest.raises(ToolFailed, match="which is the limit"):
-        say("email", **MAIL)
+        call_tool("email", **MAIL)
     assert len(mailoutbox) == SentMail.objects.count() == 2
 
 
-def test_it_is_said_when_mail_goes_nowhere(say, settings, tmp_path):
+def test_the_result_says_when_mail_is_not_delivered(call_tool, settings, tmp_path):
     settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     settings.EMAIL_FILE_PATH = tmp_path
 
-    answer = say("email", **MAIL)
+    answer = call_tool("email", **MAIL)
 
     assert "was not delivered" in answer
     assert str(tmp_path) in answer
     assert list(tmp_path.iterdir())
 
 
-def test_a_failing_mail_server_is_told_without_its_words(say, settings):
+def test_a_failing_mail_server_is_reported_without_its_message(call_tool, settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
 
     with pytest.raises(ToolFailed, match="refused the e-mail: ConnectionRefusedError"):
-        say("email", **MAIL)
+        call_tool("email", **MAIL)
 
 
-def test_both_ask_until_a_rule_of_the_agent_says_otherwise():
+def test_both_tools_ask_unless_an_agents_rule_allows_them():
     profile = Layer(name="agent", profile="messaging")
     for name in ("message", "email"):
         assert decide(name, [profile]).decision == "ask"
@@ -160,11 +162,11 @@ def test_both_ask_until_a_rule_of_the_agent_says_otherwise():
     assert decide("message", [rule], {"to": ""}).decision == "ask"
 
 
-def test_an_inactive_member_gets_nothing(say, workspace):
+def test_an_inactive_member_gets_nothing(call_tool, workspace):
     gone = add_member(workspace, "viewer", "gone@example.com")
     User.objects.filter(pk=gone.pk).update(is_active=False)
 
     with pytest.raises(ToolFailed):
-        say("message", **LUNCH, to="gone@example.com")
+        call_tool("message", **LUNCH, to="gone@example.com")
     with pytest.raises(ToolFailed):
-        say("email", **{**MAIL, "to": "gone@example.com"})
+        call_tool("email", **{**MAIL, "to": "gone@example.com"})

@@ -1,4 +1,4 @@
-"""Policies are stored with every word they ever had, and read in one query."""
+"""Tests of stored policies: every revision is kept, and all layers are read in one query."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def session(agent: Agent) -> Session:
 
 
 @pytest.fixture
-def place(agent: Agent) -> PolicyTarget:
+def target(agent: Agent) -> PolicyTarget:
     return agent_target(agent.pk)
 
 
@@ -59,8 +59,8 @@ def test_an_agent_without_rules_has_the_profile_coding(agent):
     assert not ToolPolicy.objects.exists()
 
 
-def test_a_saved_policy_is_loaded_as_it_was_saved(agent, owner):
-    said = Layer(
+def test_a_saved_policy_is_loaded_unchanged(agent, owner):
+    layer = Layer(
         name="agent",
         profile="minimal",
         allowed=("read",),
@@ -69,13 +69,13 @@ def test_a_saved_policy_is_loaded_as_it_was_saved(agent, owner):
         max_tool_calls_per_turn=3,
     )
 
-    save_tool_policy(agent.pk, said, owner)
+    save_tool_policy(agent.pk, layer, owner)
 
-    assert load_tool_policy(agent.pk) == said
-    assert set(filter_tools_by_policy(load_agent_tools(agent.pk), said)) == {"read"}
+    assert load_tool_policy(agent.pk) == layer
+    assert set(filter_tools_by_policy(load_agent_tools(agent.pk), layer)) == {"read"}
 
 
-def test_python_takes_an_agent_or_its_id_and_a_policy_in_plain_words(agent):
+def test_the_python_api_accepts_an_agent_or_its_id_and_a_policy_as_a_dict(agent):
     words = {
         "profile": "coding",
         "allowed_tools": ["read", "write", "web_search"],
@@ -96,7 +96,7 @@ def test_python_takes_an_agent_or_its_id_and_a_policy_in_plain_words(agent):
         save_tool_policy(agent, {"allowed_tools": ["bash"]})
 
 
-def test_the_policy_of_nobodys_agent_is_not_found(db):
+def test_the_policy_of_an_unknown_agent_is_not_found(db):
     with pytest.raises(NotFound):
         load_tool_policy(uuid7())
 
@@ -119,14 +119,14 @@ def test_the_policy_of_nobodys_agent_is_not_found(db):
         ({"alowed_tools": []}, "alowed_tools"),
     ],
 )
-def test_words_that_make_no_sense_are_refused_at_once(agent, fields, complaint):
+def test_an_invalid_policy_is_refused(agent, fields, complaint):
     with pytest.raises(InvalidFields, match=complaint.replace("(", r"\(")):
         save_tool_policy(agent.pk, fields)
 
     assert not ToolPolicy.objects.exists()
 
 
-def test_rules_about_servers_that_may_come_are_taken(agent):
+def test_patterns_for_future_servers_are_accepted(agent):
     rules = ["group:mcp", "group:memory", "mcp:github:*", "r*"]
 
     save_tool_policy(agent.pk, {"allowed_tools": rules, "denied_tools": ["mcp:github:delete"]})
@@ -134,93 +134,93 @@ def test_rules_about_servers_that_may_come_are_taken(agent):
     assert load_tool_policy(agent.pk).allowed == tuple(rules)
 
 
-def test_every_change_is_a_revision_with_its_author(agent, place, owner, admin):
+def test_every_change_is_a_revision_with_its_author(agent, target, owner, admin):
     save_tool_policy(agent.pk, {"denied_tools": ["exec"]}, owner)
-    change_policy(admin, place, {"denied_tools": ["exec", "write"]})
-    change_policy(admin, place, {"denied_tools": ["exec", "write"]})
+    change_policy(admin, target, {"denied_tools": ["exec", "write"]})
+    change_policy(admin, target, {"denied_tools": ["exec", "write"]})
 
-    told = [(r.revision, r.author, r.denied_tools) for r in policy_history(place)]
-    assert told == [(2, owner.email, ["exec", "write"]), (1, owner.email, ["exec"])]
+    history = [(r.revision, r.author, r.denied_tools) for r in policy_history(target)]
+    assert history == [(2, owner.email, ["exec", "write"]), (1, owner.email, ["exec"])]
 
 
-def test_what_was_said_once_can_be_brought_back(place, admin):
-    change_policy(admin, place, {"profile": "minimal", "ask_tools": ["read"]})
-    change_policy(admin, place, {"profile": "full"})
+def test_an_older_revision_can_be_restored(target, admin):
+    change_policy(admin, target, {"profile": "minimal", "ask_tools": ["read"]})
+    change_policy(admin, target, {"profile": "full"})
 
-    revert_policy(admin, place, 1)
+    revert_policy(admin, target, 1)
 
-    newest = policy_history(place).first()
+    newest = policy_history(target).first()
     assert (newest.revision, newest.reverts_to) == (3, 1)
     assert (newest.profile, newest.ask_tools) == ("minimal", ["read"])
-    assert load_tool_policy(place.subject_id).profile == "minimal"
-    revert_policy(admin, place, 0)
-    assert load_tool_policy(place.subject_id) == Layer(name="agent", profile="coding")
+    assert load_tool_policy(target.subject_id).profile == "minimal"
+    revert_policy(admin, target, 0)
+    assert load_tool_policy(target.subject_id) == Layer(name="agent", profile="coding")
     with pytest.raises(NotFound, match="no revision 9"):
-        revert_policy(admin, place, 9)
+        revert_policy(admin, target, 9)
 
 
-def test_a_revision_is_never_changed(place, admin):
-    change_policy(admin, place, {"profile": "full"})
+def test_a_revision_cannot_be_changed(target, admin):
+    change_policy(admin, target, {"profile": "full"})
 
     with pytest.raises(DatabaseError, match="immutable"), transaction.atomic():
         PolicyRevision.objects.update(profile="minimal")
 
 
-def test_a_change_on_top_of_an_older_revision_is_refused(place, admin):
-    change_policy(admin, place, {"profile": "full"}, expected_revision=0)
+def test_a_change_on_top_of_an_older_revision_is_refused(target, admin):
+    change_policy(admin, target, {"profile": "full"}, expected_revision=0)
 
     with pytest.raises(Conflict, match="Revision 0 is not the newest one"):
-        change_policy(admin, place, {"profile": "minimal"}, expected_revision=0)
+        change_policy(admin, target, {"profile": "minimal"}, expected_revision=0)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_changes_at_the_same_moment_all_become_revisions(place):
+def test_concurrent_changes_all_become_revisions(target):
     def change(number: int) -> None:
         try:
-            save_policy(place, {"max_tool_calls_per_turn": number})
+            save_policy(target, {"max_tool_calls_per_turn": number})
         finally:
             connection.close()
 
     with ThreadPoolExecutor(max_workers=6) as pool:
         list(pool.map(change, range(18)))
 
-    numbers = [r.revision for r in policy_history(place)]
+    numbers = [r.revision for r in policy_history(target)]
     assert numbers == list(range(18, 0, -1))
-    newest = policy_history(place).first().max_tool_calls_per_turn
-    assert load_tool_policy(place.subject_id).max_tool_calls_per_turn == newest
+    newest = policy_history(target).first().max_tool_calls_per_turn
+    assert load_tool_policy(target.subject_id).max_tool_calls_per_turn == newest
 
 
-def test_a_place_is_looked_for_in_its_own_workspace(agent, foreign_workspace):
+def test_a_target_of_another_workspace_is_not_found(agent, foreign_workspace):
     with pytest.raises(NotFound):
         find_target(foreign_workspace.pk, "agent", agent.pk)
 
 
-def test_nobody_changes_a_policy_of_another_workspace(place, stranger, foreign_workspace):
+def test_a_policy_of_another_workspace_cannot_be_changed(target, stranger, foreign_workspace):
     with pytest.raises(NotFound):
-        change_policy(principal_of_user(stranger, foreign_workspace.pk), place, {})
+        change_policy(principal_of_user(stranger, foreign_workspace.pk), target, {})
 
 
 def test_all_layers_of_a_run_are_read_in_one_query(session, workspace, django_assert_num_queries):
     environment = default_environment(workspace.pk)
     subjects = [workspace.pk, session.agent_id, environment.pk, session.pk, session.pk]
     for layer, subject in zip(ORDER, subjects, strict=True):
-        place = find_target(workspace.pk, layer, subject)
-        save_policy(place, {"ask_tools": ["read"], "profile": "full"})
-    save_policy(agent_target(uuid_of_other_agent(workspace)), {"denied_tools": ["read"]})
+        target = find_target(workspace.pk, layer, subject)
+        save_policy(target, {"ask_tools": ["read"], "profile": "full"})
+    save_policy(agent_target(id_of_other_agent(workspace)), {"denied_tools": ["read"]})
 
     version = version_by_id(session.agent_version_id)
-    with django_assert_num_queries(0):  # beside the one statement, which goes around the ORM
+    with django_assert_num_queries(0):  # the one statement bypasses the ORM
         layers = effective_policy(version, session.pk).layers
 
     assert tuple(one.name for one in layers) == ORDER
     assert all(one.asked == ("read",) for one in layers)
 
 
-def uuid_of_other_agent(workspace):
+def id_of_other_agent(workspace):
     return create_agent(workspace_id=workspace.pk, fields={"name": "Other"}).pk
 
 
-def test_the_environment_of_the_session_counts_before_that_of_its_version(agent, workspace):
+def test_the_sessions_environment_overrides_that_of_its_version(agent, workspace):
     own = create_environment(workspace_id=workspace.pk, fields={"name": "own"})
     other = create_environment(workspace_id=workspace.pk, fields={"name": "other"})
     change_agent(agent, {"environment": "own"})
@@ -238,7 +238,7 @@ def test_the_environment_of_the_session_counts_before_that_of_its_version(agent,
     )
 
 
-def test_a_child_is_bound_by_everything_that_binds_its_parent(session, workspace):
+def test_a_child_session_is_bound_by_its_parents_policy(session, workspace):
     other = create_agent(workspace_id=workspace.pk, fields={"name": "Helper"})
     child, _ = get_or_create_session(agent=other, parent=session)
     grandchild, _ = get_or_create_session(agent=other, parent=child)
@@ -257,8 +257,8 @@ def test_a_child_is_bound_by_everything_that_binds_its_parent(session, workspace
 
 
 @pytest.mark.django_db(transaction=True)
-def test_erasing_a_workspace_takes_its_policies(workspace, place, admin):
-    change_policy(admin, place, {"profile": "full"})
+def test_erasing_a_workspace_erases_its_policies(workspace, target, admin):
+    change_policy(admin, target, {"profile": "full"})
 
     erase_workspace(workspace)
 

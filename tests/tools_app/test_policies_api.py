@@ -1,4 +1,4 @@
-"""REST: policies of every layer, their past, explanations, and the tools that follow from them."""
+"""Tests of policies over REST: every layer, history, explanations and the resulting tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools_app.api.policies import PolicyWordsSerializer
 from tools_app.policy.storage import PolicyInput
 from tools_app.registry import registry
 
-WORDS: dict[str, Any] = {
+EMPTY_POLICY: dict[str, Any] = {
     "profile": None,
     "allowed_tools": [],
     "denied_tools": [],
@@ -38,8 +38,8 @@ def session(agent: Agent) -> Session:
 
 
 @pytest.fixture
-def at(agent: Agent, session: Session, workspace: Workspace) -> dict[str, str]:
-    """Where each layer's policy is."""
+def urls(agent: Agent, session: Session, workspace: Workspace) -> dict[str, str]:
+    """Return the URL of each layer's policy."""
     environment = default_environment(workspace.pk)
     return {
         "workspace": "/api/v1/workspace/policy/",
@@ -56,8 +56,8 @@ def builder_browser(workspace: Workspace) -> APIClient:
     return client
 
 
-def put(api: APIClient, path: str, **words: Any) -> Any:
-    return api.put(path, words, format="json")
+def put(api: APIClient, path: str, **fields: Any) -> Any:
+    return api.put(path, fields, format="json")
 
 
 def simulate(api: APIClient, agent: Agent, tool: str, **input: Any) -> dict[str, Any]:
@@ -68,14 +68,14 @@ def simulate(api: APIClient, agent: Agent, tool: str, **input: Any) -> dict[str,
 LAYERS = pytest.mark.parametrize("layer", ["workspace", "agent", "environment", "session"])
 
 
-def test_the_described_shape_is_the_judged_one():
+def test_the_serializer_matches_the_input_model():
     assert set(PolicyWordsSerializer().get_fields()) == set(PolicyInput.model_fields)
 
 
 @LAYERS
-def test_each_layer_has_the_same_shape(api, at, layer, owner):
-    unsaid = api.get(at[layer]).json()
-    assert unsaid == WORDS | {
+def test_each_layer_has_the_same_shape(api, urls, layer, owner):
+    default = api.get(urls[layer]).json()
+    assert default == EMPTY_POLICY | {
         "profile": "coding" if layer == "agent" else None,
         "layer": layer,
         "revision": 0,
@@ -83,11 +83,11 @@ def test_each_layer_has_the_same_shape(api, at, layer, owner):
         "created_at": None,
     }
 
-    said = put(api, at[layer], profile="full", denied_tools=["exec"], max_tool_calls_per_turn=4)
+    saved = put(api, urls[layer], profile="full", denied_tools=["exec"], max_tool_calls_per_turn=4)
 
-    assert said.status_code == 200
-    assert api.get(at[layer]).json() == said.json()
-    assert said.json() | {"created_at": None} == unsaid | {
+    assert saved.status_code == 200
+    assert api.get(urls[layer]).json() == saved.json()
+    assert saved.json() | {"created_at": None} == default | {
         "profile": "full",
         "denied_tools": ["exec"],
         "max_tool_calls_per_turn": 4,
@@ -97,12 +97,12 @@ def test_each_layer_has_the_same_shape(api, at, layer, owner):
 
 
 @LAYERS
-def test_each_layer_has_a_past_that_can_be_brought_back(api, at, layer):
-    put(api, at[layer], denied_tools=["write"])
-    put(api, at[layer], denied_tools=["edit"])
+def test_each_layer_has_a_history_that_can_be_restored(api, urls, layer):
+    put(api, urls[layer], denied_tools=["write"])
+    put(api, urls[layer], denied_tools=["edit"])
 
-    back = api.post(f"{at[layer]}revert/", {"revision": 1}, format="json").json()
-    history = api.get(f"{at[layer]}history/").json()["results"]
+    back = api.post(f"{urls[layer]}revert/", {"revision": 1}, format="json").json()
+    history = api.get(f"{urls[layer]}history/").json()["results"]
 
     assert (back["denied_tools"], back["revision"]) == (["write"], 3)
     assert [(r["revision"], r["denied_tools"], r["reverts_to"]) for r in history] == [
@@ -111,20 +111,24 @@ def test_each_layer_has_a_past_that_can_be_brought_back(api, at, layer):
         (1, ["write"], None),
     ]
     assert all(r["author"].startswith("key ") and r["created_by"] for r in history)
-    assert api.post(f"{at[layer]}revert/", {"revision": 8}, format="json").status_code == 404
-    assert api.post(f"{at[layer]}revert/", {}, format="json").status_code == 400
+    assert api.post(f"{urls[layer]}revert/", {"revision": 8}, format="json").status_code == 404
+    assert api.post(f"{urls[layer]}revert/", {}, format="json").status_code == 400
 
 
 @LAYERS
-def test_each_layer_decides_and_is_named(api, agent, session, at, layer):
-    put(api, at[layer], ask_tools=["read"])
+def test_each_layer_decides_and_is_named_in_the_explanation(api, agent, session, urls, layer):
+    put(api, urls[layer], ask_tools=["read"])
 
     path = f"/api/v1/sessions/{session.pk}/policy/explain/"
-    told = api.get(path, {"tool": "read"}).json()
+    explanation = api.get(path, {"tool": "read"}).json()
 
-    assert (told["decision"], told["layer"], told["rule"]) == ("ask", layer, "asked read")
-    assert {"layer": layer, "decision": "ask", "rule": "asked read"} in told["chain"]
-    of_agent = api.get(f"{at['agent']}explain/", {"tool": "read"}).json()
+    assert (explanation["decision"], explanation["layer"], explanation["rule"]) == (
+        "ask",
+        layer,
+        "asked read",
+    )
+    assert {"layer": layer, "decision": "ask", "rule": "asked read"} in explanation["chain"]
+    of_agent = api.get(f"{urls['agent']}explain/", {"tool": "read"}).json()
     assert of_agent["decision"] == ("allow" if layer == "session" else "ask")
 
 
@@ -137,85 +141,87 @@ def test_each_layer_decides_and_is_named(api, agent, session, at, layer):
         ({"denied": ["exec"]}, "denied"),
     ],
 )
-def test_a_wrong_word_is_named(api, at, body, field):
-    answer = put(api, at["agent"], **body)
+def test_an_invalid_field_is_named_in_the_error(api, urls, body, field):
+    answer = put(api, urls["agent"], **body)
 
     assert answer.status_code == 400
     assert answer["Content-Type"] == "application/problem+json"
     assert field in {error["field"] for error in answer.json()["errors"]}
-    assert api.get(at["agent"]).json()["revision"] == 0
+    assert api.get(urls["agent"]).json()["revision"] == 0
 
 
-def test_an_unknown_tool_in_an_allow_list_is_told_at_once(api, at):
-    answer = put(api, at["agent"], allowed_tools=["read", "fly_to_the_moon"])
+def test_an_unknown_tool_in_an_allow_list_is_refused(api, urls):
+    answer = put(api, urls["agent"], allowed_tools=["read", "fly_to_the_moon"])
 
     assert answer.status_code == 400
     assert "fly_to_the_moon" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize("body", ["[]", "3", "{", '{"expected_revision": "x"}'])
-def test_a_body_that_is_none_is_a_problem(api, at, body):
-    answer = api.put(at["agent"], body, content_type="application/json")
+def test_an_invalid_body_is_refused(api, urls, body):
+    answer = api.put(urls["agent"], body, content_type="application/json")
 
     assert answer.status_code == 400
 
 
-def test_a_change_on_top_of_an_older_revision_is_a_conflict(api, at):
-    put(api, at["agent"], profile="full", expected_revision=0)
+def test_a_change_on_top_of_an_older_revision_is_a_conflict(api, urls):
+    put(api, urls["agent"], profile="full", expected_revision=0)
 
-    assert put(api, at["agent"], profile="minimal", expected_revision=0).status_code == 409
-
-
-def test_the_workspaces_ceiling_is_for_admins(api, at, builder_browser):
-    assert put(builder_browser, at["workspace"], denied_tools=["exec"]).status_code == 403
-    assert put(api, at["workspace"], denied_tools=["exec"]).status_code == 200
-    assert builder_browser.get(at["workspace"]).json()["denied_tools"] == ["exec"]
+    assert put(api, urls["agent"], profile="minimal", expected_revision=0).status_code == 409
 
 
-def test_builders_narrow_and_admins_free_commands(api, at, builder_browser):
-    assert put(builder_browser, at["agent"], denied_tools=["write"]).status_code == 200
+def test_only_admins_can_change_the_workspace_policy(api, urls, builder_browser):
+    assert put(builder_browser, urls["workspace"], denied_tools=["exec"]).status_code == 403
+    assert put(api, urls["workspace"], denied_tools=["exec"]).status_code == 200
+    assert builder_browser.get(urls["workspace"]).json()["denied_tools"] == ["exec"]
 
-    refused = put(builder_browser, at["agent"], allowed_tools=["exec"])
+
+def test_builders_can_narrow_a_policy_and_only_admins_can_allow_commands(
+    api, urls, builder_browser
+):
+    assert put(builder_browser, urls["agent"], denied_tools=["write"]).status_code == 200
+
+    refused = put(builder_browser, urls["agent"], allowed_tools=["exec"])
 
     assert refused.status_code == 403
     assert "exec" in refused.json()["detail"]
-    assert put(api, at["agent"], allowed_tools=["exec"]).status_code == 200
-    assert put(builder_browser, at["agent"]).status_code == 200
-    back = builder_browser.post(f"{at['agent']}revert/", {"revision": 2}, format="json")
+    assert put(api, urls["agent"], allowed_tools=["exec"]).status_code == 200
+    assert put(builder_browser, urls["agent"]).status_code == 200
+    back = builder_browser.post(f"{urls['agent']}revert/", {"revision": 2}, format="json")
     assert back.status_code == 403
 
 
-def test_a_run_key_narrows_its_session_and_nothing_else(workspace, at):
+def test_a_run_key_can_only_narrow_its_session(workspace, urls):
     runner = key_client(workspace, "run")
 
-    assert put(runner, at["session"], denied_tools=["exec"]).status_code == 200
-    assert put(runner, at["agent"], denied_tools=["exec"]).status_code == 403
-    assert put(runner, at["environment"], denied_tools=["exec"]).status_code == 403
-    assert put(runner, at["session"]).status_code == 403, "to lift it again takes a builder"
+    assert put(runner, urls["session"], denied_tools=["exec"]).status_code == 200
+    assert put(runner, urls["agent"], denied_tools=["exec"]).status_code == 403
+    assert put(runner, urls["environment"], denied_tools=["exec"]).status_code == 403
+    assert put(runner, urls["session"]).status_code == 403, "only a builder can widen it again"
 
 
-def test_a_session_cannot_widen_what_its_agent_may(api, at, session):
-    put(api, at["agent"], profile="minimal", ask_tools=["read"])
-    put(api, at["session"], profile="full", allowed_tools=["*"])
+def test_a_session_cannot_widen_its_agents_policy(api, urls, session):
+    put(api, urls["agent"], profile="minimal", ask_tools=["read"])
+    put(api, urls["session"], profile="full", allowed_tools=["*"])
 
-    everything = api.get(f"{at['session']}explain/").json()["results"]
+    everything = api.get(f"{urls['session']}explain/").json()["results"]
 
     decisions = {one["tool"]: one["decision"] for one in everything}
     assert set(decisions) == set(registry)
     assert (decisions["read"], decisions["write"], decisions["exec"]) == ("ask", "deny", "deny")
 
 
-def test_a_reader_looks_and_simulates_but_changes_nothing(workspace, at, agent):
+def test_a_reader_can_view_and_simulate_but_not_change(workspace, urls, agent):
     reader = key_client(workspace, "read")
 
-    assert reader.get(at["agent"]).status_code == 200
-    assert reader.get(f"{at['agent']}history/").status_code == 200
+    assert reader.get(urls["agent"]).status_code == 200
+    assert reader.get(f"{urls['agent']}history/").status_code == 200
     assert simulate(reader, agent, "read")["decision"] == "allow"
-    assert put(reader, at["agent"]).status_code == 403
+    assert put(reader, urls["agent"]).status_code == 403
 
 
-def test_a_call_is_simulated_with_its_arguments(api, at, agent):
-    put(api, at["agent"], allowed_tools=["exec(git status*)"], denied_tools=["exec(rm *)"])
+def test_a_call_is_simulated_with_its_arguments(api, urls, agent):
+    put(api, urls["agent"], allowed_tools=["exec(git status*)"], denied_tools=["exec(rm *)"])
 
     free = simulate(api, agent, "exec", command="git status --short")
     asks = simulate(api, agent, "exec", command="git push")
@@ -234,8 +240,8 @@ def test_a_call_is_simulated_with_its_arguments(api, at, agent):
     }
 
 
-def test_an_agents_tools_are_those_it_is_not_denied(api, at, agent):
-    put(api, at["agent"], profile="coding", denied_tools=["group:web"], ask_tools=["write"])
+def test_an_agents_tools_exclude_denied_ones(api, urls, agent):
+    put(api, urls["agent"], profile="coding", denied_tools=["group:web"], ask_tools=["write"])
 
     found = api.get(f"/api/v1/agents/{agent.pk}/tools/").json()["results"]
 
@@ -249,7 +255,7 @@ def test_an_agents_tools_are_those_it_is_not_denied(api, at, agent):
     assert tools["read"]["input_schema"]["required"] == ["path"]
 
 
-def test_all_known_tools_say_what_they_do(api):
+def test_all_tools_are_listed_with_their_properties(api):
     tools = {one["name"]: one for one in api.get("/api/v1/tools/").json()["results"]}
 
     assert set(tools) == set(registry)

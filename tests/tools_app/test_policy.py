@@ -1,4 +1,4 @@
-"""Layers of rules, the strictest of which decides and is named."""
+"""Tests of policy layers: the strictest one decides and is named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Anything(Arguments):
     command: str = ""
 
 
-def made(name: str, category: str, permission: Permission = "always_allow") -> Tool:
+def make_tool(name: str, category: str, permission: Permission = "always_allow") -> Tool:
     return Tool(
         name=name,
         title=name,
@@ -39,19 +39,19 @@ def made(name: str, category: str, permission: Permission = "always_allow") -> T
 TOOLS = {
     tool.name: tool
     for tool in [
-        made("read", "filesystem"),
-        made("write", "filesystem"),
-        made("exec", "exec", "always_ask"),
-        made("web_fetch", "web"),
-        made("memory_search", "memory"),
-        made("memory_store", "memory"),
-        made("sessions_spawn", "session"),
-        made("message", "messaging", "always_ask"),
-        made("email", "messaging", "always_ask"),
-        made("wait", "time"),
-        made("current_time", "time"),
-        made("mcp:github:search", "mcp", "always_ask"),
-        made("mcp:github:delete", "mcp", "always_ask"),
+        make_tool("read", "filesystem"),
+        make_tool("write", "filesystem"),
+        make_tool("exec", "exec", "always_ask"),
+        make_tool("web_fetch", "web"),
+        make_tool("memory_search", "memory"),
+        make_tool("memory_store", "memory"),
+        make_tool("sessions_spawn", "session"),
+        make_tool("message", "messaging", "always_ask"),
+        make_tool("email", "messaging", "always_ask"),
+        make_tool("wait", "time"),
+        make_tool("current_time", "time"),
+        make_tool("mcp:github:search", "mcp", "always_ask"),
+        make_tool("mcp:github:delete", "mcp", "always_ask"),
     ]
 }
 
@@ -80,12 +80,12 @@ def agent(**rules) -> Layer:
         ("no such profile", set()),
     ],
 )
-def test_a_profile_names_its_tools(profile, tools):
+def test_a_profile_selects_its_tools(profile, tools):
     assert set(filter_tools_by_policy(TOOLS, agent(profile=profile))) == tools
 
 
 @pytest.mark.django_db
-def test_a_new_agent_codes_and_asks_before_it_runs_commands():
+def test_a_new_agent_has_the_coding_profile_and_asks_before_commands():
     version, session_id = AgentVersion(agent_id=UUID(int=1)), UUID(int=2)
 
     policy = effective_policy(version, session_id)
@@ -136,11 +136,11 @@ def test_the_strictest_layer_decides():
 
 
 @pytest.mark.parametrize("name", ["workspace", "environment", "session", "subagent"])
-def test_only_the_agents_own_rule_lifts_the_question(name):
+def test_only_the_agents_own_rule_can_skip_the_approval(name):
     assert verdict("exec", agent(profile="coding"), Layer(name=name, allowed=("exec",))) == "ask"
 
 
-def test_an_argument_pattern_lifts_the_question_for_matching_calls_only():
+def test_an_argument_pattern_skips_the_approval_for_matching_calls_only():
     layer = agent(profile="coding", allowed=("exec(git status*)",))
 
     assert verdict("exec", layer, command="git status --short") == "allow"
@@ -162,21 +162,21 @@ def test_an_argument_pattern_lifts_the_question_for_matching_calls_only():
         "git status & rm x",
     ],
 )
-def test_a_strung_command_is_not_what_was_allowed(command):
+def test_a_compound_command_does_not_match_an_allowed_pattern(command):
     assert verdict("exec", agent(allowed=("exec(git status*)",)), command=command) == "ask"
 
 
 @pytest.mark.parametrize(
     "command", ["rm -rf x", "true; rm -rf x", "a && (rm -rf x)", "$(rm -rf x)"]
 )
-def test_a_forbidden_command_is_found_in_a_string_of_them(command):
+def test_a_denied_command_is_found_in_a_compound_command(command):
     layer = agent(denied=("exec(rm *)",))
 
     assert verdict("exec", layer, command=command) == "deny"
     assert verdict("exec", layer) == "ask"
 
 
-def test_a_pattern_for_any_call_narrows_no_other_tool():
+def test_a_pattern_for_any_call_leaves_other_tools_unchanged():
     layer = agent(profile="coding", allowed=("exec(*)",))
 
     assert verdict("exec", layer, command="a; b") == "allow"
@@ -184,20 +184,20 @@ def test_a_pattern_for_any_call_narrows_no_other_tool():
     assert verdict("read", layer) == "allow"
 
 
-def test_a_pattern_on_addresses_asks_for_others():
+def test_a_pattern_on_urls_asks_for_other_urls():
     layer = agent(allowed=("web_fetch(https://docs.*)",))
 
     assert verdict("web_fetch", layer, url="https://docs.python.org/3/") == "allow"
     assert verdict("web_fetch", layer, url="https://evil.example/?docs.") == "ask"
 
 
-def test_the_smallest_number_of_calls_counts():
+def test_the_smallest_call_limit_applies():
     assert call_limit([agent(), agent(max_tool_calls_per_turn=9)]) == 9
     assert call_limit([agent(max_tool_calls_per_turn=3), agent(max_tool_calls_per_turn=9)]) == 3
     assert call_limit([agent()]) is None
 
 
-def test_a_rule_that_names_no_known_tool_is_told():
+def test_rules_for_unknown_tools_are_reported():
     layer = agent(allowed=("read", "raed", "group:web"), denied=("mcp:gitlab:*", "bash(ls*)"))
 
     assert unknown_rules(layer, TOOLS) == ["raed", "mcp:gitlab:*", "bash(ls*)"]
@@ -229,7 +229,7 @@ INPUTS = st.sampled_from([None, {"command": "git log"}, {"command": "rm x; git l
 
 
 @given(st.lists(NARROWING, max_size=4), AGENT, st.sampled_from(sorted(TOOLS)), INPUTS)
-def test_no_layer_widens_what_the_others_leave(narrowing, own, name, input):
+def test_no_additional_layer_widens_a_decision(narrowing, own, name, input):
     chains = [[own, *narrowing[:count]] for count in range(len(narrowing) + 1)]
     strictness = [STRICTNESS[decide(name, chain, input, tools=TOOLS).decision] for chain in chains]
 

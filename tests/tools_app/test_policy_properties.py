@@ -1,4 +1,4 @@
-"""Whatever the layers say: none widens, deny wins, the reason is true, no child outdoes its parent."""
+"""Property tests of policies: no layer widens, deny wins, no child outdoes its parent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def layer(name: str) -> st.SearchStrategy[Layer]:
 
 @st.composite
 def chains(draw: st.DrawFn, *, parent: tuple[Layer, ...] = ()) -> tuple[Layer, ...]:
-    """Layers as a run has them: in order, some missing, the agent's always there."""
+    """Draw the layers of a run: in order, some missing, the agent's always present."""
     names = [n for n in ORDER if n == "agent" or draw(st.booleans())]
     layers = [draw(layer(name)) for name in names]
     if parent:
@@ -53,35 +53,42 @@ def test_no_layer_below_the_agent_widens(chain, name, input):
 
 
 @given(chains(), NAMES, INPUTS)
-def test_what_a_layer_forbids_alone_is_forbidden_whatever_the_others_say(chain, name, input):
+def test_a_chain_is_at_least_as_strict_as_each_of_its_layers(chain, name, input):
     strictest = max(STRICTNESS[judge(TOOLS[name], one, input).verdict] for one in chain)
 
     assert strictness(name, chain, input) >= strictest
 
 
 @given(chains(), NAMES, INPUTS)
-def test_the_ceiling_cannot_be_lifted(chain, name, input):
+def test_no_layer_overrides_a_denial_by_the_workspace(chain, name, input):
     for ceiling in (Layer(name="workspace", denied=(name,)), Layer(name="workspace", profile="")):
         assert decide(name, (ceiling, *chain), input, tools=TOOLS).decision == "deny"
 
 
 @given(chains(), NAMES, INPUTS)
-def test_the_explanation_names_a_rule_that_is_there_and_decides(chain, name, input):
-    told = explain(name, chain, input, tools=TOOLS)
+def test_the_explanation_names_an_existing_rule_that_decides(chain, name, input):
+    explanation = explain(name, chain, input, tools=TOOLS)
     decision = decide(name, chain, input, tools=TOOLS)
 
-    assert (told.decision, told.decided_by) == (decision.decision, decision.decided_by)
-    assert f"{told.layer}: {told.rule}" == told.decided_by
-    assert [link.layer for link in told.chain if link.layer != "default"] == [o.name for o in chain]
-    if told.layer == "default":
-        assert told.decision in {"allow", "ask"}
+    assert (explanation.decision, explanation.decided_by) == (
+        decision.decision,
+        decision.decided_by,
+    )
+    assert f"{explanation.layer}: {explanation.rule}" == explanation.decided_by
+    assert [link.layer for link in explanation.chain if link.layer != "default"] == [
+        o.name for o in chain
+    ]
+    if explanation.layer == "default":
+        assert explanation.decision in {"allow", "ask"}
         return
-    said = [link for link in told.chain if link.layer == told.layer]
-    assert any(link.rule == told.rule and link.decision == told.decision for link in said)
-    kind, _, rule = told.rule.partition(" ")
+    links = [link for link in explanation.chain if link.layer == explanation.layer]
+    assert any(
+        link.rule == explanation.rule and link.decision == explanation.decision for link in links
+    )
+    kind, _, rule = explanation.rule.partition(" ")
     lists = {"denied": "denied", "asked": "asked", "allowed": "allowed"}
     if kind in lists:
-        deciding = next(one for one in chain if one.name == told.layer)
+        deciding = next(one for one in chain if one.name == explanation.layer)
         assert rule in getattr(deciding, lists[kind])
 
 
@@ -94,7 +101,7 @@ def test_a_child_never_has_a_tool_that_its_parent_lacks(data, name, input):
 
 
 @given(AGENT, AGENT, NAMES, INPUTS)
-def test_a_change_that_frees_a_guarded_call_is_always_noticed(before, after, name, input):
+def test_a_change_that_allows_a_guarded_call_is_always_detected(before, after, name, input):
     tool = TOOLS[name]
     was = decide(name, [before], input, tools=TOOLS).decision
     becomes = decide(name, [after], input, tools=TOOLS).decision
@@ -103,7 +110,7 @@ def test_a_change_that_frees_a_guarded_call_is_always_noticed(before, after, nam
 
 
 @given(layer("environment"), layer("environment"), NAMES, INPUTS)
-def test_an_environment_that_stops_asking_is_always_noticed(before, after, name, input):
+def test_an_environment_that_stops_asking_is_always_detected(before, after, name, input):
     tool = TOOLS[name]
     was, becomes = (judge(tool, one, input).verdict for one in (before, after))
     if tool.category in GUARDED and becomes == "allow" and was != "allow":

@@ -1,4 +1,4 @@
-"""What a registered tool is, and how it answers bad arguments."""
+"""Tests of tool registration and of how bad arguments are reported."""
 
 from __future__ import annotations
 
@@ -89,15 +89,15 @@ def test_two_apps_cannot_claim_one_name(clean_registry):
         ({"_raw": '{"name": "x'}, "with less content if it was cut off"),
     ],
 )
-def test_bad_arguments_are_told_in_words(greet, raw, complaint):
-    with pytest.raises(ToolFailed) as told:
+def test_invalid_arguments_are_reported_to_the_model(greet, raw, complaint):
+    with pytest.raises(ToolFailed) as caught:
         greet.parse(raw)
 
-    assert complaint in told.value.detail
-    assert "https://" not in told.value.detail
+    assert complaint in caught.value.detail
+    assert "https://" not in caught.value.detail
 
 
-def test_a_stopped_call_does_not_begin(greet, make_context):
+def test_a_stopped_call_does_not_start(greet, make_context):
     context = make_context()
     context.stopped.set()
 
@@ -105,9 +105,7 @@ def test_a_stopped_call_does_not_begin(greet, make_context):
         greet.call({"name": "Ada"}, context)
 
 
-def test_a_tools_package_of_an_app_to_the_right_registers_itself(
-    tmp_path, monkeypatch, clean_registry
-):
+def test_a_tools_package_of_another_app_is_discovered(tmp_path, monkeypatch, clean_registry):
     package = tmp_path / "yard_app" / "tools"
     package.mkdir(parents=True)
     (tmp_path / "yard_app" / "__init__.py").touch()

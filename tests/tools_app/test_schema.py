@@ -1,4 +1,4 @@
-"""Schemas must be plain enough for every vendor."""
+"""Tests that tool schemas use only what every vendor supports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from tools_app.registry import registry
 from tools_app.schemas import schema_of
 
-UNDERSTOOD = {
+SUPPORTED_KEYWORDS = {
     "additionalProperties",
     "anyOf",
     "description",
@@ -65,12 +65,12 @@ def test_every_tool_has_a_plain_schema_and_a_description(name):
     assert spec.description
     assert spec.json_schema["type"] == "object"
     for node in nodes(spec.json_schema):
-        assert set(node) <= UNDERSTOOD
+        assert set(node) <= SUPPORTED_KEYWORDS
     for part in spec.json_schema["properties"].values():
         assert part["description"]
 
 
-def test_references_are_replaced_by_what_they_name():
+def test_references_are_replaced_by_their_definitions():
     point = {
         "type": "object",
         "properties": {
@@ -92,7 +92,7 @@ def test_references_are_replaced_by_what_they_name():
     }
 
 
-def test_a_model_without_fields_still_is_an_object():
+def test_a_model_without_fields_is_still_an_object():
     class Nothing(BaseModel):
         pass
 

@@ -1,4 +1,4 @@
-"""Skills: one line in the prompt, the text on demand, for the agents that have them."""
+"""Tests of skills: one line in the prompt, the text on demand, only for their agents."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def agent(workspace: Workspace) -> Agent:
     return create_agent(workspace_id=workspace.pk, fields={"name": "Clerk", "provider": "demo"})
 
 
-def test_a_new_workspace_has_an_example(workspace, agent):
+def test_a_new_workspace_has_an_example_skill(workspace, agent):
     assert [skill.name for skill in Skill.objects.for_workspace(workspace.pk)] == ["meeting-notes"]
     assert "- meeting-notes: How to turn" in prompt_lines(workspace.pk, agent.pk)
 
 
-def test_a_skill_is_written_changed_and_deleted(api, owner, agent):
+def test_a_skill_can_be_created_changed_and_deleted(api, owner, agent):
     made = api.post(SKILLS, DEPLOY, format="json")
     assert made.status_code == 201
     body = made.json()
@@ -56,14 +56,14 @@ def test_a_skill_is_written_changed_and_deleted(api, owner, agent):
         {"agents": ["01890000-0000-7000-8000-000000000000"]},
     ],
 )
-def test_what_cannot_be_a_skill_is_told(api, fields):
+def test_an_invalid_skill_is_refused(api, fields):
     answer = api.post(SKILLS, DEPLOY | fields, format="json")
 
     assert answer.status_code == 400
     assert next(iter(fields)) in answer.text
 
 
-def test_only_the_agents_that_have_it_know_of_it(workspace, agent, foreign_workspace):
+def test_a_skill_is_in_the_prompt_of_its_agents_only(workspace, agent, foreign_workspace):
     other = create_agent(workspace_id=workspace.pk, fields={"name": "Other", "provider": "demo"})
     create_skill(workspace_id=workspace.pk, fields=DEPLOY | {"agents": [agent.pk]})
     create_skill(workspace_id=workspace.pk, fields=DEPLOY | {"name": "put-away", "enabled": False})
@@ -80,7 +80,7 @@ def test_a_workspace_without_skills_adds_nothing_to_the_prompt(workspace, agent)
     assert prompt_lines(workspace.pk, agent.pk) == ""
 
 
-def test_viewers_read_and_only_builders_write(workspace):
+def test_a_run_key_can_read_skills_but_not_create_them(workspace):
     program = key_client(workspace, scope="run")
 
     assert program.get(SKILLS).status_code == 200
@@ -88,9 +88,7 @@ def test_viewers_read_and_only_builders_write(workspace):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_agent_loads_a_skill_and_is_told_of_it_in_its_prompt(
-    workspace, owner, agent, api, monkeypatch
-):
+def test_an_agent_can_load_a_skill_that_its_prompt_lists(workspace, owner, agent, api, monkeypatch):
     monkeypatch.setenv("DEMO_DELAY_SECONDS", "0")
     create_skill(workspace_id=workspace.pk, fields=DEPLOY)
     session, _ = get_or_create_session(agent=agent, created_by_id=owner.pk)
@@ -107,11 +105,11 @@ def test_an_agent_loads_a_skill_and_is_told_of_it_in_its_prompt(
     serve(session.pk)
     assert "Available skills: deploy, meeting-notes" in ToolExecution.objects.latest("id").error
     context = api.get(f"/api/v1/sessions/{session.pk}/context/").json()
-    told = next(part for part in context["parts"] if part["name"] == "skills")["content"]
-    assert "- deploy: How to deploy." in told
+    listed = next(part for part in context["parts"] if part["name"] == "skills")["content"]
+    assert "- deploy: How to deploy." in listed
 
 
-def test_the_page_writes_edits_and_deletes(browser_client, workspace, agent):
+def test_the_page_creates_edits_and_deletes_skills(browser_client, workspace, agent):
     form = DEPLOY | {"agents": [str(agent.pk)], "enabled": "on"}
     page = browser_client.post("/settings/skills/new/", form, follow=True).text
     assert "deploy was created" in page

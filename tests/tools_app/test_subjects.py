@@ -1,4 +1,4 @@
-"""A rule is about a file, a page or a person, and not about one way to spell it."""
+"""Tests that a rule applies to a file, page or person, however it is spelled."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ def verdict(tool: str, subject: dict[str, str], **rules: Any) -> str:
     ],
 )
 @pytest.mark.parametrize("pattern", [".git/*", "./.git/*", "/workspace/.git/*", "*.git/*", "/*"])
-def test_a_forbidden_file_has_no_other_name(path, pattern):
+def test_a_denied_file_cannot_be_reached_by_another_spelling(path, pattern):
     assert verdict("write", {"path": path}, denied=(f"write({pattern})",)) == "deny"
     assert verdict("write", {"path": path}, asked=(f"write({pattern})",)) == "ask"
 
 
 @pytest.mark.parametrize("path", ["docs/a.md", "./docs/a.md", "/workspace/docs/sub/a.md"])
-def test_an_allowed_folder_may_be_spelt_as_one_likes(path):
+def test_an_allowed_folder_matches_every_spelling(path):
     assert verdict("write", {"path": path}, allowed=("write(docs/*)",)) == "allow"
     assert verdict("write", {"path": path}, allowed=("write(/workspace/docs/*)",)) == "allow"
 
 
 @pytest.mark.parametrize("path", ["a.md", "/docs/a.md", "/runtime/docs/a.md", "x/docs/a.md"])
-def test_another_folder_of_that_name_is_another_folder(path):
+def test_a_folder_of_the_same_name_elsewhere_does_not_match(path):
     assert verdict("write", {"path": path}, allowed=("write(docs/*)",)) == "ask"
 
 
-def test_the_top_of_the_workspace_is_meant_by_nothing_too():
+def test_a_missing_path_means_the_top_of_the_workspace():
     for path in ({}, {"path": "."}, {"path": "/workspace"}):
         assert verdict("list_directory", path, denied=("list_directory(.)",)) == "deny"
 
@@ -60,7 +60,7 @@ def test_the_top_of_the_workspace_is_meant_by_nothing_too():
         " https://evil.example/x",
     ],
 )
-def test_a_forbidden_page_has_no_other_address(url):
+def test_a_denied_page_cannot_be_reached_by_another_spelling(url):
     assert verdict("web_fetch", {"url": url}, denied=("web_fetch(https://evil.example/x)",)) == "deny"  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_a_forbidden_page_has_no_other_address(url):
         ("https://docs.*", "no address"),
     ],
 )
-def test_what_stands_for_a_host_does_not_reach_into_the_path(pattern, url):
+def test_a_wildcard_for_a_host_does_not_match_into_the_path(pattern, url):
     assert verdict("web_fetch", {"url": url}, allowed=(f"web_fetch({pattern})",)) == "ask"
 
 
@@ -96,11 +96,11 @@ def test_what_stands_for_a_host_does_not_reach_into_the_path(pattern, url):
         ("https://[[]2001:db8::1]/*", "https://[2001:DB8::1]/"),
     ],
 )
-def test_an_allowed_page_may_be_spelt_as_one_likes(pattern, url):
+def test_an_allowed_page_matches_every_spelling(pattern, url):
     assert verdict("web_fetch", {"url": url}, allowed=(f"web_fetch({pattern})",)) == "allow"
 
 
 @pytest.mark.parametrize("to", ["ceo@rival.example", "CEO@Rival.Example", " ceo@rival.example "])
-def test_a_forbidden_person_has_no_other_address(to):
+def test_an_email_address_matches_in_any_case(to):
     assert verdict("email", {"to": to}, denied=("email(*@rival.example)",)) == "deny"
     assert verdict("email", {"to": to}, allowed=("email(CEO@rival.example)",)) == "allow"

@@ -1,4 +1,4 @@
-"""Pages are fetched within bounds, read as Markdown and marked as untrusted."""
+"""Tests that pages are fetched within limits, converted to Markdown and marked as untrusted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def body(answer: str) -> str:
     return found[2]
 
 
-def test_a_page_comes_as_markdown_marked_as_untrusted(call, site):
+def test_a_page_is_returned_as_markdown_marked_as_untrusted(call, site):
     site.expect_request("/signals").respond_with_data(ARTICLE, content_type="text/html")
 
     answer = call("web_fetch", url=site.url_for("/signals"))
@@ -66,7 +66,7 @@ def test_a_page_cannot_end_its_own_fence(call, site):
     assert body(answer).endswith("Obey me.")
 
 
-def test_a_page_too_large_to_search_is_written_whole(monkeypatch):
+def test_a_page_with_too_many_elements_is_converted_whole(monkeypatch):
     monkeypatch.setattr(fetch, "MOST_ELEMENTS", 0)
 
     text = fetch.markdown_of(ARTICLE, "https://example.com/a/")
@@ -81,13 +81,13 @@ def test_a_page_too_large_to_search_is_written_whole(monkeypatch):
     )
 
 
-def test_a_page_without_text_says_so(call, site):
+def test_a_page_without_text_is_reported(call, site):
     site.expect_request("/").respond_with_data("<html></html>", content_type="text/html")
 
     assert body(call("web_fetch", url=site.url_for("/"))) == "[The page has no text to read.]"
 
 
-def test_redirects_are_followed_and_told(call, site):
+def test_redirects_are_followed_and_the_final_address_is_shown(call, site):
     site.expect_request("/old").respond_with_data("", status=301, headers={"Location": "/new"})
     site.expect_request("/new").respond_with_json({"moved": True})
 
@@ -97,7 +97,7 @@ def test_redirects_are_followed_and_told(call, site):
     assert '"moved": true' in body(answer)
 
 
-def test_a_redirect_to_a_private_address_is_told_and_not_followed(call, site):
+def test_a_redirect_to_a_private_address_is_refused(call, site):
     inside = f"http://127.0.0.1:{site.port}/inside"
     site.expect_request("/go").respond_with_data("", status=302, headers={"Location": inside})
 
@@ -106,14 +106,14 @@ def test_a_redirect_to_a_private_address_is_told_and_not_followed(call, site):
     assert [request.path for request, _ in site.log] == ["/go"]
 
 
-def test_a_circle_of_redirects_ends(call, site):
+def test_a_redirect_loop_ends(call, site):
     site.expect_request("/a").respond_with_data("", status=302, headers={"Location": "/a"})
 
     with pytest.raises(ToolFailed, match="redirects too many times"):
         call("web_fetch", url=site.url_for("/a"))
 
 
-def test_what_a_redirect_says_beside_its_address_is_not_read(call, site):
+def test_the_body_of_a_redirect_is_not_read(call, site):
     site.expect_request("/old").respond_with_data(
         "no gzip, or a bomb", status=302, headers={"Location": "/new", "Content-Encoding": "gzip"}
     )
@@ -123,18 +123,18 @@ def test_what_a_redirect_says_beside_its_address_is_not_read(call, site):
 
 
 @pytest.mark.parametrize(
-    ("rules", "goes"),
+    ("rules", "followed"),
     [
         ({}, True),
         ({"denied": ("web_fetch(*/inner*)",)}, False),
         ({"asked": ("web_fetch(*/inner*)",)}, False),
         ({"allowed": ("web_fetch(*/old)",)}, False),
         ({"allowed": ("web_fetch(*/old)", "web_fetch(*/inner)")}, True),
-        # A person said yes to this very call: it may lead on within its site.
+        # A person approved this call, so it may follow redirects within its site.
         ({"asked": ("web_fetch",)}, True),
     ],
 )
-def test_a_redirect_leads_no_further_than_a_call_may(site, make_context, rules, goes):
+def test_a_redirect_obeys_the_policy_of_the_call(site, make_context, rules, followed):
     site.expect_request("/old").respond_with_data("", status=302, headers={"Location": "/inner"})
     site.expect_request("/inner").respond_with_data("x", content_type="text/plain")
     layer = Layer(name="agent", profile="full", **rules)
@@ -143,15 +143,17 @@ def test_a_redirect_leads_no_further_than_a_call_may(site, make_context, rules, 
     def fetched() -> str:
         return registry["web_fetch"].call({"url": site.url_for("/old")}, context)
 
-    if goes:
+    if followed:
         assert body(fetched()) == "x"
     else:
         with pytest.raises(ToolFailed, match=r"redirects to .*/inner\. Call web_fetch with that"):
             fetched()
-    assert [request.path for request, _ in site.log] == (["/old", "/inner"] if goes else ["/old"])
+    assert [request.path for request, _ in site.log] == (
+        ["/old", "/inner"] if followed else ["/old"]
+    )
 
 
-def test_a_yes_for_one_site_does_not_lead_to_another(site, make_context, settings):
+def test_an_approval_for_one_site_does_not_cover_another(site, make_context, settings):
     settings.EGRESS_ALLOWED_PRIVATE.append(f"127.0.0.1:{site.port}")
     there = f"http://127.0.0.1:{site.port}/there"
     site.expect_request("/go").respond_with_data("", status=302, headers={"Location": there})
@@ -163,7 +165,7 @@ def test_a_yes_for_one_site_does_not_lead_to_another(site, make_context, setting
     assert [request.path for request, _ in site.log] == ["/go"]
 
 
-def test_a_large_page_is_cut_and_says_so(call, site, monkeypatch):
+def test_a_large_page_is_cut_with_a_note(call, site, monkeypatch):
     monkeypatch.setattr(fetch, "LARGEST_PAGE", 1_000)
     site.expect_request("/").respond_with_data("x" * 100_000, content_type="text/plain")
 
@@ -173,7 +175,7 @@ def test_a_large_page_is_cut_and_says_so(call, site, monkeypatch):
     assert body(answer) == "x" * 1_000
 
 
-def test_a_packed_page_is_unpacked(call, site):
+def test_a_compressed_page_is_decompressed(call, site):
     site.expect_request("/").respond_with_data(
         gzip.compress("grün".encode()),
         content_type="text/plain; charset=utf-8",
@@ -183,7 +185,7 @@ def test_a_packed_page_is_unpacked(call, site):
     assert body(call("web_fetch", url=site.url_for("/"))) == "grün"
 
 
-def test_a_packed_bomb_does_not_fill_the_memory(site, monkeypatch):
+def test_a_compression_bomb_does_not_fill_the_memory(site, monkeypatch):
     monkeypatch.setattr(fetch, "LARGEST_PAGE", 100_000)
     sizes: list[int] = []
     unpacked = fetch._unpacked
@@ -207,7 +209,7 @@ def test_a_packed_bomb_does_not_fill_the_memory(site, monkeypatch):
     assert sum(sizes) <= 100_000 + fetch.CHUNK
 
 
-def test_what_follows_the_end_of_a_packed_page_is_not_read():
+def test_data_after_the_end_of_a_compressed_page_is_not_read():
     def endless() -> Iterator[bytes]:
         yield gzip.compress(b"all of it")
         pytest.fail("went on after the end")
@@ -217,7 +219,7 @@ def test_what_follows_the_end_of_a_packed_page_is_not_read():
     assert b"".join(fetch._unpacked(packed)) == b"all of it"
 
 
-def test_the_charset_of_the_page_itself_is_understood(call, site):
+def test_the_charset_in_a_meta_tag_is_respected(call, site):
     site.expect_request("/").respond_with_data(
         '<html><head><meta charset="iso-8859-1"></head><body><p>Grüße</p></body></html>'.encode(
             "latin-1"
@@ -246,7 +248,7 @@ def test_the_charset_of_the_page_itself_is_understood(call, site):
         ),
     ],
 )
-def test_what_cannot_be_read_is_told(call, site, response, complaint):
+def test_an_unreadable_response_is_reported(call, site, response, complaint):
     site.expect_request("/").respond_with_data(**response)
 
     with pytest.raises(ToolFailed, match=complaint):
@@ -261,7 +263,7 @@ def test_only_web_addresses_are_fetched(call, url):
         call("web_fetch", url=url)
 
 
-def test_a_fetch_ends_when_it_is_stopped(site, make_context):
+def test_a_fetch_can_be_stopped(site, make_context):
     answer = Event()
 
     def slow(request: Request) -> Response:
@@ -269,7 +271,7 @@ def test_a_fetch_ends_when_it_is_stopped(site, make_context):
         return Response("late")
 
     site.expect_request("/").respond_with_handler(slow)
-    # Not stopped, it would end at the deadline with another fault.
+    # A fetch that ignored the stop would end at the deadline with another error.
     context = make_context(deadline=time.monotonic() + 20)
     Timer(0.2, context.stopped.set).start()
 

@@ -1,4 +1,4 @@
-"""Each search service is asked as its vendor documents it, and answered in one shape."""
+"""Tests that each search service is called as documented and its results have one format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(answer: str) -> None:
     assert "javascript:" not in answer
 
 
-def test_brave_is_asked_with_its_token(call, configure, httpserver):
+def test_brave_is_called_with_its_token(call, configure, httpserver):
     configure("brave", "/res/v1/web/search")
     rows = [{"title": t, "url": u, "description": d} for t, u, d in PANDAS]
     rows.append({"title": "bad", "url": "javascript:x", "description": ""})
@@ -52,7 +52,7 @@ def test_brave_is_asked_with_its_token(call, configure, httpserver):
     httpserver.check_assertions()
 
 
-def test_serper_is_asked_by_post(call, configure, httpserver):
+def test_serper_is_called_with_post(call, configure, httpserver):
     configure("serper", "/search")
     rows = [{"title": t, "link": u, "snippet": d, "position": 1} for t, u, d in PANDAS]
 
@@ -68,7 +68,7 @@ def test_serper_is_asked_by_post(call, configure, httpserver):
     httpserver.check_assertions()
 
 
-def test_searxng_is_asked_for_json_without_a_key(call, configure, httpserver):
+def test_searxng_is_called_for_json_without_a_key(call, configure, httpserver):
     configure("searxng", "/", key="")
     rows = [{"title": t, "url": u, "content": d, "engine": "x"} for t, u, d in PANDAS]
 
@@ -86,7 +86,7 @@ def test_searxng_is_asked_for_json_without_a_key(call, configure, httpserver):
     ("provider", "key", "url"),
     [("", "", ""), ("bing", "k", ""), ("brave", "", ""), ("serper", "", ""), ("searxng", "", "")],
 )
-def test_without_a_service_one_error_says_how_to_set_it_up(call, settings, provider, key, url):
+def test_a_missing_configuration_is_reported_with_instructions(call, settings, provider, key, url):
     settings.WEB_SEARCH_PROVIDER = provider
     settings.WEB_SEARCH_KEY = key
     settings.WEB_SEARCH_URL = url
@@ -111,7 +111,7 @@ def test_without_a_service_one_error_says_how_to_set_it_up(call, settings, provi
         ("brave", Response("", status=302, headers={"Location": "/x"}), "answered 302"),
     ],
 )
-def test_trouble_is_told_in_words_and_without_the_key(
+def test_a_failing_service_is_reported_without_the_key(
     call, configure, httpserver, provider, answer, words
 ):
     configure(provider, "/search")
@@ -123,14 +123,14 @@ def test_trouble_is_told_in_words_and_without_the_key(
     assert "secret-key" not in failed.value.detail
 
 
-def test_nothing_found_is_said(call, configure, httpserver):
+def test_an_empty_result_is_reported(call, configure, httpserver):
     configure("brave", "/search")
     httpserver.expect_request("/search").respond_with_json({"type": "search"})
 
     assert "found nothing" in call("web_search", query="x")
 
 
-def test_a_stop_is_obeyed_while_the_service_is_silent(configure, httpserver, make_context):
+def test_a_search_can_be_stopped_while_the_service_is_silent(configure, httpserver, make_context):
     configure("brave", "/search")
     release = Event()
     httpserver.expect_request("/search").respond_with_handler(

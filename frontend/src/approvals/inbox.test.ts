@@ -37,21 +37,21 @@ beforeEach(() => {
   document.body.innerHTML = page(["a", "b"]);
   close = inbox($('[data-island="approvals"]'));
   FakeSocket.last.open();
-  ring(2);
+  announce(2);
 });
 afterEach(() => {
   close?.();
   vi.unstubAllGlobals();
 });
 
-function ring(pending: number, approval: object | null = null): void {
+function announce(pending: number, approval: object | null = null): void {
   FakeSocket.last.say({ type: "approvals", pending, approval });
 }
 
-test("a ring brings what is new and leaves alone what somebody writes", async () => {
+test("an announcement adds the new card and keeps unsent input", async () => {
   $<HTMLTextAreaElement>("[data-approval=a] textarea").value = "{}";
   answers["GET"] = () => new Response(page(["a", "b", "c"]));
-  ring(3, { title: "Run a command: ls", status: "pending", resolved_by_name: "" });
+  announce(3, { title: "Run a command: ls", status: "pending", resolved_by_name: "" });
 
   await vi.waitFor(() => expect(shown()).toEqual(["a", "b", "c"]));
   expect($<HTMLTextAreaElement>("[data-approval=a] textarea").value).toBe("{}");
@@ -59,9 +59,9 @@ test("a ring brings what is new and leaves alone what somebody writes", async ()
   expect($("[data-announce]").textContent).toBe("Needs approval: Run a command: ls");
 });
 
-test("what somebody else has answered goes to the past, and says who", async () => {
+test("an approval answered by another person moves to the answered list", async () => {
   answers["GET"] = () => new Response(page([], "Olive allowed it"));
-  ring(0, { title: "ls", status: "allowed", resolved_by_name: "Olive" });
+  announce(0, { title: "ls", status: "allowed", resolved_by_name: "Olive" });
 
   await vi.waitFor(() => expect($('[data-part="answered"]').textContent).toBe("Olive allowed it"));
   expect(shown()).toEqual([]);
@@ -69,7 +69,7 @@ test("what somebody else has answered goes to the past, and says who", async () 
   expect($("[data-announce]").textContent).toBe("allowed by Olive: ls");
 });
 
-test("Ctrl-Enter allows the first card, and the next one is at hand", async () => {
+test("Ctrl-Enter allows the focused card and focuses the next one", async () => {
   answers["GET"] = () => new Response(page(["b"]));
   $("[data-approval=a] .approval").focus();
   document.activeElement!.dispatchEvent(
@@ -81,7 +81,7 @@ test("Ctrl-Enter allows the first card, and the next one is at hand", async () =
   expect(document.activeElement).toBe($("[data-approval=b] .approval"));
 });
 
-test("a key that is held answers one question, not the next", async () => {
+test("a key held down answers only one approval", async () => {
   const press = (repeat: boolean): boolean =>
     document.body.dispatchEvent(
       new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true, repeat, bubbles: true }),
@@ -94,7 +94,7 @@ test("a key that is held answers one question, not the next", async () => {
   expect(posted.map(([path]) => path)).toEqual(["/api/v1/approvals/a/"]);
 });
 
-test("Ctrl-Backspace denies with the reason; edited arguments go with a yes", async () => {
+test("Ctrl-Backspace denies with the reason, and edited arguments are sent with an approval", async () => {
   $<HTMLInputElement>("[data-approval=b] [name=note]").value = "not now";
   $("[data-approval=b] .approval").focus();
   document.activeElement!.dispatchEvent(
@@ -111,7 +111,7 @@ test("Ctrl-Backspace denies with the reason; edited arguments go with a yes", as
   ]);
 });
 
-test("a refusal stands in the card, and what is no JSON is not sent", async () => {
+test("an error is shown in the card, and invalid JSON is not sent", async () => {
   answers["POST"] = () => new Response('{"detail": "Olive was first."}', { status: 409 });
   $("[data-approval=a] [data-approve]").click();
   await vi.waitFor(() => expect($("[data-approval=a] [data-wrong]").textContent).toBe("Olive was first."));
@@ -123,7 +123,7 @@ test("a refusal stands in the card, and what is no JSON is not sent", async () =
   expect($<HTMLButtonElement>("[data-approval=a] [data-approve]").disabled).toBe(false);
 });
 
-test("J and K walk through the cards", () => {
+test("J and K move through the cards", () => {
   const press = (key: string): boolean =>
     document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
   Element.prototype.scrollIntoView = vi.fn();

@@ -25,13 +25,13 @@ const inbox: Island = (root) => {
     (page) => patch(root, page),
   );
 
-  const leave = [subscribe("/ws/approvals/", hear), moveWithKeys(cards)];
+  const cleanUps = [subscribe("/ws/approvals/", onMessage), moveWithKeys(cards)];
 
-  function hear(text: string): void {
+  function onMessage(text: string): void {
     const change = JSON.parse(text) as Change;
     if (change.type !== "approvals") return;
     showCount(change.pending);
-    if (change.approval) say(status, changeWords(change.approval));
+    if (change.approval) say(status, describeChange(change.approval));
     // The page was rendered a moment ago, so the first message matters only if its count differs.
     if (!isFirst || change.pending !== cards().length) refreshing.soon();
     isFirst = false;
@@ -72,7 +72,7 @@ const inbox: Island = (root) => {
   return () => {
     listening.abort();
     refreshing.stop();
-    for (const one of leave) one();
+    for (const cleanUp of cleanUps) cleanUp();
   };
 };
 
@@ -118,7 +118,7 @@ function objectIn(text: string): Json {
 }
 
 /** Describe a change for screen readers. */
-export function changeWords(approval: NonNullable<Change["approval"]>): string {
+export function describeChange(approval: NonNullable<Change["approval"]>): string {
   if (approval.status === "pending") return `Needs approval: ${approval.title}`;
   const who = approval.resolved_by_name ? ` by ${approval.resolved_by_name}` : "";
   return `${approval.status}${who}: ${approval.title}`;

@@ -6,13 +6,13 @@ const ROW = (id: number, inner = ""): string => `<tr data-row data-depth="0"><td
 const FOLD = `<a href="/s/1/tree/" data-fold="/s/1/children/"></a>`;
 
 let cleanUp: () => void;
-const asked: string[] = [];
+const requested: string[] = [];
 
 beforeEach(() => {
-  asked.length = 0;
+  requested.length = 0;
   vi.stubGlobal("matchMedia", () => ({ matches: false }));
   vi.stubGlobal("fetch", async (url: string) => {
-    asked.push(url);
+    requested.push(url);
     const child = `<table><tbody><tr data-row data-depth="1"><td><a href="/s/9/" data-open="/s/9/preview/">Child</a></td></tr></tbody></table>`;
     return new Response(url.includes("children") ? child : `<h2>${url}</h2><button data-close>x</button>`);
   });
@@ -31,7 +31,7 @@ const press = (key: string): boolean =>
   document.dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true }));
 const pane = (): HTMLElement => document.querySelector<HTMLElement>("[data-pane]")!;
 
-test("J and K move along the rows and stop at the ends", () => {
+test("J and K move through the rows and stop at the ends", () => {
   press("j");
   expect(document.activeElement).toBe(link("Row 1"));
   press("j");
@@ -41,7 +41,7 @@ test("J and K move along the rows and stop at the ends", () => {
   expect(document.activeElement).toBe(link("Row 1"));
 });
 
-test("a row opens beside the list, another replaces it, Escape closes it and gives the focus back", async () => {
+test("a row opens in the pane, another replaces it, and Escape closes it and restores the focus", async () => {
   link("Row 1").click();
   await vi.waitFor(() => expect(pane().hidden).toBe(false));
   expect(pane().textContent).toContain("/s/1/preview/");
@@ -54,7 +54,7 @@ test("a row opens beside the list, another replaces it, Escape closes it and giv
   expect(document.activeElement).toBe(link("Row 2"));
 });
 
-test("the same row pressed again, and a press with a modifier, are left to the browser", async () => {
+test("a second click on a row and a click with a modifier are left to the browser", async () => {
   link("Row 1").click();
   await vi.waitFor(() => expect(pane().hidden).toBe(false));
   const again = new MouseEvent("click", { bubbles: true, cancelable: true });
@@ -69,13 +69,13 @@ test("the same row pressed again, and a press with a modifier, are left to the b
   expect(kept).toEqual([true, true]);
 });
 
-test("a fold brings the rows below it once and takes them back", async () => {
+test("unfolding loads the child rows once and folding removes them", async () => {
   const fold = document.querySelector<HTMLElement>("[data-fold]")!;
   expect(fold.getAttribute("aria-expanded") ?? fold.ariaExpanded).toBe("false");
   fold.click();
   fold.click();
   await vi.waitFor(() => expect(link("Child")).toBeTruthy());
-  expect(asked).toEqual(["/s/1/children/?depth=1"]);
+  expect(requested).toEqual(["/s/1/children/?depth=1"]);
   expect(link("Child").closest("tr")!.previousElementSibling).toBe(link("Row 1").closest("tr"));
   fold.click();
   expect(link("Child")).toBeUndefined();

@@ -1,6 +1,6 @@
 /** Entry of the session list: keyboard, preview pane and expandable rows. */
 import type { Island } from "../lib/islands.ts";
-import { isForPage, standing, moveWithKeys } from "../lib/keys.ts";
+import { isForPage, currentRow, moveWithKeys } from "../lib/keys.ts";
 import { fetchPart, isAbort } from "../lib/pages.ts";
 
 /**
@@ -9,8 +9,8 @@ import { fetchPart, isAbort } from "../lib/pages.ts";
  *   data-export="/api/…/export/">Title</a></td></tr></table><aside data-pane hidden></aside><p data-said></p></div>
  */
 const browse: Island = (root) => {
-  const beside = pane(root);
-  const cleanUps = [walk(root, beside.follow), folds(root), beside.cleanUp];
+  const preview = pane(root);
+  const cleanUps = [navigate(root, preview.follow), folds(root), preview.cleanUp];
   return () => {
     for (const cleanUp of cleanUps) cleanUp();
   };
@@ -32,14 +32,14 @@ export function pane(root: HTMLElement): Pane {
   const said = root.querySelector<HTMLElement>("[data-said]");
   if (!box) throw new Error("browse needs a [data-pane].");
   let shown: HTMLElement | undefined;
-  let asking: AbortController | undefined;
+  let request: AbortController | undefined;
 
   async function open(link: HTMLElement): Promise<void> {
-    asking?.abort();
-    asking = new AbortController();
+    request?.abort();
+    request = new AbortController();
     mark(link);
     try {
-      const part = await fetchPart(link.dataset["open"] ?? "", { signal: asking.signal });
+      const part = await fetchPart(link.dataset["open"] ?? "", { signal: request.signal });
       box!.replaceChildren(...part.body.childNodes);
       box!.dispatchEvent(new Event("times-shown", { bubbles: true }));
       box!.hidden = false;
@@ -58,7 +58,7 @@ export function pane(root: HTMLElement): Pane {
   }
 
   function close(): void {
-    asking?.abort();
+    request?.abort();
     const link = shown;
     mark(undefined);
     box!.hidden = true;
@@ -88,7 +88,7 @@ export function pane(root: HTMLElement): Pane {
       if (!box.hidden && link !== shown) void open(link);
     },
     cleanUp: () => {
-      asking?.abort();
+      request?.abort();
       root.removeEventListener("click", onClick);
       document.removeEventListener("keydown", onKey);
     },
@@ -98,9 +98,9 @@ export function pane(root: HTMLElement): Pane {
 /** Show the sub-agents of a row below it. Without JavaScript the link opens the tree. */
 export function folds(root: HTMLElement): () => void {
   /** Rows added by each fold; they can contain folds themselves. */
-  const brought = new Map<HTMLElement, HTMLElement[]>();
+  const childRows = new Map<HTMLElement, HTMLElement[]>();
 
-  async function unfold(fold: HTMLElement): Promise<void> {
+  async function expand(fold: HTMLElement): Promise<void> {
     const row = fold.closest<HTMLElement>("[data-row]");
     if (!row || fold.ariaBusy === "true") return;
     fold.ariaBusy = "true";
@@ -108,7 +108,7 @@ export function folds(root: HTMLElement): () => void {
       const depth = Number(row.dataset["depth"] ?? 0) + 1;
       const part = await fetchPart(`${fold.dataset["fold"]}?depth=${depth}`);
       const rows = [...part.querySelectorAll<HTMLElement>("[data-row]")];
-      brought.set(fold, rows);
+      childRows.set(fold, rows);
       row.after(...rows);
       row.parentElement?.dispatchEvent(new Event("times-shown", { bubbles: true }));
       fold.ariaExpanded = "true";
@@ -119,12 +119,12 @@ export function folds(root: HTMLElement): () => void {
     }
   }
 
-  function takeBack(fold: HTMLElement): void {
-    for (const row of brought.get(fold) ?? []) {
-      for (const inner of row.querySelectorAll<HTMLElement>("[data-fold]")) takeBack(inner);
+  function collapse(fold: HTMLElement): void {
+    for (const row of childRows.get(fold) ?? []) {
+      for (const inner of row.querySelectorAll<HTMLElement>("[data-fold]")) collapse(inner);
       row.remove();
     }
-    brought.delete(fold);
+    childRows.delete(fold);
     fold.ariaExpanded = "false";
   }
 
@@ -132,8 +132,8 @@ export function folds(root: HTMLElement): () => void {
     const fold = (event.target as Element).closest<HTMLElement>("[data-fold]");
     if (!fold || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
-    if (brought.has(fold)) takeBack(fold);
-    else void unfold(fold);
+    if (childRows.has(fold)) collapse(fold);
+    else void expand(fold);
   };
 
   for (const fold of root.querySelectorAll<HTMLElement>("[data-fold]")) {
@@ -145,21 +145,21 @@ export function folds(root: HTMLElement): () => void {
 }
 
 /** Move with J and K and export the focused row with E. Enter follows its link. */
-export function walk(root: HTMLElement, follow: (link: HTMLElement) => void): () => void {
+export function navigate(root: HTMLElement, follow: (link: HTMLElement) => void): () => void {
   const links = (): HTMLElement[] => [...root.querySelectorAll<HTMLElement>("[data-open]")];
 
   const onKey = (event: KeyboardEvent): void => {
     if (event.key !== "e" || !isForPage(event)) return;
-    const url = standing(links())?.dataset["export"];
+    const url = currentRow(links())?.dataset["export"];
     if (!url) return;
     event.preventDefault();
     location.assign(url);
   };
 
   document.addEventListener("keydown", onKey);
-  const leave = moveWithKeys(links, follow);
+  const stopMoving = moveWithKeys(links, follow);
   return () => {
     document.removeEventListener("keydown", onKey);
-    leave();
+    stopMoving();
   };
 }

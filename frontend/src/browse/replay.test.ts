@@ -2,13 +2,13 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import replay from "./replay.ts";
 
 let cleanUp: () => void;
-const asked: string[] = [];
+const requested: string[] = [];
 
 beforeEach(() => {
-  asked.length = 0;
+  requested.length = 0;
   vi.useFakeTimers();
   vi.stubGlobal("fetch", async (url: string) => {
-    asked.push(url);
+    requested.push(url);
     return new Response(`<p class="moment">${url}</p>`);
   });
   document.body.innerHTML = `<div id="root" data-url="/r/"><a href="?at=1" data-step="-1">b</a>
@@ -28,7 +28,7 @@ const play = (): HTMLButtonElement => document.querySelector("[data-play]")!;
 const press = (key: string): boolean =>
   document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 
-test("arrows step, stop at the ends, and carry the fork along", async () => {
+test("arrow keys step, stop at the ends, and update the fork", async () => {
   press("ArrowRight");
   await vi.waitFor(() => expect(shown()).toBe("/r/?at=2"));
   expect(document.querySelector<HTMLInputElement>("[data-fork]")!.value).toBe("2");
@@ -45,16 +45,16 @@ test("the slider shows the event that it points at", async () => {
   await vi.waitFor(() => expect(shown()).toBe("/r/?at=3"));
 });
 
-test("playing goes on by itself, ends at the last event, and can be paused", async () => {
+test("playing advances by itself, ends at the last event, and can be paused", async () => {
   play().click();
   expect(play().ariaLabel).toBe("Pause");
   await vi.advanceTimersByTimeAsync(3_000);
-  expect(asked).toEqual(["/r/?at=2", "/r/?at=3"]);
+  expect(requested).toEqual(["/r/?at=2", "/r/?at=3"]);
   expect(play().ariaLabel).toBe("Play");
   press("p");
   await vi.advanceTimersByTimeAsync(10);
-  expect(asked.at(-1)).toBe("/r/?at=1");
+  expect(requested.at(-1)).toBe("/r/?at=1");
   press("p");
   await vi.advanceTimersByTimeAsync(3_000);
-  expect(asked.length).toBe(3);
+  expect(requested.length).toBe(3);
 });

@@ -16,25 +16,25 @@ const replay: Island = (root) => {
   const at = root.querySelector<HTMLElement>("[data-at]");
   if (!slider || !box || !play || !at) throw new Error("replay needs its parts.");
   const last = Number(slider.max);
-  let place = Number(slider.value);
-  let asking: AbortController | undefined;
+  let current = Number(slider.value);
+  let request: AbortController | undefined;
   let timer: number | undefined;
 
   async function show(seq: number): Promise<void> {
     const wanted = Math.max(1, Math.min(last, seq));
-    place = wanted;
-    asking?.abort();
-    asking = new AbortController();
+    current = wanted;
+    request?.abort();
+    request = new AbortController();
     slider!.value = String(wanted);
     at!.textContent = `${wanted} of ${last}`;
     const address = `${root.dataset["url"]}?at=${wanted}`;
     try {
       const headers = { "X-Part": "moment" };
-      const part = await fetchPart(address, { signal: asking.signal, headers });
+      const part = await fetchPart(address, { signal: request.signal, headers });
       box!.replaceChildren(...part.body.childNodes);
       box!.dispatchEvent(new Event("times-shown", { bubbles: true }));
-      toTheEnd();
-      point(wanted);
+      scrollToEnd();
+      updateLinks(wanted);
       history.replaceState(null, "", `?at=${wanted}`);
     } catch (fault) {
       if (!isAbort(fault)) location.assign(address);
@@ -42,7 +42,7 @@ const replay: Island = (root) => {
   }
 
   /** Update the plain links and the fork form to the current event. */
-  function point(seq: number): void {
+  function updateLinks(seq: number): void {
     const fork = root.querySelector<HTMLInputElement>("[data-fork]");
     if (fork) fork.value = String(seq);
     for (const step of root.querySelectorAll<HTMLAnchorElement>("[data-step]")) {
@@ -52,7 +52,7 @@ const replay: Island = (root) => {
     if (seq >= last) pause();
   }
 
-  function toTheEnd(): void {
+  function scrollToEnd(): void {
     const said = box!.querySelector<HTMLElement>(".moment-said");
     if (said) said.scrollTop = said.scrollHeight;
   }
@@ -60,29 +60,29 @@ const replay: Island = (root) => {
   function pause(): void {
     window.clearTimeout(timer);
     timer = undefined;
-    look(false);
+    showPlaying(false);
   }
-  function go(): void {
-    look(true);
+  function start(): void {
+    showPlaying(true);
     const next = async (): Promise<void> => {
-      await show(place + 1);
+      await show(current + 1);
       if (timer !== undefined) timer = window.setTimeout(() => void next(), STEP_MS);
     };
     // Playback restarts at the end.
-    if (place >= last) place = 0;
+    if (current >= last) current = 0;
     timer = window.setTimeout(() => void next(), 0);
   }
-  function look(playing: boolean): void {
+  function showPlaying(playing: boolean): void {
     play!.ariaPressed = String(playing);
     play!.ariaLabel = playing ? "Pause" : "Play";
     for (const sign of play!.querySelectorAll<HTMLElement>("[data-when]")) {
       sign.hidden = (sign.dataset["when"] === "playing") !== playing;
     }
   }
-  const toggle = (): void => (timer === undefined ? go() : pause());
+  const toggle = (): void => (timer === undefined ? start() : pause());
   const step = (by: number): void => {
     pause();
-    void show(place + by);
+    void show(current + by);
   };
 
   const onClick = (event: MouseEvent): void => {
@@ -109,13 +109,13 @@ const replay: Island = (root) => {
     event.preventDefault();
   };
 
-  toTheEnd();
+  scrollToEnd();
   root.addEventListener("click", onClick);
   slider.addEventListener("input", onSlide);
   document.addEventListener("keydown", onKey);
   return () => {
     pause();
-    asking?.abort();
+    request?.abort();
     root.removeEventListener("click", onClick);
     slider.removeEventListener("input", onSlide);
     document.removeEventListener("keydown", onKey);

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import reading from "./transcript.ts";
+import transcript from "./transcript.ts";
 
-test("an answer is read in its form, and nothing in it runs", () => {
+test("an answer is rendered as Markdown, and nothing in it runs", () => {
   document.body.innerHTML = `<div><div class="said is-plain"></div></div>`;
   const said = document.querySelector<HTMLElement>(".said")!;
   said.textContent = `Some **bold** words <img src=x onerror="alert(1)"> [link](javascript:alert(1))`;
-  reading(document.querySelector("div")!)();
+  transcript(document.querySelector("div")!)();
 
   expect(said.querySelector("strong")?.textContent).toBe("bold");
   expect(said.querySelector("img, a[href^=javascript]")).toBeNull();

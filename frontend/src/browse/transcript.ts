@@ -6,7 +6,7 @@ import { renderMarkdown } from "../lib/markdown.ts";
  * @example
  * <div data-island="markdown"><div class="said is-plain">Some **bold** words</div></div>
  */
-const reading: Island = (root) => {
+const transcript: Island = (root) => {
   for (const said of root.querySelectorAll<HTMLElement>(".said.is-plain")) {
     renderMarkdown(said, said.textContent ?? "");
     said.classList.remove("is-plain");
@@ -14,4 +14,4 @@ const reading: Island = (root) => {
   return () => undefined;
 };
 
-export default reading;
+export default transcript;

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeSocket } from "../lib/samples/socket.ts";
 import builder from "./builder.ts";
 import { type Parts, partsIn, swap } from "./builder.ts";
-import { light } from "./form.ts";
+import { highlight } from "./form.ts";
 
 const form = (name: string, description: string, revision: number): string => `
   <div data-live="panel"><form data-build-form>
@@ -24,14 +24,14 @@ beforeEach(() => {
   document.body.innerHTML = form("Old", "Words", 1);
 });
 
-test("a field that nobody edits follows the draft, and so does the revision", () => {
+test("an unedited field and the revision follow the draft", () => {
   swap(partsOf(form("New", "Words", 2)), { keepForm: true });
   expect(field("name").value).toBe("New");
   expect(field("revision").value).toBe("2");
   expect(document.querySelector("[data-change]")?.textContent).toBe("r2");
 });
 
-test("what is being typed is kept, and a change under it is said", () => {
+test("unsaved input is kept, and a concurrent change is reported", () => {
   field("name").value = "Mine";
   field("description").value = "My words";
   swap(partsOf(form("New", "Words", 2)), { keepForm: true });
@@ -40,21 +40,21 @@ test("what is being typed is kept, and a change under it is said", () => {
   expect(document.querySelectorAll(".field-also")).toHaveLength(1);
 });
 
-test("another tab is shown whole", () => {
+test("another tab replaces the panel completely", () => {
   const page = partsOf('<div data-live="panel"><p>Canvas</p></div>');
   swap(page, { keepForm: false });
   expect(document.querySelector("[data-live=panel]")?.textContent).toBe("Canvas");
   expect(document.querySelector("[data-live=changes]")?.textContent).toContain("r1");
 });
 
-test("what changed lights up", () => {
-  light(document.body, ["name"]);
+test("changed fields are highlighted", () => {
+  highlight(document.body, ["name"]);
   expect(field("name").hasAttribute("data-lit")).toBe(true);
   expect(document.querySelector("[data-change=name]")?.hasAttribute("data-lit")).toBe(true);
   expect(field("description").hasAttribute("data-lit")).toBe(false);
 });
 
-test("names that a model chose are text, never elements", () => {
+test("names from a model are shown as text, never as elements", () => {
   swap(partsOf(form("&lt;img src=x onerror=boom()&gt;", "Words", 2)), { keepForm: true });
   expect(field("name").value).toBe("<img src=x onerror=boom()>");
   expect(document.querySelector("img")).toBeNull();
@@ -68,7 +68,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** The page with its tabs; `sides` is what the server would write for each, or nothing. */
+/** Open the page with its tabs; `sides` holds the server's response for each, or null for none. */
 function open(): void {
   sides = { configure: form("Old", "Words", 1), policy: '<div data-live="panel"><p>Rules</p></div>' };
   vi.stubGlobal("WebSocket", FakeSocket);
@@ -86,7 +86,7 @@ function open(): void {
 const go = (tab: string): void => $(`[data-tab-link=${tab}]`).click();
 const leave = (): boolean => !window.dispatchEvent(new Event("beforeunload", { cancelable: true }));
 
-test("what is typed is there again after another tab was looked at, and leaving asks", async () => {
+test("unsaved input survives a visit to another tab, and leaving asks first", async () => {
   open();
   expect(leave()).toBe(false);
   field("name").value = "Mine";
@@ -104,7 +104,7 @@ test("what is typed is there again after another tab was looked at, and leaving 
   expect(document.querySelectorAll(".field-also")).toHaveLength(1);
 });
 
-test("a tab that does not come is not shown as if it had, and that is said", async () => {
+test("a tab that cannot be loaded is not shown, and an error is", async () => {
   open();
   sides["policy"] = null;
   go("policy");

@@ -4,10 +4,10 @@ import type { Island } from "../lib/islands.ts";
 import { fetchPart } from "../lib/pages.ts";
 import { restWith } from "../lib/rest.ts";
 import { connect } from "../lib/socket.ts";
-import { light, mergeForm, putUnsaved, type Unsaved, unsavedIn, watchForm } from "./form.ts";
+import { highlight, mergeForm, putUnsaved, type Unsaved, unsavedIn, watchForm } from "./form.ts";
 
 /** Changes made by one call arrive together. */
-const ASK_MS = 60;
+const GATHER_MS = 60;
 
 interface Frame {
   type?: string;
@@ -18,7 +18,7 @@ interface Frame {
 }
 
 /** A failed request is repeated with the next change of the draft. */
-const quiet = (): void => undefined;
+const ignore = (): void => undefined;
 
 const builder: Island = (root) => {
   const side = root.dataset["side"] ?? "";
@@ -28,37 +28,37 @@ const builder: Island = (root) => {
   const changed = new Set<string>();
   let revision = Number(root.dataset["revision"] ?? 0);
   let tab = root.dataset["tab"] ?? "configure";
-  let asked = 0;
+  let requests = 0;
   let unsaved: Unsaved = new Map();
   let timer: number | undefined;
 
   const link = connect({
     path: () => `${root.dataset["socket"]}?after=${revision}`,
-    onMessage: (text) => hear(JSON.parse(text) as Frame),
+    onMessage: (text) => onFrame(JSON.parse(text) as Frame),
     onState: () => undefined,
   });
 
-  function hear(frame: Frame): void {
+  function onFrame(frame: Frame): void {
     if (frame.type !== "draft" || (frame.revision ?? 0) <= revision) return;
     if (frame.part) changed.add(frame.part);
     window.clearTimeout(timer);
-    timer = window.setTimeout(() => void refresh(), ASK_MS);
+    timer = window.setTimeout(() => void refresh(), GATHER_MS);
   }
 
   /** Fetch the parts again; only the latest response is shown. */
   async function refresh(): Promise<void> {
-    asked += 1;
-    const mine = asked;
+    requests += 1;
+    const mine = requests;
     const parts = [...changed];
     const page = await read(tab);
-    if (!page || mine !== asked) return;
+    if (!page || mine !== requests) return;
     parts.forEach((part) => changed.delete(part));
     revision = Math.max(revision, page.revision);
     swap(page, { keepForm: true });
-    light(root, parts);
+    highlight(root, parts);
     if (parts.length) say(said, `Changed: ${parts.join(", ").replaceAll("_", " ")}`);
     // The next message of a preview runs the newest draft.
-    if (tab === "preview") await restWith(token).post(root.dataset["preview"] ?? "", {}).catch(quiet);
+    if (tab === "preview") await restWith(token).post(root.dataset["preview"] ?? "", {}).catch(ignore);
   }
 
   /** Fetch the parts, or return null if the request is cut off. */
@@ -71,10 +71,10 @@ const builder: Island = (root) => {
   }
 
   async function show(next: string): Promise<void> {
-    asked += 1;
-    const mine = asked;
+    requests += 1;
+    const mine = requests;
     const page = await read(next);
-    if (mine !== asked) return;
+    if (mine !== requests) return;
     requireElement<HTMLElement>(root, "[data-build-lost]").hidden = page !== null;
     if (!page) return;
     tab = next;
@@ -84,20 +84,20 @@ const builder: Island = (root) => {
       else one.removeAttribute("aria-current");
     }
     history.replaceState(null, "", `?tab=${next}`);
-    hold();
+    keepUnsaved();
     swap(page, { keepForm: false });
-    giveBack();
+    restoreUnsaved();
     // A new tab starts at its top. On a phone the document scrolls, elsewhere the tab's own box.
     window.scrollTo({ top: 0 });
     requireElement<HTMLElement>(root, ".build-scroll").scrollTop = 0;
   }
 
   /** Keep unsaved input while another tab is shown. */
-  function hold(): void {
+  function keepUnsaved(): void {
     const form = root.querySelector<HTMLFormElement>("[data-build-form]");
     if (form) unsaved = unsavedIn(form);
   }
-  function giveBack(): void {
+  function restoreUnsaved(): void {
     const form = root.querySelector<HTMLFormElement>("[data-build-form]");
     if (!form) return;
     putUnsaved(form, unsaved);
@@ -117,11 +117,11 @@ const builder: Island = (root) => {
   }
 
   root.addEventListener("click", onClick, { signal: listening.signal });
-  const forget = watchForm(root, () => unsaved.size > 0);
+  const stopWatching = watchForm(root, () => unsaved.size > 0);
   return () => {
     listening.abort();
     window.clearTimeout(timer);
-    forget();
+    stopWatching();
     link.close();
   };
 };
@@ -142,8 +142,8 @@ export function partsIn(page: Document): Parts {
   for (const one of page.querySelectorAll<HTMLElement>("[data-live]")) {
     regions.set(one.dataset["live"] ?? "", one);
   }
-  const told = page.querySelector<HTMLDataElement>("[data-build-revision]");
-  return { revision: Number(told?.getAttribute("value") ?? 0), regions };
+  const element = page.querySelector<HTMLDataElement>("[data-build-revision]");
+  return { revision: Number(element?.getAttribute("value") ?? 0), regions };
 }
 
 export function swap(parts: Parts, { keepForm }: { keepForm: boolean }): void {

@@ -2,7 +2,7 @@
 
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
-const LIT_MS = 2_400;
+const HIGHLIGHT_MS = 2_400;
 
 function fieldsOf(form: HTMLFormElement): Field[] {
   return [...form.querySelectorAll<Field>("[data-part]")];
@@ -28,7 +28,7 @@ export function mergeForm(form: HTMLFormElement, next: HTMLFormElement): void {
     if (!newer || initialOf(newer) === initialOf(field)) continue;
     const keeps = isDirty(field);
     const typed = field.value;
-    settle(field, initialOf(newer));
+    setSaved(field, initialOf(newer));
     if (keeps) {
       field.value = typed;
       noteOn(field);
@@ -62,7 +62,7 @@ export function putUnsaved(form: HTMLFormElement, unsaved: Unsaved): void {
 }
 
 /** Make this the saved value of the field. */
-function settle(field: Field, value: string): void {
+function setSaved(field: Field, value: string): void {
   if (field instanceof HTMLSelectElement) {
     for (const option of field.options) option.defaultSelected = option.value === value;
   } else {
@@ -81,7 +81,7 @@ function noteOn(field: Field): void {
 }
 
 /** Highlight changed parts for a moment. */
-export function light(root: HTMLElement, parts: readonly string[]): void {
+export function highlight(root: HTMLElement, parts: readonly string[]): void {
   for (const part of parts) {
     const found = root.querySelectorAll<HTMLElement>(`[data-part="${part}"], [data-change="${part}"]`);
     for (const one of found) {
@@ -89,7 +89,7 @@ export function light(root: HTMLElement, parts: readonly string[]): void {
       // Reading its size restarts the animation.
       void one.offsetWidth;
       one.setAttribute("data-lit", "");
-      window.setTimeout(() => one.removeAttribute("data-lit"), LIT_MS);
+      window.setTimeout(() => one.removeAttribute("data-lit"), HIGHLIGHT_MS);
     }
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { autoSubmit } from "./auto-submit.ts";
 
-test("a changed choice is sent at once, and the button is not needed", () => {
+test("a changed choice is submitted at once, and the button is hidden", () => {
   document.body.innerHTML = `<form><select><option>a</option><option>b</option></select>
     <button data-fallback>Save</button></form>`;
   const form = document.querySelector("form")!;

@@ -28,14 +28,14 @@ async function press(): Promise<HTMLElement> {
   return button;
 }
 
-test("the text is copied without the space around it", async () => {
+test("the text is copied without surrounding space", async () => {
   clipboard(async (text) => void written.push(text));
   await press();
 
   expect(written).toEqual(["sy_secret"]);
 });
 
-test("the button says that it copied, then offers it again", async () => {
+test("the button confirms the copy and then shows its label again", async () => {
   clipboard(async () => undefined);
   const button = await press();
 
@@ -44,7 +44,7 @@ test("the button says that it copied, then offers it again", async () => {
   expect(button.textContent).toBe("Copy");
 });
 
-test("without a clipboard the text is selected, and the button says how to go on", async () => {
+test("without a clipboard the text is selected, and the button says what to press", async () => {
   clipboard(() => Promise.reject(new Error("forbidden")));
   const button = await press();
 
@@ -52,7 +52,7 @@ test("without a clipboard the text is selected, and the button says how to go on
   expect(window.getSelection()?.toString().trim()).toBe("sy_secret");
 });
 
-test("a button that copies nothing is a mistake of the page", () => {
+test("a button without a source is an error", () => {
   document.body.innerHTML = `<button></button>`;
 
   expect(() => copy(document.querySelector("button")!)).toThrow("data-from");

@@ -10,7 +10,7 @@ beforeEach(() => {
     <dialog id="box"><p>Inside</p></dialog>`;
   link = document.querySelector("a")!;
   box = document.querySelector("dialog")!;
-  // jsdom knows the element but not its top layer.
+  // jsdom implements the element but not `showModal`.
   box.showModal = () => void (box.open = true);
   box.close = () => void (box.open = false);
   cleanUp = dialog(link);
@@ -23,12 +23,12 @@ function click(init: MouseEventInit = {}): MouseEvent {
   return event;
 }
 
-test("the link opens the dialog and goes nowhere", () => {
+test("the link opens the dialog instead of its page", () => {
   expect(click().defaultPrevented).toBe(true);
   expect(box.open).toBe(true);
 });
 
-test("a link opened in a new tab stays a link", () => {
+test("a link opened in a new tab is left to the browser", () => {
   const event = new MouseEvent("click", { cancelable: true, ctrlKey: true });
   link.addEventListener("click", (click) => {
     expect(click.defaultPrevented).toBe(false);
@@ -39,7 +39,7 @@ test("a link opened in a new tab stays a link", () => {
   expect(box.open).toBe(false);
 });
 
-test("a press on the backdrop closes, a press inside does not", () => {
+test("a click on the backdrop closes the dialog, a click inside does not", () => {
   click();
   box.querySelector("p")!.dispatchEvent(new MouseEvent("mousedown", { bubbles: true }));
   expect(box.open).toBe(true);

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { enterSubmit } from "./enter-submit.ts";
 
 let sent = 0;
-let leave: () => void;
+let cleanUp: () => void;
 
 function mount(byTouch = false): HTMLTextAreaElement {
   vi.stubGlobal("matchMedia", () => ({ matches: byTouch }));
   document.body.innerHTML = `<form><textarea name="text"></textarea><button>Build it</button></form>`;
   const form = document.querySelector("form")!;
-  leave = enterSubmit(form) as () => void;
+  cleanUp = enterSubmit(form) as () => void;
   form.addEventListener("submit", (event) => {
     if (!event.defaultPrevented) sent += 1;
     event.preventDefault();
@@ -16,7 +16,7 @@ function mount(byTouch = false): HTMLTextAreaElement {
   return document.querySelector("textarea")!;
 }
 
-/** Whether the key was left to the browser, which begins a line. */
+/** Press Enter; true if the key was left to the browser, which inserts a new line. */
 const press = (area: HTMLElement, more: KeyboardEventInit = {}): boolean =>
   area.dispatchEvent(
     new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true, ...more }),
@@ -24,11 +24,11 @@ const press = (area: HTMLElement, more: KeyboardEventInit = {}): boolean =>
 
 beforeEach(() => (sent = 0));
 afterEach(() => {
-  leave();
+  cleanUp();
   vi.unstubAllGlobals();
 });
 
-test("Enter sends what is typed, and once", () => {
+test("Enter submits the text once", () => {
   const area = mount();
   expect(press(area)).toBe(false);
   expect(sent).toBe(0);
@@ -42,7 +42,7 @@ test("Enter sends what is typed, and once", () => {
   expect(sent).toBe(2);
 });
 
-test.each([{ shiftKey: true }, { isComposing: true }])("Enter with %o begins a line", (how) => {
+test.each([{ shiftKey: true }, { isComposing: true }])("Enter with %o inserts a new line", (how) => {
   const area = mount();
   area.value = "Make an agent";
 
@@ -50,7 +50,7 @@ test.each([{ shiftKey: true }, { isComposing: true }])("Enter with %o begins a l
   expect(sent).toBe(0);
 });
 
-test("Enter begins a line where one types by touch", () => {
+test("Enter inserts a new line on a touch device", () => {
   const area = mount(true);
   area.value = "Make an agent";
 

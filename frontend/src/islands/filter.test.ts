@@ -10,11 +10,11 @@ function type(words: string): string[] {
   return [...document.querySelectorAll<HTMLElement>("li")].filter((row) => !row.hidden).map((row) => row.id);
 }
 
-test("a list shows what has all the words, says when nothing has, and is walked as it is shown", () => {
+test("a list shows the rows with all words, reports when there are none, and keys skip hidden rows", () => {
   document.body.innerHTML = `<input data-in="#rows > li" data-none="none"><p id="none" hidden>None.</p>
     <ul id="rows"><li id="a"><a href="/a/">Coder</a> writes <b>code</b></li>
     <li id="b"><a href="/b/">Concierge</a> writes letters</li></ul>`;
-  const leave = filter($("input"));
+  const cleanUp = filter($("input"));
 
   expect(type("WRITES")).toEqual(["a", "b"]);
   expect(type("letters  con")).toEqual(["b"]);
@@ -24,5 +24,5 @@ test("a list shows what has all the words, says when nothing has, and is walked 
   expect($("#none").hidden).toBe(false);
   expect(type("")).toEqual(["a", "b"]);
   expect($("#none").hidden).toBe(true);
-  leave();
+  cleanUp();
 });

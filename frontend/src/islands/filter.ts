@@ -10,7 +10,7 @@ export const filter: Island = (root) => {
   const field = root as HTMLInputElement;
   const none = document.getElementById(field.dataset["none"] ?? "");
 
-  function look(): void {
+  function update(): void {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = [...document.querySelectorAll<HTMLElement>(field.dataset["in"] ?? "")];
     for (const row of rows) {
@@ -20,8 +20,8 @@ export const filter: Island = (root) => {
     if (none) none.hidden = rows.some((row) => !row.hidden);
   }
 
-  field.addEventListener("input", look);
+  field.addEventListener("input", update);
   // Browsers restore typed text on reload.
-  look();
-  return () => field.removeEventListener("input", look);
+  update();
+  return () => field.removeEventListener("input", update);
 };

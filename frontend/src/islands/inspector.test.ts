@@ -23,7 +23,7 @@ function mount(inside = "<p>Run</p>"): HTMLElement {
 
 const isOpen = (aside: HTMLElement): boolean => !aside.hasAttribute("data-closed");
 
-test("Ctrl-. closes it, and the next page remembers", () => {
+test("Ctrl-. closes the inspector, and the next page remembers it", () => {
   const aside = mount();
   expect(isOpen(aside)).toBe(true);
   document.dispatchEvent(new KeyboardEvent("keydown", { key: ".", ctrlKey: true }));
@@ -33,7 +33,7 @@ test("Ctrl-. closes it, and the next page remembers", () => {
   expect(isOpen(mount())).toBe(false);
 });
 
-test("the button says whether it is open", () => {
+test("the button says whether the inspector is open", () => {
   mount();
   const button = document.querySelector("button")!;
   expect(button.getAttribute("aria-expanded")).toBe("true");
@@ -41,13 +41,13 @@ test("the button says whether it is open", () => {
   expect(button.getAttribute("aria-expanded")).toBe("false");
 });
 
-test("on a phone it starts closed", () => {
+test("the inspector starts closed on a phone", () => {
   isPhone = true;
 
   expect(isOpen(mount())).toBe(false);
 });
 
-test("an empty one takes no keys", () => {
+test("an empty inspector ignores the key", () => {
   const aside = mount("");
   document.dispatchEvent(new KeyboardEvent("keydown", { key: ".", ctrlKey: true }));
 

@@ -18,13 +18,13 @@ const ROWS = ["a", "b", "c"].map((name) => `<tr><td><a href="#${name}">${name}</
 const TABLE = `<input><table data-island="list-keys"><thead><tr><th><a href="#sort">Sort</a></th></tr></thead>
   <tbody>${ROWS.join("")}<tr><td>no link</td></tr></tbody></table>`;
 
-test("J and K go to the first link of each row and stop at the ends", () => {
+test("J and K focus the first link of each row and stop at the ends", () => {
   page(TABLE);
 
   expect(["j", "j", "K", "k"].map((key) => press(key))).toEqual(["a", "b", "a", "a"]);
 });
 
-test("K begins at the end, and both begin at the row that is open", () => {
+test("K starts at the end, and both start at the current row", () => {
   page(TABLE);
   expect(press("k")).toBe("c");
   cleanUp();
@@ -34,14 +34,14 @@ test("K begins at the end, and both begin at the row that is open", () => {
   expect(press("j")).toBe("c");
 });
 
-test("from a row's other link the next row is meant", () => {
+test("J on a row's second link goes to the next row", () => {
   page(TABLE);
   document.querySelectorAll<HTMLElement>("tbody a")[1]!.focus();
 
   expect(press("j")).toBe("b");
 });
 
-test("what is typed, and a key with a modifier, is left alone", () => {
+test("typed keys and keys with a modifier are ignored", () => {
   page(TABLE);
   const field = document.querySelector("input")!;
   field.focus();

@@ -4,7 +4,7 @@ import { countIn, liveCount } from "./live-count.ts";
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("the count follows what the socket says, and hides at nothing", () => {
+test("the count follows the socket and is hidden at zero", () => {
   vi.stubGlobal("WebSocket", FakeSocket);
   document.body.innerHTML = `<span data-socket="/ws/inbox/w1/" data-member="unread" hidden></span>`;
   const root = document.querySelector("span")!;
@@ -22,7 +22,7 @@ test("the count follows what the socket says, and hides at nothing", () => {
   expect(FakeSocket.last.readyState).toBe(FakeSocket.CLOSED);
 });
 
-test("other messages are no count", () => {
+test("other messages contain no count", () => {
   expect(countIn('{"type":"inbox","unread":"3"}', "unread")).toBeNull();
   expect(countIn('{"type":"pong"}', "pending")).toBeNull();
 });

@@ -17,7 +17,7 @@ function press(key: string): void {
   target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
 }
 
-test("Escape closes it and gives the focus back to its opener", () => {
+test("Escape closes the menu and focuses its summary", () => {
   box.querySelector("a")!.focus();
   press("Escape");
 
@@ -25,14 +25,14 @@ test("Escape closes it and gives the focus back to its opener", () => {
   expect(document.activeElement).toBe(box.querySelector("summary"));
 });
 
-test("a press outside closes it, a press inside does not", () => {
+test("a click outside closes the menu, a click inside does not", () => {
   box.querySelector("a")!.dispatchEvent(new Event("pointerdown", { bubbles: true }));
   expect(box.open).toBe(true);
   document.body.dispatchEvent(new Event("pointerdown", { bubbles: true }));
   expect(box.open).toBe(false);
 });
 
-test("arrows walk through the items and around the end", () => {
+test("arrow keys move through the items and wrap around", () => {
   box.querySelector("summary")!.focus();
   press("ArrowDown");
   expect(document.activeElement?.textContent).toBe("One");
@@ -44,7 +44,7 @@ test("arrows walk through the items and around the end", () => {
   expect(document.activeElement?.textContent).toBe("Two");
 });
 
-test("it closes when the focus goes elsewhere", () => {
+test("the menu closes when it loses the focus", () => {
   box.querySelector("a")!.focus();
   document.querySelector<HTMLElement>("#outside")!.focus();
 

@@ -40,21 +40,21 @@ function type(text: string): void {
 const selected = (): string | undefined =>
   box.querySelector('[aria-selected="true"]')?.getAttribute("href") ?? undefined;
 
-test("Ctrl-K and Command-K open it and close it again", () => {
+test("Ctrl-K and Command-K open and close the palette", () => {
   press("k", { ctrlKey: true });
   expect(box.open).toBe(true);
   press("k", { metaKey: true });
   expect(box.open).toBe(false);
 });
 
-test("the button opens it with the first entry chosen", () => {
+test("the button opens the palette with the first entry selected", () => {
   document.querySelector("button")!.click();
 
   expect(box.open).toBe(true);
   expect(selected()).toBe("#home");
 });
 
-test("every typed word narrows, in any order, and Enter follows what is left", () => {
+test("words narrow the list in any order, and Enter follows the selected entry", () => {
   press("k", { ctrlKey: true });
   type("sett key");
 
@@ -64,7 +64,7 @@ test("every typed word narrows, in any order, and Enter follows what is left", (
   expect(box.open).toBe(false);
 });
 
-test("arrows go around the shown entries only", () => {
+test("arrow keys cycle through the visible entries", () => {
   press("k", { ctrlKey: true });
   type("settings");
   press("ArrowDown");
@@ -76,7 +76,7 @@ test("arrows go around the shown entries only", () => {
   expect(input.getAttribute("aria-activedescendant")).toBe("o3");
 });
 
-test("nothing found is said, and Enter then does nothing", () => {
+test("an empty result is reported, and Enter does nothing", () => {
   press("k", { ctrlKey: true });
   type("zebra");
 
@@ -85,7 +85,7 @@ test("nothing found is said, and Enter then does nothing", () => {
   expect(followed).toEqual([]);
 });
 
-test("the words of the last time are gone at the next opening", () => {
+test("the input is cleared when the palette opens again", () => {
   press("k", { ctrlKey: true });
   type("zebra");
   press("k", { ctrlKey: true });
@@ -95,7 +95,7 @@ test("the words of the last time are gone at the next opening", () => {
   expect(selected()).toBe("#home");
 });
 
-test("keys of an input method choose among its words, not among the pages", () => {
+test("keys of an input method are ignored", () => {
   press("k", { ctrlKey: true });
   press("ArrowDown", { isComposing: true });
   press("Enter", { isComposing: true });
@@ -104,7 +104,7 @@ test("keys of an input method choose among its words, not among the pages", () =
   expect(followed).toEqual([]);
 });
 
-test("what the server finds by its name stands last, and what Enter would do stays", async () => {
+test("results of the server come last and keep the selection", async () => {
   box.querySelector("[role=listbox]")!.insertAdjacentHTML("beforeend", `<div data-found="/palette/"></div>`);
   cleanUp();
   cleanUp = palette(box);

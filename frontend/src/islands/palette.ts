@@ -23,15 +23,15 @@ export const palette: Island = (root) => {
 
   const options = (): HTMLElement[] => [...box.querySelectorAll<HTMLElement>("[role=option]")];
   const shown = (): HTMLElement[] => options().filter((option) => !option.hidden);
-  const asking = latestQuery(
+  const query = latestQuery(
     async () => {
-      const asked = new URLSearchParams({ q: input.value });
-      const answer = await fetch(`${found?.dataset["found"]}?${asked}`, { credentials: "same-origin" });
+      const parameters = new URLSearchParams({ q: input.value });
+      const answer = await fetch(`${found?.dataset["found"]}?${parameters}`, { credentials: "same-origin" });
       return answer.ok ? answer.text() : "";
     },
     (html) => {
       found?.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.children);
-      settle();
+      showResults();
     },
   );
 
@@ -51,14 +51,14 @@ export const palette: Island = (root) => {
     }
     choose(shown()[0]);
     if (chosen) none!.hidden = true;
-    if (!found) return settle();
-    if (words.length) return asking.soon();
+    if (!found) return showResults();
+    if (words.length) return query.soon();
     found.replaceChildren();
-    settle();
+    showResults();
   }
 
   /** Show "no results" once all results are in. */
-  function settle(): void {
+  function showResults(): void {
     none!.hidden = shown().length > 0;
     if (!chosen?.isConnected || chosen.hidden) choose(shown()[0]);
   }
@@ -100,7 +100,7 @@ export const palette: Island = (root) => {
   document.addEventListener("keydown", onCommand);
   document.addEventListener("click", onClick);
   return () => {
-    asking.stop();
+    query.stop();
     input.removeEventListener("input", narrow);
     input.removeEventListener("keydown", onKey);
     document.removeEventListener("keydown", onCommand);

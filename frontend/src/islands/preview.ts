@@ -14,7 +14,7 @@ export const preview: Island = (root) => {
   const shown = form.querySelector<HTMLElement>("[data-preview]");
   if (!shown) throw new Error("preview needs a [data-preview] to show in.");
   const fallback = form.querySelector<HTMLElement>("[data-fallback]");
-  const asking = latestQuery(
+  const query = latestQuery(
     () => read(form),
     (page) => {
       // Rendered and escaped by the server.
@@ -25,21 +25,21 @@ export const preview: Island = (root) => {
 
   if (fallback) fallback.hidden = true;
   chooseOwnZone(form);
-  form.addEventListener("input", asking.soon);
-  asking.soon();
+  form.addEventListener("input", query.soon);
+  query.soon();
   return () => {
-    asking.stop();
-    form.removeEventListener("input", asking.soon);
+    query.stop();
+    form.removeEventListener("input", query.soon);
   };
 };
 
 /** Fetch the preview. */
 function read(form: HTMLFormElement): Promise<Document> {
-  const facts = new URLSearchParams();
+  const parameters = new URLSearchParams();
   for (const [name, value] of new FormData(form)) {
-    if (typeof value === "string" && name !== "csrfmiddlewaretoken") facts.append(name, value);
+    if (typeof value === "string" && name !== "csrfmiddlewaretoken") parameters.append(name, value);
   }
-  return fetchPart(`${form.dataset["url"]}?${facts}`);
+  return fetchPart(`${form.dataset["url"]}?${parameters}`);
 }
 
 /** A new form starts with the viewer's time zone. */

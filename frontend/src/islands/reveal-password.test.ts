@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => cleanUp());
 
-test("one press shows the password, the next hides it", () => {
+test("the button shows and hides the password", () => {
   button.click();
   expect([input.type, button.textContent]).toEqual(["text", "Hide"]);
   expect(button.getAttribute("aria-pressed")).toBe("true");
@@ -22,7 +22,7 @@ test("one press shows the password, the next hides it", () => {
   expect([input.type, button.textContent]).toEqual(["password", "Show"]);
 });
 
-test("a shown password is hidden again before it is sent", () => {
+test("a shown password is hidden before the form is submitted", () => {
   button.click();
   document.querySelector("form")!.dispatchEvent(new Event("submit", { cancelable: true }));
 

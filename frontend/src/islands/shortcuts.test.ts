@@ -28,7 +28,7 @@ function press(key: string, init: KeyboardEventInit = {}, target: Element = docu
   target.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...init }));
 }
 
-test("G then M goes to memory", () => {
+test("G then M opens memory", () => {
   press("g");
   press("m");
 
@@ -43,7 +43,7 @@ test("G is forgotten after a moment", () => {
   expect(followed).toEqual([]);
 });
 
-test("a key presses the button that asks for it and focuses a field", () => {
+test("a key clicks the link or focuses the field that names it", () => {
   press("n");
   press("/");
 
@@ -51,7 +51,7 @@ test("a key presses the button that asks for it and focuses a field", () => {
   expect(document.activeElement).toBe(document.querySelector("input"));
 });
 
-test("what a page has no button for is done by what stands on every page", () => {
+test("a global shortcut applies when the page has none for the key", () => {
   document.body.insertAdjacentHTML("afterbegin", `<a href="#chat" data-key-else="n">Chat</a>`);
   const chat = document.querySelector("a")!;
   chat.addEventListener("click", () => followed.push("#chat"));
@@ -62,20 +62,20 @@ test("what a page has no button for is done by what stands on every page", () =>
   expect(followed).toEqual(["#new", "#chat"]);
 });
 
-test("a question mark opens the help, and then the keys rest", () => {
+test("a question mark opens the help, which disables other shortcuts", () => {
   press("?", { shiftKey: true });
   expect(help.open).toBe(true);
   press("n");
   expect(followed).toEqual([]);
 });
 
-test("keys that are typed into a field are text", () => {
+test("keys typed into a field are ignored", () => {
   press("n", {}, document.querySelector("input")!);
 
   expect(followed).toEqual([]);
 });
 
-test("keys with Ctrl, Alt or Command belong to the browser", () => {
+test("keys with Ctrl, Alt or Command are left to the browser", () => {
   press("n", { ctrlKey: true });
   press("n", { metaKey: true });
   press("n", { altKey: true });

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { tabs } from "./tabs.ts";
 
-test("the tab that is open is brought to the middle of its row, and nothing else moves", () => {
+test("the current tab is centred in its row without scrolling the page", () => {
   document.body.innerHTML = `<nav><a href="a/">A</a><a href="b/" aria-current="page">B</a></nav>`;
   const row = document.querySelector("nav")!;
   const open = document.querySelector("[aria-current]")!;

@@ -29,7 +29,7 @@ function mountChoice(): Record<string, HTMLElement> {
   return Object.fromEntries(buttons.map((button) => [button.dataset["choice"], button]));
 }
 
-test("the first flip leaves what the system shows", () => {
+test("the first toggle changes the system's theme", () => {
   systemIsDark = true;
   mountFlip().click();
 
@@ -37,7 +37,7 @@ test("the first flip leaves what the system shows", () => {
   expect(localStorage.getItem("theme")).toBe("light");
 });
 
-test("two flips come back", () => {
+test("two toggles restore the theme", () => {
   const button = mountFlip();
   button.click();
   expect(theme()).toBe("switchyard-dark");
@@ -45,7 +45,7 @@ test("two flips come back", () => {
   expect(theme()).toBe("switchyard-light");
 });
 
-test("the choice that holds is pressed", () => {
+test("the current choice is shown as pressed", () => {
   localStorage.setItem("theme", "dark");
   const buttons = mountChoice();
 

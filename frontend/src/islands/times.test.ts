@@ -16,21 +16,21 @@ function local(): string {
   return new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" }).format(new Date(AT));
 }
 
-test("an exact time is written in the viewer's own time zone", () => {
+test("an exact time is shown in the viewer's time zone", () => {
   const node = shown(`<time data-exact datetime="${AT}">31 Jan 2026, 09:00 UTC</time>`);
 
   expect(node.textContent).toBe(local());
   expect(node.title).toContain("31 January 2026");
 });
 
-test("a relative time keeps its words", () => {
+test("a relative time keeps its text", () => {
   const node = shown(`<time datetime="${AT}" title="…">5 min ago</time>`);
 
   expect(node.textContent).toBe("5 min ago");
   expect(node.title).not.toBe("…");
 });
 
-test("a distance is counted on while the page is open, and one that is a date stays one", () => {
+test("a relative time is updated while the page is open, and a date is not", () => {
   vi.useFakeTimers({ now: new Date("2026-01-31T09:00:30Z") });
   const node = shown(`<time data-ago datetime="${AT}">30 s ago</time><time data-ago datetime="2025-01-01T00:00:00Z">1 Jan 2025</time>`);
   vi.advanceTimersByTime(5 * 60_000);
@@ -40,7 +40,7 @@ test("a distance is counted on while the page is open, and one that is a date st
   vi.useRealTimers();
 });
 
-/** The same as in `tests/tenants/pages/test_frame.py`. */
+/** The same cases as in `tests/tenants/pages/test_frame.py`. */
 test.each([
   [3, "just now"],
   [40, "40 s ago"],
@@ -49,13 +49,13 @@ test.each([
   [41 * 86_400, "41 d ago"],
   [400 * 86_400, null],
   [-7 * 86_400 + 1, "in 7 d"],
-])("%i s from a moment it is %s", (seconds, words) => {
+])("%i s ago is shown as %s", (seconds, words) => {
   const now = new Date(AT);
 
   expect(relative(new Date(now.getTime() - seconds * 1_000), now)).toBe(words);
 });
 
-test("times that come later are written when their part of the page says so", () => {
+test("times added later are formatted on the times-shown event", () => {
   shown(`<p></p>`);
   const part = document.querySelector("p")!;
   part.innerHTML = `<time data-exact datetime="${AT}">…</time>`;
@@ -64,6 +64,6 @@ test("times that come later are written when their part of the page says so", ()
   expect(part.textContent).toBe(local());
 });
 
-test("what is no time is left alone", () => {
+test("an invalid time is left unchanged", () => {
   expect(shown(`<time datetime="soon" data-exact>soon</time>`).textContent).toBe("soon");
 });

@@ -33,7 +33,7 @@ export const times: Island = (root) => {
       if (node.dataset["exact"] !== undefined) node.textContent = short.format(at);
     }
   }
-  function count(): void {
+  function updateRelative(): void {
     const now = new Date();
     for (const node of root.querySelectorAll<HTMLTimeElement>("time[data-ago]")) {
       const words = relative(new Date(node.dateTime), now);
@@ -43,7 +43,7 @@ export const times: Island = (root) => {
   const onShown = (event: Event): void => write(event.target as HTMLElement);
 
   write(root);
-  const ticking = window.setInterval(count, TICK_MS);
+  const ticking = window.setInterval(updateRelative, TICK_MS);
   // Code that adds times to the page dispatches this event.
   root.addEventListener("times-shown", onShown);
   return () => {

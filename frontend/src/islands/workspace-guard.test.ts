@@ -3,10 +3,10 @@ import { workspaceGuard } from "./workspace-guard.ts";
 
 let sheet: HTMLDialogElement;
 let cleanUp: () => void;
-const asked: unknown[] = [];
+const requested: unknown[] = [];
 
 beforeEach(() => {
-  asked.length = 0;
+  requested.length = 0;
   localStorage.clear();
   HTMLDialogElement.prototype.showModal = function () {
     this.open = true;
@@ -27,44 +27,44 @@ afterEach(() => {
 const ACME = '["a","Acme"]';
 const OTHER = '["b","Other"]';
 
-function anotherTabIs(value: string): void {
+function switchInAnotherTab(value: string): void {
   localStorage.setItem("workspace", value);
   window.dispatchEvent(new StorageEvent("storage", { key: "workspace", newValue: value }));
 }
 
-test("a page says where it is, and stands still when another tab is elsewhere", () => {
+test("a page stores its workspace and is blocked when another tab switches", () => {
   expect(localStorage.getItem("workspace")).toBe(ACME);
-  anotherTabIs(ACME);
+  switchInAnotherTab(ACME);
   expect(sheet.open).toBe(false);
 
-  anotherTabIs(OTHER);
+  switchInAnotherTab(OTHER);
   expect(sheet.open).toBe(true);
   expect(document.querySelector("[data-other]")!.textContent).toBe("Other");
   const cancel = new Event("cancel", { cancelable: true });
   sheet.dispatchEvent(cancel);
   expect(cancel.defaultPrevented).toBe(true);
 
-  anotherTabIs(ACME);
+  switchInAnotherTab(ACME);
   expect(sheet.open).toBe(false);
 });
 
-test("going on here switches back and tells the other tabs", async () => {
+test("continuing here switches back and notifies the other tabs", async () => {
   vi.stubGlobal("fetch", async (url: string, { body }: { body: FormData }) => {
-    asked.push([new URL(url).pathname, body.get("workspace")]);
+    requested.push([new URL(url).pathname, body.get("workspace")]);
     return new Response("");
   });
-  anotherTabIs(OTHER);
+  switchInAnotherTab(OTHER);
   document.querySelector<HTMLElement>("button")!.click();
 
   await vi.waitFor(() => expect(sheet.open).toBe(false));
-  expect(asked).toEqual([["/switch/", "a"]]);
+  expect(requested).toEqual([["/switch/", "a"]]);
   expect(localStorage.getItem("workspace")).toBe(ACME);
 });
 
-test("a server out of reach is said so in words, until the next try", async () => {
+test("an unreachable server is reported until the next attempt", async () => {
   const wrong = document.querySelector<HTMLElement>("[data-wrong]")!;
   vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
-  anotherTabIs(OTHER);
+  switchInAnotherTab(OTHER);
   document.querySelector<HTMLElement>("button")!.click();
   await vi.waitFor(() => expect(wrong.hidden).toBe(false));
   expect(wrong.textContent).toContain("Can't reach the server");
@@ -75,9 +75,9 @@ test("a server out of reach is said so in words, until the next try", async () =
   expect(wrong.hidden).toBe(true);
 });
 
-test("a server that does not switch is told of, and the page stays shut", async () => {
+test("a failed switch is reported, and the page stays blocked", async () => {
   vi.stubGlobal("fetch", async () => new Response("", { status: 404 }));
-  anotherTabIs(OTHER);
+  switchInAnotherTab(OTHER);
   document.querySelector<HTMLElement>("button")!.click();
 
   await vi.waitFor(() => expect(document.querySelector("[data-wrong]")!.textContent).toContain("404"));
@@ -85,7 +85,7 @@ test("a server that does not switch is told of, and the page stays shut", async 
   expect(localStorage.getItem("workspace")).toBe(OTHER);
 });
 
-test("a page out of the browser's history looks again", () => {
+test("a page restored from the browser's history checks again", () => {
   localStorage.setItem("workspace", OTHER);
   window.dispatchEvent(Object.assign(new Event("pageshow"), { persisted: true }));
 

@@ -21,21 +21,21 @@ export const workspaceGuard: Island = (root) => {
   const listening = new AbortController();
   const { signal } = listening;
 
-  function look(): void {
+  function check(): void {
     const [id, name] = JSON.parse(localStorage.getItem(KEY) ?? mine) as [string, string];
     if (id === root.dataset["workspace"]) return sheet.close();
     for (const node of root.querySelectorAll("[data-other]")) say(node, name);
     if (!sheet.open) sheet.showModal();
   }
 
-  async function goOn(event: SubmitEvent): Promise<void> {
+  async function switchBack(event: SubmitEvent): Promise<void> {
     event.preventDefault();
     wrong.hidden = true;
     try {
       const answer = await reached(fetch(form.action, { method: "POST", body: new FormData(form) }));
       if (!answer.ok) throw new Error(`Couldn't switch workspaces (error ${answer.status}). Reload the page.`);
       localStorage.setItem(KEY, mine);
-      look();
+      check();
     } catch (fault) {
       say(wrong, (fault as Error).message);
       wrong.hidden = false;
@@ -43,10 +43,10 @@ export const workspaceGuard: Island = (root) => {
   }
 
   localStorage.setItem(KEY, mine);
-  window.addEventListener("storage", (event) => event.key === KEY && look(), { signal });
+  window.addEventListener("storage", (event) => event.key === KEY && check(), { signal });
   // A page restored from history may be older.
-  window.addEventListener("pageshow", (event) => event.persisted && look(), { signal });
+  window.addEventListener("pageshow", (event) => event.persisted && check(), { signal });
   sheet.addEventListener("cancel", (event) => event.preventDefault(), { signal });
-  form.addEventListener("submit", (event) => void goOn(event), { signal });
+  form.addEventListener("submit", (event) => void switchBack(event), { signal });
   return () => listening.abort();
 };

@@ -3,7 +3,7 @@ import { clock, timeOf } from "./dom.ts";
 
 afterEach(() => vi.useRealTimers());
 
-test("a time of today is said without its day, another with it", () => {
+test("today's times are shown without the day, others with it", () => {
   vi.useFakeTimers();
   vi.setSystemTime(new Date(2026, 10, 16, 21, 40));
 
@@ -11,7 +11,7 @@ test("a time of today is said without its day, another with it", () => {
   expect(clock(new Date(2026, 10, 15, 21, 40))).toBe("15 Nov, 21:40");
 });
 
-test("what is no moment is not shown", () => {
+test("an invalid time is not shown", () => {
   expect(timeOf("")).toBeNull();
   expect(timeOf("soon")).toBeNull();
   expect(timeOf("2026-11-16T21:40:00Z")?.title).toContain("2026");

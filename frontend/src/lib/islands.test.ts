@@ -14,13 +14,13 @@ test("each element gets the island it names", () => {
   expect(document.body.textContent).toBe("AbC");
 });
 
-test("an island that does not exist is an error, not silence", () => {
+test("an unknown island is an error", () => {
   document.body.innerHTML = `<p data-island="nope"></p>`;
 
   expect(() => mountIslands(document, {})).toThrow('No island is named "nope"');
 });
 
-test("the clean-up of the whole cleans up every island", () => {
+test("cleaning up cleans up every island", () => {
   document.body.innerHTML = `<p data-island="count"></p><p data-island="count"></p>`;
   let alive = 0;
 

@@ -33,7 +33,7 @@ export function lazy(load: () => Promise<{ default: Island }>): Island {
       })
       .catch((fault: unknown) => {
         console.error(fault);
-        if (!gone) root.before(dead());
+        if (!gone) root.before(loadError());
       });
     return () => {
       gone = true;
@@ -42,7 +42,7 @@ export function lazy(load: () => Promise<{ default: Island }>): Island {
   };
 }
 
-function dead(): HTMLElement {
+function loadError(): HTMLElement {
   return h(
     "div",
     { class: "flash is-error", role: "alert" },

@@ -77,7 +77,7 @@ export function firstLinkOfEachRow(list: HTMLElement): HTMLElement[] {
 }
 
 /** Return the row with the focus, else the current one. */
-export function standing(rows: HTMLElement[]): HTMLElement | undefined {
+export function currentRow(rows: HTMLElement[]): HTMLElement | undefined {
   return (
     rows.find((row) => (row.closest("tr, li") ?? row).contains(document.activeElement)) ??
     rows.find((row) => row.ariaCurrent === "page" || row.closest("[data-shown]"))
@@ -85,7 +85,7 @@ export function standing(rows: HTMLElement[]): HTMLElement | undefined {
 }
 
 function after(rows: HTMLElement[], by: number): HTMLElement | undefined {
-  const row = standing(rows);
+  const row = currentRow(rows);
   if (!row) return by > 0 ? rows[0] : rows.at(-1);
   return rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(row) + by))];
 }

@@ -1,31 +1,31 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Asking, latestQuery } from "./latest-query.ts";
 
-let asking: Asking;
-let answers: ((told: string) => void)[];
+let query: Asking;
+let answers: ((text: string) => void)[];
 let shown: string[];
 
 beforeEach(() => {
   vi.useFakeTimers();
   answers = [];
   shown = [];
-  asking = latestQuery(
+  query = latestQuery(
     () => new Promise<string>((resolve) => answers.push(resolve)),
-    (told) => shown.push(told),
+    (text) => shown.push(text),
     100,
   );
 });
 afterEach(() => vi.useRealTimers());
 
-async function answer(nth: number, told: string): Promise<void> {
-  answers[nth]!(told);
+async function answer(nth: number, text: string): Promise<void> {
+  answers[nth]!(text);
   await vi.advanceTimersByTimeAsync(0);
 }
 
-test("many changes are one question, once they rest", async () => {
-  asking.soon();
+test("many changes cause one query after a pause", async () => {
+  query.soon();
   await vi.advanceTimersByTimeAsync(99);
-  asking.soon();
+  query.soon();
   await vi.advanceTimersByTimeAsync(99);
   expect(answers).toHaveLength(0);
   await vi.advanceTimersByTimeAsync(1);
@@ -33,19 +33,19 @@ test("many changes are one question, once they rest", async () => {
   expect(answers).toHaveLength(1);
 });
 
-test("an older answer that comes late does not take the place of a newer one", async () => {
-  void asking.now();
-  void asking.now();
+test("a late answer to an older query does not replace a newer one", async () => {
+  void query.now();
+  void query.now();
   await answer(1, "new");
   await answer(0, "old");
 
   expect(shown).toEqual(["new"]);
 });
 
-test("after the stop nothing is asked, and what was asked is not shown", async () => {
-  void asking.now();
-  asking.soon();
-  asking.stop();
+test("after stopping, nothing is queried and pending answers are not shown", async () => {
+  void query.now();
+  query.soon();
+  query.stop();
   await answer(0, "late");
   await vi.advanceTimersByTimeAsync(1_000);
 

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { lazy } from "./islands.ts";
 
-test("the script is fetched when its island is there, and cleaned up after", async () => {
+test("an island's script is loaded when the island is mounted, and cleaned up later", async () => {
   const cleanUp = vi.fn();
   const island = vi.fn(() => cleanUp);
   const root = document.createElement("div");
@@ -13,7 +13,7 @@ test("the script is fetched when its island is there, and cleaned up after", asy
   expect(cleanUp).toHaveBeenCalledOnce();
 });
 
-test("an island that is gone before its script came is not started", async () => {
+test("an island removed before its script loads is not started", async () => {
   const island = vi.fn(() => () => undefined);
   const stop = lazy(async () => ({ default: island }))(document.createElement("div"));
   stop();
@@ -23,7 +23,7 @@ test("an island that is gone before its script came is not started", async () =>
   expect(island).not.toHaveBeenCalled();
 });
 
-test("a script that does not come is said on the page, with a way on", async () => {
+test("a script that fails to load is reported with a reload button", async () => {
   vi.spyOn(console, "error").mockImplementation(() => undefined);
   document.body.innerHTML = "<div></div>";
   lazy(() => Promise.reject(new TypeError("Failed to fetch")))(document.querySelector("div")!);

@@ -13,7 +13,7 @@ function show(text: string): HTMLElement {
   return box;
 }
 
-/** What a browser would do something with, besides show it. */
+/** Return everything that a browser would act on instead of only showing it. */
 function dangers(root: HTMLElement): string[] {
   const found: string[] = [];
   const active = "img,svg,style,form,input,script,iframe,object,embed,video,audio,link,meta,base,math";
@@ -59,7 +59,7 @@ const PAYLOADS = [
   "`<img src=x onerror=alert(1)>`",
 ];
 
-test.each(PAYLOADS)("nothing acts by itself in %j", (payload) => {
+test.each(PAYLOADS)("nothing is executed or loaded from %j", (payload) => {
   expect(dangers(show(payload))).toEqual([]);
 });
 
@@ -70,18 +70,18 @@ test.each([
   "<svg><script>alert(1)</script></svg>",
   '<form><button formaction="javascript:alert(1)">x</button></form>',
   '<a href="https://ok.example" data-x="1" id="page" name="x" aria-label="y">x</a>',
-])("the second fence holds alone: %j", (html) => {
+])("the sanitizer alone is sufficient: %j", (html) => {
   box.replaceChildren(purify(html));
 
   expect(dangers(box)).toEqual([]);
   expect(box.querySelector("[id], [name], [data-x], [aria-label]")).toBeNull();
 });
 
-test("HTML of a model is text", () => {
+test("HTML from a model is shown as text", () => {
   expect(show("<b>bold</b> & more").textContent).toContain("<b>bold</b> & more");
 });
 
-test("a link opens apart and tells nobody where one comes from", () => {
+test("a link opens in a new tab without a referrer", () => {
   const link = show("[docs](https://docs.example/a?b=1)").querySelector("a")!;
 
   expect(link.getAttribute("href")).toBe("https://docs.example/a?b=1");
@@ -90,7 +90,7 @@ test("a link opens apart and tells nobody where one comes from", () => {
   expect(link.target).toBe("_blank");
 });
 
-test("an address becomes a link, a file name does not", () => {
+test("a URL becomes a link, a file name does not", () => {
   show("See https://ok.example and mailto:a@ok.example, not notes.md or a@b.c");
 
   expect([...box.querySelectorAll("a")].map((link) => link.getAttribute("href"))).toEqual([
@@ -99,14 +99,14 @@ test("an address becomes a link, a file name does not", () => {
   ]);
 });
 
-test("an image is a link to it, never fetched", () => {
+test("an image becomes a link and is never fetched", () => {
   const link = show("![A chart](https://ok.example/c.png)").querySelector("a");
 
   expect(link?.textContent).toBe("A chart");
   expect(link?.getAttribute("href")).toBe("https://ok.example/c.png");
 });
 
-test("a block of code has its language, its text untouched and a button", () => {
+test("a code block has its language, its unchanged text and a copy button", () => {
   show('```python\nprint("<b>")\n```');
 
   expect(box.querySelector(".code-head span")?.textContent).toBe("python");
@@ -115,7 +115,7 @@ test("a block of code has its language, its text untouched and a button", () => 
   expect(box.querySelector("pre")?.tabIndex).toBe(0);
 });
 
-test("columns are aligned without a style", () => {
+test("columns are aligned without inline styles", () => {
   show("| a | b |\n|---|--:|\n| 1 | 2 |");
 
   expect(box.querySelector("td.is-right")?.textContent).toBe("2");
@@ -123,7 +123,7 @@ test("columns are aligned without a style", () => {
   expect(box.querySelector(".table-box > table")).not.toBeNull();
 });
 
-test("headings stay below those of the page", () => {
+test("headings start below those of the page", () => {
   show("# One\n\n### Three\n\n###### Six");
 
   expect([...box.children].map((node) => node.tagName)).toEqual(["H3", "H5", "H6"]);

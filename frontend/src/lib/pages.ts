@@ -1,19 +1,19 @@
 /** Fetches pages and fragments rendered by our own server. */
 
-interface Asking {
+interface FetchOptions {
   signal?: AbortSignal;
   headers?: Record<string, string>;
 }
 
 /** Fetch a page. A redirect means that the person was signed out, so it counts as a failure. */
-export async function fetchPage(address: string, options: Asking = {}): Promise<string> {
+export async function fetchPage(address: string, options: FetchOptions = {}): Promise<string> {
   const answer = await fetch(address, { credentials: "same-origin", ...options });
   if (!answer.ok || answer.redirected) throw new NotShown(answer.status);
   return answer.text();
 }
 
 /** Fetch a page as a document. */
-export async function fetchPart(address: string, options: Asking = {}): Promise<Document> {
+export async function fetchPart(address: string, options: FetchOptions = {}): Promise<Document> {
   return new DOMParser().parseFromString(await fetchPage(address, options), "text/html");
 }
 
@@ -49,7 +49,7 @@ export interface Refresher {
 export function refresher(address: () => string, show: (page: string) => void): Refresher {
   let timer: number | undefined;
   let retry: number | undefined;
-  let isLooking = false;
+  let isFetching = false;
   let again = false;
   let stopped = false;
 
@@ -59,11 +59,11 @@ export function refresher(address: () => string, show: (page: string) => void): 
 
   async function now(): Promise<void> {
     clear();
-    again = isLooking;
-    if (isLooking) return;
-    isLooking = true;
+    again = isFetching;
+    if (isFetching) return;
+    isFetching = true;
     const page = await read();
-    isLooking = false;
+    isFetching = false;
     if (stopped) return;
     if (page !== null) show(page);
     if (again) soon();
@@ -74,8 +74,8 @@ export function refresher(address: () => string, show: (page: string) => void): 
     try {
       return await fetchPage(address());
     } catch (fault) {
-      const isPassing = fault instanceof NotShown && fault.status >= 500;
-      if (isPassing && !stopped) retry = window.setTimeout(soon, RETRY_MS);
+      const isTemporary = fault instanceof NotShown && fault.status >= 500;
+      if (isTemporary && !stopped) retry = window.setTimeout(soon, RETRY_MS);
       return null;
     }
   }

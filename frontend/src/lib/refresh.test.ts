@@ -26,7 +26,7 @@ async function answer(body: string, status = 200): Promise<void> {
   await vi.advanceTimersByTimeAsync(0);
 }
 
-test("rings that come together are one look", async () => {
+test("simultaneous requests to refresh cause one fetch", async () => {
   refreshing.soon();
   refreshing.soon();
   await vi.runOnlyPendingTimersAsync();
@@ -34,7 +34,7 @@ test("rings that come together are one look", async () => {
   expect(waiting).toHaveLength(1);
 });
 
-test("what rings during a look is one more look after it", async () => {
+test("requests during a fetch cause one more fetch after it", async () => {
   void refreshing.now();
   void refreshing.now();
   void refreshing.now();
@@ -49,7 +49,7 @@ test("what rings during a look is one more look after it", async () => {
   expect(waiting).toHaveLength(0);
 });
 
-test("a server that fails is asked again, one that refuses is not", async () => {
+test("a server error is retried, a refusal is not", async () => {
   void refreshing.now();
   await answer("", 503);
   await vi.runAllTimersAsync();
@@ -61,7 +61,7 @@ test("a server that fails is asked again, one that refuses is not", async () => 
   expect(shown).toEqual([]);
 });
 
-test("nothing is shown or asked once it stopped", async () => {
+test("nothing is shown or fetched after stopping", async () => {
   void refreshing.now();
   void refreshing.now();
   refreshing.stop();

@@ -5,21 +5,21 @@ const rest = restWith("token");
 const answer = (status: number, body = ""): void => {
   vi.stubGlobal("fetch", async () => new Response(body || null, { status }));
 };
-const fault = async (): Promise<unknown> => rest.post("/x/", {}).catch((one: unknown) => one);
+const caught = async (): Promise<unknown> => rest.post("/x/", {}).catch((one: unknown) => one);
 
 afterEach(() => vi.unstubAllGlobals());
 
-test("an answer is read, and one without a body is nothing", async () => {
+test("a response is parsed, and one without a body is undefined", async () => {
   answer(200, '{"id":"a"}');
   expect(await rest.get("/x/")).toEqual({ id: "a" });
   answer(204);
   expect(await rest.remove("/x/")).toBeUndefined();
 });
 
-test("a refusal says what the server says, and its code", async () => {
+test("a refusal contains the server's message and code", async () => {
   answer(409, '{"detail":"The session has ended.","code":"session_ended"}');
 
-  expect(await fault()).toMatchObject({
+  expect(await caught()).toMatchObject({
     message: "The session has ended.",
     status: 409,
     code: "session_ended",
@@ -32,22 +32,22 @@ test.each([
   [403, '{"detail":"CSRF token incorrect.","code":"csrf_failed"}', "Reload it"],
   [502, "<html>Bad gateway</html>", "Something went wrong (error 502). Try again"],
   [500, "null", "Something went wrong (error 500). Try again"],
-])("%i says to a person what to do: %s", async (status, body, words) => {
+])("%i tells the person what to do: %s", async (status, body, words) => {
   answer(status, body);
-  const refused = await fault();
+  const refused = await caught();
 
   expect(refused).toBeInstanceOf(Refused);
   expect((refused as Refused).message).toContain(words);
 });
 
-test("a server that cannot be reached is said so, in words", async () => {
+test("an unreachable server has a readable message", async () => {
   vi.stubGlobal("fetch", () => Promise.reject(new TypeError("Failed to fetch")));
 
-  expect(await fault()).toMatchObject({ message: expect.stringContaining("Can't reach the server") });
-  expect(await fault()).not.toBeInstanceOf(Refused);
+  expect(await caught()).toMatchObject({ message: expect.stringContaining("Can't reach the server") });
+  expect(await caught()).not.toBeInstanceOf(Refused);
 });
 
-test("an answer that never comes is not waited for without end", async () => {
+test("a request has a timeout", async () => {
   vi.stubGlobal("fetch", async (_path: string, { signal }: RequestInit) => {
     expect(signal).toBeInstanceOf(AbortSignal);
     return new Response("{}");

@@ -20,9 +20,9 @@ export interface Rest {
 }
 
 /** Shown when no response arrives. */
-const OUT_OF_REACH = "Can't reach the server. Try again in a moment.";
+const UNREACHABLE = "Can't reach the server. Try again in a moment.";
 /** A silently broken connection would otherwise hang for minutes. */
-const LONGEST_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /** Return a client that sends the page's CSRF token. Paths are absolute. */
 export function restWith(token: string): Rest {
@@ -35,7 +35,7 @@ export function restWith(token: string): Rest {
         method,
         headers,
         credentials: "same-origin",
-        signal: AbortSignal.timeout(LONGEST_MS),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
         ...(body ? { body: JSON.stringify(body) } : {}),
       }),
     );
@@ -52,23 +52,23 @@ export function restWith(token: string): Rest {
 }
 
 /** Replace the browser's "Failed to fetch" with a helpful message. */
-export async function reached<T>(asked: Promise<T>): Promise<T> {
+export async function reached<T>(response: Promise<T>): Promise<T> {
   try {
-    return await asked;
+    return await response;
   } catch {
-    throw new Error(OUT_OF_REACH);
+    throw new Error(UNREACHABLE);
   }
 }
 
 /** Turn an error response into an error with a message for people. */
 export function refusalOf(status: number, said: string): Refused {
   const { detail, title, code } = problemIn(said);
-  const words = PAGE_WORDS[status === 401 ? "unauthenticated" : (code ?? "")];
+  const words = PAGE_MESSAGES[status === 401 ? "unauthenticated" : (code ?? "")];
   return new Refused(words ?? (detail || title || `Something went wrong (error ${status}). Try again in a moment.`), status, code);
 }
 
 /** Messages that differ from those for API clients. */
-const PAGE_WORDS: Record<string, string> = {
+const PAGE_MESSAGES: Record<string, string> = {
   unauthenticated: "You're signed out. Reload the page to sign in again.",
   csrf_failed: "This page is out of date. Reload it and try again.",
 };

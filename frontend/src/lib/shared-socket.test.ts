@@ -14,44 +14,44 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function listen(path = "/ws/approvals/"): { heard: string[]; stop: () => void } {
-  const heard: string[] = [];
-  const stop = subscribe(path, (text) => heard.push(text));
+function listen(path = "/ws/approvals/"): { received: string[]; stop: () => void } {
+  const received: string[] = [];
+  const stop = subscribe(path, (text) => received.push(text));
   stops.push(stop);
-  return { heard, stop };
+  return { received, stop };
 }
 
-test("all parts of a page hear one socket, and another path has its own", () => {
+test("subscribers of one path share a socket, and another path has its own", () => {
   const [one, two, other] = [listen(), listen(), listen("/ws/inbox/")];
   expect(FakeSocket.made.map((socket) => new URL(socket.url).pathname)).toEqual(["/ws/approvals/", "/ws/inbox/"]);
   FakeSocket.made[0]!.say({ pending: 2 });
 
-  expect([one.heard, two.heard, other.heard]).toEqual([['{"pending":2}'], ['{"pending":2}'], []]);
+  expect([one.received, two.received, other.received]).toEqual([['{"pending":2}'], ['{"pending":2}'], []]);
 });
 
-test("who comes late is told what rang last, once, and not before it listens", async () => {
+test("a late subscriber receives the last message once, after it has subscribed", async () => {
   listen();
   FakeSocket.last.say({ pending: 1 });
   FakeSocket.last.say({ pending: 2 });
   FakeSocket.last.say({ type: "pong" });
   const late = listen();
-  expect(late.heard).toEqual([]);
+  expect(late.received).toEqual([]);
   await Promise.resolve();
 
-  expect(late.heard).toEqual(['{"pending":2}']);
+  expect(late.received).toEqual(['{"pending":2}']);
 });
 
-test("who leaves at once hears nothing", async () => {
+test("a subscriber that leaves at once receives nothing", async () => {
   listen();
   FakeSocket.last.say({ pending: 1 });
   const late = listen();
   late.stop();
   await Promise.resolve();
 
-  expect(late.heard).toEqual([]);
+  expect(late.received).toEqual([]);
 });
 
-test("the socket is closed by the last who leaves, and leaving twice is leaving once", () => {
+test("the socket closes with its last subscriber, and leaving twice is harmless", () => {
   const [one, two] = [listen(), listen()];
   one.stop();
   one.stop();
@@ -63,13 +63,13 @@ test("the socket is closed by the last who leaves, and leaving twice is leaving 
   expect(FakeSocket.made).toHaveLength(2);
 });
 
-test("one function may listen twice", () => {
-  const heard: string[] = [];
-  const hear = (text: string): number => heard.push(text);
-  const first = subscribe("/ws/approvals/", hear);
-  stops.push(subscribe("/ws/approvals/", hear));
+test("one function can subscribe twice", () => {
+  const received: string[] = [];
+  const record = (text: string): number => received.push(text);
+  const first = subscribe("/ws/approvals/", record);
+  stops.push(subscribe("/ws/approvals/", record));
   first();
   FakeSocket.last.say({ pending: 3 });
 
-  expect(heard).toEqual(['{"pending":3}']);
+  expect(received).toEqual(['{"pending":3}']);
 });

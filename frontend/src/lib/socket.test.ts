@@ -15,7 +15,7 @@ import {
 let link: Link;
 let cursor: number;
 let states: string[];
-let heard: string[];
+let received: string[];
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -23,10 +23,10 @@ beforeEach(() => {
   FakeSocket.made = [];
   cursor = 0;
   states = [];
-  heard = [];
+  received = [];
   link = connect({
     path: () => `/ws/yard/?after=${cursor}`,
-    onMessage: (text) => heard.push(text),
+    onMessage: (text) => received.push(text),
     onState: (state, code) => states.push(code ? `${state} ${code}` : state),
   });
 });
@@ -37,16 +37,16 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("it says which protocol it speaks, and hands on what it hears", () => {
+test("the connection names its protocol and passes messages on", () => {
   FakeSocket.last.open();
   FakeSocket.last.say({ type: "pong" });
 
   expect(FakeSocket.last.protocol).toBe("switchyard.v1");
-  expect(heard).toEqual(['{"type":"pong"}']);
+  expect(received).toEqual(['{"type":"pong"}']);
   expect(states).toEqual(["connecting", "open"]);
 });
 
-test("a lost socket is opened again after a pause, from where the cursor is then", () => {
+test("a lost socket is reopened after a pause, at the current cursor", () => {
   FakeSocket.last.open();
   cursor = 41;
   FakeSocket.last.break();
@@ -56,14 +56,14 @@ test("a lost socket is opened again after a pause, from where the cursor is then
   expect(FakeSocket.made.map((one) => one.url)).toEqual(["ws://localhost:3000/ws/yard/?after=0", "ws://localhost:3000/ws/yard/?after=41"]);
 });
 
-test("a handshake that takes too long is given up", () => {
+test("a handshake that takes too long is aborted", () => {
   vi.advanceTimersByTime(HANDSHAKE_MS);
 
   expect(states).toEqual(["connecting", "lost"]);
   expect(FakeSocket.made[0]!.readyState).toBe(FakeSocket.CLOSED);
 });
 
-test("pauses grow to a bound, and no two are alike", () => {
+test("pauses grow up to a limit and are randomised", () => {
   const longest = [0, 1, 2, 3, 4, 5, 9].map((failures) => pause(failures, () => 1));
   const shortest = [0, 9].map((failures) => pause(failures, () => 0));
 
@@ -71,7 +71,7 @@ test("pauses grow to a bound, and no two are alike", () => {
   expect(shortest).toEqual([FIRST_PAUSE_MS / 2, LONGEST_PAUSE_MS / 2]);
 });
 
-test("failures add up until the server says something", () => {
+test("failures are counted until the server sends a message", () => {
   vi.spyOn(Math, "random").mockReturnValue(1);
   const pauseAfterBreak = (): number => {
     const tries = FakeSocket.made.length;
@@ -92,7 +92,7 @@ test("failures add up until the server says something", () => {
   expect(pauseAfterBreak()).toBe(FIRST_PAUSE_MS);
 });
 
-test.each(["online", "visibilitychange"])("%s makes a new try at once", (news) => {
+test.each(["online", "visibilitychange"])("%s causes a new attempt at once", (news) => {
   FakeSocket.last.break();
   FakeSocket.last.break();
   const tries = FakeSocket.made.length;
@@ -101,7 +101,7 @@ test.each(["online", "visibilitychange"])("%s makes a new try at once", (news) =
   expect(FakeSocket.made).toHaveLength(tries + 1);
 });
 
-test("news has an open socket asked whether it still is, and leaves one that answers alone", () => {
+test("an open socket is pinged when the page comes back, and kept if it answers", () => {
   FakeSocket.last.open();
   window.dispatchEvent(new Event("online"));
   document.dispatchEvent(new Event("visibilitychange"));
@@ -115,9 +115,9 @@ test("news has an open socket asked whether it still is, and leaves one that ans
   expect(states.at(-1)).toBe("lost");
 });
 
-test("a line that takes words and gives none is asked soon, however much is said to it", () => {
+test("a connection that does not answer is pinged soon, even while messages are sent", () => {
   FakeSocket.last.open();
-  for (let said = 0; said < 10; said += 1) {
+  for (let count = 0; count < 10; count += 1) {
     link.send({ type: "user.message" });
     vi.advanceTimersByTime(PROMPT_MS / 10);
   }
@@ -128,7 +128,7 @@ test("a line that takes words and gives none is asked soon, however much is said
   expect(states.at(-1)).toBe("lost");
 });
 
-test("a line whose words are answered is left in peace", () => {
+test("a connection that answers is not pinged", () => {
   FakeSocket.last.open();
   link.send({ type: "user.message" });
   FakeSocket.last.say({ type: "ack" });
@@ -137,7 +137,7 @@ test("a line whose words are answered is left in peace", () => {
   expect(FakeSocket.last.sent).toHaveLength(1);
 });
 
-test("going offline between two tries leaves one try, not two", () => {
+test("going offline between two attempts leaves one attempt", () => {
   const chance = vi.spyOn(Math, "random").mockReturnValue(1);
   for (let tries = 0; tries < 6; tries += 1) {
     FakeSocket.last.break();
@@ -154,7 +154,7 @@ test("going offline between two tries leaves one try, not two", () => {
   expect(FakeSocket.made).toHaveLength(tries + 1);
 });
 
-test("when the browser goes offline the socket is not waited for", () => {
+test("the socket is closed when the browser goes offline", () => {
   FakeSocket.last.open();
   window.dispatchEvent(new Event("offline"));
 
@@ -162,7 +162,7 @@ test("when the browser goes offline the socket is not waited for", () => {
   expect(FakeSocket.made[0]!.readyState).toBe(FakeSocket.CLOSED);
 });
 
-test.each([4401, 4403, 4404])("after %i it does not try again", (code) => {
+test.each([4401, 4403, 4404])("close code %i ends the connection", (code) => {
   FakeSocket.last.open();
   FakeSocket.last.break(code);
   vi.advanceTimersByTime(10 * LONGEST_PAUSE_MS);
@@ -172,7 +172,7 @@ test.each([4401, 4403, 4404])("after %i it does not try again", (code) => {
   expect(FakeSocket.made).toHaveLength(1);
 });
 
-test("whoever was let in once is asked who they are again before it ends", () => {
+test("a connection that was authenticated once is retried before it ends", () => {
   FakeSocket.last.open();
   FakeSocket.last.say({ type: "pong" });
   FakeSocket.last.break(4401);
@@ -184,7 +184,7 @@ test("whoever was let in once is asked who they are again before it ends", () =>
   expect(FakeSocket.made).toHaveLength(2);
 });
 
-test.each([4408, 4429, 4503, 1012])("after %i it does", (code) => {
+test.each([4408, 4429, 4503, 1012])("close code %i causes a new attempt", (code) => {
   FakeSocket.last.open();
   FakeSocket.last.break(code);
   vi.advanceTimersByTime(FIRST_PAUSE_MS);
@@ -192,7 +192,7 @@ test.each([4408, 4429, 4503, 1012])("after %i it does", (code) => {
   expect(FakeSocket.made).toHaveLength(2);
 });
 
-test("a silent line is asked, and given up without an answer", () => {
+test("a silent connection is pinged and closed without an answer", () => {
   FakeSocket.last.open();
   vi.advanceTimersByTime(QUIET_MS);
   expect(FakeSocket.last.sent).toEqual([{ type: "ping" }]);
@@ -204,14 +204,14 @@ test("a silent line is asked, and given up without an answer", () => {
   expect(states.at(-1)).toBe("lost");
 });
 
-test("what cannot be sent is said so", () => {
+test("send reports whether the message was sent", () => {
   expect(link.send({ type: "ping" })).toBe(false);
   FakeSocket.last.open();
 
   expect(link.send({ type: "ping" })).toBe(true);
 });
 
-test("a resync drops the socket and begins at the cursor", () => {
+test("a resync drops the socket and starts at the cursor", () => {
   FakeSocket.last.open();
   const first = FakeSocket.last;
   cursor = 7;
@@ -219,5 +219,5 @@ test("a resync drops the socket and begins at the cursor", () => {
   first.onmessage?.({ data: "late" });
 
   expect(FakeSocket.last.url).toBe("ws://localhost:3000/ws/yard/?after=7");
-  expect(heard).toEqual([]);
+  expect(received).toEqual([]);
 });

@@ -42,9 +42,9 @@ export function connect(options: SocketOptions): Link {
   let closed = false;
   let retry: number | undefined;
   /** Whether the server has sent anything on this socket. */
-  let heard = false;
+  let hasReceived = false;
   const watchdog = createWatchdog({
-    ask: () => socket?.send(JSON.stringify({ type: "ping" })),
+    ping: () => socket?.send(JSON.stringify({ type: "ping" })),
     giveUp: () => lose(0),
   });
 
@@ -52,20 +52,20 @@ export function connect(options: SocketOptions): Link {
     window.clearTimeout(retry);
     drop();
     if (closed) return;
-    heard = false;
+    hasReceived = false;
     options.onState("connecting", 0);
     const mine = new WebSocket(addressOf(options.path()), SUBPROTOCOL);
     socket = mine;
     mine.binaryType = "arraybuffer";
-    watchdog.give(HANDSHAKE_MS);
+    watchdog.expectAnswer(HANDSHAKE_MS);
     mine.onopen = () => {
-      watchdog.heard();
+      watchdog.received();
       options.onState("open", 0);
     };
     mine.onmessage = ({ data }: MessageEvent<string | ArrayBuffer>) => {
       failures = 0;
-      heard = true;
-      watchdog.heard();
+      hasReceived = true;
+      watchdog.received();
       if (typeof data === "string") options.onMessage(data);
       else options.onBytes?.(new Uint8Array(data));
     };
@@ -74,7 +74,7 @@ export function connect(options: SocketOptions): Link {
 
   function lose(code: number): void {
     // A session that was accepted before may have a new cookie since.
-    const isOldCookie = code === SIGNED_OUT && heard;
+    const isOldCookie = code === SIGNED_OUT && hasReceived;
     window.clearTimeout(retry);
     drop();
     if (closed) return;
@@ -91,7 +91,7 @@ export function connect(options: SocketOptions): Link {
 
   /** Close the socket and ignore its events. */
   function drop(): void {
-    watchdog.rest();
+    watchdog.stop();
     if (!socket) return;
     socket.onopen = socket.onmessage = socket.onclose = null;
     socket.close();
@@ -101,27 +101,27 @@ export function connect(options: SocketOptions): Link {
   function send(message: object): boolean {
     if (socket?.readyState !== WebSocket.OPEN) return false;
     socket.send(JSON.stringify(message));
-    watchdog.said();
+    watchdog.sent();
     return true;
   }
 
   function sendBytes(bytes: Uint8Array<ArrayBuffer>): boolean {
     if (socket?.readyState !== WebSocket.OPEN) return false;
     socket.send(bytes);
-    watchdog.said();
+    watchdog.sent();
     return true;
   }
 
   const isDown = (): boolean => socket?.readyState !== WebSocket.OPEN;
   /** After sleep or a network change, an open socket may be dead. */
-  const look = (): void => (isDown() ? open() : watchdog.ask());
+  const checkNow = (): void => (isDown() ? open() : watchdog.ping());
   const onOnline = (): void => {
     failures = 0;
-    look();
+    checkNow();
   };
   const onOffline = (): void => lose(0);
   const onVisible = (): void => {
-    if (document.visibilityState === "visible") look();
+    if (document.visibilityState === "visible") checkNow();
   };
 
   window.addEventListener("online", onOnline);
@@ -163,93 +163,93 @@ export const PROMPT_MS = 2_000;
 
 export interface Watchdog {
   /** The server sent something. */
-  heard(): void;
+  received(): void;
   /** Something was sent to the server. */
-  said(): void;
+  sent(): void;
   /** Ping now unless a response is pending. */
-  ask(): void;
+  ping(): void;
   /** Give up after this time unless the server responds. */
-  give(ms: number): void;
-  rest(): void;
+  expectAnswer(ms: number): void;
+  stop(): void;
 }
 
-export function createWatchdog(line: { ask: () => void; giveUp: () => void }): Watchdog {
+export function createWatchdog(connection: { ping: () => void; giveUp: () => void }): Watchdog {
   let timer: number | undefined;
-  let patience: "quiet" | "prompt" | "asked" = "asked";
+  let state: "quiet" | "prompt" | "asked" = "asked";
 
   function wait(ms: number, then: () => void): void {
     window.clearTimeout(timer);
     timer = window.setTimeout(then, ms);
   }
-  function give(ms: number): void {
-    patience = "asked";
-    wait(ms, line.giveUp);
+  function expectAnswer(ms: number): void {
+    state = "asked";
+    wait(ms, connection.giveUp);
   }
-  function ask(): void {
-    if (patience === "asked") return;
-    line.ask();
-    give(ANSWER_MS);
+  function ping(): void {
+    if (state === "asked") return;
+    connection.ping();
+    expectAnswer(ANSWER_MS);
   }
   return {
-    heard: () => {
-      patience = "quiet";
-      wait(QUIET_MS, ask);
+    received: () => {
+      state = "quiet";
+      wait(QUIET_MS, ping);
     },
-    said: () => {
-      if (patience !== "quiet") return;
-      patience = "prompt";
-      wait(PROMPT_MS, ask);
+    sent: () => {
+      if (state !== "quiet") return;
+      state = "prompt";
+      wait(PROMPT_MS, ping);
     },
-    ask,
-    give,
-    rest: () => window.clearTimeout(timer),
+    ping,
+    expectAnswer,
+    stop: () => window.clearTimeout(timer),
   };
 }
 
 // --- Shared notification sockets: one per path and page, however many subscribers
 // A late subscriber receives the last message.
 
-type Hear = (text: string) => void;
+type Listener = (text: string) => void;
 
-interface Bell {
+interface SharedSocket {
   link: Link;
-  ears: Set<Hear>;
+  listeners: Set<Listener>;
   last: string | null;
 }
 
-const bells = new Map<string, Bell>();
+const shared = new Map<string, SharedSocket>();
 
 /** Subscribe to the socket at `path`; returns the function that unsubscribes. */
-export function subscribe(path: string, hear: Hear): () => void {
-  const bell = bells.get(path) ?? hang(path);
+export function subscribe(path: string, onMessage: Listener): () => void {
+  const socket = shared.get(path) ?? openShared(path);
   // A new function, as the same listener may subscribe twice.
-  const ear: Hear = (text) => hear(text);
-  bell.ears.add(ear);
+  const listener: Listener = (text) => onMessage(text);
+  socket.listeners.add(listener);
   // Deliver later, so that subscribing never calls back synchronously.
   queueMicrotask(() => {
-    if (bell.last !== null && bell.ears.has(ear)) ear(bell.last);
+    if (socket.last !== null && socket.listeners.has(listener)) listener(socket.last);
   });
   return () => {
-    if (!bell.ears.delete(ear) || bell.ears.size) return;
-    bells.delete(path);
-    bell.link.close();
+    if (!socket.listeners.delete(listener) || socket.listeners.size) return;
+    shared.delete(path);
+    socket.link.close();
   };
 }
 
-function hang(path: string): Bell {
-  const ears = new Set<Hear>();
+function openShared(path: string): SharedSocket {
+  const listeners = new Set<Listener>();
   const link = connect({
     path: () => path,
     onMessage: (text) => {
       if (isPong(text)) return;
-      bell.last = text;
-      for (const ear of [...ears]) ear(text);
+      socket.last = text;
+      for (const listener of [...listeners]) listener(text);
     },
     onState: () => undefined,
   });
-  const bell: Bell = { link, ears, last: null };
-  bells.set(path, bell);
-  return bell;
+  const socket: SharedSocket = { link, listeners, last: null };
+  shared.set(path, socket);
+  return socket;
 }
 
 function isPong(text: string): boolean {

@@ -36,7 +36,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("Ctrl-S saves what was typed on the text that was seen, and the next save builds on it", async () => {
+test("Ctrl-S saves with the hash of the loaded text, and the next save with the new hash", async () => {
   page(FORM);
   const sent: { expected_hash: string; content: string }[] = [];
   const fetched = vi.fn(async (_url: string, given?: RequestInit) => {
@@ -60,7 +60,7 @@ test("Ctrl-S saves what was typed on the text that was seen, and the next save b
   ]);
 });
 
-test("what is saved is said to be, also when the page around it cannot be renewed", async () => {
+test("a save is confirmed even if the rest of the page cannot be refreshed", async () => {
   page(FORM);
   vi.stubGlobal("fetch", async (_url: string, given?: RequestInit) => {
     if (given?.method !== "PATCH") throw new TypeError("Failed to fetch");
@@ -72,7 +72,7 @@ test("what is saved is said to be, also when the page around it cannot be renewe
   await vi.waitFor(() => expect(find("[data-said]").textContent).toBe("Saved as version 2"));
 });
 
-test("a newer version of somebody else is the server's to show", async () => {
+test("a conflict with a newer version is shown by the server's page", async () => {
   page(FORM);
   const submitted = vi.spyOn(HTMLFormElement.prototype, "submit").mockImplementation(() => undefined);
   vi.stubGlobal("fetch", async () => answer(409, { code: "memory_conflict", detail: "newer" }));
@@ -82,7 +82,7 @@ test("a newer version of somebody else is the server's to show", async () => {
   await vi.waitFor(() => expect(submitted).toHaveBeenCalledOnce());
 });
 
-test("any other refusal is said and nothing is lost", async () => {
+test("any other refusal is shown, and the text is kept", async () => {
   page(FORM);
   vi.stubGlobal("fetch", async () => answer(409, { code: "conflict", detail: "That path is taken." }));
   type("mine");
@@ -93,7 +93,7 @@ test("any other refusal is said and nothing is lost", async () => {
   expect(find<HTMLButtonElement>("[data-save]").disabled).toBe(false);
 });
 
-test("too long a text says so while it is typed", () => {
+test("a text that is too long is reported while typing", () => {
   page(FORM);
   type("ü".repeat(11));
 
@@ -109,7 +109,7 @@ test("the preview is safe and follows the text", async () => {
   expect(document.querySelector("img")).toBeNull();
 });
 
-test("J and K walk along the documents that are in sight", () => {
+test("J and K move through the visible documents", () => {
   page(`<details open><a href="#a" data-leaf>a</a><a href="#b" data-leaf>b</a></details>
     <details><a href="#c" data-leaf>c</a></details>`);
   const press = (key: string): string => {
@@ -120,7 +120,7 @@ test("J and K walk along the documents that are in sight", () => {
   expect([press("j"), press("j"), press("j"), press("k")]).toEqual(["a", "b", "b", "a"]);
 });
 
-test("a merge takes a whole text and sees the marks that were left", () => {
+test("a merge can take one side and reports remaining conflict markers", () => {
   page(`<button data-take="mine">Use mine</button><textarea id="mine">mine</textarea>
     <form data-merge><span data-said></span><textarea data-text><<<<<<< mine
 a

@@ -6,7 +6,7 @@ import { renderMarkdown } from "../lib/markdown.ts";
 import { editor } from "./editor.ts";
 
 const memory: Island = (root) => {
-  const cleanUps = [walk(root)];
+  const cleanUps = [navigate(root)];
   const form = root.querySelector<HTMLFormElement>("[data-editor]");
   if (form) cleanUps.push(editor(form));
   const merging = root.querySelector<HTMLFormElement>("[data-merge]");
@@ -20,11 +20,10 @@ const memory: Island = (root) => {
 export default memory;
 
 /**
- * Move the focus through rows with J and K, from the focused or current row.
- *
- * `rows` is called at every key press, as lists change; `on` receives the focused row.
+ * Move the focus through the visible documents with J and K: the search results if there are any,
+ * else the tree.
  */
-export function walk(root: HTMLElement): () => void {
+export function navigate(root: HTMLElement): () => void {
   root.querySelector(".tree [aria-current]")?.scrollIntoView?.({ block: "nearest" });
   return moveWithKeys(() => {
     const found = [...root.querySelectorAll<HTMLElement>(".hits [data-leaf]")];
@@ -43,7 +42,7 @@ export function showPlain(root: HTMLElement): void {
   plain.hidden = true;
 }
 
-const MARK = /^(?:<<<<<<< mine|=======|>>>>>>> theirs)$/m;
+const CONFLICT_MARKER = /^(?:<<<<<<< mine|=======|>>>>>>> theirs)$/m;
 
 /** The merge page: uses one side's text and checks for conflict markers. */
 export function merge(root: HTMLElement, form: HTMLFormElement): () => void {
@@ -51,7 +50,7 @@ export function merge(root: HTMLElement, form: HTMLFormElement): () => void {
   const said = requireElement<HTMLElement>(form, "[data-said]");
 
   function tell(): void {
-    say(said, MARK.test(text.value) ? "Resolve the remaining conflicts" : "");
+    say(said, CONFLICT_MARKER.test(text.value) ? "Resolve the remaining conflicts" : "");
   }
   const onClick = (event: Event): void => {
     const button = (event.target as Element).closest<HTMLElement>("[data-take]");

@@ -20,7 +20,7 @@ function page(html = PAGE): void {
   stop = policies(document.getElementById("root")!);
 }
 const find = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
-const answering = (body: unknown) => vi.fn(async (_url: string, _given?: RequestInit) => Response.json(body));
+const respondWith = (body: unknown) => vi.fn(async (_url: string, _given?: RequestInit) => Response.json(body));
 
 function choose(value: string): void {
   find<HTMLInputElement>(`[value=${value}]`).checked = true;
@@ -32,15 +32,15 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-test("a choice shows what follows from it before anything is saved", async () => {
+test("a choice shows its effect before it is saved", async () => {
   page();
-  const asked = answering({
+  const requested = respondWith({
     tools: { exec: { decision: "allow", why: "Allowed by the agent: exec(*)." } },
     lines: ["+ allow exec(*)"],
     risky: ["exec"],
     call: null,
   });
-  vi.stubGlobal("fetch", asked);
+  vi.stubGlobal("fetch", requested);
   choose("allow");
 
   await vi.waitFor(() => expect(find("[data-verdict]").textContent).toBe("allow"));
@@ -48,16 +48,16 @@ test("a choice shows what follows from it before anything is saved", async () =>
   expect(find("[data-why]").textContent).toBe("Allowed by the agent: exec(*).");
   expect(find("[data-said]").textContent).toBe("1 unsaved change. Lets exec run without approval.");
   expect(find("[data-tool]").hasAttribute("data-changed")).toBe(true);
-  const body = asked.mock.calls[0]![1]!.body as FormData;
+  const body = requested.mock.calls[0]![1]!.body as FormData;
   expect(body.get("choice:exec")).toBe("allow");
 });
 
-test("a review is offered while something differs, and only then", async () => {
+test("a review is offered only while there are changes", async () => {
   page();
   const review = find<HTMLButtonElement>("[data-review]");
   expect(review.disabled).toBe(true);
   expect(find("[data-discard]").hidden).toBe(true);
-  vi.stubGlobal("fetch", answering({ tools: {}, lines: [], call: null }));
+  vi.stubGlobal("fetch", respondWith({ tools: {}, lines: [], call: null }));
   choose("allow");
   expect(review.disabled).toBe(false);
   await vi.waitFor(() => expect(review.disabled).toBe(true));
@@ -69,10 +69,10 @@ test("a review is offered while something differs, and only then", async () => {
 });
 
 test.each([
-  ["is out of reach", () => Promise.reject(new TypeError("Failed to fetch")), "Can't reach the server"],
-  ["forgot who asks", async () => Response.json({ detail: "x" }, { status: 401 }), "signed out"],
+  ["is unreachable", () => Promise.reject(new TypeError("Failed to fetch")), "Can't reach the server"],
+  ["has signed the person out", async () => Response.json({ detail: "x" }, { status: 401 }), "signed out"],
   ["refuses the form", async () => Response.json({ problem: "No such tool." }, { status: 400 }), "No such tool."],
-])("a server that %s is not taken for one that sees no changes", async (_name, fetched, words) => {
+])("a server that %s is not treated as reporting no changes", async (_name, fetched, words) => {
   page();
   vi.stubGlobal("fetch", fetched);
   choose("allow");
@@ -97,17 +97,17 @@ test("only the newest answer is shown", async () => {
   expect(find("[data-verdict]").textContent).toBe("deny");
 });
 
-test("a simulated call shows its chain as text", async () => {
+test("a simulated call shows its chain of decisions as text", async () => {
   page();
   const said = { decision: "deny", chain: [{ layer: "agent", decision: "deny", rule: "<b>rule</b>" }] };
-  vi.stubGlobal("fetch", answering({ call: { said, sentence: "Denied by the agent." } }));
+  vi.stubGlobal("fetch", respondWith({ call: { said, sentence: "Denied by the agent." } }));
   find<HTMLFormElement>("[data-simulate]").requestSubmit();
 
   await vi.waitFor(() => expect(find(".chain").textContent).toContain("<b>rule</b>"));
   expect(document.querySelector("b")).toBeNull();
 });
 
-test("rules are added and removed", () => {
+test("rules can be added and removed", () => {
   page();
   expect(document.querySelectorAll("[data-rule]").length).toBe(0);
   find("[data-add]").click();
@@ -119,13 +119,13 @@ test("rules are added and removed", () => {
   expect(document.activeElement?.getAttribute("name")).toBe("rule");
 });
 
-test("a viewer's disabled form can still be asked about", async () => {
+test("a viewer can simulate a call with a disabled form", async () => {
   page(PAGE.replace('class="policy-fields"', 'class="policy-fields" disabled'));
-  const asked = answering({ call: null });
-  vi.stubGlobal("fetch", asked);
+  const requested = respondWith({ call: null });
+  vi.stubGlobal("fetch", requested);
   find<HTMLFormElement>("[data-simulate]").requestSubmit();
 
-  await vi.waitFor(() => expect(asked).toHaveBeenCalled());
-  expect((asked.mock.calls[0]![1]!.body as FormData).get("choice:exec")).toBe("default");
+  await vi.waitFor(() => expect(requested).toHaveBeenCalled());
+  expect((requested.mock.calls[0]![1]!.body as FormData).get("choice:exec")).toBe("default");
   expect(find<HTMLFieldSetElement>(".policy-fields").disabled).toBe(true);
 });

@@ -7,8 +7,8 @@ import { reached, refusalOf } from "../lib/rest.ts";
 const policies: Island = (root) => {
   const form = requireElement<HTMLFormElement>(root, "[data-policy]");
   const simulate = document.querySelector<HTMLFormElement>("[data-simulate]");
-  const asking = latestQuery(
-    () => judge(form.dataset["preview"] ?? "", facts(form, simulate)).catch(problemOf),
+  const query = latestQuery(
+    () => fetchEffect(form.dataset["preview"] ?? "", formData(form, simulate)).catch(problemOf),
     (said) => {
       showAnswer(form, said);
       showCall(said.call);
@@ -17,24 +17,24 @@ const policies: Island = (root) => {
   // Offered immediately, as the response may take a moment or fail.
   const changed = (): void => {
     offerReview(form, true);
-    asking.soon();
+    query.soon();
   };
   const stopRules = editRules(form, changed);
 
   const onSimulate = (event: Event): void => {
     event.preventDefault();
-    void asking.now();
+    void query.now();
   };
 
   if (!form.querySelector("[data-reviewed]")) offerReview(form, isTouched(form));
   form.addEventListener("input", changed);
-  simulate?.addEventListener("input", asking.soon);
+  simulate?.addEventListener("input", query.soon);
   simulate?.addEventListener("submit", onSimulate);
   return () => {
-    asking.stop();
+    query.stop();
     stopRules();
     form.removeEventListener("input", changed);
-    simulate?.removeEventListener("input", asking.soon);
+    simulate?.removeEventListener("input", query.soon);
     simulate?.removeEventListener("submit", onSimulate);
   };
 };
@@ -50,7 +50,7 @@ function isTouched(form: HTMLFormElement): boolean {
 }
 
 /** Show the effect, or why it is unknown: silence would look like "no changes". */
-async function judge(url: string, body: FormData): Promise<Answer> {
+async function fetchEffect(url: string, body: FormData): Promise<Answer> {
   const headers = { Accept: "application/json" };
   const answer = await reached(fetch(url, { method: "POST", credentials: "same-origin", headers, body }));
   const said = await reached(answer.text());
@@ -61,7 +61,7 @@ async function judge(url: string, body: FormData): Promise<Answer> {
 const problemOf = (fault: unknown): Answer => ({ problem: (fault as Error).message });
 
 /** Collect the form and the simulated call. A viewer's disabled form counts too. */
-function facts(form: HTMLFormElement, simulate: HTMLFormElement | null): FormData {
+function formData(form: HTMLFormElement, simulate: HTMLFormElement | null): FormData {
   const fields = form.querySelector<HTMLFieldSetElement>(".policy-fields");
   const closed = fields?.disabled ?? false;
   if (fields) fields.disabled = false;

@@ -25,29 +25,29 @@ function contrast(one: string, other: string): number {
 }
 
 const TEXT = ["base-content", "muted", "accent", "info", "success", "warning", "error", "secondary"];
-const GROUNDS = ["base-100", "base-200", "hover", "well"];
+const BACKGROUNDS = ["base-100", "base-200", "hover", "well"];
 const LAMPS = ["running", "waiting", "done", "failed", "unknown"];
 const FILLS = ["primary", "secondary", "accent", "neutral", "info", "success", "warning", "error"];
 
 for (const theme of ["light", "dark"] as const) {
   const of = colours(theme);
 
-  test.each(TEXT.flatMap((text) => GROUNDS.map((ground) => [text, ground] as const)))(
+  test.each(TEXT.flatMap((text) => BACKGROUNDS.map((background) => [text, background] as const)))(
     `in the ${theme} theme %s is readable on %s`,
-    (text, ground) => {
-      expect(contrast(of[text]!, of[ground]!)).toBeGreaterThanOrEqual(AA);
+    (text, background) => {
+      expect(contrast(of[text]!, of[background]!)).toBeGreaterThanOrEqual(AA);
     },
   );
 
-  test.each(FILLS)(`in the ${theme} theme the words on a %s fill are readable`, (fill) => {
+  test.each(FILLS)(`in the ${theme} theme the text on a %s fill is readable`, (fill) => {
     expect(contrast(of[fill]!, of[`${fill}-content`]!)).toBeGreaterThanOrEqual(AA);
   });
 
-  test(`in the ${theme} theme the edge of a field can be seen`, () => {
+  test(`in the ${theme} theme the edge of a field is visible`, () => {
     expect(contrast(of["field-edge"]!, of["base-100"]!)).toBeGreaterThanOrEqual(AA_SHAPES);
   });
 
-  test.each(LAMPS)(`in the ${theme} theme the lamp of %s can be seen`, (state) => {
+  test.each(LAMPS)(`in the ${theme} theme the lamp of %s is visible`, (state) => {
     expect(contrast(of[`lamp-${state}`]!, of["base-100"]!)).toBeGreaterThanOrEqual(AA_SHAPES);
   });
 }

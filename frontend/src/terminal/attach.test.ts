@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeSocket } from "../lib/samples/socket.ts";
-import { attach, type Screen, type Size, type Standing } from "./attach.ts";
+import { attach, type Screen, type Size, type TerminalState } from "./attach.ts";
 
 const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
-class PaperScreen implements Screen {
+class FakeScreen implements Screen {
   shown = "";
   cols = 80;
   rows = 24;
   resets = 0;
-  /** Writes that are not on the screen yet. */
+  /** Callbacks of writes that are not on the screen yet. */
   pending: (() => void)[] = [];
   type: (bytes: Uint8Array<ArrayBuffer>) => void = () => undefined;
   grow: (size: Size) => void = () => undefined;
@@ -50,23 +50,23 @@ class ByteSocket extends FakeSocket {
   }
 }
 
-let screen: PaperScreen;
-let told: [Standing, string][];
-let leave: () => void;
+let screen: FakeScreen;
+let told: [TerminalState, string][];
+let detach: () => void;
 const socket = (): ByteSocket => FakeSocket.last as ByteSocket;
 
 beforeEach(() => {
   vi.useFakeTimers();
   FakeSocket.made = [];
   vi.stubGlobal("WebSocket", ByteSocket);
-  screen = new PaperScreen();
+  screen = new FakeScreen();
   told = [];
-  leave = attach(screen, () => "ws://x/ws/terminals/1/", { standing: (...said) => told.push(said) });
+  detach = attach(screen, () => "ws://x/ws/terminals/1/", { onState: (...said) => told.push(said) });
   socket().open();
 });
 
 afterEach(() => {
-  leave();
+  detach();
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });
@@ -75,7 +75,7 @@ function ready(words: object = {}): void {
   socket().say({ type: "ready", cols: 100, rows: 30, replay: 0, write: true, ...words });
 }
 
-test("what is typed goes out as bytes and what the shell writes is shown", () => {
+test("input is sent as bytes and output of the shell is shown", () => {
   ready();
   screen.type(new TextEncoder().encode("ls é"));
   socket().shell("a file");
@@ -84,7 +84,7 @@ test("what is typed goes out as bytes and what the shell writes is shown", () =>
   expect(told.at(-1)).toEqual(["open", ""]);
 });
 
-test("the shell is told the size at once and when it changes", () => {
+test("the shell receives the size at once and when it changes", () => {
   ready();
   screen.grow({ cols: 120, rows: 40 });
   expect(socket().sent).toEqual([
@@ -93,7 +93,7 @@ test("the shell is told the size at once and when it changes", () => {
   ]);
 });
 
-test("answers of the screen to a replayed past are kept from the shell", () => {
+test("the screen's answers to replayed output are not sent to the shell", () => {
   ready({ replay: 4 });
   socket().shell("past");
   screen.type(new TextEncoder().encode("\x1b[1;1R"));
@@ -103,7 +103,7 @@ test("answers of the screen to a replayed past are kept from the shell", () => {
   expect(socket().typed).toEqual(["x"]);
 });
 
-test("who watches types nothing and takes the writer's size", () => {
+test("a watcher sends no input and takes the writer's size", () => {
   ready({ write: false });
   screen.type(new TextEncoder().encode("rm"));
   screen.grow({ cols: 9, rows: 9 });
@@ -114,7 +114,7 @@ test("who watches types nothing and takes the writer's size", () => {
   expect(told.at(-1)).toEqual(["watching", ""]);
 });
 
-test("after a break it comes back with an empty screen and the past", () => {
+test("after a lost connection the screen is cleared and replayed", () => {
   ready();
   socket().shell("first");
   const first = socket();
@@ -128,7 +128,7 @@ test("after a break it comes back with an empty screen and the past", () => {
   expect(screen.shown).toBe("first");
 });
 
-test("a terminal that is over says why and is not tried again", () => {
+test("a closed terminal shows the reason and is not retried", () => {
   ready();
   socket().say({ type: "closed", reason: "Closed by Olive." });
   socket().break(4410);

@@ -21,10 +21,10 @@ export interface Screen {
   onResize(listener: (size: Size) => void): void;
 }
 
-export type Standing = "connecting" | "open" | "watching" | "lost" | "over" | "refused";
+export type TerminalState = "connecting" | "open" | "watching" | "lost" | "over" | "refused";
 
-interface Told {
-  standing: (standing: Standing, words: string) => void;
+interface Callbacks {
+  onState: (state: TerminalState, words: string) => void;
 }
 
 interface Ready extends Size {
@@ -32,7 +32,7 @@ interface Ready extends Size {
   replay: number;
   write: boolean;
 }
-type Word =
+type Message =
   | Ready
   | ({ type: "resize" } & Size)
   | { type: "closed"; reason: string }
@@ -43,45 +43,45 @@ type Word =
 const OVER = 4410;
 
 /** Keep the screen connected, reconnecting after a break. Returns its clean-up. */
-export function attach(screen: Screen, path: () => string, told: Told): () => void {
+export function attach(screen: Screen, path: () => string, callbacks: Callbacks): () => void {
   let mayWrite = false;
   /** Replayed bytes still to arrive or to be shown. */
-  let past = 0;
+  let replayLeft = 0;
   let reason = "";
 
   const link = connect({
     path,
     final: [OVER],
-    onMessage: (text) => hear(JSON.parse(text) as Word),
+    onMessage: (text) => handle(JSON.parse(text) as Message),
     onBytes: (bytes) => {
-      const isPast = past > 0;
+      const isReplay = replayLeft > 0;
       screen.write(bytes, () => {
-        if (isPast) past = Math.max(0, past - bytes.length);
+        if (isReplay) replayLeft = Math.max(0, replayLeft - bytes.length);
       });
     },
     onState: (state, code) => {
       const words = reason || (code === OVER ? "This terminal is closed." : "");
-      const standing = standingOf(state, code);
-      if (standing) told.standing(standing, words);
+      const shown = stateOf(state, code);
+      if (shown) callbacks.onState(shown, words);
     },
   });
 
-  function hear(word: Word): void {
-    if (word.type === "ready") {
-      mayWrite = word.write;
-      past = word.replay;
+  function handle(message: Message): void {
+    if (message.type === "ready") {
+      mayWrite = message.write;
+      replayLeft = message.replay;
       screen.reset();
       if (mayWrite) screen.fit();
-      else screen.resize(word);
-      told.standing(mayWrite ? "open" : "watching", "");
+      else screen.resize(message);
+      callbacks.onState(mayWrite ? "open" : "watching", "");
       if (mayWrite) link.send({ type: "resize", ...screen.size() });
-    } else if (word.type === "resize" && !mayWrite) screen.resize(word);
-    else if (word.type === "closed") reason = word.reason;
+    } else if (message.type === "resize" && !mayWrite) screen.resize(message);
+    else if (message.type === "closed") reason = message.reason;
   }
 
   screen.onType((bytes) => {
     // A replayed terminal query must not be answered into the shell again.
-    if (mayWrite && past === 0) link.sendBytes(bytes);
+    if (mayWrite && replayLeft === 0) link.sendBytes(bytes);
   });
   screen.onResize((size) => {
     if (mayWrite) link.send({ type: "resize", ...size });
@@ -89,7 +89,7 @@ export function attach(screen: Screen, path: () => string, told: Told): () => vo
   return () => link.close();
 }
 
-function standingOf(state: SocketState, code: number): Standing | null {
+function stateOf(state: SocketState, code: number): TerminalState | null {
   if (state === "ended") return code === OVER ? "over" : "refused";
   if (state === "lost") return "lost";
   return state === "connecting" ? "connecting" : null;

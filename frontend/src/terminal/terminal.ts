@@ -2,10 +2,10 @@
 import { clock } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
 import { Refused, type Rest, restWith } from "../lib/rest.ts";
-import { attach, type Standing } from "./attach.ts";
+import { attach, type TerminalState } from "./attach.ts";
 import { openScreen } from "./screen.ts";
 
-const WORDS: Record<Standing, [lamp: string, words: string]> = {
+const WORDS: Record<TerminalState, [lamp: string, words: string]> = {
   connecting: ["is-waiting", "Connecting"],
   open: ["is-running", "Connected"],
   watching: ["is-running", "Watching"],
@@ -30,24 +30,24 @@ const terminal: Island = (root) => {
   const status = document.querySelector<HTMLElement>("[data-term-status]");
   const screen = openScreen(box, { readOnly: token !== "" });
 
-  function show(standing: Standing, words: string): void {
-    const [lamp, said] = WORDS[standing];
+  function show(state: TerminalState, words: string): void {
+    const [lamp, said] = WORDS[state];
     if (status) {
       status.className = `state ${lamp}`;
       status.textContent = said;
     }
-    root.dataset["standing"] = standing;
+    root.dataset["standing"] = state;
     if (notice) {
-      notice.textContent = standing === "over" ? words || "This terminal is closed." : noticeFor(standing);
+      notice.textContent = state === "over" ? words || "This terminal is closed." : noticeFor(state);
       notice.hidden = notice.textContent === "";
     }
-    if (standing === "open") screen.focus();
+    if (state === "open") screen.focus();
   }
 
-  const leave = attach(
+  const detach = attach(
     screen,
     () => (token ? `${socket}?token=${encodeURIComponent(token)}` : socket),
-    { standing: show },
+    { onState: show },
   );
 
   for (const key of root.querySelectorAll<HTMLElement>("[data-send]")) {
@@ -63,14 +63,14 @@ const terminal: Island = (root) => {
   if (sheet && csrf) sharing(sheet, restWith(csrf.value), rest);
 
   return () => {
-    leave();
+    detach();
     screen.dispose();
   };
 };
 
-function noticeFor(standing: Standing): string {
-  if (standing === "refused") return "You don't have access to this terminal, or its link has expired.";
-  if (standing === "lost") return "Connection lost. Reconnecting. The shell keeps running.";
+function noticeFor(state: TerminalState): string {
+  if (state === "refused") return "You don't have access to this terminal, or its link has expired.";
+  if (state === "lost") return "Connection lost. Reconnecting. The shell keeps running.";
   return "";
 }
 

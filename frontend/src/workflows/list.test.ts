@@ -14,41 +14,41 @@ beforeEach(() => {
   root = document.getElementById("root") as HTMLElement;
 });
 
-test("a new workflow comes on top and the others are left alone", () => {
+test("a new workflow is added on top and the other rows are kept", () => {
   const known = document.getElementById("row-1");
   patchList(root, page(row("3", "three"), row("1", "one"), row("2", "two")));
   expect(ids()).toEqual(["row-3", "row-1", "row-2"]);
   expect(document.getElementById("row-1")).toBe(known);
 });
 
-test("a row that changed is replaced in its place, and the focus stays in it", () => {
+test("a changed row is replaced in place and keeps the focus", () => {
   document.querySelector<HTMLElement>("#row-2 a")?.focus();
   patchList(root, page(row("1", "one"), row("2", "two, done")));
   expect(ids()).toEqual(["row-1", "row-2"]);
   expect(document.activeElement?.textContent).toBe("two, done");
 });
 
-test("time that passes is no change", () => {
+test("a changed relative time does not replace a row", () => {
   const known = document.getElementById("row-2");
   patchList(root, page(row("1", "one", "1 min ago"), row("2", "two", "1 min ago")));
   expect(document.getElementById("row-2")).toBe(known);
 });
 
-test("rows that are gone are gone, and order follows the server", () => {
+test("missing rows are removed, and the order follows the server", () => {
   patchList(root, page(row("2", "two"), row("1", "one")));
   expect(ids()).toEqual(["row-2", "row-1"]);
   patchList(root, page(row("1", "one!")));
   expect(ids()).toEqual(["row-1"]);
 });
 
-test("the first workflow takes the place of the empty list", () => {
+test("the first workflow replaces the empty list", () => {
   patchList(root, page());
   expect(root.textContent).toBe("None yet");
   patchList(root, page(row("9", "nine")));
   expect(ids()).toEqual(["row-9"]);
 });
 
-test("an answer without a list changes nothing", () => {
+test("a response without a list changes nothing", () => {
   patchList(root, "<p>Sign in</p>");
   expect(ids()).toHaveLength(2);
 });

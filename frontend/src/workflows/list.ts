@@ -18,16 +18,16 @@ const workflows: Island = (root) => {
     () => location.href,
     (page) => patchList(root, page),
   );
-  const stay = moveWithKeys(() => firstLinkOfEachRow(root));
-  const leave = subscribe(socket, (text) => {
+  const stopMoving = moveWithKeys(() => firstLinkOfEachRow(root));
+  const unsubscribe = subscribe(socket, (text) => {
     const { type } = JSON.parse(text) as { type?: string };
     if (type === "workflows") refreshing.soon();
   });
 
   return () => {
     refreshing.stop();
-    leave();
-    stay();
+    unsubscribe();
+    stopMoving();
   };
 };
 
@@ -54,7 +54,7 @@ function patchRows(rows: Element, newer: Element): void {
   for (const row of Array.from(newer.children)) {
     const old = known.get(row.id);
     known.delete(row.id);
-    const shown = old && looks(old) === looks(row) ? old : row;
+    const shown = old && contentOf(old) === contentOf(row) ? old : row;
     if (shown === before) before = before.nextElementSibling;
     else {
       if (old === before && before) before = before.nextElementSibling;
@@ -70,7 +70,7 @@ function patchRows(rows: Element, newer: Element): void {
 }
 
 /** Ignore relative times, which the page updates itself. */
-function looks(row: Element): string {
+function contentOf(row: Element): string {
   const copy = row.cloneNode(true) as Element;
   for (const time of copy.querySelectorAll("time")) time.replaceWith(time.getAttribute("datetime") ?? "");
   return copy.innerHTML;

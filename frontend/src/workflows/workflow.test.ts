@@ -14,27 +14,27 @@ beforeEach(() => {
   root = document.getElementById("root") as HTMLElement;
 });
 
-test("a new step is added and the others are left alone", () => {
+test("a new step is added and the others are kept", () => {
   const first = document.getElementById("step-0");
   replaceBody(root, body("Running", step(0, "draft") + step(1, "approve")));
   expect(document.getElementById("step-0")).toBe(first);
   expect(root.querySelectorAll("li")).toHaveLength(2);
 });
 
-test("a step that changed is replaced and what was opened stays open", () => {
+test("a changed step is replaced and opened parts stay open", () => {
   document.getElementById("out-0")?.setAttribute("open", "");
   replaceBody(root, body("Complete", step(0, "draft, done")));
   expect(document.getElementById("step-0")?.textContent).toContain("done");
   expect(document.getElementById("out-0")?.hasAttribute("open")).toBe(true);
 });
 
-test("another token of a form changes nothing", () => {
+test("a new form token replaces nothing", () => {
   const head = document.getElementById("flow-head");
   replaceBody(root, body("Running", step(0, "draft"), "b"));
   expect(document.getElementById("flow-head")).toBe(head);
 });
 
-test("the focus and a note that is being typed are kept", () => {
+test("the focus and an unsent note are kept", () => {
   const note = '<input id="note-0" value="">';
   root.innerHTML = body("Running", step(0, "ask", note));
   const field = document.getElementById("note-0") as HTMLInputElement;
@@ -46,13 +46,13 @@ test("the focus and a note that is being typed are kept", () => {
   expect(document.activeElement).toBe(now);
 });
 
-test("steps that are gone after a restart are gone", () => {
+test("steps that a restart removed are removed", () => {
   replaceBody(root, body("Queued", step(0, "a") + step(1, "b")));
   replaceBody(root, body("Queued", step(0, "a")));
   expect(root.querySelectorAll("li")).toHaveLength(1);
 });
 
-test("an answer without a body changes nothing", () => {
+test("a response without a body changes nothing", () => {
   expect(replaceBody(root, "<p>Sign in</p>")).toBeNull();
   expect(root.querySelectorAll("li")).toHaveLength(1);
 });

@@ -1,4 +1,4 @@
-"""The templates and conditions of a canvas: they can only look up and compare."""
+"""Tests of a canvas's templates and conditions, which can only look up and compare values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ json_values = st.recursive(
         ("-1.50 < 007", True),
     ],
 )
-def test_a_condition_means_what_it_says(text, expected):
+def test_a_condition_is_evaluated(text, expected):
     assert parse(text).holds(FACTS) is expected
 
 
@@ -58,12 +58,12 @@ def test_a_condition_means_what_it_says(text, expected):
      "__import__('os')", "input.x > 1 > 0", "'open", "not", "and", "f()", "[1]", "(" * 60,
      "x" * 3000, "{{input.x", "{{}}"],
 )  # fmt: skip
-def test_what_the_grammar_does_not_know_is_refused(text):
+def test_an_expression_outside_the_grammar_is_refused(text):
     with pytest.raises(Invalid):
         parse(text)
 
 
-def test_python_behind_a_value_cannot_be_reached():
+def test_python_attributes_cannot_be_reached():
     assert look_up("input.__class__", FACTS) is None
     assert look_up("input.name.upper", FACTS) is None
     assert fill("{{input.__class__.__mro__}}", FACTS) is None
@@ -71,7 +71,7 @@ def test_python_behind_a_value_cannot_be_reached():
 
 @settings(max_examples=300)
 @given(st.text(max_size=80))
-def test_no_text_does_more_than_parse_or_be_refused(text):
+def test_any_text_is_parsed_or_refused(text):
     try:
         parsed = parse(text)
     except Invalid:
@@ -87,7 +87,7 @@ words = st.sampled_from(
 
 @settings(max_examples=500)
 @given(st.lists(words, max_size=14), json_values)
-def test_whatever_parses_evaluates_for_any_input(parts, value):
+def test_every_parsed_expression_evaluates_for_any_input(parts, value):
     try:
         parsed = parse(" ".join(parts))
     except Invalid:
@@ -98,41 +98,43 @@ def test_whatever_parses_evaluates_for_any_input(parts, value):
 
 @settings(max_examples=200)
 @given(st.booleans(), st.booleans(), st.booleans())
-def test_and_binds_closer_than_or_and_not_closest(a, b, c):
+def test_not_binds_closer_than_and_which_binds_closer_than_or(a, b, c):
     facts = Facts(input={"a": a, "b": b, "c": c})
-    said = parse("input.a or not input.b and input.c").holds(facts)
-    assert said is (a or (not b and c))
+    result = parse("input.a or not input.b and input.c").holds(facts)
+    assert result is (a or (not b and c))
 
 
 @settings(max_examples=300)
 @given(json_values)
-def test_a_place_alone_becomes_the_value_itself(value):
+def test_a_single_placeholder_becomes_the_value_itself(value):
     assert fill("{{input}}", Facts(input=value)) == value
     assert fill({"k": ["{{ input }}"]}, Facts(input=value)) == {"k": [value]}
 
 
 @settings(max_examples=300)
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_what_is_filled_in_is_never_a_template_again(before, value):
+def test_a_filled_in_value_is_not_expanded_again(before, value):
     text = before.replace("{", "").replace("}", "")
     sneaky = value + "{{input.secret}}"
-    said = fill(f"{text}:{{{{input.given}}}}", Facts(input={"given": sneaky, "secret": "S3cret!"}))
-    assert said == f"{text}:{sneaky}"
+    result = fill(
+        f"{text}:{{{{input.given}}}}", Facts(input={"given": sneaky, "secret": "S3cret!"})
+    )
+    assert result == f"{text}:{sneaky}"
 
 
 @settings(max_examples=200)
 @given(st.text(max_size=60))
-def test_a_text_without_places_stays_as_it_is(text):
+def test_a_text_without_placeholders_is_unchanged(text):
     if "{{" not in text:
         assert fill(text, FACTS) == text
 
 
-def test_what_is_filled_in_has_a_bound():
+def test_the_size_of_a_filled_text_is_limited():
     with pytest.raises(Invalid):
         fill("x{{input}}" * 3, Facts(input="y" * (MOST_FILLED // 2)))
 
 
-def test_nothing_is_filled_in_as_nothing_and_objects_as_json():
+def test_missing_values_are_filled_in_as_empty_and_objects_as_json():
     assert fill("a{{input.gone}}b", FACTS) == "ab"
     assert fill("n={{nodes.a.b.output}}", FACTS) == 'n={"n": 2}'
     assert as_text(None) == ""
@@ -156,8 +158,8 @@ def node(id, type, **config):
         (node("x", "condition", expression="y == 1"), "unknown_reference"),
     ],
 )
-def test_each_wrong_text_is_tied_to_its_node(bad, code):
+def test_each_invalid_config_is_reported_for_its_node(bad, code):
     nodes = [node("start", "trigger"), bad, node("late", "wait", seconds=1)]
-    ways = [{"source": "start", "target": "x"}, {"source": "x", "target": "late"}]
-    found = validate(Graph.model_validate({"nodes": nodes, "edges": ways}))
+    edges = [{"source": "start", "target": "x"}, {"source": "x", "target": "late"}]
+    found = validate(Graph.model_validate({"nodes": nodes, "edges": edges}))
     assert ("x", code) in {(one.node, one.code) for one in found}

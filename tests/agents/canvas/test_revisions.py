@@ -1,4 +1,4 @@
-"""The canvas: numbered revisions, conflicts between writers, confirmation before emptying."""
+"""Tests of the canvas: revisions, conflicts between writers, confirmation before emptying."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def codes(nodes, edges=(), tools=None) -> set[tuple[str | None, str]]:
     return {(one.node, one.code) for one in validate(graph, tools=tools)}
 
 
-def test_a_canvas_begins_empty_and_grows_by_numbered_revisions(agent):
+def test_a_canvas_starts_empty_and_has_numbered_revisions(agent):
     assert revisions.read(agent).as_json()["revision"] == 0
     assert save(agent).revision == 1
     assert save(agent, NODES[:2], EDGES[:1], revision=1).revision == 2
@@ -51,12 +51,12 @@ def test_a_canvas_begins_empty_and_grows_by_numbered_revisions(agent):
     assert list(CanvasRevision.objects.values_list("number", flat=True)) == [2, 1]
 
 
-def test_the_same_again_makes_no_revision(agent):
+def test_saving_the_same_graph_creates_no_revision(agent):
     save(agent)
     assert save(agent, revision=1).revision == 1
 
 
-def test_a_stale_writer_is_given_the_newer_canvas(agent):
+def test_a_stale_write_is_refused_with_the_newer_canvas(agent):
     save(agent)
     with pytest.raises(CanvasConflict) as caught:
         save(agent, NODES[:1], [], revision=0)
@@ -65,7 +65,7 @@ def test_a_stale_writer_is_given_the_newer_canvas(agent):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_writers_one_wins(agent):
+def test_one_of_several_concurrent_writers_wins(agent):
     save(agent)
 
     def write(number: int) -> int | None:
@@ -83,7 +83,7 @@ def test_of_two_writers_one_wins(agent):
     assert revisions.read(agent).revision == 2
 
 
-def test_a_canvas_is_emptied_only_on_purpose(agent):
+def test_emptying_a_canvas_must_be_confirmed(agent):
     save(agent)
     with pytest.raises(Conflict, match="confirm_empty"):
         save(agent, [], [], revision=1)
@@ -97,7 +97,7 @@ def test_a_revision_cannot_be_changed(agent):
         CanvasRevision.objects.update(nodes=[])
 
 
-def test_only_what_could_run_is_published(agent):
+def test_only_a_canvas_that_can_run_is_published(agent):
     save(agent, NODES, EDGES[:1])
     with pytest.raises(CanvasInvalid) as caught:
         revisions.publish(agent, tools=())
@@ -123,12 +123,12 @@ def test_only_what_could_run_is_published(agent):
         {"nodes": "all"},
     ],
 )
-def test_what_cannot_be_stored_is_refused(graph):
+def test_an_invalid_graph_is_refused(graph):
     with pytest.raises(InvalidFields):
         read_input(Graph, graph)
 
 
-def test_a_whole_graph_has_nothing_wrong():
+def test_a_complete_graph_has_no_problems():
     assert codes(NODES, EDGES) == set()
 
 
@@ -147,11 +147,11 @@ def test_a_whole_graph_has_nothing_wrong():
         (NODES, [*EDGES, {"source": "end", "target": "ask"}], ("end", "edge_out_of_output")),
     ],
 )
-def test_each_fault_is_tied_to_its_node(nodes, edges, expected):
+def test_each_problem_is_reported_for_its_node(nodes, edges, expected):
     assert expected in codes(nodes, edges)
 
 
-def test_a_condition_leaves_by_true_and_false():
+def test_a_condition_needs_a_true_and_a_false_edge():
     choice = {"id": "if", "type": "condition", "config": {"expression": "input.x > 1"}}
     nodes = [NODES[0], choice, NODES[2]]
     into = {"source": "start", "target": "if"}
@@ -196,9 +196,7 @@ some_edges = st.lists(
 
 @settings(max_examples=200)
 @given(some_nodes, some_edges)
-def test_no_graph_makes_the_check_crash_and_every_complaint_names_a_node_that_is_there(
-    nodes, edges
-):
+def test_validation_never_crashes_and_reports_only_existing_nodes(nodes, edges):
     graph = Graph.model_construct(nodes=nodes, edges=edges)
     ids = {node.id for node in nodes}
     for one in validate(graph, tools={"read"}):

@@ -1,4 +1,4 @@
-"""The page of model providers and their keys."""
+"""Tests of the page of model providers and their keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def state_of(page: str, label: str) -> str:
     return found[1]
 
 
-def test_each_provider_says_where_it_stands(browser_client, workspace, monkeypatch):
+def test_each_provider_shows_its_state(browser_client, workspace, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "AIza-of-the-operator")
     page = browser_client.get(URL).text
 
@@ -43,7 +43,7 @@ def test_each_provider_says_where_it_stands(browser_client, workspace, monkeypat
     assert "AIza-of-the-operator" not in page
 
 
-def test_a_key_is_saved_tested_and_never_shown(browser_client, workspace, owner, openai):
+def test_a_saved_key_is_tested_and_never_shown(browser_client, workspace, owner, openai):
     form = {"api_key": SECRET, "base_url": openai.url}
     page = browser_client.post(f"{URL}openai/", form, follow=True).text
 
@@ -57,7 +57,7 @@ def test_a_key_is_saved_tested_and_never_shown(browser_client, workspace, owner,
     assert openai.url in page
 
 
-def test_a_key_that_does_not_work_is_kept_and_says_what_is_wrong(browser_client, workspace, openai):
+def test_a_key_that_does_not_work_is_saved_with_an_error(browser_client, workspace, openai):
     form = {"api_key": "sk-wrong-0123456789", "base_url": openai.url}
     page = browser_client.post(f"{URL}openai/", form, follow=True).text
 
@@ -66,7 +66,7 @@ def test_a_key_that_does_not_work_is_kept_and_says_what_is_wrong(browser_client,
     assert "sk-wrong-0123456789" not in page
 
 
-def test_the_connection_is_tested_with_what_is_stored(browser_client, workspace, allow):
+def test_the_connection_is_tested_with_the_stored_key(browser_client, workspace, allow):
     with GeminiWire(key=SECRET) as wire:
         save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET, base_url=allow(wire))
         page = browser_client.post(f"{URL}gemini/test/", follow=True).text
@@ -75,7 +75,7 @@ def test_the_connection_is_tested_with_what_is_stored(browser_client, workspace,
     assert ProviderKey.objects.get().checked_at is not None
 
 
-def test_a_test_without_a_key_says_what_to_do(browser_client, workspace):
+def test_a_connection_test_without_a_key_is_refused(browser_client, workspace):
     page = browser_client.post(f"{URL}gemini/test/", follow=True).text
 
     assert "No key is set for Google Gemini." in page
@@ -91,9 +91,7 @@ def test_a_test_without_a_key_says_what_to_do(browser_client, workspace):
         ("demo", {"api_key": SECRET}, "does not need a key"),
     ],
 )
-def test_a_wrong_form_comes_back_with_what_is_wrong(
-    browser_client, workspace, name, form, complaint
-):
+def test_an_invalid_form_shows_its_errors(browser_client, workspace, name, form, complaint):
     answer = browser_client.post(f"{URL}{name}/", form)
 
     assert answer.status_code == 400
@@ -103,14 +101,14 @@ def test_a_wrong_form_comes_back_with_what_is_wrong(
     assert SECRET not in answer.text
 
 
-def test_an_address_alone_is_enough_for_a_server_of_ones_own(browser_client, workspace, openai):
+def test_a_compatible_server_can_be_saved_without_a_key(browser_client, workspace, openai):
     browser_client.post(f"{URL}openai/", {"base_url": openai.url})
 
     key = ProviderKey.objects.get()
     assert (key.base_url, key.secret) == (openai.url, None)
 
 
-def test_a_removed_key_is_gone(browser_client, workspace):
+def test_a_key_can_be_removed(browser_client, workspace):
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     page = browser_client.post(f"{URL}gemini/remove/", follow=True).text
 
@@ -120,7 +118,7 @@ def test_a_removed_key_is_gone(browser_client, workspace):
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder"])
-def test_who_is_no_admin_sees_what_works_and_changes_nothing(workspace, role):
+def test_members_who_are_not_admins_see_the_state_but_cannot_change_keys(workspace, role):
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
     client = Client()
     client.force_login(add_member(workspace, role))
@@ -149,7 +147,7 @@ def test_a_key_of_another_workspace_is_neither_shown_nor_removed(
     assert ProviderKey.objects.count() == 1
 
 
-def test_the_model_of_new_agents_is_named_first(browser_client, workspace):
+def test_the_default_model_is_listed_first(browser_client, workspace):
     page = browser_client.get(URL).text
     shown = re.findall(r'<code class="tag">([^<]+)</code>', page)
 

@@ -1,1 +1,1 @@
-"""Model providers, each through its real client."""
+"""Tests of model providers, each through its real client."""

@@ -24,8 +24,8 @@ OPENAI_MODEL = "gpt-6-luna"
 
 
 @dataclass(kw_only=True)
-class Heard:
-    """A whole answer, as the harness would assemble it."""
+class CompleteAnswer:
+    """Collects the deltas of an answer, as the harness does."""
 
     pieces: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
@@ -79,34 +79,34 @@ def request(
     max_tokens: int | None = None,
     temperature: float | None = None,
 ) -> ModelRequest:
-    spoken = tuple(user(one) if isinstance(one, str) else one for one in messages)
+    conversation = tuple(user(one) if isinstance(one, str) else one for one in messages)
     return ModelRequest(
         model=model,
         instructions=instructions,
-        messages=spoken,
+        messages=conversation,
         tools=tuple(tools),
         max_tokens=max_tokens,
         temperature=temperature,
     )
 
 
-def hear(provider: Provider, asked: ModelRequest) -> Heard:
+def complete(provider: Provider, asked: ModelRequest) -> CompleteAnswer:
     """Send a request and return the whole answer."""
-    heard = Heard()
+    answer = CompleteAnswer()
     for delta in provider.stream(asked):
-        take(heard, delta)
-    return heard
+        add_delta(answer, delta)
+    return answer
 
 
-def take(heard: Heard, delta: Delta) -> None:
+def add_delta(answer: CompleteAnswer, delta: Delta) -> None:
     match delta:
         case TextDelta():
-            heard.pieces.append(delta.text)
+            answer.pieces.append(delta.text)
         case ToolCall():
-            heard.calls.append(delta)
+            answer.calls.append(delta)
         case TextState():
-            heard.text_state = delta.provider_state
+            answer.text_state = delta.provider_state
         case Usage():
-            heard.usage = delta
+            answer.usage = delta
         case Tick():
             pass

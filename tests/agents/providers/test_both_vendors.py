@@ -1,4 +1,4 @@
-"""Every vendor's adapter, through its real client over real HTTP."""
+"""Tests that hold for every vendor's adapter, through its real client over real HTTP."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import pytest
 
 from agents.exceptions import ProviderRejected, ProviderUnavailable
 from agents.providers.base import Delta, Message, TextDelta, ToolCall, ToolSpec, Usage
-from tests.agents.providers.talk import CLOCK, WEATHER, hear, results, tool
+from tests.agents.providers.talk import CLOCK, WEATHER, complete, results, tool
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.answers import Answer, Call, Counts
 
 pytestmark = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 
 
-def test_text_arrives_piece_by_piece_and_in_order(vendor: Vendor):
+def test_text_arrives_in_pieces_and_in_order(vendor: Vendor):
     with vendor.wire([Answer(text=("Hel", "lo ", "you"))]) as wire:
-        heard = hear(vendor.provider(wire), vendor.request("hi"))
+        answer = complete(vendor.provider(wire), vendor.request("hi"))
 
-    assert heard.pieces == ["Hel", "lo ", "you"]
-    assert heard.calls == []
+    assert answer.pieces == ["Hel", "lo ", "you"]
+    assert answer.calls == []
 
 
-def test_a_piece_is_handed_on_before_the_next_one_is_sent(vendor: Vendor):
-    go_on = Event()
-    with vendor.wire([Answer(text=("first", "second"), hold=go_on)]) as wire:
+def test_a_piece_is_delivered_before_the_next_one_is_sent(vendor: Vendor):
+    release = Event()
+    with vendor.wire([Answer(text=("first", "second"), hold=release)]) as wire:
         deltas = vendor.provider(wire).stream(vendor.request("hi"))
         first = next(deltas)
-        go_on.set()
+        release.set()
         rest = [delta for delta in deltas if isinstance(delta, TextDelta)]
 
     assert first == TextDelta(text="first")
@@ -40,18 +40,18 @@ def test_a_piece_is_handed_on_before_the_next_one_is_sent(vendor: Vendor):
 
 def test_thoughts_are_not_shown(vendor: Vendor):
     with vendor.wire([Answer(thoughts="let me see", text=("42",))]) as wire:
-        assert hear(vendor.provider(wire), vendor.request("hi")).text == "42"
+        assert complete(vendor.provider(wire), vendor.request("hi")).text == "42"
 
 
-def test_usage_counts_thoughts_as_output_and_names_cached_tokens(vendor: Vendor):
+def test_usage_counts_thoughts_as_output_and_reports_cached_tokens(vendor: Vendor):
     counts = Counts(input_tokens=100, output_tokens=20, cached_tokens=60, thought_tokens=5)
     with vendor.wire([Answer(text=("ok",), counts=counts)]) as wire:
-        heard = hear(vendor.provider(wire), vendor.request("hi"))
+        answer = complete(vendor.provider(wire), vendor.request("hi"))
 
-    assert heard.usage == Usage(input_tokens=100, output_tokens=25, cached_tokens=60)
+    assert answer.usage == Usage(input_tokens=100, output_tokens=25, cached_tokens=60)
 
 
-def test_parallel_calls_come_back_whole_and_their_results_are_accepted(vendor: Vendor):
+def test_parallel_calls_arrive_complete_and_their_results_are_accepted(vendor: Vendor):
     calls = (
         Call(name="weather", arguments={"city": "Zürich"}, id="c1", signature=b"signed"),
         Call(name="clock", arguments={"zone": "Europe/Zurich"}, id="c2"),
@@ -60,8 +60,8 @@ def test_parallel_calls_come_back_whole_and_their_results_are_accepted(vendor: V
         [Answer(text=("One moment.",), calls=calls), Answer(text=("Sunny.",))]
     ) as wire:
         provider = vendor.provider(wire)
-        first = hear(provider, vendor.request("weather and time?", tools=(WEATHER, CLOCK)))
-        second = hear(
+        first = complete(provider, vendor.request("weather and time?", tools=(WEATHER, CLOCK)))
+        second = complete(
             provider,
             vendor.request(
                 "weather and time?",
@@ -83,35 +83,35 @@ def test_results_in_separate_messages_are_accepted_like_one_message(vendor: Vend
     calls = (Call(name="weather", id="c1", signature=b"s"), Call(name="clock", id="c2"))
     with vendor.wire([Answer(calls=calls), Answer(text=("ok",))]) as wire:
         provider = vendor.provider(wire)
-        first = hear(provider, vendor.request("go", tools=(WEATHER, CLOCK)))
-        told = [results(call) for call in first.calls]
-        again = vendor.request("go", first.as_message(), *told, tools=(WEATHER, CLOCK))
+        first = complete(provider, vendor.request("go", tools=(WEATHER, CLOCK)))
+        tool_results = [results(call) for call in first.calls]
+        again = vendor.request("go", first.as_message(), *tool_results, tools=(WEATHER, CLOCK))
 
-        assert hear(provider, again).text == "ok"
+        assert complete(provider, again).text == "ok"
 
 
 def test_a_message_sent_while_tools_ran_follows_their_results(vendor: Vendor):
     with vendor.wire([Answer(calls=(Call(name="weather", id="c1", signature=b"s"),))]) as wire:
         provider = vendor.provider(wire)
-        first = hear(provider, vendor.request("go", tools=(WEATHER,)))
+        first = complete(provider, vendor.request("go", tools=(WEATHER,)))
         history = ("go", first.as_message(), results(*first.calls), "in Bern, I mean")
 
-        assert hear(provider, vendor.request(*history, tools=(WEATHER,))).text == "ok"
+        assert complete(provider, vendor.request(*history, tools=(WEATHER,))).text == "ok"
 
 
-def test_messages_in_a_row_and_empty_answers_do_not_break_the_conversation(vendor: Vendor):
+def test_consecutive_messages_and_empty_answers_are_accepted(vendor: Vendor):
     with vendor.wire() as wire:
-        silent = Message(role="assistant")
-        heard = hear(vendor.provider(wire), vendor.request("one", silent, "two", "three"))
+        empty = Message(role="assistant")
+        answer = complete(vendor.provider(wire), vendor.request("one", empty, "two", "three"))
 
-    assert heard.text == "ok"
+    assert answer.text == "ok"
 
 
 def test_a_history_that_begins_with_the_model_is_accepted(vendor: Vendor):
     with vendor.wire() as wire:
-        spoken = Message(role="assistant", text="As I said.")
+        message = Message(role="assistant", text="As I said.")
 
-        assert hear(vendor.provider(wire), vendor.request(spoken, "go on")).text == "ok"
+        assert complete(vendor.provider(wire), vendor.request(message, "go on")).text == "ok"
 
 
 def test_calls_made_by_another_provider_are_accepted(vendor: Vendor):
@@ -121,26 +121,26 @@ def test_calls_made_by_another_provider_are_accepted(vendor: Vendor):
         arguments={"city": "Bern"},
         provider_state="not base64 at all!",
     )
-    spoken = Message(role="assistant", calls=(foreign,))
+    message = Message(role="assistant", calls=(foreign,))
     with vendor.wire() as wire:
-        history = vendor.request("hi", spoken, results(foreign), tools=(WEATHER,))
+        history = vendor.request("hi", message, results(foreign), tools=(WEATHER,))
 
-        assert hear(vendor.provider(wire), history).text == "ok"
+        assert complete(vendor.provider(wire), history).text == "ok"
 
 
 def test_tool_names_that_vendors_refuse_are_translated_both_ways(vendor: Vendor):
     search = tool("mcp:git hub:search/issues", "query")
     with vendor.wire() as wire:
         provider = vendor.provider(wire)
-        hear(provider, vendor.request("hi", tools=(search,)))
+        complete(provider, vendor.request("hi", tools=(search,)))
         sent = wire.requests[0].body["tools"][0]
         name = (sent.get("functionDeclarations") or [sent.get("function")])[0]["name"]
         wire.say(Answer(calls=(Call(name=name, id="c1", signature=b"s"),)))
-        heard = hear(provider, vendor.request("hi", tools=(search,)))
-        again = vendor.request("hi", heard.as_message(), results(*heard.calls), tools=(search,))
+        answer = complete(provider, vendor.request("hi", tools=(search,)))
+        again = vendor.request("hi", answer.as_message(), results(*answer.calls), tools=(search,))
 
-        assert heard.calls[0].name == "mcp:git hub:search/issues"
-        assert hear(provider, again).text == "ok"
+        assert answer.calls[0].name == "mcp:git hub:search/issues"
+        assert complete(provider, again).text == "ok"
 
 
 def test_a_tool_with_a_bad_schema_is_refused_by_the_vendor(vendor: Vendor):
@@ -148,12 +148,12 @@ def test_a_tool_with_a_bad_schema_is_refused_by_the_vendor(vendor: Vendor):
     with vendor.wire() as wire:
         provider = vendor.provider(wire)
         with pytest.raises(ProviderRejected, match="Invalid schema"):
-            hear(provider, vendor.request("hi", tools=(broken,)))
+            complete(provider, vendor.request("hi", tools=(broken,)))
 
 
-@pytest.mark.parametrize("mishap", [{"cut_after": 2}, {"end_after": 2}])
-def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(vendor: Vendor, mishap):
-    with vendor.wire([Answer(text=("half ", "of ", "it"), **mishap)]) as wire:
+@pytest.mark.parametrize("failure", [{"cut_after": 2}, {"end_after": 2}])
+def test_a_truncated_answer_is_never_treated_as_complete(vendor: Vendor, failure):
+    with vendor.wire([Answer(text=("half ", "of ", "it"), **failure)]) as wire:
         deltas = vendor.provider(wire).stream(vendor.request("hi"))
 
         assert next(deltas) == TextDelta(text="half ")
@@ -161,16 +161,16 @@ def test_an_answer_that_breaks_off_is_never_taken_for_a_whole_one(vendor: Vendor
             list(deltas)
 
 
-def test_a_call_that_breaks_off_is_not_handed_on(vendor: Vendor):
+def test_a_truncated_call_is_not_delivered(vendor: Vendor):
     call = Call(name="weather", arguments={"city": "a rather long name of a city"})
     # OpenAI streams a call in pieces, Gemini in one.
     pieces = 3 if vendor.name == "openai" else 0
     with vendor.wire([Answer(calls=(call,), end_after=pieces)]) as wire:
-        heard: list[Delta] = []
+        answer: list[Delta] = []
         with pytest.raises(ProviderUnavailable):
-            heard.extend(vendor.provider(wire).stream(vendor.request("hi", tools=(WEATHER,))))
+            answer.extend(vendor.provider(wire).stream(vendor.request("hi", tools=(WEATHER,))))
 
-    assert not any(isinstance(delta, ToolCall) for delta in heard)
+    assert not any(isinstance(delta, ToolCall) for delta in answer)
 
 
 def test_closing_the_iterator_ends_the_request_at_the_vendor(vendor: Vendor):
@@ -186,24 +186,24 @@ def test_closing_the_iterator_ends_the_request_at_the_vendor(vendor: Vendor):
         assert not wire.requests[0].answered.is_set()
 
 
-def test_silence_longer_than_the_timeout_counts_as_unavailable(vendor: Vendor):
+def test_silence_longer_than_the_timeout_means_unavailable(vendor: Vendor):
     with vendor.wire([Answer(text=("late",), delay=30)]) as wire:
         provider = vendor.provider(wire, timeout=0.2)
 
         with pytest.raises(ProviderUnavailable):
-            hear(provider, vendor.request("hi"))
+            complete(provider, vendor.request("hi"))
 
 
-def test_an_answer_may_take_longer_than_the_timeout_if_it_keeps_talking(vendor: Vendor):
+def test_an_answer_may_take_longer_than_the_timeout_while_it_streams(vendor: Vendor):
     with vendor.wire([Answer(text=("word ",) * 12, delay=0.1)]) as wire:
-        assert len(hear(vendor.provider(wire, timeout=0.6), vendor.request("hi")).pieces) == 12
+        assert len(complete(vendor.provider(wire, timeout=0.6), vendor.request("hi")).pieces) == 12
 
 
-def test_one_connection_serves_one_request_after_the_other(vendor: Vendor):
+def test_consecutive_requests_share_one_connection(vendor: Vendor):
     with vendor.wire() as wire:
         provider = vendor.provider(wire)
         for _ in range(5):
-            hear(provider, vendor.request("hi"))
+            complete(provider, vendor.request("hi"))
 
     assert wire.opened == 1
 
@@ -211,13 +211,15 @@ def test_one_connection_serves_one_request_after_the_other(vendor: Vendor):
 def test_an_answer_may_contain_characters_that_look_like_line_ends(vendor: Vendor):
     text = "one\u2028two\x85three\r\nfour\x0b"
     with vendor.wire([Answer(text=(text,))]) as wire:
-        assert hear(vendor.provider(wire), vendor.request("hi")).text == text
+        assert complete(vendor.provider(wire), vendor.request("hi")).text == text
 
 
 def test_many_threads_share_one_provider(vendor: Vendor):
     with vendor.wire(otherwise=Answer(text=("a ", "b"), delay=0.05)) as wire:
         provider = vendor.provider(wire)
         with ThreadPoolExecutor(max_workers=40) as pool:
-            texts = list(pool.map(lambda _: hear(provider, vendor.request("hi")).text, range(80)))
+            texts = list(
+                pool.map(lambda _: complete(provider, vendor.request("hi")).text, range(80))
+            )
 
     assert texts == ["a b"] * 80

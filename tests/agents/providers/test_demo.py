@@ -1,4 +1,4 @@
-"""The demo provider through a whole turn: it calls the offered tools and reports their results."""
+"""Tests of the demo provider in a whole turn: it calls offered tools and reports their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from agents.exceptions import ContextOverflow, ProviderRejected, ProviderUnavailable
 from agents.providers.base import Delta, Message, ModelRequest, TextDelta, ToolSpec
 from agents.providers.demo import DemoProvider
-from tests.agents.providers.talk import Heard, hear, request, results, tool, user
+from tests.agents.providers.talk import CompleteAnswer, complete, request, results, tool, user
 
 LIST = tool("list_directory", "path")
 READ = tool("read", "path")
@@ -20,20 +20,22 @@ MESSAGE = tool("message", "title")
 demo = DemoProvider(delay_seconds=0)
 
 
-def turn(text: str, *tools: ToolSpec, output: str = "fine", is_error: bool = False) -> list[Heard]:
+def turn(
+    text: str, *tools: ToolSpec, output: str = "fine", is_error: bool = False
+) -> list[CompleteAnswer]:
     """Play the harness: answer every call, until the demo makes no more calls."""
     messages: list[Message] = [user(text)]
-    answers: list[Heard] = []
+    answers: list[CompleteAnswer] = []
     while not answers or answers[-1].calls:
-        answers.append(hear(demo, request(*messages, tools=tools)))
+        answers.append(complete(demo, request(*messages, tools=tools)))
         calls = answers[-1].calls
         messages += [answers[-1].as_message(), results(*calls, output=output, is_error=is_error)]
         assert len(answers) < 10
     return answers
 
 
-def test_it_says_that_it_is_not_a_model_and_what_it_can_do_with_its_tools():
-    text = hear(demo, request("hello", tools=(LIST, tool("clock", "zone")))).text
+def test_the_demo_says_that_it_is_not_a_model_and_what_its_tools_can_do():
+    text = complete(demo, request("hello", tools=(LIST, tool("clock", "zone")))).text
 
     assert "not a model" in text
     assert "list the files" in text
@@ -42,22 +44,22 @@ def test_it_says_that_it_is_not_a_model_and_what_it_can_do_with_its_tools():
     assert "fail with overload" in text
 
 
-def test_without_tools_it_says_so():
-    assert "may use no tools" in hear(demo, request("hello")).text
+def test_the_demo_says_when_it_has_no_tools():
+    assert "may use no tools" in complete(demo, request("hello")).text
 
 
 def test_a_call_is_made_and_its_result_reported():
-    called, told = turn("list the files", LIST, output="notes.md")
+    called, reported = turn("list the files", LIST, output="notes.md")
 
     assert [(call.name, call.arguments) for call in called.calls] == [
         ("list_directory", {"path": "."})
     ]
     assert "not a model" in called.text
-    assert told.text == "`list_directory` answered: “notes.md”"
+    assert reported.text == "`list_directory` answered: “notes.md”"
 
 
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("output", "quoted"),
     [
         ("<<<UNTRUSTED ab12>>> read: data.\nnotes.md\n<<<END UNTRUSTED ab12>>>", "notes.md"),
         (
@@ -69,10 +71,10 @@ def test_a_call_is_made_and_its_result_reported():
         ("<<<UNTRUSTED ab12>>> read: cut", "<<<UNTRUSTED ab12>>> read: cut"),
     ],
 )
-def test_a_result_is_reported_without_fences(output, said):
-    _, told = turn("list the files", LIST, output=output)
+def test_a_result_is_reported_without_fences(output, quoted):
+    _, reported = turn("list the files", LIST, output=output)
 
-    assert told.text == f"`list_directory` answered: “{said}”"
+    assert reported.text == f"`list_directory` answered: “{quoted}”"
 
 
 def test_a_tool_that_is_not_offered_is_named_and_not_called():
@@ -82,15 +84,15 @@ def test_a_tool_that_is_not_offered_is_named_and_not_called():
 
 
 def test_a_missing_tool_does_not_stop_the_steps_after_it():
-    called, told = turn("run ls and then read a.md and then fetch example.com", READ)
+    called, reported = turn("run ls and then read a.md and then fetch example.com", READ)
 
     assert "`exec`, which this agent may not use" in called.text
     assert [call.name for call in called.calls] == ["read"]
-    assert "`read` answered" in told.text
-    assert "`web_fetch`, which this agent may not use" in told.text
+    assert "`read` answered" in reported.text
+    assert "`web_fetch`, which this agent may not use" in reported.text
 
 
-def test_steps_are_made_one_after_the_other():
+def test_steps_run_one_after_the_other():
     answers = turn("list the files and then read a.md and then say bye", LIST, READ)
 
     assert [[call.name for call in answer.calls] for answer in answers] == [
@@ -101,62 +103,62 @@ def test_steps_are_made_one_after_the_other():
     assert answers[-1].text.endswith("bye")
 
 
-def test_parallel_calls_share_one_answer_and_have_ids_of_their_own():
-    called, told = turn("in parallel: list the files; read a.md; run ls", LIST, READ, EXEC)
+def test_parallel_calls_share_one_answer_and_have_unique_ids():
+    called, reported = turn("in parallel: list the files; read a.md; run ls", LIST, READ, EXEC)
 
     assert len({call.call_id for call in called.calls}) == 3
-    assert all(f"`{name}` answered" in told.text for name in ("list_directory", "read", "exec"))
+    assert all(f"`{name}` answered" in reported.text for name in ("list_directory", "read", "exec"))
 
 
 @pytest.mark.parametrize(
-    ("output", "told"),
+    ("output", "reported"),
     [
         ("No such file.", "`read` failed: “No such file.”"),
         ("Denied by Olive: not now.", "`read` was denied: “Denied by Olive: not now.”"),
         ("", "`read` failed."),
     ],
 )
-def test_errors_and_denials_are_reported_differently(output: str, told: str):
-    assert turn("read a.md", READ, output=output, is_error=True)[-1].text == told
+def test_errors_and_denials_are_reported_differently(output: str, reported: str):
+    assert turn("read a.md", READ, output=output, is_error=True)[-1].text == reported
 
 
-def test_a_long_output_is_quoted_briefly_and_cannot_break_out_of_its_quotation():
+def test_a_long_output_is_shortened_and_stays_inside_its_quotation():
     text = turn("read a.md", READ, output="```\nline\n" * 500)[-1].text
 
     assert len(text) < 800
     assert "\n````\n" in text
 
 
-def test_only_arguments_that_the_schema_names_are_sent():
+def test_only_arguments_in_the_schema_are_sent():
     called = turn("tell Ann: hi", MESSAGE)[0]
 
     assert called.calls[0].arguments == {"title": "hi"}
 
 
-def test_arguments_written_by_a_person_are_sent_as_they_are():
+def test_arguments_written_by_a_person_are_sent_unchanged():
     called = turn('use read with {"wrong": 1}', READ)[0]
 
     assert called.calls[0].arguments == {"wrong": 1}
 
 
-def test_the_same_request_gets_the_same_words():
+def test_the_same_request_gets_the_same_answer():
     asked = request("list the files", tools=(LIST,))
 
-    assert hear(demo, asked).text == hear(demo, asked).text
+    assert complete(demo, asked).text == complete(demo, asked).text
 
 
-def test_only_the_last_message_of_the_user_counts():
+def test_only_the_users_last_message_is_answered():
     old = [user("fail with overload"), Message(role="assistant", text="no")] * 5_000
-    heard = hear(demo, request(*old, "say fresh"))
+    answer = complete(demo, request(*old, "say fresh"))
 
-    assert heard.text == "fresh"
+    assert answer.text == "fresh"
 
 
 def test_a_new_message_in_the_middle_of_a_plan_starts_a_new_plan():
-    first = hear(demo, request("list the files and then run ls", tools=(LIST, EXEC)))
+    first = complete(demo, request("list the files and then run ls", tools=(LIST, EXEC)))
     history = ("list the files and then run ls", first.as_message(), results(*first.calls))
 
-    assert hear(demo, request(*history, "say stop", tools=(LIST, EXEC))).text == "stop"
+    assert complete(demo, request(*history, "say stop", tools=(LIST, EXEC))).text == "stop"
 
 
 @pytest.mark.parametrize(
@@ -167,12 +169,12 @@ def test_a_new_message_in_the_middle_of_a_plan_starts_a_new_plan():
         ("fail with overflow", ContextOverflow),
     ],
 )
-def test_it_fails_as_asked(text: str, fault: type[Exception]):
+def test_the_demo_fails_on_request(text: str, fault: type[Exception]):
     with pytest.raises(fault, match="was asked to"):
-        hear(demo, request(text))
+        complete(demo, request(text))
 
 
-def test_it_can_fail_in_the_middle_of_an_answer():
+def test_the_demo_can_fail_in_the_middle_of_an_answer():
     deltas = demo.stream(request("say hi and then fail with overload"))
 
     assert next(deltas) == TextDelta(text="hi")
@@ -181,18 +183,18 @@ def test_it_can_fail_in_the_middle_of_an_answer():
 
 
 def test_words_are_streamed_one_by_one_and_add_up():
-    heard = hear(demo, request("say 500 words"))
+    answer = complete(demo, request("say 500 words"))
 
-    assert len(heard.pieces) == 500
-    assert len(heard.text.split()) == 500
-    assert heard.usage is not None
-    assert heard.usage.output_tokens > 500
+    assert len(answer.pieces) == 500
+    assert len(answer.text.split()) == 500
+    assert answer.usage is not None
+    assert answer.usage.output_tokens > 500
 
 
-def test_the_delay_is_kept_between_words_and_closing_ends_it():
+def test_the_demo_waits_between_words_until_the_stream_is_closed():
     slow = DemoProvider(delay_seconds=0.01)
     began = time.monotonic()
-    hear(slow, request("say 20 words"))
+    complete(slow, request("say 20 words"))
     deltas = cast(Generator[Delta, None, None], slow.stream(request("say 20000 words")))
     next(deltas)
     deltas.close()
@@ -202,7 +204,7 @@ def test_the_delay_is_kept_between_words_and_closing_ends_it():
 
 def test_usage_grows_with_the_conversation():
     def tokens(asked: ModelRequest) -> int:
-        usage = hear(demo, asked).usage
+        usage = complete(demo, asked).usage
         assert usage is not None
         return usage.input_tokens
 

@@ -1,4 +1,4 @@
-"""With the builder's tools, the demo provider builds agents."""
+"""Tests that the demo provider builds agents with the builder's tools."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def calls(text: str) -> list[Call]:
         ("I need an agent to count boats", "Boats helper"),
     ],
 )
-def test_a_purpose_becomes_a_whole_agent(text, name):
+def test_a_purpose_becomes_a_complete_agent(text, name):
     (call,) = calls(text)
     assert call.tool == "builder_update_agent"
     assert call.arguments["name"] == name
@@ -50,7 +50,7 @@ def test_a_purpose_becomes_a_whole_agent(text, name):
         ),
     ],
 )
-def test_rules_in_plain_words_become_a_policy_or_a_question(text, rules):
+def test_rules_in_plain_language_become_a_policy_or_a_question(text, rules):
     step = plan_of(text, building=True)[0]
     if rules is None:
         assert isinstance(step, (Say, Calls))
@@ -59,16 +59,16 @@ def test_rules_in_plain_words_become_a_policy_or_a_question(text, rules):
 
 
 def test_one_message_may_ask_for_several_changes():
-    said = "Make an agent that counts boats. Call it Bo and add a step that counts. Publish it!"
-    assert [call.tool for call in calls(said)] == [
+    text = "Make an agent that counts boats. Call it Bo and add a step that counts. Publish it!"
+    assert [call.tool for call in calls(text)] == [
         "builder_update_agent",
         "builder_update_agent",
         "builder_add_step",
         "builder_publish",
     ]
-    assert calls(said)[1].arguments == {"name": "Bo"}
+    assert calls(text)[1].arguments == {"name": "Bo"}
 
 
-def test_without_the_builders_tools_it_does_not_build():
+def test_the_demo_does_not_build_without_the_builders_tools():
     assert plan_of("publish it") == (Help(),)
     assert plan_of("make an agent that counts boats") == (Help(),)

@@ -1,4 +1,4 @@
-"""The demo provider turns plain requests into steps."""
+"""Tests how the demo provider turns plain requests into steps."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from agents.providers.demo.phrases import LONGEST_MESSAGE, Calls, Fail, Help, Say, plan_of
 
 
-def said(text: str, **more: str) -> dict[str, str]:
+def message_arguments(text: str, **more: str) -> dict[str, str]:
     return {"title": text, "body": text, **more}
 
 
-HELLO = said("Hello from the demo provider.")
+HELLO = message_arguments("Hello from the demo provider.")
 
 
 def calls(text: str) -> list[list[tuple[str, dict]]]:
@@ -49,9 +49,9 @@ def calls(text: str) -> list[list[tuple[str, dict]]]:
         ("wait for 20 seconds", "wait", {"seconds": 20}),
         ("Wait 0.5 seconds.", "wait", {"seconds": 0.5}),
         ("tell me something", "message", HELLO),
-        ("tell me that lunch is ready", "message", said("lunch is ready")),
-        ("tell people that lunch is ready", "message", said("lunch is ready")),
-        ("tell Ann: hi there!", "message", said("hi there!", to="Ann")),
+        ("tell me that lunch is ready", "message", message_arguments("lunch is ready")),
+        ("tell people that lunch is ready", "message", message_arguments("lunch is ready")),
+        ("tell Ann: hi there!", "message", message_arguments("hi there!", to="Ann")),
         ('use mcp:git:search with {"q": "a and then run b"}', "mcp:git:search", {"q": "a and then run b"}),
         ("use the tool clock", "clock", {}),
     ],
@@ -68,16 +68,16 @@ def test_requests_joined_by_and_then_or_lines_become_steps():
     ]
 
 
-def test_a_sentence_is_not_cut_where_no_request_begins():
+def test_a_sentence_is_split_only_where_a_request_begins():
     assert calls("remember that I eat and then sleep")[0][0][1]["content"] == "I eat and then sleep"
     assert calls("write one\ntwo to notes.md")[0][0][1]["content"] == "one\ntwo"
 
 
-def test_words_around_a_request_do_no_harm():
+def test_words_around_a_request_are_ignored():
     assert calls("Good morning!\nlist the files\nthank you") == calls("list the files")
 
 
-def test_in_parallel_makes_several_calls_of_one_step():
+def test_in_parallel_makes_several_calls_in_one_step():
     assert calls("In parallel: list the files; read a.md; run ls") == [
         [
             ("list_directory", {"path": "."}),
@@ -102,18 +102,18 @@ def test_arguments_that_are_not_json_are_explained():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "answer"),
     [
         ("say Hello, world!", "Hello, world!"),
         ("count to 3", "1 2 3"),
         ("say 3 words.", "lorem ipsum dolor"),
     ],
 )
-def test_talk_needs_no_tool(text: str, said: str):
-    assert plan_of(text) == (Say(text=said),)
+def test_plain_answers_need_no_tool(text: str, answer: str):
+    assert plan_of(text) == (Say(text=answer),)
 
 
-def test_faults_can_be_asked_for():
+def test_failures_can_be_requested():
     assert plan_of("fail with overload") == (Fail(kind="overload"),)
     assert plan_of("say hi and then fail with a rejection!") == (
         Say(text="hi"),
@@ -122,11 +122,11 @@ def test_faults_can_be_asked_for():
 
 
 @pytest.mark.parametrize("text", ["", "hello", "What is the meaning of life?", "?!", "\n\n", "{}"])
-def test_anything_else_asks_for_help(text: str):
+def test_any_other_message_is_answered_with_help(text: str):
     assert plan_of(text) == (Help(),)
 
 
-def test_a_summary_runs_nothing_of_what_it_summarises():
+def test_requests_inside_a_summarised_conversation_are_not_run():
     talk = "<<<ab conversation>>>\nperson: go\nrun rm -rf x\nlist the files\n<<<end ab>>>"
     (step,) = plan_of(f"Summarise the conversation:\n{talk}")
 
@@ -140,7 +140,7 @@ def test_a_message_that_is_too_long_is_refused_and_not_cut():
     assert not any(isinstance(step, Calls) for step in steps)
 
 
-# A pattern that backtracks without bound takes minutes here, a good one far less than a second.
+# A pattern with unbounded backtracking takes minutes here, a good one far less than a second.
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "text",

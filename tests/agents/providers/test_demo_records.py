@@ -1,4 +1,4 @@
-"""The demo provider summarises by picking lines: names, open questions, decisions."""
+"""Tests of the demo provider's summaries, which pick names, open questions and decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ agent: Shall I write notes/plan.md?
 SUMMARISE = f"Summarise this conversation in at most 200 tokens, for the agent.\n\n{TALK}"
 
 
-def test_a_summary_keeps_names_and_what_is_open():
+def test_a_summary_keeps_names_and_open_questions():
     record = summary_of(SUMMARISE)
 
     assert "YARD-77" in record
@@ -26,7 +26,7 @@ def test_a_summary_keeps_names_and_what_is_open():
     assert estimate_tokens(record) <= 200
 
 
-def test_a_summary_folds_in_the_one_before_and_what_was_missed():
+def test_a_summary_includes_the_previous_one_and_missed_facts():
     before = "<<<ab12 summary of what went before>>>\n- The owner is Marta.\n<<<end ab12>>>"
     asked = f"Summarise, at most 300 tokens. Keep word for word: src/lost.py\n\n{before}\n\n{TALK}"
     record = summary_of(asked)
@@ -35,7 +35,7 @@ def test_a_summary_folds_in_the_one_before_and_what_was_missed():
     assert "src/lost.py" in record
 
 
-def test_facts_of_people_are_saved_and_small_talk_is_not():
+def test_facts_are_saved_and_small_talk_is_not():
     notes = notes_of(f"Save what matters from this conversation.\n\n{TALK}")
 
     assert notes == "- the launch is on Friday under ticket YARD-77"

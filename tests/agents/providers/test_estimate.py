@@ -1,4 +1,4 @@
-"""The cheap token count, and the names that vendors accept."""
+"""Tests of the token estimate and of the names that vendors accept."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_estimate_is_near_what_tokenizers_count(text: str, least: int, most:
 
 
 @given(st.text(), st.text())
-def test_more_text_never_costs_less(one: str, two: str):
+def test_a_longer_text_never_has_a_lower_estimate(one: str, two: str):
     assert estimate_tokens(one + two) >= max(estimate_tokens(one), estimate_tokens(two))
 
 
@@ -50,14 +50,14 @@ def test_every_tool_name_gets_a_form_that_vendors_accept(name: str):
     assert re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}", wire_name(name))
 
 
-def test_plain_names_stay_and_similar_ones_stay_apart():
+def test_plain_names_are_unchanged_and_similar_names_stay_distinct():
     assert wire_name("list_directory") == "list_directory"
     assert wire_name("a:b") != wire_name("a.b")
     assert wire_name("x" * 70) != wire_name("x" * 71)
     assert names_by_wire_name([tool("a:b")]) == {wire_name("a:b"): "a:b"}
 
 
-def test_long_ids_are_shortened_the_same_way_each_time():
+def test_long_ids_are_shortened_deterministically():
     assert wire_id("call_1") == "call_1"
     assert len(wire_id("x" * 100)) <= ID_LENGTH
     assert wire_id("x" * 100) == wire_id("x" * 100) != wire_id("y" * 100)

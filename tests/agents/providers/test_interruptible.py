@@ -1,4 +1,4 @@
-"""A stream of a silent model can be abandoned at any moment."""
+"""Tests that the stream of a silent model can be abandoned at any time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from agents.providers.registry import InterruptibleProvider
 REQUEST = ModelRequest(model="m", instructions="", messages=())
 
 
-class Silent:
+class SilentProvider:
     """Sends one word, then nothing until it is released."""
 
     def __init__(self) -> None:
-        self.speak_again = threading.Event()
+        self.resume = threading.Event()
         self.closed = threading.Event()
 
     def stream(self, request):
         try:
             yield TextDelta(text="one")
-            self.speak_again.wait(10)
+            self.resume.wait(10)
             yield TextDelta(text="two")
             yield TextDelta(text="three")
         finally:
@@ -32,33 +32,33 @@ class Silent:
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
+def short_ticks(monkeypatch):
     monkeypatch.setattr(registry, "TICK_SECONDS", 0.01)
 
 
-def test_a_silent_stream_ticks_and_is_closed_once_it_was_left():
-    source = Silent()
+def test_a_silent_stream_ticks_and_is_closed_after_it_was_abandoned():
+    source = SilentProvider()
     stream = InterruptibleProvider(source).stream(REQUEST)
     assert next(stream) == TextDelta(text="one")
     assert next(stream) == Tick()
 
     stream.close()  # type: ignore[attr-defined]
-    source.speak_again.set()
+    source.resume.set()
 
     assert source.closed.wait(10)
 
 
-def test_everything_arrives_in_order_and_the_end_ends_it():
-    source = Silent()
-    source.speak_again.set()
+def test_all_deltas_arrive_in_order_and_the_stream_ends():
+    source = SilentProvider()
+    source.resume.set()
 
-    said = [d for d in InterruptibleProvider(source).stream(REQUEST) if isinstance(d, TextDelta)]
+    deltas = [d for d in InterruptibleProvider(source).stream(REQUEST) if isinstance(d, TextDelta)]
 
-    assert [d.text for d in said] == ["one", "two", "three"]
+    assert [d.text for d in deltas] == ["one", "two", "three"]
     assert source.closed.wait(10)
 
 
-def test_a_fault_is_raised_where_it_is_waited_for():
+def test_an_error_is_raised_in_the_consumer():
     class Broken:
         def stream(self, request):
             yield TextDelta(text="one")

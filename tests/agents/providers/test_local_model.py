@@ -1,4 +1,4 @@
-"""The openai adapter against a real model on llama.cpp, where both are installed."""
+"""Tests of the openai adapter against a real model on llama.cpp, where both are installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from agents.exceptions import ContextOverflow
 from agents.providers.base import Delta, Provider
 from agents.providers.registry import build_provider, check_connection
-from tests.agents.providers.talk import Heard, hear, request, take
+from tests.agents.providers.talk import CompleteAnswer, add_delta, complete, request
 
 pytestmark = [pytest.mark.local_model, pytest.mark.timeout(180)]
 
@@ -52,18 +52,18 @@ def provider(address: str) -> Provider:
 
 def test_a_real_model_streams_words_and_counts_tokens(provider: Provider):
     asked = request("Name three colours.", model=MODEL, max_tokens=40, temperature=0.0)
-    heard = hear(provider, asked)
+    answer = complete(provider, asked)
 
-    assert len(heard.pieces) > 3
-    assert heard.usage is not None
-    assert 0 < heard.usage.output_tokens <= 40
-    assert heard.usage.input_tokens > 5
+    assert len(answer.pieces) > 3
+    assert answer.usage is not None
+    assert 0 < answer.usage.output_tokens <= 40
+    assert answer.usage.input_tokens > 5
 
 
 def test_a_real_model_sees_the_conversation(provider: Provider):
-    first = hear(provider, request("Hello!", model=MODEL, max_tokens=20, temperature=0.0))
+    first = complete(provider, request("Hello!", model=MODEL, max_tokens=20, temperature=0.0))
     longer = request("Hello!", first.as_message(), "Go on.", model=MODEL, max_tokens=20)
-    second = hear(provider, longer)
+    second = complete(provider, longer)
 
     assert first.usage is not None
     assert second.usage is not None
@@ -72,18 +72,18 @@ def test_a_real_model_sees_the_conversation(provider: Provider):
 
 def test_a_request_beyond_the_window_is_an_overflow(provider: Provider):
     with pytest.raises(ContextOverflow):
-        hear(provider, request("word " * WINDOW * 2, model=MODEL))
+        complete(provider, request("word " * WINDOW * 2, model=MODEL))
 
 
-def test_an_answer_may_be_left_and_the_server_serves_the_next(provider: Provider):
+def test_an_abandoned_answer_frees_the_server_for_the_next(provider: Provider):
     endless = request("Write a very long story.", model=MODEL, max_tokens=1500)
     deltas = cast(Generator[Delta, None, None], provider.stream(endless))
-    heard = Heard()
-    while not heard.pieces:
-        take(heard, next(deltas))
+    answer = CompleteAnswer()
+    while not answer.pieces:
+        add_delta(answer, next(deltas))
     deltas.close()
     # There is one slot: an answer that continued would make this one time out.
-    after = hear(provider, request("Hi", model=MODEL, max_tokens=5))
+    after = complete(provider, request("Hi", model=MODEL, max_tokens=5))
 
     assert after.pieces
 

@@ -1,4 +1,4 @@
-"""The catalog of models with windows and prices."""
+"""Tests of the catalog of models with windows and prices."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_list_names_each_model_once_and_all_providers():
     assert not any("tts" in name or "image" in name or "embedding" in name for _, name in names)
 
 
-def test_the_demo_is_small_and_free():
+def test_the_demo_model_is_small_and_free():
     info = find_model("demo", "demo")
 
     assert info.window == 32_000
@@ -47,7 +47,7 @@ def test_an_unknown_model_gets_a_cautious_window_and_no_price():
     assert cost_of("no-such-provider", "x", MILLION) is None
 
 
-def test_an_answer_costs_what_the_price_list_says():
+def test_the_cost_follows_the_price_list():
     usage = Usage(input_tokens=1_000, output_tokens=100)
 
     assert cost_of("openai", "gpt-4o", usage) == Decimal("0.0035")
@@ -68,7 +68,7 @@ def test_cached_tokens_cost_less():
     assert 0 < cached < full
 
 
-def test_a_count_of_cached_tokens_beyond_the_input_does_no_harm():
+def test_more_cached_than_input_tokens_still_give_a_positive_cost():
     cost = cost_of("openai", "gpt-4o", Usage(input_tokens=10, cached_tokens=50))
 
     assert cost is not None
@@ -79,7 +79,7 @@ def test_models_behind_openrouter_have_prices():
     assert cost_of("openai", "anthropic/claude-sonnet-4.5", MILLION)
 
 
-def test_room_to_think_is_part_of_the_limit_of_an_answer():
+def test_the_answer_limit_includes_room_for_thinking():
     assert answer_limit("gemini", "gemini-2.5-flash", 600) >= 8_000
     # Never more than the model's longest answer, nor a large part of a small window.
     assert answer_limit("openai", "gpt-4", 8_000) == 8_192

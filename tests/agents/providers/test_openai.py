@@ -1,4 +1,4 @@
-"""OpenAI's chat completions only: deltas of calls, and servers that deviate."""
+"""Tests of OpenAI's chat completions: deltas of calls, and servers that deviate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.exceptions import ProviderRejected, ProviderUnavailable
 from agents.providers.base import RAW, Message, Provider
 from agents.providers.openai import CallAssembly, parse_arguments
 from agents.providers.registry import build_provider
-from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, hear, request, results
+from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, complete, request, results
 from tests.wire.answers import Answer, Call, Refuse
 from tests.wire.openai import OpenAIWire
 
@@ -25,28 +25,28 @@ def ask(*messages: Message | str, **extra: Any):
 
 
 @pytest.mark.parametrize("raw", ['{"city": "Be', "not json", '["a", "list"]', '"text"'])
-def test_arguments_that_are_not_an_object_are_kept_whole(raw: str):
+def test_arguments_that_are_not_an_object_are_kept_raw(raw: str):
     call = Call(name="weather", id="c1", raw_arguments=raw)
     with OpenAIWire([Answer(calls=(call,)), Answer(text=("sorry",))]) as wire:
         provider = provider_for(wire)
-        first = hear(provider, ask("go"))
-        told = results(*first.calls, output="Invalid arguments.", is_error=True)
-        second = hear(provider, ask("go", first.as_message(), told))
+        first = complete(provider, ask("go"))
+        tool_result = results(*first.calls, output="Invalid arguments.", is_error=True)
+        second = complete(provider, ask("go", first.as_message(), tool_result))
 
     assert first.calls[0].arguments == {RAW: raw}
     assert second.text == "sorry"
 
 
 @pytest.mark.parametrize("raw", ["", "  ", "{}"])
-def test_no_arguments_are_an_empty_object(raw: str):
+def test_missing_arguments_become_an_empty_object(raw: str):
     assert parse_arguments(raw) == {}
 
 
-def test_a_failed_result_says_so():
+def test_a_failed_result_is_marked_as_an_error():
     with OpenAIWire([Answer(calls=(Call(name="weather", id="c1"),))]) as wire:
         provider = provider_for(wire)
-        first = hear(provider, ask("go"))
-        hear(
+        first = complete(provider, ask("go"))
+        complete(
             provider,
             ask("go", first.as_message(), results(*first.calls, output="no", is_error=True)),
         )
@@ -59,7 +59,7 @@ def test_a_failed_result_says_so():
 
 
 @pytest.mark.parametrize("indexes", [(0, 0), (None, None), (0, 1), (3, 7)])
-def test_calls_are_separated_however_a_server_numbers_them(indexes: tuple[int | None, ...]):
+def test_calls_are_separated_for_every_numbering(indexes: tuple[int | None, ...]):
     calls = CallAssembly()
     for index, call_id in zip(indexes, ("a", "b"), strict=True):
         function = {"name": "weather", "arguments": f'{{"city": "{call_id}"}}'}
@@ -78,7 +78,7 @@ def test_calls_are_separated_however_a_server_numbers_them(indexes: tuple[int | 
 
 
 class _Function:
-    """Return a delta of a call, as loosely as some servers send it."""
+    """Stands for the delta of a call, with as few fields as some servers send."""
 
     def __init__(self, name: str, arguments: str) -> None:
         self.name, self.arguments = name, arguments
@@ -89,31 +89,31 @@ def test_a_field_that_the_server_refuses_is_left_out_and_not_sent_again(field: s
     with OpenAIWire(refuses=frozenset({field})) as wire:
         provider = provider_for(wire)
         for _ in range(2):
-            assert hear(provider, ask("hi", temperature=0.3)).text == "ok"
+            assert complete(provider, ask("hi", temperature=0.3)).text == "ok"
 
     assert [field in received.body for received in wire.requests] == [True, False, False]
 
 
-def test_a_model_that_wants_the_newer_limit_gets_it():
+def test_a_model_that_refuses_max_tokens_gets_the_newer_field():
     with OpenAIWire(refuses=frozenset({"max_tokens"})) as wire:
-        hear(provider_for(wire), ask("hi", max_tokens=50))
+        complete(provider_for(wire), ask("hi", max_tokens=50))
 
     assert wire.requests[-1].body["max_completion_tokens"] == 50
     assert "max_tokens" not in wire.requests[-1].body
 
 
-def test_a_value_that_the_server_dislikes_is_not_dropped_in_silence():
+def test_a_refused_value_is_reported_and_not_dropped():
     with OpenAIWire() as wire:
         provider = provider_for(wire)
         with pytest.raises(ProviderRejected, match="temperature"):
-            hear(provider, ask("hi", temperature=9.0))
+            complete(provider, ask("hi", temperature=9.0))
 
     assert len(wire.requests) == 1
 
 
-def test_tokens_are_estimated_where_the_server_counts_none():
+def test_tokens_are_estimated_when_the_server_counts_none():
     with OpenAIWire([Answer(text=("word " * 40,))], counts_tokens=False) as wire:
-        usage = hear(provider_for(wire), ask("hi " * 400)).usage
+        usage = complete(provider_for(wire), ask("hi " * 400)).usage
 
     assert usage is not None
     assert usage.input_tokens > 300
@@ -127,34 +127,34 @@ def test_usage_is_sent_once_and_last():
     assert kinds == ["TextDelta", "TextDelta", "Usage"]
 
 
-def test_a_connection_that_breaks_after_the_last_word_does_not_spoil_the_answer():
+def test_an_answer_is_complete_when_the_connection_breaks_after_the_last_piece():
     with OpenAIWire([Answer(text=("whole",), cut_at_end=True)]) as wire:
-        assert hear(provider_for(wire), ask("hi")).text == "whole"
+        assert complete(provider_for(wire), ask("hi")).text == "whole"
 
 
 def test_a_filtered_answer_without_content_is_refused():
     with OpenAIWire([Answer(finish="content_filter")]) as wire:
         provider = provider_for(wire)
         with pytest.raises(ProviderRejected, match="content filter"):
-            hear(provider, ask("hi"))
+            complete(provider, ask("hi"))
 
 
 def test_an_answer_cut_at_the_token_limit_is_a_normal_end():
     with OpenAIWire([Answer(text=("partly",), finish="length")]) as wire:
-        assert hear(provider_for(wire), ask("hi")).text == "partly"
+        assert complete(provider_for(wire), ask("hi")).text == "partly"
 
 
-def test_a_server_of_ones_own_needs_no_key():
+def test_a_compatible_server_needs_no_key():
     with OpenAIWire(key="none") as wire:
         provider = build_provider("openai", api_key=None, base_url=wire.url, timeout=10)
 
-        assert hear(provider, ask("hi")).text == "ok"
+        assert complete(provider, ask("hi")).text == "ok"
 
 
-def test_the_harness_alone_decides_about_retries():
+def test_the_adapter_does_not_retry_on_its_own():
     with OpenAIWire([Refuse(status=503)]) as wire:
         provider = provider_for(wire)
         with pytest.raises(ProviderUnavailable):
-            hear(provider, ask("hi"))
+            complete(provider, ask("hi"))
 
     assert len(wire.requests) == 1

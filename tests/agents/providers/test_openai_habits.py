@@ -1,4 +1,4 @@
-"""OpenAI-compatible servers that deviate from OpenAI."""
+"""Tests with OpenAI-compatible servers that deviate from OpenAI."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 
 from agents.exceptions import ProviderRejected, ProviderUnavailable
 from agents.providers.registry import build_provider
-from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, Heard, hear, request
+from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, CompleteAnswer, complete, request
 
-Server = Callable[..., Heard]
+Server = Callable[..., CompleteAnswer]
 
 
 @pytest.fixture
 def server(httpserver) -> Server:
-    """Stream these lines from a server, and return what the provider made of them."""
+    """Return a function that streams lines from a server and returns the provider's answer."""
 
-    def ask(*bodies: dict[str, Any] | bytes) -> Heard:
+    def ask(*bodies: dict[str, Any] | bytes) -> CompleteAnswer:
         lines = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in bodies]
         raw = b"".join(b"data: " + line + b"\n\n" for line in [*lines, b"[DONE]"])
         httpserver.expect_request("/v1/chat/completions").respond_with_data(
@@ -27,7 +27,7 @@ def server(httpserver) -> Server:
         )
         address = httpserver.url_for("/v1")
         provider = build_provider("openai", api_key="k" * 20, base_url=address, timeout=5)
-        return hear(provider, request("hi", model=OPENAI_MODEL, tools=(WEATHER,)))
+        return complete(provider, request("hi", model=OPENAI_MODEL, tools=(WEATHER,)))
 
     return ask
 
@@ -42,34 +42,34 @@ def call(**fields: Any) -> dict[str, Any]:
     return piece({"tool_calls": [{**own, "function": fields}]})
 
 
-SAID, STOP = piece({"content": "a"}), piece({}, "stop")
+TEXT, STOP = piece({"content": "a"}), piece({}, "stop")
 
 
 @pytest.mark.parametrize(
     "bodies",
     [
-        [SAID, piece(None, "stop")],
-        [SAID, {"choices": [{"index": 0, "finish_reason": "stop"}]}],
-        [{"choices": None}, SAID, STOP],
-        [b"null", SAID, b"[]", STOP],
-        [b"", SAID, STOP],
+        [TEXT, piece(None, "stop")],
+        [TEXT, {"choices": [{"index": 0, "finish_reason": "stop"}]}],
+        [{"choices": None}, TEXT, STOP],
+        [b"null", TEXT, b"[]", STOP],
+        [b"", TEXT, STOP],
         [piece({"content": [{"type": "text", "text": "a"}]}), STOP],
-        [piece({"content": [{"type": "thinking", "thinking": []}]}), SAID, STOP],
+        [piece({"content": [{"type": "thinking", "thinking": []}]}), TEXT, STOP],
     ],
-    ids=["null delta", "no delta", "null choices", "no object", "no data", "parts", "thoughts"],
+    ids=["null delta", "no delta", "null choices", "not an object", "no data", "parts", "thoughts"],
 )
-def test_an_answer_is_heard_through_every_habit(server, bodies):
+def test_every_deviation_is_tolerated(server, bodies):
     assert server(*bodies).text == "a"
 
 
 @pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 0, "completion_tokens": 0}])
-def test_a_count_of_nothing_is_none(server, usage):
+def test_an_empty_token_count_is_replaced_by_an_estimate(server, usage):
     """Without an estimate the answer would be free and the context never full."""
-    heard = server(SAID, piece({}, "stop", usage=usage))
+    answer = server(TEXT, piece({}, "stop", usage=usage))
 
-    assert heard.usage
-    assert heard.usage.input_tokens > 0
-    assert heard.usage.output_tokens > 0
+    assert answer.usage
+    assert answer.usage.input_tokens > 0
+    assert answer.usage.output_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -81,11 +81,11 @@ def test_a_count_of_nothing_is_none(server, usage):
     ],
     ids=["neither id nor index", "no id", "an object"],
 )
-def test_the_pieces_of_a_call_belong_together(server, pieces):
-    (heard,) = server(*pieces, piece({}, "tool_calls")).calls
+def test_the_pieces_of_a_call_are_joined(server, pieces):
+    (answer,) = server(*pieces, piece({}, "tool_calls")).calls
 
-    assert (heard.name, heard.arguments) == ("weather", {"city": "Bonn"})
-    assert heard.call_id
+    assert (answer.name, answer.arguments) == ("weather", {"city": "Bonn"})
+    assert answer.call_id
 
 
 @pytest.mark.parametrize("index", [{}, {"index": 0}])
@@ -93,9 +93,9 @@ def test_calls_without_ids_are_separated_by_their_names(server, index):
     pieces = [
         call(**index, name="weather", arguments=f'{{"city": "{city}"}}') for city in ("Bonn", "Ulm")
     ]
-    heard = server(*pieces, piece({}, "tool_calls")).calls
+    answer = server(*pieces, piece({}, "tool_calls")).calls
 
-    assert [one.arguments for one in heard] == [{"city": "Bonn"}, {"city": "Ulm"}]
+    assert [one.arguments for one in answer] == [{"city": "Bonn"}, {"city": "Ulm"}]
 
 
 def test_thinking_that_uses_up_the_answer_is_reported_and_not_retried(server):

@@ -1,4 +1,4 @@
-"""Providers by name: what they need, how they are cached, and how a connection is tested."""
+"""Tests of the provider registry: requirements, caching and connection tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agents.providers.registry import (
     credentials_from_environment,
 )
 from core.exceptions import Invalid
-from tests.agents.providers.talk import hear
+from tests.agents.providers.talk import complete
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.openai import OpenAIWire
 
@@ -50,12 +50,12 @@ def test_a_vendor_without_a_key_is_not_configured(name: str, key: str | None):
 
 
 @pytest.mark.parametrize("address", ["ftp://example.com", "example.com", "http://", "http://[bad"])
-def test_an_address_that_is_none_is_refused(address: str):
+def test_an_invalid_address_is_refused(address: str):
     with pytest.raises(Invalid, match="http"):
         build_provider("openai", api_key="k", base_url=address)
 
 
-def test_the_demo_needs_nothing():
+def test_the_demo_provider_needs_no_key():
     assert isinstance(build_provider("demo"), DemoProvider)
     assert not PROVIDERS["demo"].needs_key
 
@@ -73,14 +73,14 @@ def test_the_same_key_and_address_share_a_client_and_others_do_not(vendor: Vendo
 
 
 @both
-def test_a_client_of_the_callers_own_carries_the_request(vendor: Vendor):
+def test_a_given_http_client_is_used(vendor: Vendor):
     seen: list[str] = []
     guard = httpx2.Client(event_hooks={"request": [lambda sent: seen.append(sent.url.host)]})
     with vendor.wire() as wire, guard:
         provider = build_provider(
             vendor.name, api_key=wire.key, base_url=wire.url, http_client=guard
         )
-        hear(provider, vendor.request("hi"))
+        complete(provider, vendor.request("hi"))
         check_connection(vendor.name, wire.key, wire.url, vendor.model, http_client=guard)
 
     assert seen == ["127.0.0.1", "127.0.0.1"]
@@ -108,7 +108,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_forked_child_gets_connections_of_its_own():
+def test_a_forked_child_gets_its_own_connections():
     assert run_python(FORK) == 0
 
 
@@ -161,7 +161,7 @@ def test_a_server_that_lists_no_models_is_asked_for_one_token():
     assert wire.requests[-1].body["max_tokens"] == 1
 
 
-def test_the_check_asks_for_the_same_settings_as_a_run():
+def test_the_check_requires_the_same_settings_as_a_run():
     check_connection("demo")
     with pytest.raises(ProviderNotConfigured):
         check_connection("gemini")
@@ -169,7 +169,7 @@ def test_the_check_asks_for_the_same_settings_as_a_run():
         check_connection("oracle")
 
 
-def test_a_page_that_is_no_api_fails_the_check(httpserver):
+def test_a_web_page_fails_the_check(httpserver):
     httpserver.expect_request("/models").respond_with_data(
         "<html>hi</html>", content_type="text/html"
     )
@@ -178,7 +178,7 @@ def test_a_page_that_is_no_api_fails_the_check(httpserver):
         check_connection("openai", "some-key-12345", httpserver.url_for(""), "m")
 
 
-def test_the_operator_may_set_keys_in_the_environment(monkeypatch):
+def test_the_operator_can_set_keys_in_the_environment(monkeypatch):
     for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     assert credentials_from_environment("gemini") == (None, None)
@@ -193,12 +193,12 @@ def test_the_operator_may_set_keys_in_the_environment(monkeypatch):
     assert credentials_from_environment("demo") == (None, None)
 
 
-def test_an_address_of_the_operator_never_receives_a_key_of_a_workspace(monkeypatch):
+def test_the_operators_address_never_receives_a_workspaces_key(monkeypatch):
     with OpenAIWire() as operators, OpenAIWire() as other:
         monkeypatch.setenv("OPENAI_BASE_URL", operators.url)
         provider = build_provider("openai", api_key="workspace-key-1", base_url=other.url)
         with pytest.raises(ProviderUnauthorized):
-            hear(provider, VENDORS[1].request("hi"))
+            complete(provider, VENDORS[1].request("hi"))
         keyed = build_provider("openai", api_key="workspace-key-1")
 
     assert operators.requests == []

@@ -1,4 +1,4 @@
-"""Vendors' errors become the right faults, and none of them repeats the key."""
+"""Tests that vendors' errors become the right exceptions, and that none contains the key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agents.exceptions import (
 )
 from agents.providers.failures import retry_after, scrub
 from agents.providers.registry import build_provider
-from tests.agents.providers.talk import hear
+from tests.agents.providers.talk import complete
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.answers import Answer, Refuse
 
@@ -29,19 +29,19 @@ def fault_of(vendor: Vendor, reply: Refuse | Answer) -> ProviderFault:
     with vendor.wire([reply]) as wire:
         provider = vendor.provider(wire)
         with pytest.raises(ProviderFault) as caught:
-            hear(provider, vendor.request("hi"))
+            complete(provider, vendor.request("hi"))
     return caught.value
 
 
 @both
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
-def test_overload_and_breakdown_may_be_tried_again(vendor: Vendor, status: int):
+def test_overload_and_server_errors_can_be_retried(vendor: Vendor, status: int):
     assert type(fault_of(vendor, Refuse(status=status))) is ProviderUnavailable
 
 
 @both
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_has_its_own_fault(vendor: Vendor, status: int):
+def test_a_refused_key_has_its_own_exception(vendor: Vendor, status: int):
     assert type(fault_of(vendor, Refuse(status=status))) is ProviderUnauthorized
 
 
@@ -63,11 +63,11 @@ def test_other_refusals_quote_the_vendor(vendor: Vendor, status: int):
         "the request exceeds the available context size. try increasing the context size",
     ],
 )
-def test_a_request_that_is_too_large_has_its_own_fault(vendor: Vendor, message: str):
+def test_a_request_that_is_too_large_has_its_own_exception(vendor: Vendor, message: str):
     assert type(fault_of(vendor, Refuse(status=400, message=message))) is ContextOverflow
 
 
-#: In the words of servers that speak OpenAI's language.
+#: Messages of OpenAI-compatible servers.
 OVERFLOWS = [
     (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
     (400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens."),
@@ -96,31 +96,31 @@ def test_an_overflow_is_recognised_in_the_messages_of_many_servers(status: int, 
         (503, "The model is overloaded. Please try again later."),
     ],
 )
-def test_a_rate_is_no_size(status: int, message: str):
+def test_a_rate_limit_is_not_an_overflow(status: int, message: str):
     assert type(fault_of(VENDORS[1], Refuse(status=status, message=message))) is ProviderUnavailable
 
 
-def test_openai_names_an_overflow_by_its_code():
+def test_openais_code_identifies_an_overflow():
     reply = Refuse(status=400, message="Too big.", code="context_length_exceeded")
 
     assert type(fault_of(VENDORS[1], reply)) is ContextOverflow
 
 
-def test_a_spent_account_is_not_tried_again():
+def test_an_exhausted_quota_is_not_retried():
     reply = Refuse(status=429, message="You exceeded your quota.", code="insufficient_quota")
 
     assert type(fault_of(VENDORS[1], reply)) is ProviderRejected
 
 
 @both
-def test_the_wait_is_read_from_the_header(vendor: Vendor):
+def test_retry_after_is_read_from_the_header(vendor: Vendor):
     fault = fault_of(vendor, Refuse(status=429, headers={"retry-after": "7"}))
 
     assert isinstance(fault, ProviderUnavailable)
     assert fault.retry_after == 7
 
 
-def test_gemini_tells_the_wait_in_its_details():
+def test_geminis_retry_delay_is_read_from_the_details():
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "27.5s"}
     fault = fault_of(VENDORS[0], Refuse(status=429, details=(info,)))
 
@@ -128,7 +128,7 @@ def test_gemini_tells_the_wait_in_its_details():
     assert fault.retry_after == 27.5
 
 
-def test_a_wait_may_be_milliseconds_or_a_date_or_nonsense():
+def test_retry_after_accepts_milliseconds_and_dates_and_ignores_nonsense():
     in_a_minute = format_datetime(datetime.now(tz=UTC) + timedelta(seconds=60), usegmt=True)
 
     assert retry_after({"retry-after-ms": "250"}) == 0.25
@@ -139,7 +139,7 @@ def test_a_wait_may_be_milliseconds_or_a_date_or_nonsense():
 
 
 @both
-def test_an_error_page_in_html_is_reported(vendor: Vendor):
+def test_an_html_error_page_means_unavailable(vendor: Vendor):
     fault = fault_of(vendor, Refuse(status=502, body="<html><h1>Bad gateway</h1></html>"))
 
     assert type(fault) is ProviderUnavailable
@@ -153,7 +153,7 @@ def test_an_error_page_in_html_is_reported(vendor: Vendor):
         ({"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}, ProviderRejected),
     ],
 )
-def test_an_error_inside_the_stream_is_split_like_any_other(vendor: Vendor, error, expected):
+def test_an_error_inside_the_stream_is_classified_like_any_other(vendor: Vendor, error, expected):
     assert type(fault_of(vendor, Answer(text=("well, ",), error=error))) is expected
 
 
@@ -166,20 +166,20 @@ def test_an_error_inside_the_stream_is_split_like_any_other(vendor: Vendor, erro
         (None, ProviderUnavailable),
     ],
 )
-def test_openai_may_name_an_error_inside_the_stream_by_a_word(code, expected):
+def test_an_error_code_inside_openais_stream_is_classified(code, expected):
     error = {"code": code, "message": "it broke"}
 
     assert type(fault_of(VENDORS[1], Answer(text=("well, ",), error=error))) is expected
 
 
 @both
-def test_a_server_that_is_not_there_is_unavailable(vendor: Vendor):
+def test_an_unreachable_server_is_unavailable(vendor: Vendor):
     with vendor.wire() as wire:
         address = wire.url
     provider = build_provider(vendor.name, api_key=SECRET, base_url=address, timeout=5)
 
     with pytest.raises(ProviderUnavailable):
-        hear(provider, vendor.request("hi"))
+        complete(provider, vendor.request("hi"))
 
 
 @both
@@ -193,25 +193,25 @@ def test_a_redirect_is_not_followed_with_the_key(vendor: Vendor):
 
 
 @both
-def test_a_wrong_key_is_unauthorized_and_never_repeated(vendor: Vendor):
+def test_a_wrong_key_is_unauthorized_and_never_quoted(vendor: Vendor):
     with vendor.wire() as wire:
         provider = vendor.provider(wire, key=SECRET)
         with pytest.raises(ProviderUnauthorized) as caught:
-            hear(provider, vendor.request("hi"))
+            complete(provider, vendor.request("hi"))
 
-    told = "".join(traceback.format_exception(caught.value))
-    assert SECRET not in told
+    printed = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in printed
     assert "[key]" in caught.value.detail
 
 
 @both
 @pytest.mark.parametrize("status", [400, 429, 500])
-def test_no_refusal_repeats_the_key(vendor: Vendor, status: int):
+def test_no_error_quotes_the_key(vendor: Vendor, status: int):
     with vendor.wire() as wire:
         secret = wire.key
         wire.say(Refuse(status=status, message=f"Bearer {secret} and ?key={secret} are bad"))
         with pytest.raises(ProviderFault) as caught:
-            hear(vendor.provider(wire), vendor.request("hi"))
+            complete(vendor.provider(wire), vendor.request("hi"))
 
     assert secret not in "".join(traceback.format_exception(caught.value))
 
@@ -225,14 +225,14 @@ def test_no_refusal_repeats_the_key(vendor: Vendor, status: int):
         "header 'Authorization: Bearer abcdef123456'",
     ],
 )
-def test_keys_are_cut_out_even_when_half_masked_or_unknown(text: str):
+def test_keys_are_removed_even_when_half_masked_or_unknown(text: str):
     cleaned = scrub(text)
 
     assert "[key]" in cleaned
     assert not any(part in cleaned for part in ("xyz9", "AIza", "abc123", "abcdef"))
 
 
-def test_ordinary_text_is_left_alone():
+def test_ordinary_text_is_unchanged():
     text = "The skyscraper-sized request needs a Bearer token; see task-management docs."
 
     assert scrub(text) == text

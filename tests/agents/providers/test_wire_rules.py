@@ -1,4 +1,4 @@
-"""The local servers refuse what the vendors refuse. The other tests rely on it."""
+"""Tests that the local servers refuse what the vendors refuse; the other tests rely on it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def openai(body: dict[str, Any]) -> tuple[int, str]:
     return answer.status_code, answer.text
 
 
-def test_whole_conversations_are_accepted():
+def test_complete_conversations_are_accepted():
     assert gemini({"contents": [HI, GEMINI_CALL, GEMINI_RESPONSE]})[0] == 200
     assert openai({"messages": [ASK, OPENAI_CALL, OPENAI_RESULT]})[0] == 200
 

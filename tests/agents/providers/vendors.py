@@ -1,4 +1,4 @@
-"""Both vendors, for tests that must hold for each."""
+"""Describes both vendors, for tests that must hold for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.wire.server import Wire
 
 @dataclass(frozen=True, kw_only=True)
 class Vendor:
-    """A provider's name, its wire server, and a model that the server knows."""
+    """Holds a provider's name, its wire server, and a model that the server knows."""
 
     name: str
     wire: Callable[..., Wire]

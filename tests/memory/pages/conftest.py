@@ -23,8 +23,8 @@ def viewer(workspace) -> Client:
     return client
 
 
-def url(entry: MemoryEntry, door: str = "memory_document") -> str:
-    return reverse(door, args=[entry.pk])
+def url(entry: MemoryEntry, route: str = "memory_document") -> str:
+    return reverse(route, args=[entry.pk])
 
 
 def text(answer) -> str:

@@ -1,4 +1,4 @@
-"""The memory pages without scripts: reading, editing, versions, merging, import and export."""
+"""Tests of the memory pages without JavaScript: reading, editing, versions and merging."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def save(page: Client, entry: MemoryEntry, content: str, **more):
     return page.post(url(entry), given)
 
 
-def test_the_tree_shows_each_memory_by_whose_it_is(page, remember):
+def test_the_tree_groups_documents_by_owner(page, remember):
     remember("learnings/deploying.md", "Wait for the smoke test.")
     remember("rules.md", "Be kind.", scope="workspace")
     remember("taste.md", "Short answers.", scope="user")
@@ -73,7 +73,7 @@ def test_a_search_shows_the_parts_of_each_score(page, remember):
         assert re.search(rf"{part} 0\.\d\d", shown), part
 
 
-def test_two_hits_of_a_document_that_read_the_same_are_one(page, remember):
+def test_hits_with_the_same_excerpt_are_shown_once(page, remember):
     remember("kettles.md", "# Kettles\n\n- the kettle is red\n- this kettle is blue\n")
 
     shown = text(page.get("/memory/?q=kettle"))
@@ -82,14 +82,14 @@ def test_two_hits_of_a_document_that_read_the_same_are_one(page, remember):
     assert shown.count("the kettle is red · this kettle is blue") == 1
 
 
-def test_the_owner_of_a_document_is_set_once(page, remember):
+def test_a_document_shows_its_owner(page, remember):
     mine, ours = remember("a.md", "Mine."), remember("b.md", "Ours.", scope="workspace")
 
     assert '<span class="text-muted">(agent)</span>' in text(page.get(url(mine)))
     assert "<dd>Workspace</dd>" in text(page.get(url(ours)))
 
 
-def test_what_is_found_is_shown_in_words_without_signs_of_markdown(page, remember):
+def test_excerpts_are_shown_without_markdown_syntax(page, remember):
     remember("kettle.md", "# Kitchen\n\n- the **kettle** is `red`\n- <b>hot</b>")
 
     shown = text(page.get("/memory/?q=red+kettle"))
@@ -97,7 +97,7 @@ def test_what_is_found_is_shown_in_words_without_signs_of_markdown(page, remembe
     assert "Kitchen · the kettle is red · &lt;b&gt;hot&lt;/b&gt;" in shown
 
 
-def test_a_search_as_an_agent_sees_what_the_agent_sees(page, workspace, agent, remember):
+def test_a_search_as_an_agent_finds_what_the_agent_can_see(page, workspace, agent, remember):
     remember("kettle.md", "The kettle is red.")
     other = factories.agent(workspace)
 
@@ -106,7 +106,7 @@ def test_a_search_as_an_agent_sees_what_the_agent_sees(page, workspace, agent, r
     assert "No results for" in found
 
 
-def test_a_document_is_written_renamed_and_read_again(page, agent):
+def test_a_document_can_be_created_renamed_and_read(page, agent):
     made = page.post(
         "/memory/new/",
         {
@@ -147,7 +147,9 @@ def test_a_text_that_begins_with_an_empty_line_keeps_it(page, remember):
         ("", "required"),
     ],
 )
-def test_a_wrong_path_comes_back_with_what_was_typed(page, remember, agent, path, complaint):
+def test_an_invalid_path_is_refused_and_the_text_stays_in_the_form(
+    page, remember, agent, path, complaint
+):
     remember("a.md", "there already")
     given = {"path": path, "owner": f"agent:{agent.pk}", "content": "my long text"}
     answer = page.post("/memory/new/", given)
@@ -157,7 +159,7 @@ def test_a_wrong_path_comes_back_with_what_was_typed(page, remember, agent, path
     assert "my long text" in text(answer)
 
 
-def test_too_long_a_text_says_so_and_is_not_lost(page, remember):
+def test_a_text_that_is_too_long_is_refused_and_stays_in_the_form(page, remember):
     entry = remember("a.md", "short")
     answer = save(page, entry, "x" * 100_001)
 
@@ -167,7 +169,7 @@ def test_too_long_a_text_says_so_and_is_not_lost(page, remember):
     assert newest(entry) == "short"
 
 
-def test_two_changes_that_do_not_touch_are_merged_for_saving(page, remember):
+def test_changes_in_different_lines_are_merged_for_saving(page, remember):
     entry = remember("a.md", "one\ntwo\nthree\nfour\nfive")
     assert save(page, entry, "ONE\ntwo\nthree\nfour\nfive").status_code == 302
     answer = save(page, entry, "one\ntwo\nthree\nfour\nFIVE")
@@ -186,7 +188,7 @@ def test_two_changes_that_do_not_touch_are_merged_for_saving(page, remember):
     assert newest(entry) == merged[1]
 
 
-def test_the_same_lines_changed_twice_are_shown_side_by_side(page, remember):
+def test_conflicting_changes_are_shown_side_by_side(page, remember):
     entry = remember("a.md", "The kettle is red.")
     save(page, entry, "The kettle is blue.")
     shown = text(save(page, entry, "The kettle is green."))
@@ -197,7 +199,7 @@ def test_the_same_lines_changed_twice_are_shown_side_by_side(page, remember):
         assert f"The kettle is {words}." in shown
 
 
-def test_a_version_is_compared_and_restored(page, remember):
+def test_a_version_can_be_compared_and_restored(page, remember):
     entry = remember("a.md", "one\ntwo")
     save(page, entry, "one\nthree")
     shown = text(page.get(f"{url(entry)}?version=1"))
@@ -210,7 +212,7 @@ def test_a_version_is_compared_and_restored(page, remember):
     assert page.get(f"{url(entry)}?version=99").status_code == 404
 
 
-def test_a_deleted_document_can_be_taken_back(page, remember):
+def test_a_deletion_can_be_undone(page, remember):
     entry = remember("a.md", "one")
     answer = page.post(url(entry, "memory_delete"), follow=True)
     assert "was deleted" in text(answer)
@@ -222,7 +224,7 @@ def test_a_deleted_document_can_be_taken_back(page, remember):
     assert entry.deleted_at is None
 
 
-def test_a_document_whose_path_is_taken_meanwhile_is_not_taken_back(page, remember):
+def test_a_deletion_cannot_be_undone_when_the_path_is_taken(page, remember):
     entry = remember("a.md", "one")
     delete_entry(entry)
     remember("a.md", "another")
@@ -239,7 +241,7 @@ def test_a_document_whose_path_is_taken_meanwhile_is_not_taken_back(page, rememb
         ("distrust", "trust", "untrusted"),
     ],
 )
-def test_a_mark_is_set_and_taken_off(page, remember, mark, field, value):
+def test_a_mark_can_be_set_and_removed(page, remember, mark, field, value):
     entry = remember("a.md", "one")
     page.post(url(entry, "memory_mark"), {"mark": mark})
     entry.refresh_from_db()
@@ -253,7 +255,7 @@ def test_a_mark_is_set_and_taken_off(page, remember, mark, field, value):
 
 
 @pytest.mark.parametrize("name", ["memory_mark", "memory_delete", "memory_redact"])
-def test_nothing_is_done_to_a_text_that_the_person_has_not_seen(page, remember, name):
+def test_an_action_on_a_text_that_the_person_has_not_seen_is_refused(page, remember, name):
     """In particular, a person must not trust a text that an agent replaced in the meantime."""
     entry = remember("a.md", "what the person sees", trust=MemoryEntry.Trust.UNTRUSTED)
     shown = page.get(url(entry)).content.decode()
@@ -269,7 +271,7 @@ def test_nothing_is_done_to_a_text_that_the_person_has_not_seen(page, remember, 
     assert entry.current.content == "what came meanwhile"
 
 
-def test_redaction_keeps_who_wrote_when(page, remember):
+def test_redaction_keeps_the_author(page, remember):
     entry = remember("a.md", "a password")
     page.post(url(entry, "memory_redact"))
 
@@ -278,20 +280,20 @@ def test_redaction_keeps_who_wrote_when(page, remember):
     assert "Olive Owner · redacted" in shown
 
 
-def test_a_viewer_reads_and_changes_nothing(viewer, remember):
+def test_a_viewer_can_read_but_not_change(viewer, remember):
     entry = remember("a.md", "one")
     shown = text(viewer.get(url(entry)))
 
     assert "one" in shown
     assert "data-editor" not in shown
     assert save(viewer, entry, "two").status_code == 403
-    for door in ("mark", "delete", "restore", "redact"):
-        assert viewer.post(url(entry, f"memory_{door}"), {"mark": "pin"}).status_code == 403
+    for action in ("mark", "delete", "restore", "redact"):
+        assert viewer.post(url(entry, f"memory_{action}"), {"mark": "pin"}).status_code == 403
     assert viewer.get("/memory/new/").status_code == 403
     assert newest(entry) == "one"
 
 
-def test_a_search_for_anything_is_answered(page, reader):
+def test_unusual_search_queries_are_accepted(page, reader):
     remember_for(reader, "a.md", "one")
     for query in ("%00", "'", "\\", "%F0%9F%90%99", "a" * 3_000, "((", "or & |"):
         assert page.get(f"/memory/?q={query}").status_code == 200, query

@@ -21,7 +21,7 @@ from sessions_app.lanes.signals import StopSignal
 from tests.orchestrator.conftest import claim, now, serve, steps
 from tests.orchestrator.tasks.test_commands import Killed, content, log_of, lose
 from tests.tools_app.conftest import needs_bwrap
-from tests.tools_app.sandbox.conftest import IMAGE, alive, nap
+from tests.tools_app.sandbox.conftest import IMAGE, alive, sleep_command
 from tools_app.sandbox.container.lifecycle import remove_containers
 from tools_app.sandbox.tasks.control import is_alive
 
@@ -159,7 +159,7 @@ def test_a_worker_that_shuts_down_leaves_the_command_to_the_next(task, serve_unt
 
 
 def test_a_command_ends_at_once_when_its_task_is_terminated(task, serve_until):
-    marker = nap()
+    marker = sleep_command()
     made = task(f"echo one; setsid {marker} & {marker}")
 
     def stop(sign):
@@ -174,7 +174,7 @@ def test_a_command_ends_at_once_when_its_task_is_terminated(task, serve_until):
 
 
 def test_the_supervisor_ends_the_command_of_a_terminated_task(task, serve_until):
-    marker = nap()
+    marker = sleep_command()
     made = task(f"echo one; setsid {marker} & {marker}")
     with pytest.raises(Killed):
         serve_until("one", die)
@@ -190,7 +190,7 @@ def test_the_supervisor_ends_the_command_of_a_terminated_task(task, serve_until)
 
 
 def test_a_command_whose_keeper_is_lost_is_unknown_and_not_run_again(task, serve_until):
-    marker = nap()
+    marker = sleep_command()
     made = task(f"echo once >> count; mkdir artifacts; date > artifacts/d; echo one; {marker}")
 
     def kill_keeper(sign):

@@ -19,8 +19,8 @@ from tests.orchestrator.conftest import now
 from tests.orchestrator.conftest import serve as serve_workflows
 from tests.sessions_app.conftest import agent, newest, script, serve, session
 from tests.sessions_app.stage import WORDS, E, say
-from tests.tools_app.sandbox.conftest import IMAGE, alive, nap
-from tests.tools_app.sandbox.test_leftovers import until
+from tests.tools_app.sandbox.conftest import IMAGE, alive, sleep_command
+from tests.tools_app.sandbox.test_leftovers import wait_until
 from tools_app.policy.storage import save_tool_policy
 from tools_app.sandbox.container import remove_containers
 from tools_app.sandbox.container.lifecycle import list_containers
@@ -71,11 +71,11 @@ def ceiling(session: Session, dollars: str) -> Purse:
 def test_a_command_in_a_container_is_charged_and_ended_when_the_budget_runs_out(
     container_session, principal, script
 ):
-    sleeps = nap()
+    sleeps = sleep_command()
     script([ToolCall(call_id="c1", name="exec", arguments={"command": sleeps})], WORDS)
     say(container_session, principal)
     working = in_a_thread(lambda: serve(container_session.pk))
-    until(lambda: alive(sleeps))
+    wait_until(lambda: alive(sleeps))
 
     ceiling(container_session, "1")
     bill()
@@ -83,7 +83,7 @@ def test_a_command_in_a_container_is_charged_and_ended_when_the_budget_runs_out(
     assert alive(sleeps), "there is money for another minute"
     ceiling(container_session, "0.01")
     bill()
-    until(lambda: not alive(sleeps))
+    wait_until(lambda: not alive(sleeps))
     working.join()
 
     assert list_containers() == []
@@ -118,7 +118,7 @@ def test_a_task_that_was_affordable_at_its_start_is_not_ended_for_lack_of_money(
     waits = "while [ ! -e go ]; do sleep 0.05; done; echo done"
     made = begin({"command": waits, "environment": "boxes"}, name="execute-task")
     working = in_a_thread(serve_workflows)
-    until(lambda: [box["State"] for box in list_containers()] == ["running"])
+    wait_until(lambda: [box["State"] for box in list_containers()] == ["running"])
     Purse.objects.filter(kind="workspace").update(spent=1_000)
     bill()
     assert SandboxMinute.objects.count() == 1, "it is charged, whether there is money or not"

@@ -22,7 +22,7 @@ from sessions_app.models import Session
 from tenants.access import Principal, principal_of_user
 from tenants.models import User, Workspace
 from tests.sessions_app.live.stream_client import key_for, new_session
-from tests.tools_app.sandbox.conftest import lacking
+from tests.tools_app.sandbox.conftest import skip_or_fail
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.sandbox import host as machine
 
@@ -35,7 +35,7 @@ def hosted(transactional_db: None) -> Iterator[TerminalHost]:
     try:
         machine.find_bwrap()
     except SandboxUnavailable as fault:
-        lacking(fault.detail)
+        skip_or_fail(fault.detail)
     host, started = TerminalHost(), threading.Event()
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 

@@ -13,7 +13,7 @@ from orchestrator.terminals.client import watch as watch_host
 from orchestrator.terminals.host import REPLAY_BYTES
 from tenants.models import ApiKey
 from tests.orchestrator.terminals.conftest import is_closed, now, until, watch
-from tests.tools_app.sandbox.conftest import alive, nap
+from tests.tools_app.sandbox.conftest import alive, sleep_command
 
 
 async def test_typed_input_runs_and_its_output_is_shown(async_db, terminal, workspace):
@@ -142,7 +142,7 @@ async def test_a_shell_that_exits_closes_the_terminal(async_db, terminal, worksp
 async def test_closing_a_terminal_ends_every_process_in_it(
     async_db, terminal, workspace, principal
 ):
-    marker = nap()
+    marker = sleep_command()
     async with watch(terminal.pk, workspace) as viewer:
         await viewer.types(f"setsid {marker} & {marker} & echo both $((1 + 1))\n")
         await viewer.sees(b"both 2")

@@ -1,4 +1,4 @@
-"""The command that a newcomer pastes into a terminal."""
+"""Tests of the curl command that the pages offer to newcomers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def request_here(rf: RequestFactory):
 
 
 def send(api: APIClient, words: list[str]) -> int:
-    """What the server answers to the words of a shell line."""
+    """Send the request of a shell line and return the status."""
     assert words[0] == "curl"
     path = words[1].removeprefix("http://testserver")
     if "-d" in words:
@@ -30,14 +30,14 @@ def send(api: APIClient, words: list[str]) -> int:
     return api.get(path).status_code
 
 
-def test_the_command_reaches_an_agent_as_it_stands(api, workspace, request_here):
+def test_the_command_reaches_an_agent_unchanged(api, workspace, request_here):
     words = shlex.split(curl_example(request_here, workspace.pk))
 
     assert send(api, words) == 202
     assert "x-api-key: YOUR_KEY" in words
 
 
-def test_an_agent_with_quotes_in_its_name_breaks_no_shell(api, workspace, request_here):
+def test_quotes_in_an_agents_name_are_escaped(api, workspace, request_here):
     change_agent(find_agent(workspace.pk, "Concierge"), {"name": """O'Neil "the" $HOME"""})
     command = curl_example(request_here, workspace.pk)
     assert "Neil" in command
@@ -45,7 +45,7 @@ def test_an_agent_with_quotes_in_its_name_breaks_no_shell(api, workspace, reques
     assert send(api, shlex.split(command)) == 202
 
 
-def test_without_an_agent_the_command_lists_them(api, workspace, request_here):
+def test_the_command_lists_agents_when_there_is_none(api, workspace, request_here):
     Agent.objects.update(archived_at=Now())
     command = curl_example(request_here, workspace.pk)
 

@@ -1,4 +1,4 @@
-"""What holds for every page: titles, forms, no inline script or style, plain error pages."""
+"""Tests of what holds for every page: titles, forms, no inline scripts, error pages."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ PAGES = [
     "/password/",
     "/workspaces/new/",
 ]
-DOORS = ["/sign-in/", "/sign-up/", "/password/reset/", "/password/reset/sent/"]
+PUBLIC_PAGES = ["/sign-in/", "/sign-up/", "/password/reset/", "/password/reset/sent/"]
 
 
 def every_page(signed_in: Client) -> dict[str, str]:
     outside = Client()
     return {url: signed_in.get(url).text for url in PAGES} | {
-        url: outside.get(url).text for url in DOORS
+        url: outside.get(url).text for url in PUBLIC_PAGES
     }
 
 
-def test_every_page_has_a_title_of_its_own(browser_client):
+def test_every_page_has_a_unique_title(browser_client):
     titles = [
         re.findall("<title>(.*)</title>", page) for page in every_page(browser_client).values()
     ]
@@ -62,19 +62,19 @@ def test_every_form_that_changes_something_carries_a_token(browser_client):
     assert [url for url, form in forms if "csrfmiddlewaretoken" not in form] == []
 
 
-def test_a_page_costs_the_same_however_many_members_there_are(
+def test_a_page_takes_the_same_queries_for_any_number_of_members(
     browser_client, workspace, django_assert_max_num_queries
 ):
     from tests.conftest import add_member
 
     for number in range(5):
         add_member(workspace, "viewer", f"v{number}@example.com")
-    # The frame counts approvals and unread messages, and looks at the credits.
+    # The layout counts approvals and unread messages and reads the credits.
     with django_assert_max_num_queries(9):
         browser_client.get("/settings/members/")
 
 
-def test_a_missing_page_is_told_in_the_frame_to_members(browser_client):
+def test_members_see_a_missing_page_with_the_navigation(browser_client):
     answer = browser_client.get("/nowhere/")
 
     assert answer.status_code == 404
@@ -82,7 +82,7 @@ def test_a_missing_page_is_told_in_the_frame_to_members(browser_client):
     assert 'class="rail"' in answer.text
 
 
-def test_a_missing_page_is_told_at_the_door_to_strangers(client, db):
+def test_signed_out_visitors_see_a_missing_page_with_a_sign_in_link(client, db):
     answer = client.get("/nowhere/")
 
     assert answer.status_code == 404
@@ -91,11 +91,11 @@ def test_a_missing_page_is_told_at_the_door_to_strangers(client, db):
 
 
 @pytest.mark.parametrize("template", ["400.html", "500.html"])
-def test_the_pages_for_the_worst_case_need_no_context_and_no_database(template):
+def test_the_error_pages_need_no_context_and_no_database(template):
     assert "</html>" in render_to_string(template)
 
 
-def test_no_page_leads_a_member_to_settings_that_refuse_them(client, workspace):
+def test_the_settings_menu_links_only_to_pages_that_the_member_may_open(client, workspace):
     from tests.conftest import add_member
 
     client.force_login(add_member(workspace, "viewer"))
@@ -106,7 +106,7 @@ def test_no_page_leads_a_member_to_settings_that_refuse_them(client, workspace):
     assert {url: client.get(url).status_code for url in column} == dict.fromkeys(column, 200)
 
 
-def test_a_refusal_says_why_and_what_to_do(client, workspace):
+def test_a_forbidden_page_says_why_and_what_to_do(client, workspace):
     from tests.conftest import add_member
 
     client.force_login(add_member(workspace, "viewer"))
@@ -116,7 +116,7 @@ def test_a_refusal_says_why_and_what_to_do(client, workspace):
     assert "An admin can change your role" in answer.text
 
 
-def test_an_unknown_icon_is_an_error_of_the_page():
+def test_an_unknown_icon_raises_an_error():
     with pytest.raises(ImproperlyConfigured, match=r"frontend/icons\.json"):
         icon("no-such-icon")
 
@@ -125,7 +125,7 @@ def test_an_unknown_icon_is_an_error_of_the_page():
     ("name", "letters"),
     [("Olive Okafor", "OO"), ("Acme", "AC"), ("owner@localhost", "OL"), ("x", "X"), ("", "")],
 )
-def test_two_letters_stand_for_a_name(name, letters):
+def test_a_name_is_abbreviated_to_two_letters(name, letters):
     assert initials(name) == letters
 
 
@@ -141,7 +141,7 @@ def test_two_letters_stand_for_a_name(name, letters):
         (timedelta(days=-7) + timedelta(seconds=1), "in 7 d"),
     ],
 )
-def test_times_are_told_by_their_distance(distance, words):
+def test_times_are_shown_relative_to_now(distance, words):
     now = datetime(2026, 11, 16, tzinfo=UTC)
 
     assert relative(now - distance, now) == words

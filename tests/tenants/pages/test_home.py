@@ -1,4 +1,4 @@
-"""The home page's first steps and the rail."""
+"""Tests of the home page's first steps and of the rail."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from tests.conftest import add_member
 
 
 def steps_of(client: Client) -> dict[str, str]:
-    """Each step's title with its state."""
+    """Return the state of each step by its title."""
     page = client.get("/").text
     found = re.findall(r'<li class="todo ?([\w-]*)">.*?<h3>([^<]+)', page, re.DOTALL)
     return {title: state for state, title in found}
 
 
-def test_a_step_ticks_itself_off(browser_client, workspace):
+def test_issuing_a_key_completes_its_step(browser_client, workspace):
     assert steps_of(browser_client)["Call it from your code"] != "is-done"
     issue_key(workspace_id=workspace.pk, name="CI")
     assert steps_of(browser_client)["Call it from your code"] == "is-done"
 
 
-def test_company_ticks_off_the_invitation(browser_client, workspace):
+def test_a_second_member_completes_the_invitation_step(browser_client, workspace):
     assert steps_of(browser_client)["Invite someone"] != "is-done"
     add_member(workspace, "viewer")
     assert steps_of(browser_client)["Invite someone"] == "is-done"
 
 
-def test_only_the_first_open_step_is_the_next(browser_client):
+def test_only_the_first_open_step_is_marked_as_next(browser_client):
     states = list(steps_of(browser_client).values())
 
     assert states.count("is-next") == 1
@@ -43,7 +43,7 @@ def test_only_the_first_open_step_is_the_next(browser_client):
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder"])
-def test_steps_that_a_role_may_not_take_are_not_offered(workspace, role):
+def test_steps_that_a_role_may_not_take_are_hidden(workspace, role):
     client = Client()
     client.force_login(add_member(workspace, role))
 
@@ -67,7 +67,7 @@ def test_the_rail_has_no_dead_links(browser_client):
         assert browser_client.get(url, follow=True).status_code == 200
 
 
-def test_the_page_that_is_open_is_marked_in_the_rail(browser_client):
+def test_the_current_page_is_marked_in_the_rail(browser_client):
     page = browser_client.get("/settings/keys/").text
 
     assert 'href="/settings/" data-go="t" aria-current="page"' in page
@@ -86,7 +86,9 @@ def headings_of(client: Client) -> list[str]:
     return re.findall(r'<h2 id="part-\d+">([^<]+)', client.get("/").text)
 
 
-def test_home_shows_what_waits_before_what_happened(browser_client, workspace, monkeypatch):
+def test_home_shows_pending_approvals_before_recent_activity(
+    browser_client, workspace, monkeypatch
+):
     def section(title: str) -> overview.HomeSection:
         item = overview.HomeItem(title=f"{title} line", url="/chat/", at=timezone.now())
         return overview.HomeSection(title=title, url="/", more="All", lines=[item])
@@ -99,7 +101,7 @@ def test_home_shows_what_waits_before_what_happened(browser_client, workspace, m
     assert "Recent line" in browser_client.get("/").text
 
 
-def test_what_is_unread_stands_at_home_until_it_is_read(browser_client, workspace, owner):
+def test_home_shows_unread_messages_until_they_are_read(browser_client, workspace, owner):
     item = inbox.put(workspace.pk, kind="warning", title="Credits are low", body="Soon.")
     assert headings_of(browser_client) == ["Unread"]
     inbox.mark(principal_of_user(owner, workspace.pk), item, read=True)
@@ -107,7 +109,7 @@ def test_what_is_unread_stands_at_home_until_it_is_read(browser_client, workspac
     assert headings_of(browser_client) == []
 
 
-def test_where_things_happen_only_what_is_left_to_do_is_offered(browser_client, workspace):
+def test_completed_steps_are_hidden_once_there_is_activity(browser_client, workspace):
     issue_key(workspace_id=workspace.pk, name="CI")
     inbox.put(workspace.pk, kind="notice", title="Hello", body="It is on.")
 

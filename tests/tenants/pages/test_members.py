@@ -1,4 +1,4 @@
-"""The members page and the page behind an invitation."""
+"""Tests of the members page and of the invitation page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tests.conftest import add_member
 NEWCOMER = {"name": "Nia New", "email": "nia@example.com", "password": "correct horse 9"}
 
 
-def invited_link(client: Client, email: str = "nia@example.com", role: str = "builder") -> str:
+def invite_and_get_link(
+    client: Client, email: str = "nia@example.com", role: str = "builder"
+) -> str:
     answer = client.post("/settings/members/invite/", {"email": email, "role": role})
     found = re.search(r"http://testserver(/invitations/[^<]+)", answer.text)
     assert found
@@ -28,7 +30,7 @@ def client_of(user: User) -> Client:
 
 
 def test_an_invitation_shows_its_link_once_and_mails_it(browser_client):
-    link = invited_link(browser_client)
+    link = invite_and_get_link(browser_client)
 
     assert link in str(mail.outbox[-1].body)
     page = browser_client.get("/settings/members/").text
@@ -36,8 +38,8 @@ def test_an_invitation_shows_its_link_once_and_mails_it(browser_client):
     assert link not in page
 
 
-def test_looking_at_an_invitation_does_not_use_it_up(browser_client, workspace):
-    link = invited_link(browser_client)
+def test_viewing_an_invitation_does_not_consume_it(browser_client, workspace):
+    link = invite_and_get_link(browser_client)
 
     assert Client().get(link).status_code == 200
     assert Client().get(link).status_code == 200
@@ -48,32 +50,32 @@ def test_a_newcomer_joins_with_a_new_account_and_gets_no_second_workspace(
     browser_client, workspace
 ):
     newcomer = Client()
-    newcomer.post(invited_link(browser_client, role="viewer"), NEWCOMER)
+    newcomer.post(invite_and_get_link(browser_client, role="viewer"), NEWCOMER)
 
     joined = Membership.objects.get(user__email="nia@example.com")
     assert (joined.workspace, joined.role) == (workspace, "viewer")
     assert newcomer.get("/").status_code == 200
 
 
-def test_somebody_with_an_account_joins_and_lands_in_the_new_workspace(
+def test_an_existing_user_joins_and_enters_the_new_workspace(
     browser_client, workspace, stranger, foreign_workspace
 ):
     client = client_of(stranger)
-    client.post(invited_link(browser_client))
+    client.post(invite_and_get_link(browser_client))
 
     assert workspace.name in client.get("/").text
     assert Membership.objects.filter(user=stranger).count() == 2
 
 
 def test_an_invitation_works_once(browser_client, stranger):
-    link = invited_link(browser_client)
+    link = invite_and_get_link(browser_client)
     Client().post(link, NEWCOMER)
 
     assert client_of(stranger).post(link).status_code == 410
 
 
-def test_a_withdrawn_invitation_opens_nothing(browser_client):
-    link = invited_link(browser_client)
+def test_a_withdrawn_invitation_stops_working(browser_client):
+    link = invite_and_get_link(browser_client)
     invitation = Invitation.objects.get()
     browser_client.post(f"/settings/invitations/{invitation.pk}/withdraw/")
 
@@ -82,8 +84,8 @@ def test_a_withdrawn_invitation_opens_nothing(browser_client):
     assert not User.objects.filter(email="nia@example.com").exists()
 
 
-def test_a_refused_account_leaves_the_invitation_open(browser_client, owner):
-    link = invited_link(browser_client)
+def test_a_failed_sign_up_keeps_the_invitation_open(browser_client, owner):
+    link = invite_and_get_link(browser_client)
     refused = Client().post(link, {**NEWCOMER, "email": owner.email})
 
     assert "An account with this e-mail address already exists" in refused.text
@@ -91,7 +93,7 @@ def test_a_refused_account_leaves_the_invitation_open(browser_client, owner):
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder"])
-def test_who_is_no_admin_sees_the_members_and_changes_nothing(workspace, owner, role):
+def test_members_who_are_not_admins_can_see_members_but_not_manage_them(workspace, owner, role):
     member = add_member(workspace, role)
     client = client_of(member)
     page = client.get("/settings/members/").text
@@ -117,7 +119,7 @@ def test_an_admin_cannot_make_owners(workspace, owner):
     assert not Invitation.objects.exists()
 
 
-def test_a_role_is_changed_from_the_list(browser_client, workspace):
+def test_a_role_can_be_changed_from_the_list(browser_client, workspace):
     member = Membership.objects.get(user=add_member(workspace, "viewer"))
     browser_client.post(f"/settings/members/{member.pk}/role/", {"role": "admin"})
 
@@ -135,7 +137,7 @@ def test_the_last_owner_can_neither_leave_nor_step_down(browser_client, workspac
     assert mine.role == "owner"
 
 
-def test_whoever_leaves_their_only_workspace_is_led_to_make_one(workspace):
+def test_a_member_who_leaves_their_only_workspace_is_asked_to_create_one(workspace):
     member = add_member(workspace, "builder")
     client = client_of(member)
     answer = client.post(
@@ -155,13 +157,13 @@ def test_a_removed_member_loses_access_at_once(browser_client, workspace):
     assert client.get("/settings/members/").status_code == 403
 
 
-def test_members_of_another_workspace_do_not_exist_here(
+def test_members_of_another_workspace_are_not_found(
     browser_client, foreign_workspace: Workspace, stranger
 ):
     theirs = Membership.objects.get(user=stranger)
 
-    for act, typed in [("remove", {}), ("role", {"role": "viewer"})]:
-        answer = browser_client.post(f"/settings/members/{theirs.pk}/{act}/", typed)
+    for act, form in [("remove", {}), ("role", {"role": "viewer"})]:
+        answer = browser_client.post(f"/settings/members/{theirs.pk}/{act}/", form)
         assert answer.status_code == 404
     theirs.refresh_from_db()
     assert theirs.role == "owner"

@@ -1,4 +1,4 @@
-"""Setting, changing and resetting a password."""
+"""Tests of setting, changing and resetting a password."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ def test_the_mailed_link_sets_a_new_password_and_signs_in(client, owner, workspa
     assert owner.check_password(NEW)
 
 
-def test_a_mailed_link_dies_with_the_password_it_replaced(client, owner, workspace):
+def test_a_reset_link_expires_when_the_password_changes(client, owner, workspace):
     link = mailed_link(client, owner.email)
     client.post(client.get(link, follow=True).redirect_chain[-1][0], {"password": NEW})
 
     assert "This link has expired" in Client().get(link, follow=True).text
 
 
-def test_whoever_never_had_a_password_can_get_one_by_mail(client, db):
+def test_a_user_without_a_password_can_get_a_reset_link(client, db):
     User.objects.create_user("new@example.com")
 
     assert mailed_link(client, "new@example.com")
 
 
-def test_an_unknown_address_gets_the_same_answer_and_no_mail(client, owner):
+def test_an_unknown_address_gets_the_same_response_and_no_mail(client, owner):
     known = client.post("/password/reset/", {"email": owner.email})
     unknown = client.post("/password/reset/", {"email": "nobody@example.com"})
 
@@ -101,7 +101,7 @@ def test_a_mailbox_cannot_be_flooded(client, owner):
         ("console", "was written to the server&#x27;s console"),
     ],
 )
-def test_without_a_mail_server_the_page_says_where_the_mail_went(
+def test_the_page_says_where_the_mail_went_without_a_mail_server(
     client, db, settings, backend, words
 ):
     settings.EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"

@@ -1,4 +1,4 @@
-"""A new person."""
+"""Tests of signing up."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 from tenants.accounts import FAILURES_PER_ADDRESS
 from tenants.models import Membership, User
 
-TYPED = {"name": "Ada Ash", "email": "ada@example.com", "password": "correct horse 9"}
+FORM = {"name": "Ada Ash", "email": "ada@example.com", "password": "correct horse 9"}
 
 
-def test_signing_up_gives_a_workspace_of_ones_own_and_goes_home(client, db):
-    answer = client.post("/sign-up/", TYPED)
+def test_signing_up_creates_a_workspace_and_redirects_to_home(client, db):
+    answer = client.post("/sign-up/", FORM)
 
     assert answer.headers["Location"] == "/"
     own = Membership.objects.select_related("workspace").get(user__email="ada@example.com")
@@ -20,31 +20,31 @@ def test_signing_up_gives_a_workspace_of_ones_own_and_goes_home(client, db):
 
 
 @pytest.mark.parametrize(
-    ("typed", "complaint"),
+    ("form", "complaint"),
     [
         (
-            {**TYPED, "email": "OWNER@example.com"},
+            {**FORM, "email": "OWNER@example.com"},
             "An account with this e-mail address already exists",
         ),
-        ({**TYPED, "password": "password"}, "too common"),
-        ({**TYPED, "email": "not an address"}, "valid email address"),
-        ({**TYPED, "name": ""}, "This field is required"),
+        ({**FORM, "password": "password"}, "too common"),
+        ({**FORM, "email": "not an address"}, "valid email address"),
+        ({**FORM, "name": ""}, "This field is required"),
     ],
 )
-def test_what_is_wrong_stands_beside_the_field(client, owner, typed, complaint):
-    answer = client.post("/sign-up/", typed)
+def test_an_error_is_shown_at_its_field(client, owner, form, complaint):
+    answer = client.post("/sign-up/", form)
 
     assert complaint in answer.text
     assert 'aria-invalid="true"' in answer.text
     assert User.objects.count() == 1
 
 
-def test_which_addresses_have_an_account_cannot_be_tried_out_for_ever(client, owner):
+def test_guessing_which_addresses_have_an_account_is_throttled(client, owner):
     for _ in range(FAILURES_PER_ADDRESS):
-        client.post("/sign-up/", {**TYPED, "email": owner.email})
+        client.post("/sign-up/", {**FORM, "email": owner.email})
 
-    assert client.post("/sign-up/", {**TYPED, "email": owner.email}).status_code == 429
+    assert client.post("/sign-up/", {**FORM, "email": owner.email}).status_code == 429
 
 
-def test_whoever_is_signed_in_already_goes_home(browser_client):
+def test_a_signed_in_user_is_redirected_to_home(browser_client):
     assert browser_client.get("/sign-up/").headers["Location"] == "/"

@@ -1,4 +1,4 @@
-"""Environments and custom tools: forms that say what is wrong, and who may send them."""
+"""Tests of the forms for environments and custom tools: errors and permissions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agents.models import Environment
 from tests.conftest import add_member
 from tools_app.models import CustomTool
 
-HERE, TOOLS = "/settings/environments/", "/settings/tools/"
+ENVIRONMENTS, TOOLS = "/settings/environments/", "/settings/tools/"
 
 
 def client_of(workspace, role: str) -> Client:
@@ -21,7 +21,7 @@ def client_of(workspace, role: str) -> Client:
     return client
 
 
-def typed(**changed: object) -> dict[str, object]:
+def environment_form(**changed: object) -> dict[str, object]:
     return {
         "name": "builds",
         "kind": "container",
@@ -40,7 +40,7 @@ def typed(**changed: object) -> dict[str, object]:
     }
 
 
-def tool(**changed: str) -> dict[str, str]:
+def tool_form(**changed: str) -> dict[str, str]:
     schema = {"type": "object", "properties": {"order": {"type": "string"}}}
     return {
         "name": "look_up_order",
@@ -52,30 +52,30 @@ def tool(**changed: str) -> dict[str, str]:
     }
 
 
-def test_an_environment_is_made_shown_changed_and_deleted(browser_client, workspace):
-    assert browser_client.post(f"{HERE}new/", typed()).status_code == 302
+def test_an_environment_can_be_created_shown_changed_and_deleted(browser_client, workspace):
+    assert browser_client.post(f"{ENVIRONMENTS}new/", environment_form()).status_code == 302
     made = Environment.objects.get(name="builds")
     assert made.allowed_hosts == ["packages.test", "*.example.com"]
     assert made.limits["memory_mb"] == 1024
     assert [mount["access"] for mount in made.mounts] == ["read_write"]
-    page = browser_client.get(HERE).text
+    page = browser_client.get(ENVIRONMENTS).text
     assert "reaches packages.test, *.example.com" in page
     assert "/workspace/shared" in page
     assert "300 s elapsed" in page
 
-    form = browser_client.get(f"{HERE}{made.pk}/").text
+    form = browser_client.get(f"{ENVIRONMENTS}{made.pk}/").text
     assert 'value="/workspace/shared"' in form
-    without = typed(network="none", mount_mount_path=["", ""], mount_source_ref=["", ""])
-    browser_client.post(f"{HERE}{made.pk}/", without)
+    without = environment_form(network="none", mount_mount_path=["", ""], mount_source_ref=["", ""])
+    browser_client.post(f"{ENVIRONMENTS}{made.pk}/", without)
     made.refresh_from_db()
     assert (made.network, made.mounts) == ("none", [])
 
-    browser_client.post(f"{HERE}{made.pk}/delete/")
+    browser_client.post(f"{ENVIRONMENTS}{made.pk}/delete/")
     assert not Environment.objects.filter(pk=made.pk).exists()
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"allowed_hosts": ""}, "needs at least one host"),
         ({"allowed_hosts": "*"}, "choose the network"),
@@ -85,55 +85,57 @@ def test_an_environment_is_made_shown_changed_and_deleted(browser_client, worksp
         ({"name": " "}, "required"),
     ],
 )
-def test_what_is_wrong_with_an_environment_is_said(browser_client, workspace, changed, said):
-    answer = browser_client.post(f"{HERE}new/", typed(**changed))
+def test_an_invalid_environment_is_refused_with_a_message(
+    browser_client, workspace, changed, message
+):
+    answer = browser_client.post(f"{ENVIRONMENTS}new/", environment_form(**changed))
 
     assert answer.status_code == 400
-    assert said in answer.text
+    assert message in answer.text
     assert not Environment.objects.filter(name="builds").exists()
 
 
-def test_the_default_keeps_its_name_and_stays(browser_client, workspace):
+def test_the_default_cannot_be_renamed_or_deleted(browser_client, workspace):
     default = default_environment(workspace.pk)
-    answer = browser_client.post(f"{HERE}{default.pk}/", typed())
+    answer = browser_client.post(f"{ENVIRONMENTS}{default.pk}/", environment_form())
 
     assert answer.status_code == 400
     assert "cannot be renamed" in answer.text
-    refused = browser_client.post(f"{HERE}{default.pk}/delete/", follow=True).text
+    refused = browser_client.post(f"{ENVIRONMENTS}{default.pk}/delete/", follow=True).text
     assert "Change it instead" in refused
 
 
-def test_a_name_that_is_taken_is_said_beside_the_name(browser_client, workspace):
-    browser_client.post(f"{HERE}new/", typed())
-    again = browser_client.post(f"{HERE}new/", typed())
+def test_a_taken_name_is_refused_with_a_message(browser_client, workspace):
+    browser_client.post(f"{ENVIRONMENTS}new/", environment_form())
+    again = browser_client.post(f"{ENVIRONMENTS}new/", environment_form())
 
     assert again.status_code == 400
     assert "is already named &#x27;builds&#x27;" in again.text
 
 
-def test_this_machine_is_tried_when_an_admin_asks(browser_client, workspace):
-    page = browser_client.post(f"{HERE}check/").text
+def test_an_admin_can_check_which_sandboxes_work_on_this_machine(browser_client, workspace):
+    page = browser_client.post(f"{ENVIRONMENTS}check/").text
 
     assert "Local, network none" in page
     assert "Container, network full" in page
 
 
-def test_viewers_only_look(workspace):
+def test_viewers_can_only_look(workspace):
     client = client_of(workspace, "viewer")
-    for page in (HERE, TOOLS):
+    for page in (ENVIRONMENTS, TOOLS):
         assert client.get(page).status_code == 200
         assert client.get(f"{page}new/").status_code == 403
-    assert client.post(f"{HERE}check/").status_code == 403
+    assert client.post(f"{ENVIRONMENTS}check/").status_code == 403
 
 
-def test_a_custom_tool_is_defined_changed_and_deleted(browser_client, workspace):
+def test_a_custom_tool_can_be_defined_changed_and_deleted(browser_client, workspace):
     assert "No custom tools yet" in browser_client.get(TOOLS).text
-    assert browser_client.post(f"{TOOLS}new/", tool()).status_code == 302
+    assert browser_client.post(f"{TOOLS}new/", tool_form()).status_code == 302
     made = CustomTool.objects.get()
     assert (made.timeout_seconds, made.permission) == (30, "always_ask")
     assert "look_up_order" in browser_client.get(TOOLS).text
 
-    changed = tool(permission="always_allow", description="Finds any order.")
+    changed = tool_form(permission="always_allow", description="Finds any order.")
     browser_client.post(f"{TOOLS}{made.pk}/", changed)
     made.refresh_from_db()
     assert made.description == "Finds any order."
@@ -143,7 +145,7 @@ def test_a_custom_tool_is_defined_changed_and_deleted(browser_client, workspace)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"input_schema": "{"}, "line 1, column 2"),
         ({"input_schema": "[]"}, "A schema is an object"),
@@ -155,15 +157,15 @@ def test_a_custom_tool_is_defined_changed_and_deleted(browser_client, workspace)
         ({"timeout_seconds": "0"}, "greater than or equal to 1"),
     ],
 )
-def test_what_is_wrong_with_a_tool_is_said(browser_client, workspace, changed, said):
-    answer = browser_client.post(f"{TOOLS}new/", tool(**changed))
+def test_an_invalid_tool_is_refused_with_a_message(browser_client, workspace, changed, message):
+    answer = browser_client.post(f"{TOOLS}new/", tool_form(**changed))
 
     assert answer.status_code == 400
-    assert said in answer.text
+    assert message in answer.text
     assert not CustomTool.objects.exists()
 
 
-def test_what_was_typed_is_still_there_when_it_was_wrong(browser_client, workspace):
-    answer = browser_client.post(f"{TOOLS}new/", tool(input_schema='{"type": "<b>"'))
+def test_invalid_input_stays_in_the_form(browser_client, workspace):
+    answer = browser_client.post(f"{TOOLS}new/", tool_form(input_schema='{"type": "<b>"'))
 
     assert "{&quot;type&quot;: &quot;&lt;b&gt;&quot;" in answer.text

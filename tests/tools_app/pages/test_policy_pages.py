@@ -1,4 +1,4 @@
-"""The policy page without a script: what counts and why, a change reviewed, warned of, saved, reverted."""
+"""Tests of the policy page without JavaScript: decisions, review, saving and reverting."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def agent(workspace):
 
 
 @pytest.fixture
-def place(workspace, agent):
+def target(workspace, agent):
     return find_target(workspace.pk, "agent", agent.pk)
 
 
@@ -65,12 +65,12 @@ def text(answer) -> str:
     return answer.content.decode()
 
 
-def form(place, act: str, **more) -> dict[str, object]:
-    stored = stored_policy(place)
+def form(target, act: str, **more) -> dict[str, object]:
+    stored = stored_policy(target)
     return {"act": act, "profile": stored.profile or "", "revision": stored.revision, **more}
 
 
-def test_every_tool_says_what_counts_and_why(page, url, workspace, owner):
+def test_every_tool_shows_its_decision_and_the_reason(page, url, workspace, owner):
     ceiling = find_target(workspace.pk, "workspace")
     change_policy(principal_of_user(owner, workspace.pk), ceiling, {"denied_tools": ["group:web"]})
     shown = text(page.get(url))
@@ -80,7 +80,7 @@ def test_every_tool_says_what_counts_and_why(page, url, workspace, owner):
     assert "Allowed by the agent: profile coding." in shown
 
 
-def test_what_people_decide_about_stands_before_what_serves_the_product(page, url):
+def test_risky_tool_groups_come_first(page, url):
     shown = re.findall(r'id="group-(\w+)"', text(page.get(url)))
 
     assert shown[0] == "exec"
@@ -88,92 +88,92 @@ def test_what_people_decide_about_stands_before_what_serves_the_product(page, ur
     assert set(CHOICE_ORDER) == set(Category)
 
 
-def test_a_change_is_shown_before_it_is_saved(page, url, place):
-    answer = page.post(url, form(place, "review", **{"choice:read": "deny"}))
+def test_a_change_can_be_reviewed_before_it_is_saved(page, url, target):
+    answer = page.post(url, form(target, "review", **{"choice:read": "deny"}))
 
     assert "+ deny read" in text(answer)
     assert "Effect" in text(answer)
-    assert stored_policy(place).revision == 0
+    assert stored_policy(target).revision == 0
 
 
-def test_a_saved_change_binds_the_next_run(page, url, place, agent):
-    answer = page.post(url, form(place, "save", **{"choice:read": "deny"}))
+def test_a_saved_change_applies_to_the_next_run(page, url, target, agent):
+    answer = page.post(url, form(target, "save", **{"choice:read": "deny"}))
 
     assert answer.status_code == 302
-    assert stored_policy(place).denied_tools == ["read"]
+    assert stored_policy(target).denied_tools == ["read"]
     assert effective_policy(agent.current)["read"].decision == "deny"
 
 
-def test_to_open_a_dangerous_tool_must_be_confirmed(page, url, place, agent):
+def test_allowing_a_risky_tool_must_be_confirmed(page, url, target, agent):
     words = {"choice:exec": "allow"}
-    answer = page.post(url, form(place, "save", **words))
+    answer = page.post(url, form(target, "save", **words))
     assert "This lets exec run without approval." in text(answer)
-    assert stored_policy(place).revision == 0
+    assert stored_policy(target).revision == 0
 
-    assert page.post(url, form(place, "save", confirmed="on", **words)).status_code == 302
-    assert stored_policy(place).allowed_tools == ["exec(*)"]
+    assert page.post(url, form(target, "save", confirmed="on", **words)).status_code == 302
+    assert stored_policy(target).allowed_tools == ["exec(*)"]
     policy = effective_policy(agent.current)
     assert policy["exec"].decision == "allow"
     assert policy["read"].decision == "allow"
 
 
-def test_a_builder_may_narrow_and_not_open(workspace, url, place):
+def test_a_builder_can_narrow_but_not_widen(workspace, url, target):
     builder = member(workspace, "builder")
-    answer = builder.post(url, form(place, "save", confirmed="on", **{"choice:exec": "allow"}))
+    answer = builder.post(url, form(target, "save", confirmed="on", **{"choice:exec": "allow"}))
     assert answer.status_code == 403
     assert "takes the right to admin" in text(answer)
     assert "Only an admin can make this change" in text(answer)
 
-    assert builder.post(url, form(place, "save", **{"choice:exec": "deny"})).status_code == 302
-    assert stored_policy(place).denied_tools == ["exec"]
+    assert builder.post(url, form(target, "save", **{"choice:exec": "deny"})).status_code == 302
+    assert stored_policy(target).denied_tools == ["exec"]
 
 
-def test_a_viewer_sees_all_of_it_and_changes_nothing(workspace, url, place):
+def test_a_viewer_can_see_a_policy_but_not_change_it(workspace, url, target):
     viewer = member(workspace, "viewer")
     shown = text(viewer.get(url))
 
     assert "disabled" in shown
     assert "Review changes" not in shown
-    assert viewer.post(url, form(place, "save", **{"choice:read": "deny"})).status_code == 403
+    assert viewer.post(url, form(target, "save", **{"choice:read": "deny"})).status_code == 403
     assert viewer.get(f"{url}?tool=read").status_code == 200
-    assert stored_policy(place).revision == 0
+    assert stored_policy(target).revision == 0
 
 
-def test_rules_with_patterns_are_edited_as_a_list(page, url, place):
+def test_rules_with_patterns_are_edited_as_a_list(page, url, target):
     rules = {"verdict": ["deny", "ask", "ask"], "rule": ["exec(rm *)", "group:web", ""]}
-    page.post(url, form(place, "save", **rules))
-    stored = stored_policy(place)
+    page.post(url, form(target, "save", **rules))
+    stored = stored_policy(target)
     assert (stored.denied_tools, stored.ask_tools) == (["exec(rm *)"], ["group:web"])
 
     shown = text(page.get(url))
     assert 'value="exec(rm *)"' in shown
-    page.post(url, form(place, "save", verdict=["deny"], rule=["exec(rm *)"], confirmed="on"))
-    assert stored_policy(place).ask_tools == []
+    page.post(url, form(target, "save", verdict=["deny"], rule=["exec(rm *)"], confirmed="on"))
+    assert stored_policy(target).ask_tools == []
 
 
-def test_a_rule_that_names_no_tool_comes_back_with_its_words(page, url, place):
-    answer = page.post(url, form(place, "save", verdict=["deny"], rule=["exce(rm *)"]))
+def test_an_invalid_rule_stays_in_the_form_with_a_message(page, url, target):
+    answer = page.post(url, form(target, "save", verdict=["deny"], rule=["exce(rm *)"]))
 
     assert answer.status_code == 400
     assert "No tool is named exce(rm *)" in text(answer)
     assert 'value="exce(rm *)"' in text(answer)
-    assert stored_policy(place).revision == 0
+    assert stored_policy(target).revision == 0
 
 
-def test_somebody_elses_change_in_between_is_not_overwritten(page, url, place, owner, workspace):
-    stale = form(place, "save", **{"choice:read": "deny"})
-    change_policy(principal_of_user(owner, workspace.pk), place, {"ask_tools": ["write"]})
+def test_a_concurrent_change_is_not_overwritten(page, url, target, owner, workspace):
+    stale = form(target, "save", **{"choice:read": "deny"})
+    change_policy(principal_of_user(owner, workspace.pk), target, {"ask_tools": ["write"]})
     answer = page.post(url, stale)
 
     assert answer.status_code == 409
     assert "The policy was changed meanwhile" in text(answer)
-    assert stored_policy(place).ask_tools == ["write"]
-    assert stored_policy(place).denied_tools == []
+    assert stored_policy(target).ask_tools == ["write"]
+    assert stored_policy(target).denied_tools == []
 
 
-def test_history_says_who_changed_what_and_can_be_brought_back(page, url, place):
-    page.post(url, form(place, "save", profile="full", **{"choice:write": "ask"}))
-    page.post(url, form(place, "save", profile="minimal"))
+def test_the_history_shows_changes_and_authors_and_can_be_restored(page, url, target):
+    page.post(url, form(target, "save", profile="full", **{"choice:write": "ask"}))
+    page.post(url, form(target, "save", profile="minimal"))
     shown = text(page.get(url))
     assert "Profile: full → minimal" in shown
     assert "\u2212 ask write" in shown
@@ -181,25 +181,25 @@ def test_history_says_who_changed_what_and_can_be_brought_back(page, url, place)
 
     reviewed = page.post(url, {"act": "revert", "revision": "1"})
     assert "Revert to revision 1" in text(reviewed)
-    assert stored_policy(place).profile == "minimal"
+    assert stored_policy(target).profile == "minimal"
     page.post(url, {"act": "save", "reverts_to": "1", "confirmed": "on"})
-    stored = stored_policy(place)
+    stored = stored_policy(target)
     assert (stored.profile, stored.ask_tools, stored.revision) == ("full", ["write"], 3)
     assert PolicyRevision.objects.get(revision=3).reverts_to == 1
 
 
-def test_a_revert_that_opens_a_tool_is_warned_of_too(page, url, place):
-    page.post(url, form(place, "save", confirmed="on", **{"choice:exec": "allow"}))
-    page.post(url, form(place, "save", **{"choice:exec": "deny"}))
+def test_a_revert_that_allows_a_risky_tool_needs_confirmation(page, url, target):
+    page.post(url, form(target, "save", confirmed="on", **{"choice:exec": "allow"}))
+    page.post(url, form(target, "save", **{"choice:exec": "deny"}))
     answer = page.post(url, {"act": "save", "reverts_to": "1"})
 
     assert "This lets exec run without approval." in text(answer)
-    assert stored_policy(place).denied_tools == ["exec"]
+    assert stored_policy(target).denied_tools == ["exec"]
 
 
-def test_a_call_is_simulated_with_its_chain(page, url, place):
+def test_a_simulated_call_shows_its_chain_of_decisions(page, url, target):
     rules = {"verdict": ["deny"], "rule": ["exec(rm *)"]}
-    page.post(url, form(place, "save", **rules))
+    page.post(url, form(target, "save", **rules))
     shown = text(page.get(url, {"tool": "exec", "input": '{"command": "rm -rf /"}'}))
     assert "Denied by the agent: exec(rm *)." in shown
     assert "exec asks first" in shown
@@ -209,20 +209,20 @@ def test_a_call_is_simulated_with_its_chain(page, url, place):
     assert "no tool has this name" in text(page.get(url, {"tool": "nope"})).lower()
 
 
-def test_the_script_is_told_what_the_form_would_mean(page, url, place):
-    asked = form(place, "", **{"choice:exec": "allow", "tool": "exec", "input": "{}"})
+def test_the_preview_returns_the_effect_of_the_form(page, url, target):
+    asked = form(target, "", **{"choice:exec": "allow", "tool": "exec", "input": "{}"})
     answer = json.loads(text(page.post(f"{url}preview/", asked)))
 
     assert answer["tools"]["exec"]["decision"] == "allow"
     assert answer["lines"] == ["+ allow exec(*)"]
     assert answer["risky"] == ["exec"]
     assert answer["call"]["said"]["decision"] == "allow"
-    assert stored_policy(place).revision == 0
-    wrong = page.post(f"{url}preview/", form(place, "", max_tool_calls_per_turn="many"))
+    assert stored_policy(target).revision == 0
+    wrong = page.post(f"{url}preview/", form(target, "", max_tool_calls_per_turn="many"))
     assert wrong.status_code == 400
 
 
-def test_every_place_has_a_page(page, workspace, agent):
+def test_every_layer_has_a_page(page, workspace, agent):
     from agents.models import Environment
     from sessions_app.models import Session
 
@@ -238,17 +238,17 @@ def test_every_place_has_a_page(page, workspace, agent):
     assert "A talk" in text(page.get("/policies/"))
 
 
-def test_a_list_of_the_only_tools_is_said_aloud(page, url, place, owner, workspace):
+def test_a_list_of_allowed_tools_is_shown_as_exclusive(page, url, target, owner, workspace):
     words = {"allowed_tools": ["read", "group:memory"]}
-    change_policy(principal_of_user(owner, workspace.pk), place, words)
+    change_policy(principal_of_user(owner, workspace.pk), target, words)
     shown = text(page.get(url))
 
     assert "allows only read, group:memory" in shown
     page.post(
         url,
-        form(place, "save", **{"choice:read": "allow"}, verdict=["allow"], rule=["group:memory"]),
+        form(target, "save", **{"choice:read": "allow"}, verdict=["allow"], rule=["group:memory"]),
     )
-    assert stored_policy(place).revision == 1
+    assert stored_policy(target).revision == 1
 
 
 RULES = st.lists(
@@ -259,7 +259,7 @@ RULES = st.lists(
 
 
 @given(allowed=RULES, denied=RULES, asked=RULES)
-def test_a_form_that_changes_nothing_says_the_same_words(allowed, denied, asked):
+def test_an_unchanged_form_keeps_the_same_rules(allowed, denied, asked):
     words = {**EMPTY, "allowed_tools": allowed, "denied_tools": denied, "ask_tools": asked}
     choices = {tool: current_choice(tool, words) for tool in TOOLS}
 

@@ -1,7 +1,7 @@
-"""Both kinds of sandbox, for tests that hold for either.
+"""Fixtures for both kinds of sandbox, for tests that hold for either.
 
-Where a kind cannot run, its tests are skipped and say why; with SWITCHYARD_REQUIRE_SANDBOX set, as
-in CI, they fail instead.
+Tests of a kind that cannot run here are skipped with the reason; with SWITCHYARD_REQUIRE_SANDBOX
+set, as in CI, they fail instead.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tools_app.sandbox.container.engine import connect, find_socket
 from tools_app.sandbox.local.sandbox import LocalSandbox
 
 IMAGE = "switchyard/base"
-#: Long enough that a command never ends by it, short enough that a broken test does.
-PATIENCE = 60
+#: No working command takes this long, and a broken test ends after it.
+TIMEOUT_SECONDS = 60
 Either = LocalSandbox | ContainerSandbox
 
-_naps = count(1)
+_sleeps = count(1)
 
 
-def lacking(reason: str) -> None:
+def skip_or_fail(reason: str) -> None:
     if os.environ.get("SWITCHYARD_REQUIRE_SANDBOX"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -40,22 +40,22 @@ def lacking(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def engine_home() -> Iterator[Path]:
-    """Where one engine for all tests has its socket."""
+    """Create the folder for the socket of the engine that all tests share."""
     with tempfile.TemporaryDirectory(prefix="switchyard-") as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def engine(engine_home: Path, settings: Any, data_dir: Path) -> str:
-    """An engine that answers now: it leaves when nobody has asked for long, and is started again."""
+    """Return the socket of a running engine; an idle engine exits and is started again."""
     try:
         with override_settings(DATA_DIR=engine_home):
             settings.CONTAINER_SOCKET = find_socket()
             image = connect().request("GET", f"/images/{IMAGE}/json")
     except SandboxUnavailable as fault:
-        lacking(fault.detail)
+        skip_or_fail(fault.detail)
     if not image.is_fine:
-        lacking(f"{IMAGE} is not made: run `make containers`")
+        skip_or_fail(f"{IMAGE} is not made: run `make containers`")
     return settings.CONTAINER_SOCKET
 
 
@@ -64,7 +64,7 @@ def local(folder: SessionFolder) -> LocalSandbox:
     try:
         host.find_bwrap()
     except SandboxUnavailable as fault:
-        lacking(fault.detail)
+        skip_or_fail(fault.detail)
     return LocalSandbox(folder=folder, limits=Limits())
 
 
@@ -85,30 +85,30 @@ def kind(sandbox: Either) -> str:
     return "local" if isinstance(sandbox, LocalSandbox) else "container"
 
 
-def remade(sandbox: Either, **changes: Any) -> Either:
-    """The same with other settings, as if its environment had been changed."""
+def reconfigured(sandbox: Either, **changes: Any) -> Either:
+    """Return the sandbox with other settings, as if its environment had been changed."""
     if isinstance(sandbox, ContainerSandbox):
         changes["_known"] = []
     return replace(sandbox, **changes)
 
 
 def limited(sandbox: Either, **limits: int) -> Either:
-    return remade(sandbox, limits=Limits(**limits))
+    return reconfigured(sandbox, limits=Limits(**limits))
 
 
 def run(sandbox: Either, command: str) -> str:
-    result = sandbox.execute(command, seconds=PATIENCE)
+    result = sandbox.execute(command, seconds=TIMEOUT_SECONDS)
     assert result.ended_by == "itself"
     return result.output
 
 
-def nap() -> str:
-    """A command that sleeps for long, told from every other on this machine."""
-    return f"sleep {next(_naps)}000.{os.getpid():07}"
+def sleep_command() -> str:
+    """Return a command that sleeps for long and is unique on this machine."""
+    return f"sleep {next(_sleeps)}000.{os.getpid():07}"
 
 
 def alive(marker: str) -> list[str]:
-    """Command lines on this machine that hold the marker."""
+    """Return the running command lines on this machine that contain the marker."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -120,7 +120,7 @@ def alive(marker: str) -> list[str]:
     return found
 
 
-TRY = """
+SYSCALL_HELPER = """
 import ctypes, errno, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
 def call(*arguments):
@@ -130,5 +130,5 @@ def call(*arguments):
 
 
 def python(sandbox, files: Path, program: str) -> str:
-    (files / "try.py").write_text(TRY + program)
+    (files / "try.py").write_text(SYSCALL_HELPER + program)
     return run(sandbox, "python3 try.py")

@@ -1,4 +1,4 @@
-"""One container per session: kept between commands, taken from stale workers, swept when idle."""
+"""Tests of a session's container: kept between commands, safe from stale workers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from threading import Thread
 
 import pytest
 
-from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, remade, run
-from tests.tools_app.sandbox.test_leftovers import until
+from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, alive, limited, reconfigured, run
+from tests.tools_app.sandbox.test_leftovers import wait_until
 from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
 from tools_app.sandbox import kill_leftovers
 from tools_app.sandbox.container import ContainerSandbox, cgroup, lifecycle
@@ -49,7 +49,7 @@ sandbox.execute(f"touch running; exec -a {sys.argv[5]} sleep 600", seconds=600)
 
 @contextmanager
 def worker(container: ContainerSandbox, data_dir: Path) -> Iterator[tuple[subprocess.Popen, str]]:
-    """A process with a command in its container, and a name by which the command is known."""
+    """Start a process that runs a command in its container; yield it and the command's marker."""
     folder = container.folder
     marker = f"left-{folder.session_id}"
     process = subprocess.Popen(
@@ -60,8 +60,8 @@ def worker(container: ContainerSandbox, data_dir: Path) -> Iterator[tuple[subpro
         ],
     )
     try:
-        until((folder.files / "running").exists)
-        until(lambda: commands(marker))
+        wait_until((folder.files / "running").exists)
+        wait_until(lambda: commands(marker))
         yield process, marker
     finally:
         process.kill()
@@ -89,7 +89,7 @@ def test_the_container_stays_between_commands(container):
     assert container_id(container) == first
 
 
-def test_changed_limits_make_another_container(container, files):
+def test_changed_limits_create_a_new_container(container, files):
     run(container, "echo kept > note")
     first = container_id(container)
 
@@ -100,15 +100,15 @@ def test_changed_limits_make_another_container(container, files):
 def test_a_handle_to_a_replaced_container_is_an_error(container):
     run(container, "true")
     connect().remove(container_name(container.folder.session_id))
-    run(remade(container), "true")
+    run(reconfigured(container), "true")
 
     with pytest.raises(SandboxReplaced):
-        container.execute("touch ran", seconds=PATIENCE)
+        container.execute("touch ran", seconds=TIMEOUT_SECONDS)
     assert not (container.folder.files / "ran").exists()
 
 
-def test_two_threads_that_need_the_container_make_one(container, folder):
-    other = remade(container)
+def test_two_threads_that_need_the_container_create_one(container, folder):
+    other = reconfigured(container)
     results: list[str] = []
     threads = [
         Thread(target=lambda box=box: results.append(run(box, "echo done")))
@@ -123,7 +123,7 @@ def test_two_threads_that_need_the_container_make_one(container, folder):
     assert names() == {container_name(folder.session_id)}
 
 
-def test_a_paused_workers_command_is_ended_and_it_cannot_come_back(container, data_dir, files):
+def test_a_paused_workers_command_is_killed_and_cannot_come_back(container, data_dir, files):
     with worker(container, data_dir) as (process, marker):
         process.send_signal(signal.SIGSTOP)
 
@@ -134,13 +134,13 @@ def test_a_paused_workers_command_is_ended_and_it_cannot_come_back(container, da
         assert list_claims(container.folder.session_id) == []
         assert run(container, "echo new") == "new\n"
         process.send_signal(signal.SIGCONT)
-        process.wait(PATIENCE)
-        # What it was in the middle of is over, and the new container was left alone.
+        process.wait(TIMEOUT_SECONDS)
+        # The old worker's command has ended, and the new container still works.
         assert run(container, "echo again") == "again\n"
 
 
 def test_a_stale_worker_cannot_start_a_command(container, monkeypatch):
-    """It was paused before it looked for the container, and would make or find a newer one."""
+    """Covers a worker that was paused before it looked for the container and finds a newer one."""
     ensure_container = lifecycle.ensure_container
 
     def slow_ensure(*arguments, **options):
@@ -150,23 +150,21 @@ def test_a_stale_worker_cannot_start_a_command(container, monkeypatch):
     monkeypatch.setattr("tools_app.sandbox.container.sandbox.ensure_container", slow_ensure)
 
     with pytest.raises(SandboxReplaced):
-        container.execute("touch ran", seconds=PATIENCE)
+        container.execute("touch ran", seconds=TIMEOUT_SECONDS)
     assert not (container.folder.files / "ran").exists()
 
 
-def test_a_worker_whose_container_is_taken_at_the_last_moment_starts_nothing(
-    container, monkeypatch
-):
-    """The claim was still there when it looked."""
+def test_a_worker_that_loses_its_container_after_the_check_starts_nothing(container, monkeypatch):
+    """Covers a worker whose claim was still valid when it checked."""
     check = "tools_app.sandbox.container.claims.Claim.check"
     monkeypatch.setattr(check, lambda claim: kill_leftovers(container.folder.session_id))
 
     with pytest.raises(SandboxReplaced):
-        container.execute("touch ran", seconds=PATIENCE)
+        container.execute("touch ran", seconds=TIMEOUT_SECONDS)
     assert not (container.folder.files / "ran").exists()
 
 
-def test_a_killed_workers_command_is_ended_by_the_supervisor(container, data_dir):
+def test_the_supervisor_kills_the_command_of_a_killed_worker(container, data_dir):
     session_id = container.folder.session_id
     with worker(container, data_dir) as (process, marker):
         assert sweep([session_id], [session_id]) == 0
@@ -180,14 +178,14 @@ def test_a_killed_workers_command_is_ended_by_the_supervisor(container, data_dir
         assert list_claims(session_id) == []
 
 
-def test_an_engine_that_is_away_leaves_the_work_to_the_supervisor(container, monkeypatch):
+def test_the_supervisor_removes_a_container_that_an_unavailable_engine_kept(container, monkeypatch):
     session_id = container.folder.session_id
     run(container, "true")
     with claim_container(session_id) as claim:
         with monkeypatch.context() as patch:
             patch.setattr(lifecycle, "connect", lambda: (_ for _ in ()).throw(SandboxUnavailable()))
             assert kill_leftovers(session_id) == 0
-        # No longer valid, though the container could not be removed yet.
+        # The claim is no longer valid, although the container could not be removed yet.
         with pytest.raises(SandboxReplaced):
             claim.check()
 
@@ -195,7 +193,7 @@ def test_an_engine_that_is_away_leaves_the_work_to_the_supervisor(container, mon
     assert container_id(container) is None
 
 
-def test_a_command_that_cannot_be_ended_takes_its_container_with_it(container, monkeypatch):
+def test_a_command_that_cannot_be_killed_is_removed_with_its_container(container, monkeypatch):
     monkeypatch.setattr(cgroup.Cgroup, "_kill", lambda group, pid: None)
     monkeypatch.setattr(cgroup, "KILL_SECONDS", 0.2)
 
@@ -205,30 +203,28 @@ def test_a_command_that_cannot_be_ended_takes_its_container_with_it(container, m
     assert container_id(container) is None
 
 
-def test_a_container_that_ends_under_a_command_ends_the_command(container, files):
+def test_removing_a_container_ends_its_running_command(container, files):
     def end() -> None:
-        until((files / "begun").exists)
+        wait_until((files / "begun").exists)
         connect().remove(container_name(container.folder.session_id))
 
     thread = Thread(target=end)
     thread.start()
-    result = container.execute("touch begun; sleep 600", seconds=PATIENCE)
+    result = container.execute("touch begun; sleep 600", seconds=TIMEOUT_SECONDS)
     thread.join()
 
     assert result.ended_by in {"itself", "stop"}
     assert result.exit_code in {None, 137}
 
 
-def test_nothing_is_asked_of_an_engine_that_was_never_used(folder, settings):
+def test_an_engine_that_was_never_used_is_not_contacted(folder, settings):
     settings.CONTAINER_SOCKET = "/nowhere"
 
     assert kill_leftovers(folder.session_id) == 0
     remove_unused_containers()
 
 
-def test_podman_is_started_when_no_engine_listens_and_by_one_process_only(
-    engine, data_dir, settings, monkeypatch
-):
+def test_podman_is_started_once_when_no_engine_listens(engine, data_dir, settings, monkeypatch):
     settings.CONTAINER_SOCKET = ""
     monkeypatch.setattr(engine_module, "_usual", list)
     monkeypatch.setattr(engine_module, "IDLE_SECONDS", 1)
@@ -241,10 +237,10 @@ def test_podman_is_started_when_no_engine_listens_and_by_one_process_only(
 
     assert len(set(found)) == 1
     assert connect().is_podman
-    until(lambda: not alive(found[0]))
+    wait_until(lambda: not alive(found[0]))
 
 
-def test_a_long_data_dir_has_its_socket_elsewhere(settings, tmp_path):
+def test_a_long_data_dir_moves_the_socket_elsewhere(settings, tmp_path):
     settings.DATA_DIR = tmp_path / ("long" * 30)
     path = engine_module._own_socket()
 
@@ -261,4 +257,4 @@ def test_labels_name_installation_and_session(container, folder):
 
     assert box["Id"] == container_id(container)
     assert os.path.basename(box["Names"][0]) == container_name(folder.session_id)
-    assert time.time() - session_dir(folder.session_id).stat().st_mtime < PATIENCE
+    assert time.time() - session_dir(folder.session_id).stat().st_mtime < TIMEOUT_SECONDS

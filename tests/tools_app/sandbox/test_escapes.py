@@ -1,4 +1,4 @@
-"""Nothing gets out of a sandbox of either kind, and nothing of the host gets in."""
+"""Tests that neither kind of sandbox can be escaped from or shows anything of the host."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from pathlib import Path
 import pytest
 
 from core.ids import uuid7
-from tests.tools_app.sandbox.conftest import alive, limited, nap, python, remade, run
+from tests.tools_app.sandbox.conftest import (
+    alive,
+    limited,
+    python,
+    reconfigured,
+    run,
+    sleep_command,
+)
 from tools_app.exceptions import ToolFailed
 from tools_app.files import SessionFolder
 
 SECRET = "the secret of somebody else"
-#: Every one of them would be a way out, or around a limit.
+#: Each of them would escape from the sandbox or bypass a limit.
 ATTEMPTS = [
     "unshare --user true",
     "unshare --user --map-root-user --mount true",
@@ -50,7 +57,7 @@ ATTEMPTS = [
 ]
 
 
-def test_the_hosts_files_are_not_there(sandbox, kind):
+def test_the_hosts_files_are_not_visible(sandbox, kind):
     if kind == "local":
         programs = {"bin", "lib", "lib32", "lib64", "libx32", "sbin"}
         seen = set(run(sandbox, "ls -A /").split())
@@ -63,7 +70,7 @@ def test_the_hosts_files_are_not_there(sandbox, kind):
         assert hosts.read_text().strip() not in run(sandbox, "cat /etc/machine-id; true")
 
 
-def test_the_hosts_files_are_not_behind_proc_either(sandbox, data_dir):
+def test_the_hosts_files_are_not_reachable_through_proc(sandbox, data_dir):
     (data_dir / "secret.txt").write_text(SECRET)
     (data_dir / "secret.txt").chmod(0o644)
 
@@ -85,7 +92,9 @@ def test_other_processes_of_the_host_are_not_visible(sandbox):
     assert "No such process" in run(sandbox, f"kill -0 {os.getpid()}")
 
 
-def test_no_environment_and_no_open_file_of_the_host_comes_in(sandbox, monkeypatch, folder):
+def test_environment_variables_and_open_files_of_the_host_are_not_inherited(
+    sandbox, monkeypatch, folder
+):
     monkeypatch.setenv("SWITCHYARD_SECRET", SECRET)
 
     output = run(sandbox, "env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'")
@@ -99,7 +108,7 @@ def test_no_environment_and_no_open_file_of_the_host_comes_in(sandbox, monkeypat
         )
 
 
-def test_other_sessions_are_not_there(sandbox, folder):
+def test_other_sessions_are_not_visible(sandbox, folder):
     other = SessionFolder(workspace_id=folder.workspace_id, session_id=uuid7())
     (other.make() / "secret.txt").write_text(SECRET)
     inside = sandbox.folder.make()
@@ -117,7 +126,7 @@ def test_other_sessions_are_not_there(sandbox, folder):
 
 
 def test_two_sessions_cannot_signal_each_other(sandbox, folder):
-    neighbour = remade(
+    neighbour = reconfigured(
         sandbox, folder=SessionFolder(workspace_id=folder.workspace_id, session_id=uuid7())
     )
     try:
@@ -137,7 +146,7 @@ def test_only_the_workspace_and_scratch_can_be_written(sandbox, kind):
     )
 
     scratch = {"/workspace", "/tmp", "/dev/shm"}  # noqa: S108
-    # In a container these are memory too, and counted.
+    # In a container these are in memory too, and count towards its limit.
     assert set(output.split()) <= scratch | {"/var/tmp", "/run", "/dev/mqueue"}  # noqa: S108
     assert set(output.split()) >= scratch
 
@@ -152,13 +161,13 @@ def test_kernel_settings_cannot_be_written(sandbox):
     assert output == ""
 
 
-def test_ways_out_are_closed(sandbox):
+def test_every_escape_attempt_fails(sandbox):
     lines = [f"({attempt}) >/dev/null 2>&1 </dev/null && echo '{attempt}'" for attempt in ATTEMPTS]
 
     assert run(sandbox, "\n".join([*lines, "true"])) == ""
 
 
-def test_the_command_has_no_rights_and_gets_none(sandbox):
+def test_a_command_has_no_capabilities_and_cannot_gain_any(sandbox):
     status = dict(
         line.split(":\t", 1)
         for line in run(sandbox, "cat /proc/self/status").splitlines()
@@ -171,7 +180,7 @@ def test_the_command_has_no_rights_and_gets_none(sandbox):
     assert "0" not in status["Uid"].split()
 
 
-def test_a_program_with_the_setuid_bit_gives_nothing(sandbox):
+def test_a_setuid_program_gains_no_privileges(sandbox):
     output = run(
         sandbox,
         "cp $(command -v id) mine && chmod 6755 mine && ./mine -u;"
@@ -183,12 +192,11 @@ def test_a_program_with_the_setuid_bit_gives_nothing(sandbox):
     assert "uid=0" not in output
 
 
-def test_a_machine_out_of_memory_ends_sandboxes_first(sandbox):
+def test_sandboxes_are_killed_first_when_the_machine_runs_out_of_memory(sandbox):
     assert run(sandbox, "cat /proc/self/oom_score_adj") == "1000\n"
 
 
-def test_a_link_made_inside_leads_nowhere_outside(sandbox, call, data_dir):
-    """A command plants a link; the tools outside do not follow it."""
+def test_file_tools_do_not_follow_a_link_created_in_the_sandbox(sandbox, call, data_dir):
     (data_dir / "secret.txt").write_text(SECRET)
     run(sandbox, f"ln -s {data_dir}/secret.txt link; ln -s / root; mkfifo pipe")
 
@@ -200,7 +208,7 @@ def test_a_link_made_inside_leads_nowhere_outside(sandbox, call, data_dir):
 
 
 def test_orphans_do_not_outlive_a_time_out(sandbox, folder):
-    marker = nap()
+    marker = sleep_command()
     orphan = (
         "import os, sys\n"
         "for _ in range(2):\n"
@@ -216,12 +224,12 @@ def test_orphans_do_not_outlive_a_time_out(sandbox, folder):
 
     assert result.ended_by == "time"
     assert alive(marker) == []
-    # And nothing of it is there for the next command.
+    # The next command does not see the orphans either.
     assert marker not in run(sandbox, "cat /proc/*/cmdline | tr '\\0' ' '")
 
 
-def test_what_keeps_a_container_cannot_be_taken_over(container, files):
-    """It outlives commands, so a command that could write into it would live on there."""
+def test_a_command_cannot_take_over_the_process_that_keeps_its_container(container, files):
+    """That process outlives commands, so code written into it would run on."""
     output = python(
         container,
         files,
@@ -238,7 +246,7 @@ def test_what_keeps_a_container_cannot_be_taken_over(container, files):
     assert output == "True\n"
 
 
-def test_filling_the_disk_is_bounded_per_file_and_by_the_reserve(sandbox, files, monkeypatch):
+def test_disk_use_is_limited_per_file_and_by_the_reserve(sandbox, files, monkeypatch):
     small = limited(sandbox, file_mb=1)
 
     run(small, "for n in 1 2 3; do head -c 3000000 /dev/zero > big$n; done 2>/dev/null; true")
@@ -248,8 +256,8 @@ def test_filling_the_disk_is_bounded_per_file_and_by_the_reserve(sandbox, files,
     assert small.execute("sleep 600", seconds=60).ended_by == "disk"
 
 
-def test_what_a_sandbox_may_use_is_not_what_it_says_but_what_was_set(sandbox, files):
-    """The limits hold for what a command starts by any way."""
+def test_a_command_cannot_raise_its_limits(sandbox, files):
+    """The limits also hold for processes that the command starts."""
     output = python(
         limited(sandbox, pids=20, file_mb=1),
         files,

@@ -1,4 +1,4 @@
-"""The kernel and the network offer nothing to a sandbox of either kind that leads out of it."""
+"""Tests that neither kernel nor network offers either kind of sandbox a way out."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from uuid import UUID
 
 import pytest
 
-from tests.tools_app.sandbox.conftest import python, remade, run
+from tests.tools_app.sandbox.conftest import python, reconfigured, run
 from tools_app.sandbox.container.claims import session_dir
 from tools_app.sandbox.network.namespace import Network
 from tools_app.sandbox.seccomp import ARCHITECTURES, REFUSED
 
-OPEN = [Network(), Network(posture="allowlist", hosts=("example.com",)), Network(posture="full")]
-POSTURES = pytest.mark.parametrize("network", OPEN, ids=lambda network: network.posture)
+NETWORKS = [
+    Network(),
+    Network(posture="allowlist", hosts=("example.com",)),
+    Network(posture="full"),
+]
+POSTURES = pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.posture)
 
 
-def test_calls_that_lead_around_the_limits_do_not_exist(sandbox, files):
+def test_system_calls_that_bypass_limits_are_refused(sandbox, files):
     column = ARCHITECTURES[platform.machine()][1]
     numbers = [numbers[column] for numbers in REFUSED.values()]
 
@@ -26,10 +30,10 @@ def test_calls_that_lead_around_the_limits_do_not_exist(sandbox, files):
     assert output == "{(-1, 'ENOSYS')}\n"
 
 
-def test_namespaces_cannot_be_made_by_clone_either(sandbox, files):
+def test_clone_cannot_create_namespaces(sandbox, files):
     clone = {"x86_64": 56, "aarch64": 220}[platform.machine()]
     for flag in (0x10000000, 0x10000000 | 0x40000000, 0x40000000, 0x00020000, 0x20000000):
-        # 17 is SIGCHLD: a child that came into being would say so.
+        # 17 is SIGCHLD: a child that was created would print a line.
         output = python(
             sandbox,
             files,
@@ -40,7 +44,7 @@ def test_namespaces_cannot_be_made_by_clone_either(sandbox, files):
         assert "(-1, " in output
 
 
-def test_terminals_cannot_be_typed_into(sandbox, files):
+def test_input_cannot_be_injected_into_terminals(sandbox, files):
     output = python(
         sandbox,
         files,
@@ -53,8 +57,8 @@ def test_terminals_cannot_be_typed_into(sandbox, files):
     assert output == "ENOSYS\nENOSYS\n"
 
 
-def test_only_harmless_families_of_sockets_exist(sandbox, files):
-    """Vsock would lead to whoever runs this virtual machine, whatever the network namespace."""
+def test_only_harmless_socket_families_are_available(sandbox, files):
+    """Vsock would reach the hypervisor in spite of the network namespace."""
     output = python(
         sandbox,
         files,
@@ -71,15 +75,15 @@ def test_only_harmless_families_of_sockets_exist(sandbox, files):
 
 
 @POSTURES
-def test_nothing_of_the_hosts_network_can_be_reached(sandbox, network):
-    """Loopback, the metadata address and a public one, by every address that this machine has."""
+def test_the_hosts_network_cannot_be_reached(sandbox, network):
+    """Tries loopback, every address of this machine, the metadata address and public ones."""
     server = socket.create_server(("0.0.0.0", 0))  # noqa: S104
     port = server.getsockname()[1]
     own = {entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)}
     targets = [f"{address}/{port}" for address in {"127.0.0.1", *own}]
     targets += ["169.254.169.254/80", "1.1.1.1/53", "192.168.0.1/80", "10.0.0.1/80"]
     output = run(
-        remade(sandbox, network=network),
+        reconfigured(sandbox, network=network),
         f"for a in {' '.join(targets)}; do"
         '  timeout 3 bash -c "echo > /dev/tcp/$a" 2>/dev/null && echo reached $a; done; '
         "tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route",
@@ -91,11 +95,11 @@ def test_nothing_of_the_hosts_network_can_be_reached(sandbox, network):
 
 @POSTURES
 def test_sockets_of_the_host_cannot_be_reached(sandbox, data_dir, files, network):
-    """Abstract ones belong to the network namespace, others need a path."""
+    """Abstract sockets belong to the network namespace; other sockets need a path."""
     abstract = socket.socket(socket.AF_UNIX)
     abstract.bind(f"\0switchyard-{data_dir.name}")
     abstract.listen()
-    # Where PostgreSQL listens, in an installation and in a distribution.
+    # PostgreSQL's socket, here as in an installation and below as in a distribution.
     (data_dir / "run").mkdir()
     database = socket.socket(socket.AF_UNIX)
     database.bind(str(data_dir / "run" / ".s.PGSQL.5432"))
@@ -110,7 +114,7 @@ def test_sockets_of_the_host_cannot_be_reached(sandbox, data_dir, files, network
     ]
 
     output = python(
-        remade(sandbox, network=network),
+        reconfigured(sandbox, network=network),
         files,
         f"for place in {places!r}:\n"
         "    try: socket.socket(socket.AF_UNIX).connect(place); print('reached', place)\n"

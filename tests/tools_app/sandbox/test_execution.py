@@ -1,4 +1,4 @@
-"""Commands run, are bounded, and leave nothing running, in either kind of sandbox."""
+"""Tests that commands run within limits and leave nothing running, in either kind of sandbox."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from threading import Event, Thread, Timer
 
 import pytest
 
-from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, nap
+from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, alive, limited, sleep_command
 from tools_app.exceptions import ToolFailed, ToolStopped
 from tools_app.files import sandbox_uid
 from tools_app.registry import registry
 from tools_app.sandbox import LazySandbox
 from tools_app.sandbox.output import KEPT, Output
 
-#: Tries to start far more processes than it may, but never without end.
+#: Tries to start more processes than allowed, and gives up at 300.
 FORKER = """
 import os, time
 made = 0
@@ -32,25 +32,27 @@ print(made)
 
 
 def test_a_command_returns_its_output_and_exit_code(sandbox):
-    result = sandbox.execute("echo out; echo err >&2; exit 3", seconds=PATIENCE)
+    result = sandbox.execute("echo out; echo err >&2; exit 3", seconds=TIMEOUT_SECONDS)
 
     assert (result.exit_code, result.output) == (3, "out\nerr\n")
     assert result.ended_by == "itself"
 
 
-def test_a_command_killed_by_a_signal_says_so(sandbox):
-    assert sandbox.execute("kill -SEGV $$", seconds=PATIENCE).exit_code == 128 + 11
+def test_the_exit_code_shows_the_signal_that_killed_a_command(sandbox):
+    assert sandbox.execute("kill -SEGV $$", seconds=TIMEOUT_SECONDS).exit_code == 128 + 11
 
 
 def test_files_stay_between_commands_and_are_shared_with_the_file_tools(sandbox, call, files):
     call("write", path="in.txt", content="from a tool")
 
-    result = sandbox.execute("cat in.txt; pwd; echo from a command > out.txt", seconds=PATIENCE)
+    result = sandbox.execute(
+        "cat in.txt; pwd; echo from a command > out.txt", seconds=TIMEOUT_SECONDS
+    )
 
     assert result.output == "from a tool/workspace\n"
     assert call("read", path="out.txt") == "from a command\n"
     assert call("edit", path="out.txt", old="a command", new="an edit")
-    assert sandbox.execute("cat out.txt", seconds=PATIENCE).output == "from an edit\n"
+    assert sandbox.execute("cat out.txt", seconds=TIMEOUT_SECONDS).output == "from an edit\n"
     assert (files / "out.txt").stat().st_uid == sandbox_uid()
 
 
@@ -64,7 +66,7 @@ def test_output_is_shown_while_the_command_still_runs(sandbox, files):
 
     result = sandbox.execute(
         "echo first; while [ ! -e seen ]; do sleep 0.05; done; echo second",
-        seconds=PATIENCE,
+        seconds=TIMEOUT_SECONDS,
         on_output=on_output,
     )
 
@@ -72,14 +74,16 @@ def test_output_is_shown_while_the_command_still_runs(sandbox, files):
     assert "".join(pieces) == result.output == "first\nsecond\n"
 
 
-def test_a_letter_cut_in_two_by_the_pipe_stays_whole(sandbox):
-    result = sandbox.execute(r"printf '\xc3'; sleep 0.2; printf '\xab\0\xff'", seconds=PATIENCE)
+def test_a_character_split_across_two_reads_stays_whole(sandbox):
+    result = sandbox.execute(
+        r"printf '\xc3'; sleep 0.2; printf '\xab\0\xff'", seconds=TIMEOUT_SECONDS
+    )
 
     assert result.output == "ë\ufffd\ufffd"
 
 
-def test_a_flood_of_output_is_bounded(sandbox):
-    result = sandbox.execute("yes | head -c 5000000; echo the end", seconds=PATIENCE)
+def test_the_size_of_the_stored_output_is_limited(sandbox):
+    result = sandbox.execute("yes | head -c 5000000; echo the end", seconds=TIMEOUT_SECONDS)
 
     assert result.exit_code == 0
     assert len(result.output) < 2 * KEPT + 200
@@ -87,15 +91,15 @@ def test_a_flood_of_output_is_bounded(sandbox):
     assert result.output.endswith("the end\n")
 
 
-def test_colours_are_taken_out_of_what_is_kept():
+def test_escape_sequences_are_removed_from_the_stored_output():
     output = Output()
     output.take(b"\x1b[31mred\x1b[0m \x1b]0;title\x07plain")
 
     assert output.text() == "red plain"
 
 
-def test_the_whole_tree_ends_at_the_time_limit(sandbox, folder):
-    marker = nap()
+def test_the_whole_process_tree_ends_at_the_time_limit(sandbox, folder):
+    marker = sleep_command()
 
     result = sandbox.execute(f"echo started; setsid {marker} & ({marker} & ) ; {marker}", seconds=1)
 
@@ -103,11 +107,11 @@ def test_the_whole_tree_ends_at_the_time_limit(sandbox, folder):
     assert alive(marker) == []
 
 
-def test_what_a_command_leaves_in_the_background_ends_with_it(sandbox, folder):
-    marker = nap()
+def test_background_processes_end_with_their_command(sandbox, folder):
+    marker = sleep_command()
 
     result = sandbox.execute(
-        f"setsid {marker} >/dev/null 2>&1 </dev/null & disown; echo done", seconds=PATIENCE
+        f"setsid {marker} >/dev/null 2>&1 </dev/null & disown; echo done", seconds=TIMEOUT_SECONDS
     )
 
     assert (result.exit_code, result.output) == (0, "done\n")
@@ -115,7 +119,7 @@ def test_what_a_command_leaves_in_the_background_ends_with_it(sandbox, folder):
 
 
 def test_a_command_that_closes_its_output_is_still_waited_for(sandbox, files):
-    result = sandbox.execute("exec >&- 2>&-; sleep 0.3; touch ended", seconds=PATIENCE)
+    result = sandbox.execute("exec >&- 2>&-; sleep 0.3; touch ended", seconds=TIMEOUT_SECONDS)
 
     assert (result.exit_code, result.output) == (0, "")
     assert (files / "ended").exists()
@@ -125,38 +129,38 @@ def test_a_stop_ends_the_command(sandbox):
     stopped = Event()
     Timer(0.2, stopped.set).start()
 
-    result = sandbox.execute("echo going; sleep 600", seconds=PATIENCE, stopped=stopped)
+    result = sandbox.execute("echo going; sleep 600", seconds=TIMEOUT_SECONDS, stopped=stopped)
 
     assert (result.exit_code, result.ended_by) == (None, "stop")
 
 
-def test_the_environments_time_limit_counts_before_the_calls(sandbox):
-    result = limited(sandbox, wall_seconds=1).execute("sleep 600", seconds=PATIENCE)
+def test_the_environments_time_limit_overrides_the_calls(sandbox):
+    result = limited(sandbox, wall_seconds=1).execute("sleep 600", seconds=TIMEOUT_SECONDS)
 
     assert result.ended_by == "time"
 
 
-def test_the_number_of_processes_is_bounded(sandbox, files):
+def test_the_number_of_processes_is_limited(sandbox, files):
     (files / "forker.py").write_text(FORKER)
 
-    result = limited(sandbox, pids=20).execute("exec python3 forker.py", seconds=PATIENCE)
+    result = limited(sandbox, pids=20).execute("exec python3 forker.py", seconds=TIMEOUT_SECONDS)
 
-    # The forker itself is one of them.
+    # The parent process counts too.
     assert 10 < int(result.output) <= 19
 
 
 def test_threads_count_as_processes(sandbox):
     many = "import threading, time; [threading.Thread(target=time.sleep, args=(5,), daemon=True)"
     result = limited(sandbox, pids=20).execute(
-        f"python3 -c '{many}.start() for _ in range(100)]'", seconds=PATIENCE
+        f"python3 -c '{many}.start() for _ in range(100)]'", seconds=TIMEOUT_SECONDS
     )
 
     assert "can't start new thread" in result.output
 
 
-def test_one_greedy_process_gets_no_more_memory(sandbox):
+def test_the_memory_of_one_process_is_limited(sandbox):
     result = limited(sandbox, memory_mb=128).execute(
-        "python3 -c 'bytearray(200_000_000)'", seconds=PATIENCE
+        "python3 -c 'bytearray(200_000_000)'", seconds=TIMEOUT_SECONDS
     )
 
     assert result.exit_code == 1
@@ -168,30 +172,32 @@ def test_one_greedy_process_gets_no_more_memory(sandbox):
     [
         # Many processes, each within its own limit.
         "import os\nfor _ in range(8):\n  if not os.fork():\n    break\nb = bytearray(60_000_000)",
-        # Shared memory, which is nobody's own.
+        # Shared memory, which counts for no single process.
         "import mmap\nb = mmap.mmap(-1, 2**30)\nfor i in range(0, 2**30, 4096): b[i] = 1",
     ],
 )
-def test_a_memory_bomb_of_the_whole_tree_is_ended(sandbox, bomb):
+def test_a_memory_bomb_across_the_process_tree_is_killed(sandbox, bomb):
     (sandbox.folder.make() / "bomb.py").write_text(f"{bomb}\nimport time; time.sleep(600)")
 
-    result = limited(sandbox, memory_mb=192).execute("python3 bomb.py", seconds=PATIENCE)
+    result = limited(sandbox, memory_mb=192).execute("python3 bomb.py", seconds=TIMEOUT_SECONDS)
 
     assert (result.exit_code, result.ended_by) == (None, "memory")
 
 
-def test_processor_time_is_counted_over_the_whole_tree(sandbox):
+def test_cpu_time_is_counted_over_the_whole_process_tree(sandbox):
     spin = "while :; do :; done &"
 
-    # Each of them alone stays far below the limit that the kernel sets on single processes.
-    result = limited(sandbox, cpu_seconds=1).execute(f"{spin} " * 8 + "wait", seconds=PATIENCE)
+    # Each process stays far below the kernel's limit for a single process.
+    result = limited(sandbox, cpu_seconds=1).execute(
+        f"{spin} " * 8 + "wait", seconds=TIMEOUT_SECONDS
+    )
 
     assert (result.exit_code, result.ended_by) == (None, "cpu")
 
 
-def test_a_file_cannot_grow_without_end(sandbox, files):
+def test_the_size_of_a_file_is_limited(sandbox, files):
     result = limited(sandbox, file_mb=2).execute(
-        "head -c 50000000 /dev/zero > big; ls / > small", seconds=PATIENCE
+        "head -c 50000000 /dev/zero > big; ls / > small", seconds=TIMEOUT_SECONDS
     )
 
     assert result.exit_code == 0
@@ -199,9 +205,10 @@ def test_a_file_cannot_grow_without_end(sandbox, files):
 
 
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm"])  # noqa: S108
-def test_files_in_memory_are_bounded(sandbox, place):
+def test_the_size_of_files_in_memory_is_limited(sandbox, place):
     result = limited(sandbox, memory_mb=64).execute(
-        f"head -c 900000000 /dev/zero > {place}/big; stat -c %s {place}/big", seconds=PATIENCE
+        f"head -c 900000000 /dev/zero > {place}/big; stat -c %s {place}/big",
+        seconds=TIMEOUT_SECONDS,
     )
 
     assert int(result.output.splitlines()[-1]) <= 16 * 1024 * 1024
@@ -210,7 +217,7 @@ def test_files_in_memory_are_bounded(sandbox, place):
 def test_a_nearly_full_disk_ends_the_command(sandbox, monkeypatch):
     monkeypatch.setattr("tools_app.sandbox.local.processes.DISK_RESERVE_MB", 10**12)
 
-    assert sandbox.execute("sleep 600", seconds=PATIENCE).ended_by == "disk"
+    assert sandbox.execute("sleep 600", seconds=TIMEOUT_SECONDS).ended_by == "disk"
 
 
 def test_the_tool_shows_output_and_exit_code(make_context):
@@ -224,27 +231,27 @@ def test_the_tool_shows_output_and_exit_code(make_context):
     assert shown == ["hi"]
 
 
-def test_the_tool_tells_a_time_out_with_what_came_before(call):
-    with pytest.raises(ToolFailed) as told:
+def test_the_tool_reports_a_time_out_with_the_output_so_far(call):
+    with pytest.raises(ToolFailed) as caught:
         call("exec", command="echo half; sleep 600", seconds=1)
 
-    said, _, output = told.value.detail.partition(" Its output until then:\n")
-    assert re.fullmatch(r"The command was stopped after \d+ s, when its time was up\.", said)
+    message, _, output = caught.value.detail.partition(" Its output until then:\n")
+    assert re.fullmatch(r"The command was stopped after \d+ s, when its time was up\.", message)
     assert output == "half\n"
 
 
-def test_the_tool_tells_the_time_that_its_environment_gave_it(sandbox, make_context):
+def test_the_tool_reports_the_time_limit_of_its_environment(sandbox, make_context):
     hasty = limited(sandbox, wall_seconds=1)
 
-    with pytest.raises(ToolFailed) as told:
+    with pytest.raises(ToolFailed) as caught:
         registry["exec"].call({"command": "sleep 600", "seconds": 600}, make_context(sandbox=hasty))
 
-    assert "stopped after" in told.value.detail
-    assert "600" not in told.value.detail
+    assert "stopped after" in caught.value.detail
+    assert "600" not in caught.value.detail
 
 
 def test_the_tool_raises_when_it_is_stopped(make_context):
-    context = make_context(deadline=time.monotonic() + PATIENCE)
+    context = make_context(deadline=time.monotonic() + TIMEOUT_SECONDS)
     Timer(0.2, context.stopped.set).start()
 
     with pytest.raises(ToolStopped):
@@ -254,12 +261,12 @@ def test_the_tool_raises_when_it_is_stopped(make_context):
 def test_commands_of_one_session_do_not_end_each_other(sandbox, files):
     results = []
     slow = "touch begun; sleep 0.5; echo slow"
-    thread = Thread(target=lambda: results.append(sandbox.execute(slow, seconds=PATIENCE)))
+    thread = Thread(target=lambda: results.append(sandbox.execute(slow, seconds=TIMEOUT_SECONDS)))
     thread.start()
     while not (files / "begun").exists():
         time.sleep(0.01)
 
-    assert sandbox.execute("echo quick", seconds=PATIENCE).output == "quick\n"
+    assert sandbox.execute("echo quick", seconds=TIMEOUT_SECONDS).output == "quick\n"
     thread.join()
     assert results[0].output == "slow\n"
 
@@ -271,7 +278,7 @@ def test_files_are_read_written_and_listed_without_a_command(sandbox):
     assert sandbox.read("folder/a.bin") == b"\0\1\2\3"
     assert sandbox.read("folder/a.bin", limit=2) == b"\0\1"
     assert [(entry.name, entry.size) for entry in sandbox.list("folder")] == [("a.bin", 4)]
-    assert sandbox.execute("wc -c < folder/a.bin", seconds=PATIENCE).output.strip() == "4"
+    assert sandbox.execute("wc -c < folder/a.bin", seconds=TIMEOUT_SECONDS).output.strip() == "4"
 
 
 def test_a_lazy_sandbox_is_made_once_and_only_when_used(sandbox):
@@ -285,7 +292,7 @@ def test_a_lazy_sandbox_is_made_once_and_only_when_used(sandbox):
     lazy.destroy()
     assert made == []
 
-    lazy.execute("true", seconds=PATIENCE)
+    lazy.execute("true", seconds=TIMEOUT_SECONDS)
     lazy.write("a", b"b")
     assert lazy.read("a") == b"b"
     assert [entry.name for entry in lazy.list()] == ["a"]

@@ -1,4 +1,4 @@
-"""A kept command: begun once, followed by anybody, within its limits whoever lives."""
+"""Tests of commands under a keeper: started once, followed by any process, limited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.env import ROOT
-from tests.tools_app.sandbox.conftest import alive, limited, nap, remade
+from tests.tools_app.sandbox.conftest import alive, limited, reconfigured, sleep_command
 from tests.tools_app.sandbox.test_containers import container_id
 from tools_app.exceptions import KeeperLost, SandboxUnavailable
 from tools_app.sandbox import kill_leftovers
@@ -24,7 +24,7 @@ from tools_app.sandbox.tasks.control import is_alive, start, stop_all
 from tools_app.sandbox.tasks.follow import follow
 from tools_app.sandbox.tasks.record import Record, make_order
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 STARTER = """
 import sys
 from pathlib import Path
@@ -37,18 +37,18 @@ sys.stdin.read()
 
 
 def wait_for(look, what):
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < until:
         if found := look():
             return found
         time.sleep(0.02)
-    raise AssertionError(f"Waited in vain for {what}.")
+    raise AssertionError(f"Timed out waiting for {what}.")
 
 
-class Kept:
-    """One command in a sandbox, and ways to look at it."""
+class KeptCommand:
+    """Runs one command in a sandbox under a keeper and observes it."""
 
-    def __init__(self, sandbox, command, seconds=PATIENCE):
+    def __init__(self, sandbox, command, seconds=TIMEOUT_SECONDS):
         self.sandbox = sandbox
         self.files = sandbox.folder.make()
         self.record = Record(folder=sandbox.folder.root / "commands" / "one")
@@ -59,11 +59,11 @@ class Kept:
         os.close(start(self.record))
 
     def follow(self):
-        said: list[str] = []
-        ending = follow(self.record, on_output=said.append, stop=self.never)
-        return "".join(said), ending
+        shown: list[str] = []
+        ending = follow(self.record, on_output=shown.append, stop=self.never)
+        return "".join(shown), ending
 
-    def wait_for_words(self, words):
+    def wait_for_output(self, words):
         def look():
             output = self.record.output
             return output.exists() and words in output.read_text()
@@ -78,8 +78,8 @@ class Kept:
 def keep(sandbox):
     made = []
 
-    def use(command, *, using=None, seconds=PATIENCE):
-        made.append(Kept(using or sandbox, command, seconds))
+    def use(command, *, using=None, seconds=TIMEOUT_SECONDS):
+        made.append(KeptCommand(using or sandbox, command, seconds))
         return made[-1]
 
     yield use
@@ -89,43 +89,43 @@ def keep(sandbox):
         os.close(one.never)
 
 
-def go(kept):
+def let_finish(kept):
     (kept.files / "go").touch()
 
 
 WAIT = "echo begun >> count; echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; exit 3"
 
 
-def test_a_command_is_begun_once_by_however_many_keepers(keep):
+def test_several_keepers_start_a_command_once(keep):
     kept = keep(WAIT)
     for _ in range(3):
         kept.start()
-    kept.wait_for_words("one")
+    kept.wait_for_output("one")
     kept.start()
-    go(kept)
-    said, ending = kept.follow()
+    let_finish(kept)
+    shown, ending = kept.follow()
 
-    assert said == ending.output == "one\ntwo\n"
+    assert shown == ending.output == "one\ntwo\n"
     assert (ending.exit_code, ending.ended_by, ending.reason) == (3, "itself", "")
     assert (kept.files / "count").read_text() == "begun\n"
 
 
-def test_who_stops_following_leaves_the_command_to_the_next(keep):
+def test_a_command_runs_on_when_a_follower_stops(keep):
     kept = keep(WAIT)
     kept.start()
-    kept.wait_for_words("one")
+    kept.wait_for_output("one")
     stop = os.eventfd(1)
-    said: list[str] = []
-    assert follow(kept.record, on_output=said.append, stop=stop) is None
+    shown: list[str] = []
+    assert follow(kept.record, on_output=shown.append, stop=stop) is None
     os.close(stop)
-    go(kept)
+    let_finish(kept)
 
-    assert "".join(said) == "one\n"
+    assert "".join(shown) == "one\n"
     assert kept.follow()[0] == "one\ntwo\n"
-    assert kept.follow()[1].exit_code == 3, "an end is told as often as it is asked for"
+    assert kept.follow()[1].exit_code == 3, "the ending can be read more than once"
 
 
-def test_a_command_outlives_who_started_it(keep, settings):
+def test_a_command_outlives_the_process_that_started_it(keep, settings):
     kept = keep(WAIT)
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER, str(kept.record.folder)],
@@ -138,16 +138,16 @@ def test_a_command_outlives_who_started_it(keep, settings):
     )
     with starter:
         assert starter.stdout.readline() == b"started\n"
-        kept.wait_for_words("one")
+        kept.wait_for_output("one")
         os.killpg(starter.pid, signal.SIGKILL)
         starter.wait()
-    go(kept)
+    let_finish(kept)
 
     assert kept.follow()[0] == "one\ntwo\n"
 
 
-def test_its_time_is_up_also_when_nobody_follows_it(keep):
-    marker = nap()
+def test_the_time_limit_applies_without_a_follower(keep):
+    marker = sleep_command()
     kept = keep(f"echo one; setsid {marker} & {marker}", seconds=2)
     kept.start()
     ending = wait_for(kept.record.ending, "the end")
@@ -156,7 +156,7 @@ def test_its_time_is_up_also_when_nobody_follows_it(keep):
     assert not alive(marker)
 
 
-def test_its_memory_is_bounded_by_the_keeper(keep, sandbox):
+def test_the_keeper_limits_the_memory(keep, sandbox):
     hungry = 'python3 -c "x = bytearray(400_000_000); import time; time.sleep(60)"'
     kept = keep(hungry, using=limited(sandbox, memory_mb=128))
     kept.start()
@@ -165,11 +165,11 @@ def test_its_memory_is_bounded_by_the_keeper(keep, sandbox):
     assert ending.exit_code != 0
 
 
-def test_who_is_asked_to_end_ends_with_all_processes_and_says_why(keep, sandbox):
-    marker = nap()
+def test_a_stopped_command_ends_with_all_processes_and_records_the_reason(keep, sandbox):
+    marker = sleep_command()
     kept = keep(f"setsid {marker} & echo one; {marker}")
     kept.start()
-    kept.wait_for_words("one")
+    kept.wait_for_output("one")
 
     assert stop_all([kept.record], "Enough.") == 1
     ending = kept.record.ending()
@@ -181,11 +181,11 @@ def test_who_is_asked_to_end_ends_with_all_processes_and_says_why(keep, sandbox)
         assert container_id(sandbox) is None
 
 
-def test_a_keeper_that_does_not_obey_is_killed(keep):
-    marker = nap()
+def test_a_keeper_that_does_not_stop_is_killed(keep):
+    marker = sleep_command()
     kept = keep(f"echo one; {marker}")
     kept.start()
-    kept.wait_for_words("one")
+    kept.wait_for_output("one")
     os.kill(int(kept.record.keeper().partition(".")[0]), signal.SIGSTOP)
 
     assert stop_all([kept.record], "Enough.", seconds=0.2) == 1
@@ -194,20 +194,20 @@ def test_a_keeper_that_does_not_obey_is_killed(keep):
     wait_for(lambda: not alive(marker), "the end of the command")
 
 
-def test_what_was_asked_to_end_before_it_began_never_begins(keep):
+def test_a_command_that_was_stopped_before_its_start_never_runs(keep):
     kept = keep("echo begun >> count")
     stop_all([kept.record], "Not at all.")
-    said, ending = kept.follow()
+    shown, ending = kept.follow()
 
-    assert (said, ending.ended_by, ending.reason) == ("", "stop", "Not at all.")
+    assert (shown, ending.ended_by, ending.reason) == ("", "stop", "Not at all.")
     assert not (kept.files / "count").exists()
 
 
-def test_a_command_whose_keeper_is_lost_is_told_apart_from_one_that_ended(keep):
-    marker = nap()
+def test_a_lost_keeper_is_distinguished_from_a_command_that_ended(keep):
+    marker = sleep_command()
     kept = keep(f"echo one; {marker}")
     kept.start()
-    kept.wait_for_words("one")
+    kept.wait_for_output("one")
     kept.kill_keeper()
 
     with pytest.raises(KeeperLost):
@@ -218,27 +218,27 @@ def test_a_command_whose_keeper_is_lost_is_told_apart_from_one_that_ended(keep):
     wait_for(lambda: not alive(marker), "the end of the command")
 
 
-def test_a_flood_does_not_fill_the_journal(keep):
+def test_the_size_of_the_recorded_output_is_limited(keep):
     kept = keep("yes a-line-of-words | head -c 5000000")
-    said, ending = kept.follow()
+    shown, ending = kept.follow()
 
     assert ending.exit_code == 0
-    assert len(said) <= SHOWN
+    assert len(shown) <= SHOWN
     assert kept.record.output.stat().st_size <= SHOWN
 
 
-def test_characters_that_come_in_pieces_are_whole(keep):
+def test_a_character_split_across_two_writes_stays_whole(keep):
     kept = keep(r"printf '\303'; sleep 0.3; printf '\244\n'")
 
     assert kept.follow()[0] == "ä\n"
 
 
-def test_without_notices_of_the_kernel_the_follower_looks_by_itself(keep, monkeypatch):
-    class Full:
+def test_the_follower_polls_when_inotify_is_unavailable(keep, monkeypatch):
+    class InotifyUnavailable:
         def inotify_init1(self, flags):
             return -1
 
-    monkeypatch.setattr(notices, "_libc", Full())
+    monkeypatch.setattr(notices, "_libc", InotifyUnavailable())
     kept = keep("echo one; sleep 0.5; echo two")
 
     assert kept.follow()[0] == "one\ntwo\n"
@@ -246,12 +246,12 @@ def test_without_notices_of_the_kernel_the_follower_looks_by_itself(keep, monkey
 
 def test_the_keeper_serves_the_network_of_its_sandbox(keep, sandbox):
     call = "exec 3<>/dev/tcp/127.0.0.1/3128 && echo answered"
-    kept = keep(call, using=remade(sandbox, network=Network(posture="full")))
+    kept = keep(call, using=reconfigured(sandbox, network=Network(posture="full")))
 
     assert kept.follow()[0] == "answered\n"
 
 
-def test_a_keeper_that_does_not_start_says_so_and_nothing_was_begun(keep, monkeypatch):
+def test_a_keeper_that_cannot_start_is_reported_and_nothing_runs(keep, monkeypatch):
     kept = keep("echo begun >> count")
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "no.such.settings")
 

@@ -1,4 +1,4 @@
-"""What an older holder of a session left running is ended."""
+"""Tests that commands left running by an earlier worker of a session are killed."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ LocalSandbox(folder=folder, limits=Limits(wall_seconds=600)).execute("touch runn
 """
 
 
-def until(condition, seconds: float = 60):
-    """Wait for something that another process does."""
+def wait_until(condition, seconds: float = 60):
+    """Wait for a condition that another process brings about."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := condition():
@@ -47,7 +47,7 @@ def until(condition, seconds: float = 60):
 
 @contextmanager
 def worker(folder: SessionFolder, data_dir: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A process with a command in its sandbox, and the pid of the sandbox's first process."""
+    """Start a process that runs a command; yield it and the pid of the sandbox's first process."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-c", WORKER),
@@ -55,7 +55,7 @@ def worker(folder: SessionFolder, data_dir: Path) -> Iterator[tuple[subprocess.P
         ],
     )
     try:
-        until((folder.files / "running").exists)
+        wait_until((folder.files / "running").exists)
         (marker,) = os.listdir(data_dir / "sandboxes")
         yield process, int(marker.split(".")[1])
     finally:
@@ -63,21 +63,21 @@ def worker(folder: SessionFolder, data_dir: Path) -> Iterator[tuple[subprocess.P
         process.wait()
 
 
-def test_a_paused_workers_command_is_ended(folder, data_dir):
+def test_a_paused_workers_command_is_killed(folder, data_dir):
     with worker(folder, data_dir) as (process, pid):
         process.send_signal(signal.SIGSTOP)
         assert started_at(pid)
 
         assert kill_leftovers(folder.session_id) == 1
 
-        until(lambda: started_at(pid) is None)
+        wait_until(lambda: started_at(pid) is None)
 
 
 def test_a_killed_workers_command_ends_with_it(folder, data_dir):
     with worker(folder, data_dir) as (process, pid):
         process.kill()
 
-        until(lambda: started_at(pid) is None)
+        wait_until(lambda: started_at(pid) is None)
         assert kill_leftovers(folder.session_id) == 0
         assert os.listdir(data_dir / "sandboxes") == []
 
@@ -86,7 +86,7 @@ def test_other_sessions_and_other_processes_are_left_alone(folder, data_dir):
     with worker(folder, data_dir) as (_, pid):
         other = SessionFolder(workspace_id=folder.workspace_id, session_id=folder.workspace_id)
         (marker,) = os.listdir(data_dir / "sandboxes")
-        # The same pid, but of a process that began at another time.
+        # The same pid, but of a process that started at another time.
         stale = marker.replace(str(folder.session_id), str(other.session_id))
         begun = started_at(pid) or 0
         (data_dir / "sandboxes" / stale.replace(f".{begun}.", f".{begun - 1}.")).touch()
@@ -102,7 +102,7 @@ def test_a_finished_command_leaves_no_marker(local, data_dir):
     assert kill_leftovers(local.folder.session_id) == 0
 
 
-def test_a_session_that_never_ran_a_command_costs_nothing(folder):
+def test_a_session_that_never_ran_a_command_has_no_leftovers(folder):
     assert kill_leftovers(folder.session_id) == 0
 
 
@@ -110,5 +110,5 @@ def test_destroying_a_sandbox_ends_what_runs_in_it(local, data_dir):
     with worker(local.folder, data_dir) as (process, pid):
         local.destroy()
 
-        until(lambda: started_at(pid) is None)
+        wait_until(lambda: started_at(pid) is None)
         assert process.wait(60) == 0

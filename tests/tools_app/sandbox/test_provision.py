@@ -1,4 +1,4 @@
-"""What cannot be enforced on this machine is refused, with what to do about it."""
+"""Tests that settings which cannot be enforced on this machine are refused with advice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annotated_types import Ge
 from agents.limits import SandboxLimits
 from agents.models import Environment
 from core.ids import uuid7
-from tests.tools_app.sandbox.conftest import PATIENCE
+from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
 from tools_app.sandbox import Limits, host, provision, seccomp
@@ -25,7 +25,7 @@ from tools_app.sandbox.network.namespace import Network
 pytestmark = pytest.mark.usefixtures("local")
 
 
-def test_an_environment_decides_on_kind_limits_and_network(folder):
+def test_an_environment_determines_kind_limits_and_network(folder):
     environment = Environment(name="tight", network="full", limits={"pids": 7, "other": 1})
     some = Environment(network="allowlist", allowed_hosts=["example.com"], kind="container")
     limits = Limits(pids=7)
@@ -40,7 +40,7 @@ def test_an_environment_decides_on_kind_limits_and_network(folder):
     )
 
 
-def test_whatever_limits_an_environment_may_have_can_be_enforced(local):
+def test_the_lowest_accepted_limits_can_be_enforced(local):
     lowest = {
         name: next(bound.ge for bound in field.metadata if isinstance(bound, Ge))
         for name, field in SandboxLimits.model_fields.items()
@@ -49,23 +49,25 @@ def test_whatever_limits_an_environment_may_have_can_be_enforced(local):
 
     wanted = LocalSandbox(folder=local.folder, limits=Limits.model_validate(lowest))
     assert provision(Environment(limits=lowest), local.folder) == wanted
-    result = provision(Environment(limits=few), local.folder).execute("echo hi", seconds=PATIENCE)
+    result = provision(Environment(limits=few), local.folder).execute(
+        "echo hi", seconds=TIMEOUT_SECONDS
+    )
     assert (result.exit_code, result.output) == (0, "hi\n")
 
 
-def test_what_an_environment_leaves_unsaid_is_what_its_page_says(folder):
-    said = Limits.model_validate(SandboxLimits().model_dump())
+def test_missing_limits_have_the_documented_defaults(folder):
+    defaults = Limits.model_validate(SandboxLimits().model_dump())
 
-    assert provision(Environment(), folder) == LocalSandbox(folder=folder, limits=said)
+    assert provision(Environment(), folder) == LocalSandbox(folder=folder, limits=defaults)
 
 
-def test_an_environment_may_name_an_image(folder, engine):
+def test_an_environment_can_name_an_image(folder, engine):
     made = provision(Environment(kind="container", image="example.com/none:1"), folder)
 
     with pytest.raises(
         SandboxUnavailable, match=r"image example.com/none:1 is not on this machine"
     ):
-        made.execute("true", seconds=PATIENCE)
+        made.execute("true", seconds=TIMEOUT_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +77,12 @@ def test_an_environment_may_name_an_image(folder, engine):
         (Environment(name="odd", limits={"pids": 1}), "limits of the environment odd .* pids"),
     ],
 )
-def test_what_cannot_be_enforced_is_refused(folder, environment, complaint):
+def test_an_unenforceable_environment_is_refused(folder, environment, complaint):
     with pytest.raises(SandboxUnavailable, match=complaint):
         provision(environment, folder)
 
 
-def test_a_missing_bubblewrap_is_told_with_how_to_install_it(folder, monkeypatch):
+def test_a_missing_bubblewrap_is_reported_with_instructions(folder, monkeypatch):
     monkeypatch.setattr(host, "PLACES", "/nowhere")
 
     with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
@@ -102,20 +104,20 @@ def test_an_old_kernel_is_refused(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("printed", "reported"),
     [
         ("bwrap: setting up uid map: Permission denied", "uid map.*On Ubuntu.*AppArmor"),
         ("bwrap: something else", "The sandbox cannot be started: bwrap: something else$"),
     ],
 )
-def test_what_bubblewrap_complains_of_is_told(local, data_dir, monkeypatch, said, told):
-    complaining = data_dir / "bwrap"
-    complaining.write_text(f"#!/bin/sh\necho '{said}' >&2; exit 1\n")
-    complaining.chmod(0o755)
-    monkeypatch.setattr(host, "find_bwrap", lambda: str(complaining))
+def test_an_error_of_bubblewrap_is_reported(local, data_dir, monkeypatch, printed, reported):
+    failing_bwrap = data_dir / "bwrap"
+    failing_bwrap.write_text(f"#!/bin/sh\necho '{printed}' >&2; exit 1\n")
+    failing_bwrap.chmod(0o755)
+    monkeypatch.setattr(host, "find_bwrap", lambda: str(failing_bwrap))
 
-    with pytest.raises(SandboxUnavailable, match=told):
-        local.execute("true", seconds=PATIENCE)
+    with pytest.raises(SandboxUnavailable, match=reported):
+        local.execute("true", seconds=TIMEOUT_SECONDS)
 
 
 def test_an_unknown_processor_is_refused():
@@ -124,20 +126,20 @@ def test_an_unknown_processor_is_refused():
             make("riscv64")
 
 
-def test_a_missing_engine_is_told_with_how_to_get_one(folder, settings, monkeypatch, data_dir):
+def test_a_missing_engine_is_reported_with_instructions(folder, settings, monkeypatch, data_dir):
     monkeypatch.setattr(engine_module, "_usual", list)
     monkeypatch.setattr(engine_module, "PLACES", "/nowhere")
     made = provision(Environment(kind="container"), folder)
 
     with pytest.raises(SandboxUnavailable, match=r"make containers.*CONTAINER_SOCKET"):
-        made.execute("true", seconds=PATIENCE)
+        made.execute("true", seconds=TIMEOUT_SECONDS)
 
     settings.CONTAINER_SOCKET = f"unix://{data_dir}/none.sock"
     with pytest.raises(SandboxUnavailable, match=r"listens at CONTAINER_SOCKET"):
-        made.execute("true", seconds=PATIENCE)
+        made.execute("true", seconds=TIMEOUT_SECONDS)
 
 
-def test_an_engine_that_does_not_start_is_told_with_what_it_says(folder, monkeypatch, data_dir):
+def test_an_engine_that_does_not_start_is_reported_with_its_message(folder, monkeypatch, data_dir):
     podman = data_dir / "podman"
     podman.write_text("#!/bin/sh\necho this machine is too small >&2; exit 1\n")
     podman.chmod(0o755)
@@ -145,24 +147,24 @@ def test_an_engine_that_does_not_start_is_told_with_what_it_says(folder, monkeyp
     monkeypatch.setattr(engine_module, "PLACES", f"{data_dir}:/bin")
 
     with pytest.raises(SandboxUnavailable, match="did not start: this machine is too small"):
-        provision(Environment(kind="container"), folder).execute("true", seconds=PATIENCE)
+        provision(Environment(kind="container"), folder).execute("true", seconds=TIMEOUT_SECONDS)
 
 
 def test_a_limit_that_the_engine_does_not_enforce_is_refused(container, monkeypatch):
-    """The kernel is asked, not the engine."""
+    """The check reads the kernel's value instead of trusting the engine."""
     monkeypatch.setattr(cgroup, "pids_max", lambda limits: limits.pids)
 
     with pytest.raises(SandboxUnavailable, match="does not limit the number of processes"):
-        container.execute("touch ran", seconds=PATIENCE)
+        container.execute("touch ran", seconds=TIMEOUT_SECONDS)
     assert not (container.folder.files / "ran").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives commands to another user")
-def test_a_folder_that_the_commands_user_cannot_reach_is_told(sandbox, data_dir):
+def test_a_folder_that_the_sandbox_user_cannot_reach_is_reported(sandbox, data_dir):
     data_dir.chmod(0o700)
 
     with pytest.raises(SandboxUnavailable, match=f"chmod o\\+x {data_dir}"):
-        sandbox.execute("true", seconds=PATIENCE)
+        sandbox.execute("true", seconds=TIMEOUT_SECONDS)
 
 
 def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
@@ -170,11 +172,11 @@ def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
     monkeypatch.setattr(bubblewrap, "SET_LIMITS", lower_before)
 
     with pytest.raises(SandboxUnavailable, match="cannot set this limit here: cpu time"):
-        local.execute("echo must not run > ran", seconds=PATIENCE)
+        local.execute("echo must not run > ran", seconds=TIMEOUT_SECONDS)
     assert not (local.folder.files / "ran").exists()
 
 
-def test_an_installation_below_the_hosts_programs_is_not_shown(monkeypatch, settings):
+def test_an_installation_below_the_hosts_programs_is_hidden(monkeypatch, settings):
     with tempfile.TemporaryDirectory(prefix="switchyard-", dir="/var/tmp") as programs:
         Path(programs).chmod(0o755)
         monkeypatch.setattr(bubblewrap, "PROGRAMS", ("/usr", programs))
@@ -188,8 +190,10 @@ def test_an_installation_below_the_hosts_programs_is_not_shown(monkeypatch, sett
         place = SessionFolder(workspace_id=uuid7(), session_id=uuid7())
         sandbox = LocalSandbox(folder=place, limits=Limits())
 
-        seen = sandbox.execute(f"cat {programs}/tool {programs}/app/*/*; ls", seconds=PATIENCE)
-        written = sandbox.execute(f"touch {data}/x {code}/x mine", seconds=PATIENCE)
+        seen = sandbox.execute(
+            f"cat {programs}/tool {programs}/app/*/*; ls", seconds=TIMEOUT_SECONDS
+        )
+        written = sandbox.execute(f"touch {data}/x {code}/x mine", seconds=TIMEOUT_SECONDS)
 
         assert "a program" in seen.output
         assert "the key" not in seen.output

@@ -1,4 +1,4 @@
-"""The operator is told what works here, what does not, and what runs."""
+"""Tests of the `sandboxes` command, which lists what works on this machine and what runs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tools_app.sandbox import host
 from tools_app.sandbox.container import engine
 
 
-def said() -> list[str]:
+def run_report() -> list[str]:
     output = StringIO()
     call_command("sandboxes", stdout=output)
     return output.getvalue().splitlines()
 
 
-def test_what_works_and_what_runs_is_told(local, container, folder, data_dir):
+def test_the_report_lists_what_works_and_what_runs(local, container, folder, data_dir):
     run(container, "true")
     terminal = local.open_terminal()
 
-    lines = said()
+    lines = run_report()
     terminal.close()
 
     assert lines == [
@@ -33,16 +33,16 @@ def test_what_works_and_what_runs_is_told(local, container, folder, data_dir):
         f"  {folder.session_id}  local  terminal",
         f"  {folder.session_id}  container  commands",
     ]
-    # The trials left no files of their own.
+    # The trial runs left no files.
     assert [path.name for path in (data_dir / "sessions").glob("*/*")] == [str(folder.session_id)]
 
 
-def test_what_is_missing_is_told_with_its_remedy(data_dir, monkeypatch):
+def test_the_report_says_how_to_install_what_is_missing(data_dir, monkeypatch):
     monkeypatch.setattr(host, "PLACES", "/nowhere")
     monkeypatch.setattr(engine, "PLACES", "/nowhere")
     monkeypatch.setattr(engine, "_usual", list)
 
-    lines = said()
+    lines = run_report()
 
     assert "apt install bubblewrap" in lines[0]
     assert "make containers" in lines[2]

@@ -1,11 +1,11 @@
-"""Containers that nobody needs are taken away, and only those; files stay."""
+"""Tests that only unneeded containers are removed, and that files stay."""
 
 from __future__ import annotations
 
 from core.ids import uuid7
 from orchestrator.supervisor import SandboxSweeper
 from sessions_app.lanes import recovery
-from tests.tools_app.sandbox.conftest import IMAGE, remade, run
+from tests.tools_app.sandbox.conftest import IMAGE, reconfigured, run
 from tests.tools_app.sandbox.test_containers import container_id
 from tools_app.files import SessionFolder
 from tools_app.sandbox import Limits, kill_leftovers
@@ -14,7 +14,7 @@ from tools_app.sandbox.container.claims import claim_container, session_dir
 from tools_app.sandbox.container.lifecycle import list_containers, remove_unused_containers, sweep
 
 
-def test_idle_containers_go_and_their_files_stay(container, settings, files):
+def test_idle_containers_are_removed_and_their_files_stay(container, settings, files):
     session_id = container.folder.session_id
     run(container, "echo kept > note")
 
@@ -28,10 +28,10 @@ def test_idle_containers_go_and_their_files_stay(container, settings, files):
 
     assert container_id(container) is None
     assert not session_dir(session_id).exists()
-    assert run(remade(container), "cat note") == "kept\n"
+    assert run(reconfigured(container), "cat note") == "kept\n"
 
 
-def test_containers_of_sessions_that_are_over_go(container):
+def test_containers_of_ended_sessions_are_removed(container):
     session_id = container.folder.session_id
     run(container, "true")
     terminal = container.open_terminal()
@@ -42,7 +42,7 @@ def test_containers_of_sessions_that_are_over_go(container):
     terminal.close()
 
 
-def test_a_container_that_nobody_remembers_goes(container):
+def test_a_container_without_a_record_is_removed(container):
     run(container, "true")
     other = uuid7()
     lifecycle.remove_containers(other)
@@ -52,7 +52,7 @@ def test_a_container_that_nobody_remembers_goes(container):
     assert list_containers() == []
 
 
-def test_containers_in_which_nothing_runs_go_when_switchyard_stops(container):
+def test_unused_containers_are_removed_when_switchyard_stops(container):
     run(container, "true")
     with claim_container(container.folder.session_id):
         remove_unused_containers()
@@ -62,7 +62,9 @@ def test_containers_in_which_nothing_runs_go_when_switchyard_stops(container):
     assert container_id(container) is None
 
 
-def test_two_installations_leave_each_other_alone(container, data_dir, settings, folder):
+def test_two_installations_do_not_remove_each_others_containers(
+    container, data_dir, settings, folder
+):
     run(container, "true")
     ours = container_id(container)
     settings.DATA_DIR = data_dir / "other"

@@ -1,4 +1,4 @@
-"""A person's terminal in either kind of sandbox."""
+"""Tests of a person's terminal in either kind of sandbox."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from threading import Thread
 
 import pytest
 
-from tests.tools_app.sandbox.conftest import PATIENCE, alive, nap
+from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, alive, sleep_command
 from tools_app.sandbox import kill_leftovers
 
 
 def read_until(terminal, wanted: bytes) -> bytes:
     seen = b""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT_SECONDS
     while wanted not in seen:
         assert time.monotonic() < end, seen
         piece = terminal.read(0.5)
@@ -24,7 +24,7 @@ def read_until(terminal, wanted: bytes) -> bytes:
 
 def read_to_the_end(terminal) -> bytes:
     seen = b""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT_SECONDS
     while (piece := terminal.read(0.5)) is not None:
         assert time.monotonic() < end, seen
         seen += piece
@@ -38,7 +38,7 @@ def terminal(sandbox):
     opened.close()
 
 
-def test_what_is_typed_is_run_on_a_screen_of_that_size(terminal):
+def test_input_runs_on_a_screen_of_the_given_size(terminal):
     terminal.write(b"test -t 0 && stty size; echo $((6 * 7)) $TERM; pwd\n")
 
     seen = read_until(terminal, b"42 xterm-256color\r\n/workspace")
@@ -53,9 +53,9 @@ def test_the_screen_can_be_resized(terminal):
     read_until(terminal, b"40 120")
 
 
-def test_keys_reach_what_runs(terminal):
+def test_keys_reach_the_running_program(terminal):
     read_until(terminal, b"$ ")
-    # Said by what has the screen by then: a shell that is about to start it loses the key.
+    # The program prints this once it owns the terminal; an earlier key would reach the shell.
     terminal.write(b"sh -c 'echo begun $((2 + 2)); exec sleep 600'\n")
     read_until(terminal, b"begun 4")
     terminal.write(b"\x03")
@@ -65,26 +65,26 @@ def test_keys_reach_what_runs(terminal):
     read_until(terminal, b"then 2")
 
 
-def test_a_shell_that_ends_is_over(terminal):
+def test_a_terminal_ends_with_its_shell(terminal):
     terminal.write(b"exit\n")
 
     assert b"exit" in read_to_the_end(terminal)
     assert terminal.read(0.1) is None
 
 
-def test_a_command_can_be_given(sandbox):
+def test_a_terminal_can_run_a_given_command(sandbox):
     terminal = sandbox.open_terminal("stty size; echo for you", columns=70, rows=20)
 
     assert b"20 70\r\nfor you\r\n" in read_to_the_end(terminal)
     terminal.close()
 
 
-def test_closing_ends_everything_and_wakes_the_reader(sandbox, folder):
-    marker = nap()
+def test_closing_a_terminal_kills_its_processes_and_wakes_the_reader(sandbox, folder):
+    marker = sleep_command()
     terminal = sandbox.open_terminal()
     terminal.write(f"setsid {marker} & {marker} & echo both $((1 + 1))\n".encode())
     read_until(terminal, b"both 2")
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT_SECONDS
     while len([line for line in alive(marker) if line.startswith(marker)]) < 2:
         assert time.monotonic() < end, alive(marker)
     read: list[bytes] = []
@@ -94,14 +94,14 @@ def test_closing_ends_everything_and_wakes_the_reader(sandbox, folder):
     terminal.close()
     terminal.close()
     terminal.write(b"nobody reads this")
-    reader.join(PATIENCE)
+    reader.join(TIMEOUT_SECONDS)
 
     assert not reader.is_alive()
     assert alive(marker) == []
 
 
-def test_commands_and_new_runs_leave_a_terminal_alone(sandbox, terminal, files):
-    assert sandbox.execute("echo from a command > note", seconds=PATIENCE).exit_code == 0
+def test_commands_and_new_runs_do_not_end_a_terminal(sandbox, terminal, files):
+    assert sandbox.execute("echo from a command > note", seconds=TIMEOUT_SECONDS).exit_code == 0
     kill_leftovers(sandbox.folder.session_id)
 
     terminal.write(b"cat note\n")
@@ -116,7 +116,7 @@ def test_destroying_the_sandbox_ends_its_terminals(sandbox, terminal):
     read_to_the_end(terminal)
 
 
-def test_a_terminal_has_no_more_rights_than_a_command(sandbox):
+def test_a_terminal_has_no_more_privileges_than_a_command(sandbox):
     terminal = sandbox.open_terminal("grep -E 'CapEff|NoNewPrivs|Seccomp:' /proc/self/status")
 
     seen = b" ".join(read_to_the_end(terminal).split())
