@@ -18,10 +18,10 @@ from django.utils import timezone
 from agents.environments import environment_or_default
 from agents.models import Environment
 from core.exceptions import Fault
-from sessions_app.harness.ledger import CallResult
 from sessions_app.harness.model_call import spender_for
 from sessions_app.harness.turn import Turn
 from sessions_app.lanes import run_queue
+from sessions_app.ledger import CallResult
 from sessions_app.models import Run, Session, ToolExecution
 from tenants.billing.spending import (
     charge_minutes,

@@ -10,10 +10,10 @@ from django.db import Error
 
 from agents.exceptions import ProviderFault
 from core.exceptions import Fault, StaleEpoch
+from sessions_app import ledger
 from sessions_app.approvals.approvals import session_grants
 from sessions_app.context.compaction.cycle import compact_on_request
 from sessions_app.exceptions import CompactionFailed, LimitReached, RunStopped
-from sessions_app.harness import ledger
 from sessions_app.harness.answer import ask_model
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.execution import execute

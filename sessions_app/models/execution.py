@@ -101,6 +101,11 @@ class ToolExecution(OwnedModel):
         return f"{self.name} {self.state}"
 
     @property
+    def is_repeatable(self) -> bool:
+        """Return whether the call does no harm when it is made twice."""
+        return self.read_only or self.idempotent
+
+    @property
     def waits(self) -> bool:
         """Return whether a person, a client or another session has to answer first."""
         return self.state == self.State.AWAITING_APPROVAL or (
