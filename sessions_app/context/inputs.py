@@ -17,9 +17,7 @@ from tools_app.registry import Category, Tool
 LOAD = """
 SELECT c.id, s.snapshot_seq, coalesce(c.summary, ''), coalesce(c.carried, '{}'), s.flushed_seq,
        s.compact_after_seq, s.last_seq, who.id,
-       EXISTS (SELECT 1 FROM agent_memory_entries e WHERE e.workspace_id = s.workspace_id
-                 AND e.owner_id = ANY(ARRAY[s.workspace_id, s.agent_id, s.id, who.id])
-                 AND e.deleted_at IS NULL)
+       memory_exists(s.workspace_id, ARRAY[s.workspace_id, s.agent_id, s.id, who.id])
   FROM agent_sessions s
   LEFT JOIN agent_run_queue q ON q.id = %s
   LEFT JOIN LATERAL (
