@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
@@ -27,7 +28,7 @@ from sessions_app.approvals.tool_calls import result_event, resume
 from sessions_app.exceptions import SessionBusy, SessionEnded
 from sessions_app.harness.model_call import ModelAnswer
 from sessions_app.harness.turn import Turn
-from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect
+from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect, rows
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
 from tenants.access import Principal, authorise
@@ -37,6 +38,16 @@ from tools_app.registry import Tool
 EventType = SessionEvent.Type
 State, Status = ToolExecution.State, Session.Status
 LOST = "The worker was lost while this ran. Whether it took effect is not known; check before repeating it."
+COUNT_BY_TOOL = """
+SELECT name, count(*), count(*) FILTER (WHERE state = 'completed'),
+       count(*) FILTER (WHERE state = 'error'), count(*) FILTER (WHERE state = 'denied'),
+       count(*) FILTER (WHERE state = 'cancelled'), count(*) FILTER (WHERE state = 'unknown'),
+       count(*) FILTER (WHERE decision = 'ask'),
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), percentile_cont(0.95) WITHIN GROUP (ORDER BY ms)
+  FROM (SELECT *, extract(epoch FROM finished_at - started_at) * 1000 AS ms FROM tool_executions
+         WHERE workspace_id = %s AND created_at >= %s AND created_at < %s) t
+ GROUP BY name ORDER BY count(*) DESC, name LIMIT 500
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,3 +366,32 @@ def _lock_unknown(call: ToolExecution) -> tuple[ToolExecution, str]:
             f"This call is {locked.state}. Only a call with an unknown outcome can be settled."
         )
     return locked, status
+
+
+# ── Statistics ───────────────────────────────────────────────────────────────────────────────────
+
+
+class ToolUse(NamedTuple):
+    """The calls of one tool in a period. Durations are milliseconds, or None if it never ran."""
+
+    name: str
+    calls: int
+    completed: int
+    failed: int
+    denied: int
+    cancelled: int
+    unknown: int
+    asked: int
+    p50_ms: float | None
+    p95_ms: float | None
+
+
+def tool_use(workspace_id: UUID, days: int) -> list[ToolUse]:
+    """Return every tool that was called in the last days, the busiest first."""
+    now = timezone.now()
+    return tool_use_between(workspace_id, now - timedelta(days=days), now)
+
+
+def tool_use_between(workspace_id: UUID, begin: datetime, end: datetime) -> list[ToolUse]:
+    """Return every tool that was called between two times, the busiest first."""
+    return [ToolUse(*counts) for counts in rows(COUNT_BY_TOOL, [workspace_id, begin, end])]

@@ -19,10 +19,10 @@ from rest_framework.views import APIView
 from core.exceptions import Invalid
 from core.rest import StrictJSONParser
 from core.validation import UNFIT, can_be_stored
-from sessions_app import services
+from sessions_app import accept
 from sessions_app.live.reader import parse_cursor
 from sessions_app.models import Run, Session
-from sessions_app.services import find_session
+from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.authentication import principal_of, required_verb
 
@@ -94,7 +94,7 @@ def client_dedupe_key(request: Request) -> str | None:
 
     The stored response makes a repetition cheap; this key makes it safe if that response was lost.
     """
-    return services.client_dedupe_key(principal_of(request), request.headers.get("Idempotency-Key"))
+    return accept.client_dedupe_key(principal_of(request), request.headers.get("Idempotency-Key"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from core.db import release_connection
 from core.exceptions import Fault
 from core.rest import TextField
+from sessions_app.accept import accept_event
 from sessions_app.api.base import (
     LOG_PARAMETERS,
     LogRange,
@@ -29,13 +30,14 @@ from sessions_app.api.base import (
     log_page_schema,
     validate_body,
 )
+from sessions_app.lanes.run_queue import Accepted
 from sessions_app.live.frames import Frame, author_name, event_body
 from sessions_app.live.hub import open_viewer
 from sessions_app.live.reader import Log, SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.log.transcript import read_history
 from sessions_app.models import SessionEvent
-from sessions_app.services import AcceptedEvent, accept_event, find_session
+from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.authentication import principal_of
 
@@ -211,7 +213,7 @@ class InterruptView(SessionView):
         return Response(_admitted_body(admitted), status=202)
 
 
-def _admitted_body(admitted: AcceptedEvent) -> dict[str, object]:
+def _admitted_body(admitted: Accepted) -> dict[str, object]:
     event = SessionEvent.objects.get(pk=admitted.event_id)
     return {"event": event_body(event), "run_id": admitted.run_id and str(admitted.run_id)}
 

@@ -25,12 +25,12 @@ from core.exceptions import Fault, Invalid, NotFound
 from core.pagination import whole_page, whole_page_of
 from core.rest import StrictJSONParser, TextField
 from sessions_app import runtime
+from sessions_app.accept import resend_queued
 from sessions_app.api.base import QueueOptions, SessionView, client_dedupe_key, validate_body
-from sessions_app.lanes.queue import edit_run, list_queue, move_run, remove_run
+from sessions_app.lanes.queued_messages import edit_run, list_queue, move_run, remove_run
 from sessions_app.lanes.signals import FINISHED, await_run
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.models import Run, Session
-from sessions_app.services import resend_queued
 from sessions_app.sessions import cancel_run, retry_run
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of

@@ -18,13 +18,14 @@ from sessions_app.api.files import (
 from sessions_app.api.runs import QueuedView, QueueView, RuntimeView, RunViewSet
 from sessions_app.api.schedules import ScheduleViewSet
 from sessions_app.api.sessions import (
+    ExportView,
     ForkView,
+    ImportView,
     SessionViewSet,
     ToolAnalyticsView,
     TreeView,
     WakeView,
 )
-from sessions_app.api.transfer import ExportView, ImportView
 
 router = SimpleRouter()
 router.register("sessions", SessionViewSet, basename="session")

@@ -17,8 +17,13 @@ from agents.definitions import version_by_id
 from agents.limits import Limits, limits_of
 from agents.models import AgentVersion
 from agents.providers.base import Usage
-from sessions_app.context.inputs import ContextBasis, PromptInputs, load_basis, offered_tools
-from sessions_app.context.memories import Memories
+from sessions_app.context.builder import (
+    ContextBasis,
+    Memories,
+    PromptInputs,
+    load_basis,
+    offered_tools,
+)
 from sessions_app.exceptions import LimitReached
 from sessions_app.lanes.run_queue import Claim
 from sessions_app.lanes.signals import StopSignal

@@ -114,7 +114,7 @@ def test_send_says_why_there_is_no_answer(session, script):
 def test_send_names_the_call_that_waits(session, monkeypatch):
     park(session, "tu_7")
     parked = Run.objects.get()
-    monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", lambda *_: parked)
+    monkeypatch.setattr("sessions_app.management.cli.wait_for_run", lambda *_: parked)
     with pytest.raises(CommandError) as caught:
         agent_command(*send(session, "Hi", "--wait"))
 
@@ -182,7 +182,7 @@ def test_a_wait_that_is_broken_off_says_so_and_leaves_the_message_queued(session
     def break_off(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", break_off)
+    monkeypatch.setattr("sessions_app.management.cli.wait_for_run", break_off)
 
     assert complaint(*send(session, "Hi", "--wait")) == "Broken off."
     assert Run.objects.get().status == "queued"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.ids import uuid7
-from sessions_app.lanes.queue import withdraw_message
+from sessions_app.lanes.queued_messages import withdraw_message
 from sessions_app.models import Session
 from sessions_app.sessions import get_or_create_session
 from tests.sessions_app.long_talk import Watched, overhear, say, tell, window_of
@@ -57,7 +57,7 @@ def test_any_query_is_only_words(session, context, query):
 
 def test_the_message_that_is_answered_is_not_what_was_said_earlier(session, context, monkeypatch):
     overhear(session, ["the heron is grey"])
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: Watched())
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: Watched())
     tell(session, "say which colour the heron has")
 
     assert "which colour" not in search(context, "heron colour")
@@ -77,7 +77,7 @@ def test_what_was_taken_back_or_said_elsewhere_is_not_found(session, context, ag
 
 def test_an_agent_with_a_summary_knows_that_it_can_look_further_back(session, monkeypatch):
     model = Watched()
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: model)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: model)
     monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: model)
     overhear(session, [f"say note {nth} about " + "words " * 60 for nth in range(60)])
     with window_of(8_000):

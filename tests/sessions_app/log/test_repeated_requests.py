@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from core.db import read
+from sessions_app.accept import accept_event
 from sessions_app.consumers import run_command
 from sessions_app.lanes import run_queue
+from sessions_app.lanes.run_queue import Accepted
 from sessions_app.models import Run, Session, ToolExecution
-from sessions_app.services import AcceptedEvent, accept_event
 from tests.sessions_app.approvals.test_approval_races import at_once
 from tests.sessions_app.conftest import OWNER
 from tests.sessions_app.lanes.test_run_queue import send
@@ -72,13 +73,13 @@ def test_said_again_it_is_told_of_the_first_and_does_nothing(session, principal,
 def test_said_twice_in_one_moment_it_is_done_once(session, principal, said: Said):
     event = said(session, principal)
 
-    def say_it() -> AcceptedEvent:
+    def say_it() -> Accepted:
         return accept_event(principal, session.pk, dedupe_key="k", **event)
 
     with ThreadPoolExecutor(4) as pool:
         heard = at_once([say_it] * 4, pool)
 
-    assert len({one.event_id for one in heard if isinstance(one, AcceptedEvent)}) == 1
+    assert len({one.event_id for one in heard if isinstance(one, Accepted)}) == 1
     assert session.events.filter(type=event["type"]).count() == 1
 
 

@@ -57,7 +57,7 @@ def run_once(session: Session) -> None:
 @pytest.mark.parametrize("wait", [True, False])
 def test_two_sessions_write_to_each_other_at_once(session, agent, principal, monkeypatch, wait):
     other, _ = get_or_create_session(agent=agent)
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: Writer(wait=wait))
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: Writer(wait=wait))
     both_hold = threading.Barrier(2)
 
     def meet(*args, **words):

@@ -75,7 +75,7 @@ def test_a_circle_of_messages_ends_by_itself_with_a_reason(
     session, other, principal, script, monkeypatch
 ):
     endless = PingPong(session, other)
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: endless)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: endless)
     say(session, principal)
     serve_all(session, other)
     errors = ToolExecution.objects.filter(state="error")
@@ -177,7 +177,7 @@ def test_waiting_in_between_does_not_make_a_circle_endless(
 ):
     third, _ = get_or_create_session(agent=agent, session_key="third")
     endless = Laundering(other, session, third)
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: endless)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: endless)
     say(session, principal)
     for _ in range(20):
         serve_all(session, third, other)
