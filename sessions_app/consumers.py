@@ -101,8 +101,7 @@ async def run_command(principal: Principal, session_id: UUID, text: str | None) 
     """Run a client's command and return the reply. Raise only if the identity was revoked."""
     if text is None or len(text) > MAX_COMMAND_LENGTH:
         return error_frame(
-            code="bad_frame",
-            error=f"Send JSON as text, at most {MAX_COMMAND_LENGTH:,} characters.",
+            code="bad_frame", error=f"Send JSON as text, at most {MAX_COMMAND_LENGTH:,} characters."
         )
     try:
         command = Command.model_validate_json(text)

@@ -54,10 +54,7 @@ class SessionView(APIView):
 class ObjectField(serializers.DictField):
     """A JSON object of a limited size that PostgreSQL can store."""
 
-    default_error_messages = {
-        "unfit": UNFIT,
-        "too_large": "This is larger than {max_bytes} bytes.",
-    }
+    default_error_messages = {"unfit": UNFIT, "too_large": "This is larger than {max_bytes} bytes."}
 
     def __init__(self, *, max_bytes: int = 1_000_000, **kwargs: Any) -> None:
         self.max_bytes = max_bytes

@@ -121,8 +121,7 @@ class MessageInput(QueueOptions):
 class InterruptInput(serializers.Serializer):
     note = TextField(max_length=2000, required=False, allow_blank=True, default="")
     run_id = serializers.UUIDField(
-        required=False,
-        help_text="Stop this run only. 409 `run_over` if it is over.",
+        required=False, help_text="Stop this run only. 409 `run_over` if it is over."
     )
 
 

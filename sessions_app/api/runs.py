@@ -248,9 +248,7 @@ class QueuedView(SessionView):
         return session
 
     @extend_schema(
-        operation_id="sessions_queue_change",
-        request=QueueChange,
-        responses=ChangedSerializer,
+        operation_id="sessions_queue_change", request=QueueChange, responses=ChangedSerializer
     )
     def patch(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
         """Edit a queued message, move it, or send it now.

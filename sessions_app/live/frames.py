@@ -171,13 +171,7 @@ def delta_frame(
 
 
 def output_frame(
-    *,
-    session_id: UUID,
-    run_id: UUID | None,
-    tool_use_id: str,
-    name: str,
-    offset: int,
-    text: str,
+    *, session_id: UUID, run_id: UUID | None, tool_use_id: str, name: str, offset: int, text: str
 ) -> Body:
     """Return the frame of new output of a running call. `offset` counts code points.
 

@@ -402,9 +402,7 @@ def due_sessions(workspace_id: UUID, agent_id: UUID | None) -> list[UUID]:
     rests = Q(session__status__in=[Status.IDLE, Status.RESCHEDULING])
     answered = Q(session__status=Status.REQUIRES_ACTION, resumes=True)
     due = Run.objects.for_workspace(workspace_id).filter(
-        rests | answered,
-        Q(not_before=None) | Q(not_before__lte=Now()),
-        status=Run.Status.QUEUED,
+        rests | answered, Q(not_before=None) | Q(not_before__lte=Now()), status=Run.Status.QUEUED
     )
     if agent_id:
         due = due.filter(session__agent=agent_id)

@@ -239,7 +239,7 @@ class ContextSnapshot(OwnedModel):
             models.CheckConstraint(
                 condition=Q(first_seq__gte=1, last_seq__gte=F("first_seq")),
                 name="snapshot_stands_for_something",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

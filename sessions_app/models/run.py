@@ -99,9 +99,7 @@ class Run(OwnedModel):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["session"],
-                condition=Q(status="running"),
-                name="run_is_alone_in_its_lane",
+                fields=["session"], condition=Q(status="running"), name="run_is_alone_in_its_lane"
             ),
             models.CheckConstraint(
                 condition=~Q(status="running") | Q(epoch__isnull=False),

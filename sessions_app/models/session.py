@@ -92,9 +92,7 @@ class Session(OwnedModel):
         indexes = [
             GinIndex(fields=["metadata"], name="session_by_metadata"),
             GinIndex(
-                fields=["ancestors"],
-                condition=Q(parent__isnull=False),
-                name="session_by_ancestor",
+                fields=["ancestors"], condition=Q(parent__isnull=False), name="session_by_ancestor"
             ),
         ]
         constraints = [
@@ -150,7 +148,7 @@ class ResourceAttachment(OwnedModel):
         constraints = [
             models.UniqueConstraint(
                 fields=["session", "mount_path"], name="resource_has_its_own_path"
-            ),
+            )
         ]
 
     @property
@@ -191,7 +189,7 @@ class SavedView(OwnedModel):
         constraints = [
             models.UniqueConstraint(
                 fields=["workspace", "person", "name"], name="saved_view_is_named_once"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

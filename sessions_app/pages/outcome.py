@@ -29,9 +29,7 @@ LAMPS = {"met": "is-done", "not_met": "is-failed"}
 
 class OutcomeForm(forms.Form):
     statement = forms.CharField(
-        label="Goal of this session",
-        max_length=4_000,
-        widget=forms.Textarea(attrs={"rows": 3}),
+        label="Goal of this session", max_length=4_000, widget=forms.Textarea(attrs={"rows": 3})
     )
     criteria = forms.CharField(
         label="Criteria",

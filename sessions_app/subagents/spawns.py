@@ -81,10 +81,7 @@ def spawn(context: ToolContext, task: Task, limits: Limits) -> SubagentSpawn:
     )
     if task.budget is not None:
         set_budget(
-            workspace_id=parent.workspace_id,
-            kind="session",
-            owner_id=child.pk,
-            ceiling=task.budget,
+            workspace_id=parent.workspace_id, kind="session", owner_id=child.pk, ceiling=task.budget
         )
     spawn_row = SubagentSpawn.objects.create(
         workspace_id=parent.workspace_id,

@@ -118,11 +118,7 @@ def sessions_send(arguments: SessionsSend, context: ToolContext) -> str | Parked
     """Send a message to another session that you can see and, by default, wait for its reply."""
     target = peer_sessions.find_visible_session(context, arguments.session)
     waiting = peer_sessions.send_message(
-        context,
-        target,
-        arguments.message,
-        waits=arguments.wait,
-        seconds=arguments.timeout_seconds,
+        context, target, arguments.message, waits=arguments.wait, seconds=arguments.timeout_seconds
     )
     return Parked() if waiting else f"Sent to {target.title or target.pk}."
 

@@ -133,12 +133,7 @@ def _request_summary(
     turn: Turn, plan: CompactionPlan, record: str, before: str, missing: str = ""
 ) -> str:
     request = summary_request(
-        plan.model,
-        record,
-        mark=plan.mark,
-        target=plan.target,
-        before=before,
-        missing=missing,
+        plan.model, record, mark=plan.mark, target=plan.target, before=before, missing=missing
     )
     return complete(turn, plan.provider, request, purpose=ModelCall.Purpose.SUMMARY)
 
@@ -207,10 +202,7 @@ def parse_compaction_options(
         raise Invalid(f"keep_recent_messages is a number from 0 to {MAX_KEPT:,}.")
     if target_token_count is not None and not MIN_TARGET <= target_token_count <= 2**31 - 1:
         raise Invalid(f"target_token_count is a number from {MIN_TARGET} on.")
-    given = {
-        "keep_recent_messages": keep_recent_messages,
-        "target_token_count": target_token_count,
-    }
+    given = {"keep_recent_messages": keep_recent_messages, "target_token_count": target_token_count}
     return {name: value for name, value in given.items() if value is not None}
 
 
