@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,27 +13,22 @@ from django.utils.text import Truncator
 
 from core.admin import ReadOnlyAdmin
 from core.exceptions import Conflict
+from sessions_app import models
 from sessions_app.lanes import run_queue
-from sessions_app.models import (
-    Approval,
-    ContextSnapshot,
-    Draft,
-    Firing,
-    ResourceAttachment,
-    Run,
-    SavedView,
-    Schedule,
-    Session,
-    SessionEvent,
-    SubagentSpawn,
-    ToolExecution,
-    ToolOutput,
-)
 from sessions_app.sessions import retry_run
 
 
-@admin.register(Session)
-class SessionAdmin(ReadOnlyAdmin):
+class RelatedAdmin(ReadOnlyAdmin):
+    """An admin whose list and detail form read the related rows that they show in one query."""
+
+    related: list[str] = []
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related(*self.related)
+
+
+@admin.register(models.Session)
+class SessionAdmin(RelatedAdmin):
     list_display = [
         "__str__",
         "workspace",
@@ -43,17 +40,19 @@ class SessionAdmin(ReadOnlyAdmin):
         "links",
     ]
     list_filter = ["status", ("archived_at", admin.EmptyFieldListFilter), "active_at"]
-    list_select_related = ["workspace", "agent__current"]
     search_fields = ["=id", "title", "session_key", "workspace__name", "agent__current__name"]
     actions = ["stop"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        # The detail form shows these too.
-        related = ["workspace", "agent__current", "agent_version", "environment", "parent"]
-        return super().get_queryset(request).select_related(*related, "created_by")
+    related = [
+        "workspace",
+        "agent__current",
+        "agent_version",
+        "environment",
+        "parent",
+        "created_by",
+    ]
 
     @admin.display(description="Links")
-    def links(self, session: Session) -> str:
+    def links(self, session: models.Session) -> str:
         """Return links to the rows of a session here, and to its page for members of its workspace."""
         about = f"?q={session.pk}"
         return format_html(
@@ -65,7 +64,7 @@ class SessionAdmin(ReadOnlyAdmin):
         )
 
     @admin.action(description="Stop running and waiting runs", permissions=["act"])
-    def stop(self, request: HttpRequest, sessions: QuerySet[Session]) -> None:
+    def stop(self, request: HttpRequest, sessions: QuerySet[models.Session]) -> None:
         stopped = [
             run_queue.stop(session.pk, note="Stopped by staff.", author_id=request.user.pk).run_id
             for session in sessions
@@ -73,25 +72,21 @@ class SessionAdmin(ReadOnlyAdmin):
         self.message_user(request, f"Runs stopped: {len([run for run in stopped if run])}.")
 
 
-@admin.register(SessionEvent)
-class SessionEventAdmin(ReadOnlyAdmin):
+@admin.register(models.SessionEvent)
+class SessionEventAdmin(RelatedAdmin):
     list_display = ["seq", "type", "text", "session", "workspace", "created_at", "processed_at"]
     list_filter = ["type", "created_at", ("processed_at", admin.EmptyFieldListFilter)]
-    list_select_related = ["session", "workspace"]
     search_fields = ["=id", "=session__id", "session__title", "payload__text"]
     ordering = ["-created_at", "-seq"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[SessionEvent]:
-        related = ["workspace", "session", "run", "processed_run", "created_by"]
-        return super().get_queryset(request).select_related(*related)
+    related = ["workspace", "session", "run", "processed_run", "created_by"]
 
     @admin.display
-    def text(self, event: SessionEvent) -> str:
+    def text(self, event: models.SessionEvent) -> str:
         return Truncator(str(event.payload.get("text") or event.payload)).chars(80)
 
 
-@admin.register(Run)
-class RunAdmin(ReadOnlyAdmin):
+@admin.register(models.Run)
+class RunAdmin(RelatedAdmin):
     list_display = [
         "id",
         "session",
@@ -103,17 +98,14 @@ class RunAdmin(ReadOnlyAdmin):
         "finished_at",
     ]
     list_filter = ["status", "stop_reason", "on_busy", "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "session__title", "workspace__name"]
     actions = ["retry"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        return super().get_queryset(request).select_related("session", "workspace", "created_by")
+    related = ["session", "workspace", "created_by"]
 
     @admin.action(description="Retry failed and dead runs", permissions=["act"])
-    def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
+    def retry(self, request: HttpRequest, runs: QuerySet[models.Run]) -> None:
         queued = 0
-        for run in runs.filter(status__in=[Run.Status.DEAD, Run.Status.FAILED]):
+        for run in runs.filter(status__in=[models.Run.Status.DEAD, models.Run.Status.FAILED]):
             try:
                 retry_run(run)
             except Conflict:
@@ -122,31 +114,24 @@ class RunAdmin(ReadOnlyAdmin):
         self.message_user(request, f"Runs queued again: {queued}.")
 
 
-@admin.register(ToolExecution)
-class ToolExecutionAdmin(ReadOnlyAdmin):
+@admin.register(models.ToolExecution)
+class ToolExecutionAdmin(RelatedAdmin):
     list_display = ["name", "state", "decision", "session", "attempts", "created_at", "finished_at"]
     list_filter = ["state", "decision", "ownership", "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "tool_use_id", "name", "error"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolExecution]:
-        related = ["session", "run", "workspace", "created_by"]
-        return super().get_queryset(request).select_related(*related)
+    related = ["session", "run", "workspace", "created_by"]
 
 
-@admin.register(Approval)
-class ApprovalAdmin(ReadOnlyAdmin):
+@admin.register(models.Approval)
+class ApprovalAdmin(RelatedAdmin):
     list_display = ["title", "status", "scope", "resolved_name", "created_at", "resolved_at"]
     list_filter = ["status", "subject", "scope", "created_at"]
     search_fields = ["=id", "=session__id", "title", "resolved_name"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Approval]:
-        related = ["session", "execution", "agent__current", "workspace", "created_by"]
-        return super().get_queryset(request).select_related(*related, "resolved_by")
+    related = ["session", "execution", "agent__current", "workspace", "created_by", "resolved_by"]
 
 
-@admin.register(ContextSnapshot)
-class ContextSnapshotAdmin(ReadOnlyAdmin):
+@admin.register(models.ContextSnapshot)
+class ContextSnapshotAdmin(RelatedAdmin):
     list_display = [
         "__str__",
         "session",
@@ -158,77 +143,69 @@ class ContextSnapshotAdmin(ReadOnlyAdmin):
         "undone_at",
     ]
     list_filter = ["trigger", ("undone_at", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "summary"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ContextSnapshot]:
-        related = ["session", "run", "previous", "workspace", "created_by", "undone_by"]
-        return super().get_queryset(request).select_related(*related)
+    related = ["session", "run", "previous", "workspace", "created_by", "undone_by"]
 
 
-@admin.register(ResourceAttachment)
-class ResourceAttachmentAdmin(ReadOnlyAdmin):
+@admin.register(models.ResourceAttachment)
+class ResourceAttachmentAdmin(RelatedAdmin):
     list_display = ["mount_path", "kind", "source_ref", "access", "session", "created_at"]
     list_filter = ["kind", "access", "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "mount_path", "source_ref"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ResourceAttachment]:
-        related = ["session", "workspace", "created_by"]
-        return super().get_queryset(request).select_related(*related)
+    related = ["session", "workspace", "created_by"]
 
 
-@admin.register(Draft)
-class DraftAdmin(ReadOnlyAdmin):
+@admin.register(models.Draft)
+class DraftAdmin(RelatedAdmin):
     list_display = ["session", "run_id", "epoch", "start"]
     list_filter = ["session__status"]
-    list_select_related = ["session"]
+    related = ["session"]
     search_fields = ["=session__id", "=run_id", "=event_id"]
 
     @admin.display
-    def start(self, draft: Draft) -> str:
+    def start(self, draft: models.Draft) -> str:
         return Truncator(draft.text).chars(80)
 
 
-@admin.register(SubagentSpawn)
-class SubagentSpawnAdmin(ReadOnlyAdmin):
+@admin.register(models.SubagentSpawn)
+class SubagentSpawnAdmin(RelatedAdmin):
     list_display = ["created_at", "workspace", "kind", "status", "depth", "delivered_at"]
     list_filter = ["kind", "status", "created_at"]
-    list_select_related = ["workspace"]
+    related = ["workspace"]
     search_fields = ["=id", "=parent_session__id", "=child_session__id"]
 
 
-@admin.register(Schedule)
-class ScheduleAdmin(ReadOnlyAdmin):
+@admin.register(models.Schedule)
+class ScheduleAdmin(RelatedAdmin):
     list_display = ["name", "workspace", "agent", "kind", "next_at", "last_at", "paused_at"]
     list_filter = ["kind", "heartbeat", ("paused_at", admin.EmptyFieldListFilter)]
-    list_select_related = ["workspace", "agent__current"]
+    related = ["workspace", "agent__current"]
     search_fields = ["=id", "name", "workspace__name"]
 
 
-@admin.register(Firing)
-class FiringAdmin(ReadOnlyAdmin):
+@admin.register(models.Firing)
+class FiringAdmin(RelatedAdmin):
     list_display = ["due_at", "schedule", "workspace", "outcome", "missed", "note"]
     list_filter = ["outcome", "due_at"]
-    list_select_related = ["schedule", "workspace"]
+    related = ["schedule", "workspace"]
     search_fields = ["=id", "schedule__name"]
 
 
-@admin.register(SavedView)
-class SavedViewAdmin(ReadOnlyAdmin):
+@admin.register(models.SavedView)
+class SavedViewAdmin(RelatedAdmin):
     list_display = ["name", "workspace", "person", "query", "is_shared", "created_at"]
     list_filter = ["is_shared", "created_at"]
-    list_select_related = ["workspace", "person"]
+    related = ["workspace", "person"]
     search_fields = ["=id", "name", "workspace__name", "person__email"]
 
 
-@admin.register(ToolOutput)
-class ToolOutputAdmin(ReadOnlyAdmin):
+@admin.register(models.ToolOutput)
+class ToolOutputAdmin(RelatedAdmin):
     list_display = ["tool_use_id", "name", "session", "run_id", "epoch", "end"]
     list_filter = ["name"]
-    list_select_related = ["session"]
+    related = ["session"]
     search_fields = ["=tool_use_id", "=session__id", "=run_id"]
 
     @admin.display
-    def end(self, output: ToolOutput) -> str:
+    def end(self, output: models.ToolOutput) -> str:
         return output.text[-80:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -71,12 +72,7 @@ class RuntimeView(APIView):
             dedupe_key=client_dedupe_key(request),
             **fields,
         )
-        body = {
-            "run_id": enqueued.run_id,
-            "session_id": enqueued.session_id,
-            "accepted_at": enqueued.accepted_at,
-        }
-        return Response(body, status=202)
+        return Response(asdict(enqueued), status=202)
 
 
 class RunSerializer(serializers.ModelSerializer):

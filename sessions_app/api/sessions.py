@@ -45,7 +45,7 @@ from sessions_app.log.transfer import import_session
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
 from sessions_app.sessions import archive, change_session, fork
-from sessions_app.subagents.tree import session_tree
+from sessions_app.subagents.spawns import session_tree
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
@@ -35,7 +35,7 @@ from sessions_app.context.conversation import (
     read_newest,
 )
 from sessions_app.context.taint import fence, fence_mark
-from sessions_app.log.sql import row
+from sessions_app.log.sql import named_row
 from sessions_app.models import SessionEvent
 from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.registry import Category, Tool
@@ -44,9 +44,10 @@ from tools_app.tool_output import clip_for_model
 
 # One statement that reads a few rows by their keys, however long the session is.
 LOAD = """
-SELECT c.id, s.snapshot_seq, coalesce(c.summary, ''), coalesce(c.carried, '{}'), s.flushed_seq,
-       s.compact_after_seq, s.last_seq, who.id,
-       memory_exists(s.workspace_id, ARRAY[s.workspace_id, s.agent_id, s.id, who.id])
+SELECT c.id AS snapshot_id, s.snapshot_seq, coalesce(c.summary, '') AS summary,
+       coalesce(c.carried, '{}') AS carried, s.flushed_seq, s.compact_after_seq, s.last_seq,
+       who.id AS speaker_id,
+       memory_exists(s.workspace_id, ARRAY[s.workspace_id, s.agent_id, s.id, who.id]) AS has_memory
   FROM agent_sessions s
   LEFT JOIN agent_run_queue q ON q.id = %s
   LEFT JOIN LATERAL (
@@ -80,7 +81,7 @@ class ContextBasis:
     snapshot_seq: int = 0
     summary: str = ""
     #: Entries up to `snapshot_seq` that the snapshot does not cover.
-    carried: tuple[int, ...] = ()
+    carried: Sequence[int] = ()
     flushed_seq: int = 0
     compact_after_seq: int = 0
     last_seq: int = 0
@@ -93,19 +94,7 @@ def load_basis(
     session_id: UUID, *, run_id: UUID | None = None, viewer_id: UUID | None = None
 ) -> ContextBasis:
     """Read the basis for a run of this session, or for a preview that a viewer asked for."""
-    found = row(LOAD, [run_id, viewer_id, session_id])
-    snapshot_id, snapshot_seq, summary, carried, flushed, after, last, speaker, memory = found
-    return ContextBasis(
-        snapshot_id=snapshot_id,
-        snapshot_seq=snapshot_seq,
-        summary=summary,
-        carried=tuple(carried),
-        flushed_seq=flushed,
-        compact_after_seq=after,
-        last_seq=last,
-        speaker_id=speaker,
-        has_memory=memory,
-    )
+    return ContextBasis(**named_row(LOAD, [run_id, viewer_id, session_id]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -218,7 +218,7 @@ def spender_for(turn: Turn) -> Spender:
         workspace_id=turn.workspace_id,
         agent_id=turn.agent_id,
         session_id=turn.session_id,
-        ancestors=turn.ancestors,
+        ancestors=tuple(turn.ancestors),
         run_id=turn.claim.run_id,
         user_id=turn.sender_id,
         key_id=turn.key_id,

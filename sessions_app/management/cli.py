@@ -33,14 +33,7 @@ from sessions_app.live.frames import event_body
 from sessions_app.live.hub import follow_log
 from sessions_app.live.reader import SessionLog
 from sessions_app.log.transfer import export
-from sessions_app.models import (
-    Approval,
-    ResourceAttachment,
-    Run,
-    Session,
-    SessionEvent,
-    ToolExecution,
-)
+from sessions_app.models import Approval, ResourceAttachment, Run, Session, SessionEvent
 from sessions_app.resources.attachments import attach, detach, resource_payload
 from sessions_app.runtime import system_principal
 from sessions_app.sessions import find_session
@@ -184,7 +177,7 @@ def _wait(run_id: UUID, seconds: float | None) -> Run:
 def _answer(run: Run) -> str:
     """Return the agent's answer, or raise an error that says why there is none."""
     if run.stop_reason == "requires_action":
-        calls = ToolExecution.objects.open().filter(session=run.session_id).order_by("id")
+        calls = run.session.executions.open().order_by("id")
         named = ", ".join(f"{call.tool_use_id} ({call.name})" for call in calls if call.waits)
         raise CommandError(f"The run waits for an answer to {named}.", returncode=EXIT_WAITING)
     if run.status != Run.Status.COMPLETED or run.result is None:

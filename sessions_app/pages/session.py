@@ -36,7 +36,7 @@ from sessions_app.pages.transcript import (
 )
 from sessions_app.resources.files import MAX_LISTED, list_files, store_file
 from sessions_app.sessions import find_session, fork
-from sessions_app.subagents.tree import TreeNode, session_tree
+from sessions_app.subagents.spawns import TreeNode, session_tree
 from sessions_app.tool_labels import main_argument
 from tenants.access import Principal
 from tenants.authentication import principal_of
