@@ -42,6 +42,8 @@ from tools_app.registry import Category, Tool
 from tools_app.skills import prompt_lines
 from tools_app.tool_output import clip_for_model
 
+log = structlog.get_logger(__name__)
+
 # One statement that reads a few rows by their keys, however long the session is.
 LOAD = """
 SELECT c.id AS snapshot_id, s.snapshot_seq, coalesce(c.summary, '') AS summary,
@@ -167,8 +169,6 @@ def token_budget(
 
 
 # ── Memories ─────────────────────────────────────────────────────────────────────────────────────
-
-log = structlog.get_logger(__name__)
 
 MAX_HITS = 6
 #: How strong a match must be to be shown although the model did not search for it.
