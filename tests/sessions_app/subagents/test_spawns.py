@@ -144,7 +144,10 @@ def test_the_session_at_the_top_bounds_its_whole_tree(agent, session, principal,
     serve(child_of(child).pk)
 
     said = newest(child_of(child), E.AGENT_TOOL_RESULT).payload["error"]
-    assert "at the top of this one has had all of its 2 sub-agents" in said
+    assert (
+        "at the top of this one has had all of its 2 sub-agents, with those that they started"
+        in said
+    )
     assert Session.objects.count() == 3
 
 
