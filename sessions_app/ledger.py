@@ -8,7 +8,7 @@ that was started and never seen to end becomes `unknown`. It is never repeated b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -50,12 +50,13 @@ SELECT name, count(*), count(*) FILTER (WHERE state = 'completed'),
 """
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CallResult:
     """The result of one call."""
 
     execution: ToolExecution
     state: str
+    _: KW_ONLY
     output: Any = None
     error: str = ""
 
@@ -200,7 +201,7 @@ def recover_calls(turn: Turn) -> list[ToolExecution]:
     begun = [e for e in unfinished if e.state == State.RUNNING and not e.waits]
     lost = [e for e in begun if not e.is_repeatable]
     if lost:
-        record(turn, [CallResult(execution=e, state=State.UNKNOWN, error=LOST) for e in lost])
+        record(turn, [CallResult(e, State.UNKNOWN, error=LOST) for e in lost])
     again = [e for e in begun if e not in lost]
     if again:
         with transaction.atomic():
@@ -215,7 +216,7 @@ def recover_calls(turn: Turn) -> list[ToolExecution]:
 def cancel_open_calls(turn: Turn, reason: str) -> None:
     """End every call that this run leaves open, and with it the approvals that wait for them."""
     if left := _open(turn):
-        record(turn, [CallResult(execution=e, state=State.CANCELLED, error=reason) for e in left])
+        record(turn, [CallResult(e, State.CANCELLED, error=reason) for e in left])
 
 
 def open_calls(turn: Turn) -> tuple[list[ToolExecution], list[ToolExecution]]:

@@ -27,7 +27,6 @@ from sessions_app import ledger
 from sessions_app.context.taint import is_tainted
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.execution import open_sandbox
-from sessions_app.ledger import CallResult
 from sessions_app.models import Session, ToolExecution
 from sessions_app.sandbox_billing import charge_command, check_affordable
 from sessions_app.sessions import get_or_create_session
@@ -90,7 +89,7 @@ class Call:
         crash_point("inside_tool")
 
         def end(state: str, **outcome: Any) -> None:
-            result = CallResult(execution=call, state=state, **outcome)
+            result = ledger.CallResult(call, state, **outcome)
             ledger.end_workflow_call(result, also=lambda: self._charge(call, planned))
 
         try:

@@ -111,11 +111,8 @@ class ToolJob:
         threading.Thread(target=self._work, name=f"tool {tool.name}", daemon=True).start()
 
     def _result_if_unfinished(self) -> CallResult:
-        return CallResult(
-            execution=self.execution,
-            state=State.ERROR if self.execution.is_repeatable else State.UNKNOWN,
-            error="The tool did not stop in time.",
-        )
+        state = State.ERROR if self.execution.is_repeatable else State.UNKNOWN
+        return CallResult(self.execution, state, error="The tool did not stop in time.")
 
     def _work(self) -> None:
         try:
@@ -131,22 +128,20 @@ class ToolJob:
             arguments = self.tool.parse(call.input)
             output = self._run_handler(arguments)
         except ToolStopped:
-            return CallResult(
-                execution=call, state=State.CANCELLED, error="Stopped before it ended."
-            )
+            return CallResult(call, State.CANCELLED, error="Stopped before it ended.")
         except Fault as fault:
             state = State.UNKNOWN if isinstance(fault, OutcomeUnknown) else State.ERROR
             error = remove_secrets(fault.detail, self._turn.secrets)
-            return CallResult(execution=call, state=state, error=error)
+            return CallResult(call, state, error=error)
         except Exception:
             log.exception("tool_crashed", tool=call.name)
             error = (
                 f"The tool {call.name} failed with an internal error. The call itself was valid."
             )
-            return CallResult(execution=call, state=State.ERROR, error=error)
+            return CallResult(call, State.ERROR, error=error)
         if self._turn.secrets and isinstance(output, str):
             output = remove_secrets(output, self._turn.secrets)
-        return CallResult(execution=call, state=State.COMPLETED, output=output)
+        return CallResult(call, State.COMPLETED, output=output)
 
     def _run_handler(self, arguments: BaseModel) -> Any:
         turn, deadline = self._turn, time.monotonic() + self._seconds
@@ -195,18 +190,18 @@ def execute(turn: Turn, executions: list[ToolExecution]) -> None:
 def _refusal(turn: Turn, execution: ToolExecution) -> CallResult | None:
     """Return the result of a call that must not run, or None if it may."""
     if execution.name not in turn.policy.tools:
-        error = f"There is no tool named {execution.name!r}."
-        return CallResult(execution=execution, state=State.ERROR, error=error)
+        return CallResult(
+            execution, State.ERROR, error=f"There is no tool named {execution.name!r}."
+        )
     # A call that waited is checked again: its arguments or the policy may have changed.
     decided = turn.policy.decide_call(execution.name, execution.input)
     if decided.decision == "deny":
-        error = f"Not allowed: {decided.decided_by}."
-        return CallResult(execution=execution, state=State.DENIED, error=error)
+        return CallResult(execution, State.DENIED, error=f"Not allowed: {decided.decided_by}.")
     if execution.pk not in turn.spent.calls:
         turn.spent.calls.add(execution.pk)
         if turn.tool_calls > turn.limits.max_tool_calls:
             error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
-            return CallResult(execution=execution, state=State.CANCELLED, error=error)
+            return CallResult(execution, State.CANCELLED, error=error)
     return _unaffordable(turn, execution)
 
 
@@ -217,8 +212,7 @@ def _unaffordable(turn: Turn, execution: ToolExecution) -> CallResult | None:
     try:
         check_affordable(turn.session_id)
     except (BudgetReached, OutOfCredits) as fault:
-        error = f"Not run: {fault.detail}"
-        return CallResult(execution=execution, state=State.ERROR, error=error)
+        return CallResult(execution, State.ERROR, error=f"Not run: {fault.detail}")
     return None
 
 
@@ -240,7 +234,7 @@ def _invalid_arguments(turn: Turn, execution: ToolExecution) -> CallResult | Non
     try:
         turn.policy.tools[execution.name].parse(execution.input)
     except ToolFailed as fault:
-        return CallResult(execution=execution, state=State.ERROR, error=fault.detail)
+        return CallResult(execution, State.ERROR, error=fault.detail)
     return None
 
 
