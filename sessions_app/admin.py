@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -13,22 +11,27 @@ from django.utils.text import Truncator
 
 from core.admin import ReadOnlyAdmin
 from core.exceptions import Conflict
-from sessions_app import models
 from sessions_app.lanes import run_queue
+from sessions_app.models import (
+    Approval,
+    ContextSnapshot,
+    Draft,
+    Firing,
+    ResourceAttachment,
+    Run,
+    SavedView,
+    Schedule,
+    Session,
+    SessionEvent,
+    SubagentSpawn,
+    ToolExecution,
+    ToolOutput,
+)
 from sessions_app.sessions import retry_run
 
 
-class RelatedAdmin(ReadOnlyAdmin):
-    """An admin whose list and detail form read the related rows that they show in one query."""
-
-    related: list[str] = []
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).select_related(*self.related)
-
-
-@admin.register(models.Session)
-class SessionAdmin(RelatedAdmin):
+@admin.register(Session)
+class SessionAdmin(ReadOnlyAdmin):
     list_display = [
         "__str__",
         "workspace",
@@ -40,19 +43,17 @@ class SessionAdmin(RelatedAdmin):
         "links",
     ]
     list_filter = ["status", ("archived_at", admin.EmptyFieldListFilter), "active_at"]
+    list_select_related = ["workspace", "agent__current"]
     search_fields = ["=id", "title", "session_key", "workspace__name", "agent__current__name"]
     actions = ["stop"]
-    related = [
-        "workspace",
-        "agent__current",
-        "agent_version",
-        "environment",
-        "parent",
-        "created_by",
-    ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
+        # The detail form shows these too.
+        related = ["workspace", "agent__current", "agent_version", "environment", "parent"]
+        return super().get_queryset(request).select_related(*related, "created_by")
 
     @admin.display(description="Links")
-    def links(self, session: models.Session) -> str:
+    def links(self, session: Session) -> str:
         """Return links to the rows of a session here, and to its page for members of its workspace."""
         about = f"?q={session.pk}"
         return format_html(
@@ -64,7 +65,7 @@ class SessionAdmin(RelatedAdmin):
         )
 
     @admin.action(description="Stop running and waiting runs", permissions=["act"])
-    def stop(self, request: HttpRequest, sessions: QuerySet[models.Session]) -> None:
+    def stop(self, request: HttpRequest, sessions: QuerySet[Session]) -> None:
         stopped = [
             run_queue.stop(session.pk, note="Stopped by staff.", author_id=request.user.pk).run_id
             for session in sessions
@@ -72,21 +73,25 @@ class SessionAdmin(RelatedAdmin):
         self.message_user(request, f"Runs stopped: {len([run for run in stopped if run])}.")
 
 
-@admin.register(models.SessionEvent)
-class SessionEventAdmin(RelatedAdmin):
+@admin.register(SessionEvent)
+class SessionEventAdmin(ReadOnlyAdmin):
     list_display = ["seq", "type", "text", "session", "workspace", "created_at", "processed_at"]
     list_filter = ["type", "created_at", ("processed_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["session", "workspace"]
     search_fields = ["=id", "=session__id", "session__title", "payload__text"]
     ordering = ["-created_at", "-seq"]
-    related = ["workspace", "session", "run", "processed_run", "created_by"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SessionEvent]:
+        related = ["workspace", "session", "run", "processed_run", "created_by"]
+        return super().get_queryset(request).select_related(*related)
 
     @admin.display
-    def text(self, event: models.SessionEvent) -> str:
+    def text(self, event: SessionEvent) -> str:
         return Truncator(str(event.payload.get("text") or event.payload)).chars(80)
 
 
-@admin.register(models.Run)
-class RunAdmin(RelatedAdmin):
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin):
     list_display = [
         "id",
         "session",
@@ -98,14 +103,17 @@ class RunAdmin(RelatedAdmin):
         "finished_at",
     ]
     list_filter = ["status", "stop_reason", "on_busy", "created_at"]
+    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "session__title", "workspace__name"]
     actions = ["retry"]
-    related = ["session", "workspace", "created_by"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
+        return super().get_queryset(request).select_related("session", "workspace", "created_by")
 
     @admin.action(description="Retry failed and dead runs", permissions=["act"])
-    def retry(self, request: HttpRequest, runs: QuerySet[models.Run]) -> None:
+    def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
         queued = 0
-        for run in runs.filter(status__in=[models.Run.Status.DEAD, models.Run.Status.FAILED]):
+        for run in runs.filter(status__in=[Run.Status.DEAD, Run.Status.FAILED]):
             try:
                 retry_run(run)
             except Conflict:
@@ -114,24 +122,31 @@ class RunAdmin(RelatedAdmin):
         self.message_user(request, f"Runs queued again: {queued}.")
 
 
-@admin.register(models.ToolExecution)
-class ToolExecutionAdmin(RelatedAdmin):
+@admin.register(ToolExecution)
+class ToolExecutionAdmin(ReadOnlyAdmin):
     list_display = ["name", "state", "decision", "session", "attempts", "created_at", "finished_at"]
     list_filter = ["state", "decision", "ownership", "created_at"]
+    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "tool_use_id", "name", "error"]
-    related = ["session", "run", "workspace", "created_by"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolExecution]:
+        related = ["session", "run", "workspace", "created_by"]
+        return super().get_queryset(request).select_related(*related)
 
 
-@admin.register(models.Approval)
-class ApprovalAdmin(RelatedAdmin):
+@admin.register(Approval)
+class ApprovalAdmin(ReadOnlyAdmin):
     list_display = ["title", "status", "scope", "resolved_name", "created_at", "resolved_at"]
     list_filter = ["status", "subject", "scope", "created_at"]
     search_fields = ["=id", "=session__id", "title", "resolved_name"]
-    related = ["session", "execution", "agent__current", "workspace", "created_by", "resolved_by"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Approval]:
+        related = ["session", "execution", "agent__current", "workspace", "created_by"]
+        return super().get_queryset(request).select_related(*related, "resolved_by")
 
 
-@admin.register(models.ContextSnapshot)
-class ContextSnapshotAdmin(RelatedAdmin):
+@admin.register(ContextSnapshot)
+class ContextSnapshotAdmin(ReadOnlyAdmin):
     list_display = [
         "__str__",
         "session",
@@ -143,69 +158,77 @@ class ContextSnapshotAdmin(RelatedAdmin):
         "undone_at",
     ]
     list_filter = ["trigger", ("undone_at", admin.EmptyFieldListFilter), "created_at"]
+    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "summary"]
-    related = ["session", "run", "previous", "workspace", "created_by", "undone_by"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ContextSnapshot]:
+        related = ["session", "run", "previous", "workspace", "created_by", "undone_by"]
+        return super().get_queryset(request).select_related(*related)
 
 
-@admin.register(models.ResourceAttachment)
-class ResourceAttachmentAdmin(RelatedAdmin):
+@admin.register(ResourceAttachment)
+class ResourceAttachmentAdmin(ReadOnlyAdmin):
     list_display = ["mount_path", "kind", "source_ref", "access", "session", "created_at"]
     list_filter = ["kind", "access", "created_at"]
+    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "mount_path", "source_ref"]
-    related = ["session", "workspace", "created_by"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ResourceAttachment]:
+        related = ["session", "workspace", "created_by"]
+        return super().get_queryset(request).select_related(*related)
 
 
-@admin.register(models.Draft)
-class DraftAdmin(RelatedAdmin):
+@admin.register(Draft)
+class DraftAdmin(ReadOnlyAdmin):
     list_display = ["session", "run_id", "epoch", "start"]
     list_filter = ["session__status"]
-    related = ["session"]
+    list_select_related = ["session"]
     search_fields = ["=session__id", "=run_id", "=event_id"]
 
     @admin.display
-    def start(self, draft: models.Draft) -> str:
+    def start(self, draft: Draft) -> str:
         return Truncator(draft.text).chars(80)
 
 
-@admin.register(models.SubagentSpawn)
-class SubagentSpawnAdmin(RelatedAdmin):
+@admin.register(SubagentSpawn)
+class SubagentSpawnAdmin(ReadOnlyAdmin):
     list_display = ["created_at", "workspace", "kind", "status", "depth", "delivered_at"]
     list_filter = ["kind", "status", "created_at"]
-    related = ["workspace"]
+    list_select_related = ["workspace"]
     search_fields = ["=id", "=parent_session__id", "=child_session__id"]
 
 
-@admin.register(models.Schedule)
-class ScheduleAdmin(RelatedAdmin):
+@admin.register(Schedule)
+class ScheduleAdmin(ReadOnlyAdmin):
     list_display = ["name", "workspace", "agent", "kind", "next_at", "last_at", "paused_at"]
     list_filter = ["kind", "heartbeat", ("paused_at", admin.EmptyFieldListFilter)]
-    related = ["workspace", "agent__current"]
+    list_select_related = ["workspace", "agent__current"]
     search_fields = ["=id", "name", "workspace__name"]
 
 
-@admin.register(models.Firing)
-class FiringAdmin(RelatedAdmin):
+@admin.register(Firing)
+class FiringAdmin(ReadOnlyAdmin):
     list_display = ["due_at", "schedule", "workspace", "outcome", "missed", "note"]
     list_filter = ["outcome", "due_at"]
-    related = ["schedule", "workspace"]
+    list_select_related = ["schedule", "workspace"]
     search_fields = ["=id", "schedule__name"]
 
 
-@admin.register(models.SavedView)
-class SavedViewAdmin(RelatedAdmin):
+@admin.register(SavedView)
+class SavedViewAdmin(ReadOnlyAdmin):
     list_display = ["name", "workspace", "person", "query", "is_shared", "created_at"]
     list_filter = ["is_shared", "created_at"]
-    related = ["workspace", "person"]
+    list_select_related = ["workspace", "person"]
     search_fields = ["=id", "name", "workspace__name", "person__email"]
 
 
-@admin.register(models.ToolOutput)
-class ToolOutputAdmin(RelatedAdmin):
+@admin.register(ToolOutput)
+class ToolOutputAdmin(ReadOnlyAdmin):
     list_display = ["tool_use_id", "name", "session", "run_id", "epoch", "end"]
     list_filter = ["name"]
-    related = ["session"]
+    list_select_related = ["session"]
     search_fields = ["=tool_use_id", "=session__id", "=run_id"]
 
     @admin.display
-    def end(self, output: models.ToolOutput) -> str:
+    def end(self, output: ToolOutput) -> str:
         return output.text[-80:]
