@@ -24,7 +24,11 @@ from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Approval, Run, Session, SessionEvent, ToolExecution
 from tenants.access import Principal
 from tools_app.exceptions import ToolFailed
-from tools_app.policy import effective, evaluation, grants, layers, storage
+from tools_app.policy.effective import effective_policy
+from tools_app.policy.evaluation import decide
+from tools_app.policy.grants import grant_rule, permanent_rule
+from tools_app.policy.layers import with_allow_rule
+from tools_app.policy.storage import add_allow_rule, agent_target
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -84,7 +88,7 @@ def _check(approval: Approval, answer: approvals.ApprovalAnswer, principal: Prin
     if tool is None:
         raise Invalid(f"There is no tool named {call.name!r} any more.")
     if answer.scope == Scope.SESSION:
-        approval.rule = grants.grant_rule(tool, input)
+        approval.rule = grant_rule(tool, input)
     else:
         approval.rule = _allow_always(approval, tool, input, principal)
 
@@ -103,19 +107,19 @@ def _allow_always(
     approval: Approval, tool: Tool, input: dict[str, Any], principal: Principal
 ) -> str:
     """Write the rule into the agent's policy, unless another layer would still ask or deny."""
-    session, rule = _session_of(approval), grants.permanent_rule(tool, input)
-    policy = effective.effective_policy(version_by_id(session.agent_version_id), session.pk)
+    session, rule = _session_of(approval), permanent_rule(tool, input)
+    policy = effective_policy(version_by_id(session.agent_version_id), session.pk)
     widened = [
-        layers.with_allow_rule(layer, tool, rule) if layer.name == "agent" else layer
+        with_allow_rule(layer, tool, rule) if layer.name == "agent" else layer
         for layer in policy.layers
     ]
-    decided = evaluation.decide(tool.name, widened, input, tools={tool.name: tool})
+    decided = decide(tool.name, widened, input, tools={tool.name: tool})
     if decided.decision != "allow":
         raise StillAsks(
             f"A rule {rule} of the agent would change nothing, because another rule decides: "
             f"{decided.decided_by}. Allow it once or for this session."
         )
-    storage.add_allow_rule(principal, storage.agent_target(session.agent_id), tool, rule)
+    add_allow_rule(principal, agent_target(session.agent_id), tool, rule)
     return rule
 
 
