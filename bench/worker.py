@@ -18,7 +18,7 @@ from django_q.cluster import Cluster
 from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
 from bench.flows import define
 from orchestrator import cluster
-from sessions_app.harness import answer
+from sessions_app.harness import loop
 
 SECONDS = float(os.environ["MODEL_SECONDS"])
 
@@ -36,6 +36,6 @@ class TimedModel:
 
 if __name__ == "__main__":
     define()
-    answer.provider_for = lambda *_: TimedModel()  # type: ignore[attr-defined]
+    loop.provider_for = lambda *_: TimedModel()  # type: ignore[attr-defined]
     cluster.install()
     Cluster().start()

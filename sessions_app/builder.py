@@ -15,8 +15,8 @@ from agents.definitions import change_agent, create_agent, current_version, defa
 from agents.drafts import create_draft_agent, preview_version
 from agents.models import Agent, AgentVersion
 from core.exceptions import Fault, NotFound, StaleEpoch
+from sessions_app.accept import accept_event
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.services import accept_event
 from sessions_app.sessions import get_or_create_session
 from tenants.access import Principal, authorise, principal_of_key, principal_of_user
 from tenants.models import ApiKey

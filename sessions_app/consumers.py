@@ -19,6 +19,7 @@ from core.channel_layer import subscription
 from core.db import read
 from core.exceptions import Fault, TooManyRequests, Unauthenticated
 from core.validation import UNFIT, can_be_stored, describe_errors, pydantic_errors, storable_json
+from sessions_app.accept import accept_event, client_dedupe_key
 from sessions_app.api.approvals import RELATED, ApprovalSerializer
 from sessions_app.approvals.approvals import approvals_group, count_pending
 from sessions_app.exceptions import StreamUnavailable
@@ -26,7 +27,7 @@ from sessions_app.live.frames import Body, ClientId, ack_frame, encode, error_fr
 from sessions_app.live.hub import open_viewer
 from sessions_app.live.reader import Log, SessionLog, parse_cursor
 from sessions_app.models import Approval, Run
-from sessions_app.services import accept_event, client_dedupe_key, find_session
+from sessions_app.sessions import find_session
 from tenants.access import Principal, authorise, refresh_principal
 from tenants.authentication import spend_as
 from tenants.sockets import PumpedConsumer
@@ -100,8 +101,7 @@ async def run_command(principal: Principal, session_id: UUID, text: str | None) 
     """Run a client's command and return the reply. Raise only if the identity was revoked."""
     if text is None or len(text) > MAX_COMMAND_LENGTH:
         return error_frame(
-            code="bad_frame",
-            error=f"Send JSON as text, at most {MAX_COMMAND_LENGTH:,} characters.",
+            code="bad_frame", error=f"Send JSON as text, at most {MAX_COMMAND_LENGTH:,} characters."
         )
     try:
         command = Command.model_validate_json(text)

@@ -6,31 +6,43 @@ process and acts in the workspace of the agent or session that it names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
+import orjson
+import structlog
 from django.db import transaction
 from django.utils import timezone
 
 from agents.definitions import find_agent
 from agents.environments import find_environment
 from agents.models import Agent
+from core.db import read
 from core.exceptions import NotFound
 from sessions_app import sessions as services
+from sessions_app.accept import accept_event
 from sessions_app.context.compaction.cycle import parse_compaction_options, request_compaction
 from sessions_app.lanes import local, run_queue
+from sessions_app.lanes.run_queue import Accepted
 from sessions_app.lanes.signals import FINISHED, wait_for_run
 from sessions_app.lanes.signals import wake as wake_workers
-from sessions_app.live.follow import OnEvent, follow_run_in_thread
+from sessions_app.live.frames import Body
+from sessions_app.live.hub import follow_log
+from sessions_app.live.reader import SessionLog
 from sessions_app.log.transcript import TranscriptMessage, newest_history
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.services import AcceptedEvent, accept_event, find_session
+from sessions_app.sessions import find_session
 from tenants.access import ROLE_VERBS, Principal, Verb, authorise
 from tenants.models import Membership
 from tenants.workspaces import first_owner
+
+log = structlog.get_logger(__name__)
 
 __all__ = [
     "Enqueued",
@@ -44,6 +56,8 @@ __all__ = [
     "wake",
 ]
 
+#: Receives the frames of a session.
+OnEvent: TypeAlias = Callable[[Body], object]
 #: How long a follower may take for the last frames once the run is finished.
 LAST_FRAMES_SECONDS = 10.0
 
@@ -116,7 +130,7 @@ def append_message(
     on_busy: str = Run.OnBusy.FOLLOWUP,
     priority: int = 0,
     dedupe_key: str | None = None,
-) -> AcceptedEvent:
+) -> Accepted:
     """Append a person's message to the log and queue the run that answers it."""
     known, acting = _session(session, principal)
     return accept_event(
@@ -199,6 +213,46 @@ def run_agent_loop(
     if follower and run.status in FINISHED:
         follower.join(LAST_FRAMES_SECONDS)
     return run
+
+
+def follow_run_in_thread(
+    run_id: UUID, session_id: UUID, after: int, on_event: OnEvent
+) -> threading.Thread:
+    """Call `on_event` with every frame until the run is over, on another thread.
+
+    A callback that fails ends that thread alone.
+    """
+
+    def work() -> None:
+        try:
+            asyncio.run(_follow_run(run_id, session_id, after, on_event))
+        except Exception:
+            log.exception("following_failed", run_id=str(run_id))
+
+    thread = threading.Thread(target=work, name=f"follow {run_id}", daemon=True)
+    thread.start()
+    return thread
+
+
+async def _follow_run(run_id: UUID, session_id: UUID, after: int, on_event: OnEvent) -> None:
+    last: int | None = None
+    async with aclosing(follow_log(SessionLog(session_id=session_id), after=after)) as batches:
+        async for frames in batches:
+            for frame in frames:
+                on_event(orjson.loads(frame.text))
+                after = frame.seq or after
+            if last is None and (not frames or any(frame.seq for frame in frames)):
+                last = await read(_last_seq_if_over, run_id)
+            if last is not None and after >= last:
+                return
+
+
+def _last_seq_if_over(run_id: UUID) -> int | None:
+    """Return the log's last seq if the run is over, else None."""
+    if not Run.objects.filter(pk=run_id, status__in=FINISHED).exists():
+        return None
+    # A run ends in the commit that writes its last event, so the log is complete here.
+    return Session.objects.values_list("last_seq", flat=True).get(runs=run_id)
 
 
 def compact(

@@ -18,18 +18,12 @@ from django.utils import timezone
 from agents.environments import environment_or_default
 from agents.models import Environment
 from core.exceptions import Fault
-from sessions_app.harness.ledger import CallResult
 from sessions_app.harness.model_call import spender_for
 from sessions_app.harness.turn import Turn
 from sessions_app.lanes import run_queue
+from sessions_app.ledger import CallResult
 from sessions_app.models import Run, Session, ToolExecution
-from tenants.billing.spending import (
-    charge_minutes,
-    check_purses,
-    last_charged,
-    this_minute,
-    uncharged,
-)
+from tenants.billing import spending
 from tenants.exceptions import BudgetReached, OutOfCredits
 from tools_app.registry import Category
 from tools_app.sandbox import kill_leftovers
@@ -71,7 +65,7 @@ def check_affordable(session_id: UUID) -> None:
     if settings.SANDBOX_MINUTE_PRICE <= 0:
         return
     for payers in get_payers([session_id]).values():
-        check_purses(payers.workspace_id, payers.owners)
+        spending.check_purses(payers.workspace_id, payers.owners)
 
 
 def find_unpaid(payers: Mapping[UUID, Payers]) -> dict[UUID, OutOfMoney]:
@@ -81,7 +75,7 @@ def find_unpaid(payers: Mapping[UUID, Payers]) -> dict[UUID, OutOfMoney]:
         if paying.is_bounded:
             continue
         try:
-            check_purses(paying.workspace_id, paying.owners)
+            spending.check_purses(paying.workspace_id, paying.owners)
         except (BudgetReached, OutOfCredits) as fault:
             unpaid[session_id] = fault
     return unpaid
@@ -136,13 +130,14 @@ def charge_running(who_pays: WhoPays = get_payers) -> BillingReport:
         return BillingReport()
     found = [*_containers(), *_terminals()]
     payers = who_pays({sandbox.session_id for sandbox in found})
-    before, now, charged = last_charged(sandbox.id for sandbox in found), this_minute(), 0
+    before = spending.last_charged(sandbox.id for sandbox in found)
+    now, charged = spending.this_minute(), 0
     for sandbox in found:
         if paying := payers.get(sandbox.session_id):
             first, count = (
-                uncharged(before.get(sandbox.id), now) if sandbox.is_lasting else (now, 1)
+                spending.uncharged(before.get(sandbox.id), now) if sandbox.is_lasting else (now, 1)
             )
-            charged += charge_minutes(
+            charged += spending.charge_minutes(
                 paying.workspace_id,
                 sandbox.id,
                 first=first,
@@ -178,7 +173,7 @@ def _charge(call: ToolExecution, owners: Sequence[UUID]) -> None:
     if call.started_at is None:
         return
     seconds = (timezone.now() - call.started_at).total_seconds()
-    charge_minutes(
+    spending.charge_minutes(
         call.workspace_id,
         f"call:{call.tool_use_id}",
         first=call.started_at,

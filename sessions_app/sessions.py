@@ -1,4 +1,4 @@
-"""Creates, changes, forks and archives sessions, and cancels or retries their runs."""
+"""Finds, creates, changes, forks and archives sessions, and cancels or retries their runs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,30 @@ from sessions_app.context.compaction.snapshots import copy_to_fork
 from sessions_app.context.taint import is_tainted
 from sessions_app.exceptions import SessionEnded
 from sessions_app.lanes import run_queue
-from sessions_app.lanes.queue import remove_run
+from sessions_app.lanes.queued_messages import remove_run
 from sessions_app.lanes.signals import wake
 from sessions_app.log.sql import lock_lane
 from sessions_app.log.writer import copy_events
 from sessions_app.models import Run, Session
 from sessions_app.outcomes.criteria import read_outcome
 from sessions_app.resources.attachments import attach_defaults
+from tenants.access import Principal, authorise
 from tools_app.policy.storage import PolicyTarget, copy_policy
 
 MAX_TITLE_LENGTH = 200
 FORK_SUFFIX = re.compile(r" \(fork(?: (?P<nth>[0-9]{1,4}))?\)\Z")
+
+
+def find_session(principal: Principal, session_id: UUID, verb: str = "read") -> Session:
+    """Return the session if this principal may do `verb` with it."""
+    workspace_id = authorise(principal, verb)  # type: ignore[arg-type]
+    session = Session.objects.for_workspace(workspace_id).filter(pk=session_id).first()
+    if session is None:
+        raise NotFound
+    if session.about_id and verb == "run":
+        # Messages in a builder session change an agent.
+        authorise(principal, "build")
+    return session
 
 
 def get_or_create_session(

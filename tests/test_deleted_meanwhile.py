@@ -15,7 +15,7 @@ from core.exceptions import NotFound
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, WorkflowTrigger
 from sessions_app.models import Firing, Schedule
-from sessions_app.schedules import schedules
+from sessions_app.schedules import schedules, timing
 from tenants import vault
 from tenants.models import Secret, Webhook, WebhookDelivery
 from tenants.notifications import webhooks
@@ -79,8 +79,8 @@ def test_a_trigger_that_is_being_fired_can_be_deleted(api, workspace):
 
 
 CHANGES: dict[str, tuple[type[Schedule | WorkflowTrigger | Webhook | Secret], Callable]] = {
-    "a schedule is paused": (Schedule, schedules.pause),
-    "a schedule is resumed": (Schedule, schedules.resume),
+    "a schedule is paused": (Schedule, timing.pause),
+    "a schedule is resumed": (Schedule, timing.resume),
     "a schedule is edited": (Schedule, lambda row: schedules.change_schedule(row, message="x")),
     "a trigger is paused": (WorkflowTrigger, triggers.pause),
     "a trigger is resumed": (WorkflowTrigger, triggers.resume),

@@ -55,15 +55,9 @@ SELECT s.run_id, s.child_id FROM workflows w
     UNION ALL
     SELECT b.run_id, b.child_id, b.status FROM workflow_steps b
      WHERE w.open_position IS NULL AND b.workflow_id = w.id AND b.branch <> '') s ON true
-  LEFT JOIN agent_run_queue q ON q.id = s.run_id
-  LEFT JOIN agent_sessions a ON a.id = q.session_id
   LEFT JOIN workflows c ON c.id = s.child_id
  WHERE w.status IN ('waiting', 'waiting_approval', 'paused') AND s.status = 'waiting'
-   AND (q.status IN ('completed', 'failed', 'cancelled', 'dead') AND NOT (
-          q.stop_reason = 'requires_action' AND a.status = 'requires_action' AND NOT EXISTS (
-            SELECT 1 FROM agent_run_queue n WHERE n.session_id = a.id AND NOT n.resumes
-               AND n.started_at > q.started_at))
-        OR c.status IN ('complete', 'errored', 'terminated')) LIMIT %s
+   AND (turn_is_over(s.run_id) OR c.status IN ('complete', 'errored', 'terminated')) LIMIT %s
 """
 #: Workflows that are over and left work running: they were given up, or the process that ended them
 #: died before it stopped that work. A terminated workflow stops all its children.
@@ -74,15 +68,9 @@ SELECT p.id FROM workflows c JOIN workflows p ON p.id = c.parent_id
      SELECT 1 FROM workflow_steps s
       WHERE s.child_id = c.id AND s.workflow_id = p.id AND s.status = 'waiting'))
 UNION
-SELECT w.id FROM agent_run_queue q JOIN workflow_steps s ON s.run_id = q.id
+SELECT w.id FROM open_runs() q(id) JOIN workflow_steps s ON s.run_id = q.id
   JOIN workflows w ON w.id = s.workflow_id
- WHERE q.status IN ('queued', 'running') AND s.status = 'waiting'
-   AND w.status IN ('errored', 'terminated')
-UNION
-SELECT w.id FROM approvals a
-  JOIN agent_run_queue q ON q.session_id = a.session_id AND q.stop_reason = 'requires_action'
-  JOIN workflow_steps s ON s.run_id = q.id JOIN workflows w ON w.id = s.workflow_id
- WHERE a.status = 'pending' AND s.status = 'waiting' AND w.status IN ('errored', 'terminated')
+ WHERE s.status = 'waiting' AND w.status IN ('errored', 'terminated')
 LIMIT %s
 """
 ORPHANS = """

@@ -3,9 +3,8 @@
 -- Close the approval in the commit that ends the step's wait, for whatever reason.
 CREATE OR REPLACE FUNCTION close_approval_of_step() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE approvals a SET resolved_at = clock_timestamp(), status = CASE
-      WHEN tg_op = 'UPDATE' AND new.error ->> 'code' = 'timeout' THEN 'expired' ELSE 'cancelled' END
-   WHERE a.subject = 'workflow' AND a.subject_id = old.id AND a.status = 'pending';
+  PERFORM approvals_close('workflow', ARRAY[old.id], CASE
+    WHEN tg_op = 'UPDATE' AND new.error ->> 'code' = 'timeout' THEN 'expired' ELSE 'cancelled' END);
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER approval_follows_its_step AFTER UPDATE OF status ON workflow_steps FOR EACH ROW
@@ -17,10 +16,8 @@ CREATE OR REPLACE TRIGGER approval_goes_with_its_step AFTER DELETE ON workflow_s
 
 CREATE OR REPLACE FUNCTION close_approvals_of_workflow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  UPDATE approvals a SET resolved_at = clock_timestamp(), status = 'cancelled'
-    FROM workflow_steps s
-   WHERE s.workflow_id = new.id AND s.kind = 'wait_for_approval' AND s.status = 'waiting'
-     AND a.subject = 'workflow' AND a.subject_id = s.id AND a.status = 'pending';
+  PERFORM approvals_close('workflow', array_agg(s.id), 'cancelled') FROM workflow_steps s
+   WHERE s.workflow_id = new.id AND s.kind = 'wait_for_approval' AND s.status = 'waiting';
   RETURN NULL;
 END $$;
 CREATE OR REPLACE TRIGGER approvals_follow_their_workflow AFTER UPDATE OF status ON workflows FOR EACH ROW
@@ -29,7 +26,7 @@ CREATE OR REPLACE TRIGGER approvals_follow_their_workflow AFTER UPDATE OF status
 
 CREATE OR REPLACE FUNCTION announce_workflow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = new.workspace_id AND w.active) THEN
+  IF webhook_exists(new.workspace_id) THEN
     PERFORM webhook_announce(new.workspace_id, jsonb_build_array(jsonb_build_object(
       'type', 'workflow.' || new.status, 'timestamp', webhook_moment(clock_timestamp()),
       'data', jsonb_build_object('id', new.id, 'key', new.key, 'name', new.name,

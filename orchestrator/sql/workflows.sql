@@ -624,9 +624,8 @@ BEGIN
   UPDATE workflow_steps u SET wake_at = u.wake_at + shift, retry_at = u.retry_at + shift
    WHERE u.workflow_id = wid AND u.status IN ('waiting', 'retrying')
      AND (u.position = w.open_position OR u.branch <> '');
-  UPDATE approvals a SET expires_at = a.expires_at + shift FROM workflow_steps q
-   WHERE q.workflow_id = wid AND q.kind = 'wait_for_approval' AND q.status = 'waiting'
-     AND a.subject = 'workflow' AND a.subject_id = q.id AND a.status = 'pending';
+  PERFORM approvals_postpone('workflow', array_agg(q.id), shift) FROM workflow_steps q
+   WHERE q.workflow_id = wid AND q.kind = 'wait_for_approval' AND q.status = 'waiting';
   -- Each branch determines what it waits for in the next replay.
   SELECT * INTO s FROM workflow_steps o WHERE o.workflow_id = wid AND o.position = w.open_position
      AND o.branch = '' AND o.status IN ('waiting', 'retrying');
@@ -678,8 +677,8 @@ BEGIN
   IF new.resumes THEN
     -- If steps wait for several turns of one session, each checks whether its turn ended.
     PERFORM pg_notify('switchyard_wake', 'workflow-run:' || s.run_id)
-       FROM agent_run_queue q JOIN workflow_steps s ON s.run_id = q.id
-      WHERE q.session_id = new.session_id AND s.status = 'waiting';
+       FROM session_runs(new.session_id) q(id) JOIN workflow_steps s ON s.run_id = q.id
+      WHERE s.status = 'waiting';
   ELSE
     PERFORM pg_notify('switchyard_wake', 'workflow-run:' || s.run_id)
        FROM workflow_steps s WHERE s.run_id = new.id AND s.status = 'waiting';

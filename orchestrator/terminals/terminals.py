@@ -26,7 +26,7 @@ from sessions_app.exceptions import SessionEnded
 from sessions_app.models import Session
 from sessions_app.resources.mounts import persistent_mounts
 from sessions_app.sandbox_billing import check_affordable
-from sessions_app.services import find_session
+from sessions_app.sessions import find_session
 from tenants.access import Principal, authorise, refresh_principal
 from tenants.models import Workspace
 from tools_app.sandbox import Sandbox, SessionFolder, provision

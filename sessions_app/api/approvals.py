@@ -17,11 +17,11 @@ from rest_framework.response import Response
 from agents.api.base import AgentFilter
 from core.logging import redact, redact_text
 from core.rest import StrictJSONParser, TextField
+from sessions_app import ledger
 from sessions_app.api.base import ObjectField, validate_body
 from sessions_app.approvals.approvals import ApprovalAnswer, answer_approval
-from sessions_app.harness import ledger
 from sessions_app.models import Approval, ToolExecution
-from sessions_app.subagents.tree import session_tree
+from sessions_app.subagents.spawns import session_tree
 from tenants.api.base import WorkspaceViewSet
 from tools_app.policy.grants import covers
 from tools_app.registry import registry

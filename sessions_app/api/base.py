@@ -19,10 +19,10 @@ from rest_framework.views import APIView
 from core.exceptions import Invalid
 from core.rest import StrictJSONParser
 from core.validation import UNFIT, can_be_stored
-from sessions_app import services
+from sessions_app import accept
 from sessions_app.live.reader import parse_cursor
 from sessions_app.models import Run, Session
-from sessions_app.services import find_session
+from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.authentication import principal_of, required_verb
 
@@ -54,10 +54,7 @@ class SessionView(APIView):
 class ObjectField(serializers.DictField):
     """A JSON object of a limited size that PostgreSQL can store."""
 
-    default_error_messages = {
-        "unfit": UNFIT,
-        "too_large": "This is larger than {max_bytes} bytes.",
-    }
+    default_error_messages = {"unfit": UNFIT, "too_large": "This is larger than {max_bytes} bytes."}
 
     def __init__(self, *, max_bytes: int = 1_000_000, **kwargs: Any) -> None:
         self.max_bytes = max_bytes
@@ -94,7 +91,7 @@ def client_dedupe_key(request: Request) -> str | None:
 
     The stored response makes a repetition cheap; this key makes it safe if that response was lost.
     """
-    return services.client_dedupe_key(principal_of(request), request.headers.get("Idempotency-Key"))
+    return accept.client_dedupe_key(principal_of(request), request.headers.get("Idempotency-Key"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,24 +18,15 @@ from rest_framework.views import APIView
 from core.db import release_connection
 from core.exceptions import Fault
 from core.rest import TextField
-from sessions_app.api.base import (
-    LOG_PARAMETERS,
-    LogRange,
-    ObjectField,
-    QueueOptions,
-    SessionView,
-    client_dedupe_key,
-    log_page,
-    log_page_schema,
-    validate_body,
-)
+from sessions_app.accept import accept_event
+from sessions_app.api import base
 from sessions_app.live.frames import Frame, author_name, event_body
 from sessions_app.live.hub import open_viewer
 from sessions_app.live.reader import Log, SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.log.transcript import read_history
 from sessions_app.models import SessionEvent
-from sessions_app.services import AcceptedEvent, accept_event, find_session
+from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.authentication import principal_of
 
@@ -99,9 +90,9 @@ class MessageSerializer(serializers.Serializer):
     created_at = serializers.DateTimeField()
 
 
-class EventInput(QueueOptions):
+class EventInput(base.QueueOptions):
     type = TextField(max_length=64, help_text="One of the `user.*` types.")
-    payload = ObjectField(required=False, default=dict)
+    payload = base.ObjectField(required=False, default=dict)
 
 
 class AttachmentInput(serializers.Serializer):
@@ -111,7 +102,7 @@ class AttachmentInput(serializers.Serializer):
     size = serializers.IntegerField(min_value=0, max_value=2**53, required=False)
 
 
-class MessageInput(QueueOptions):
+class MessageInput(base.QueueOptions):
     text = TextField(max_length=MAX_TEXT_LENGTH, trim_whitespace=False)
     attachments = AttachmentInput(many=True, required=False, help_text="At most 20.")
 
@@ -119,29 +110,39 @@ class MessageInput(QueueOptions):
 class InterruptInput(serializers.Serializer):
     note = TextField(max_length=2000, required=False, allow_blank=True, default="")
     run_id = serializers.UUIDField(
-        required=False,
-        help_text="Stop this run only. 409 `run_over` if it is over.",
+        required=False, help_text="Stop this run only. 409 `run_over` if it is over."
     )
 
 
-class EventsView(SessionView):
+class AcceptView(base.SessionView):
+    """A view that appends an event of the caller to the log."""
+
+    def accept(self, session_id: UUID, **event: Any) -> Response:
+        key = base.client_dedupe_key(self.request)
+        accepted = accept_event(self.principal, session_id, dedupe_key=key, **event)
+        stored = SessionEvent.objects.get(pk=accepted.event_id)
+        run_id = accepted.run_id and str(accepted.run_id)
+        return Response({"event": event_body(stored), "run_id": run_id}, status=202)
+
+
+class EventsView(AcceptView):
     @extend_schema(
         operation_id="sessions_events_list",
         parameters=[
-            *LOG_PARAMETERS,
+            *base.LOG_PARAMETERS,
             OpenApiParameter("authors", OpenApiTypes.BOOL, description="Include each author."),
         ],
-        responses=log_page_schema(AuthoredEventSerializer),
+        responses=base.log_page_schema(AuthoredEventSerializer),
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         """List events after a seq, in order."""
         session = self.get_session(session_id)
-        log_range = LogRange.from_request(request)
+        log_range = base.LogRange.from_request(request)
         events = session.events.after(log_range.after).select_related("created_by")
         rows = [(event, event_body(event)) for event in events[: log_range.limit + 1]]
         if request.query_params.get("authors", "") in {"1", "true"}:
             rows = [(event, {**body, "author": author_name(event)}) for event, body in rows]
-        return log_page(request, log_range, [body for _, body in rows])
+        return base.log_page(request, log_range, [body for _, body in rows])
 
     @extend_schema(
         operation_id="sessions_events_create",
@@ -151,25 +152,22 @@ class EventsView(SessionView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a message, an interrupt, a tool confirmation or a tool result."""
         self.get_session(session_id)
-        fields = validate_body(request, EventInput)
-        admitted = accept_event(
-            self.principal, session_id, dedupe_key=client_dedupe_key(request), **fields
-        )
-        return Response(_admitted_body(admitted), status=202)
+        fields = base.validate_body(request, EventInput)
+        return self.accept(session_id, **fields)
 
 
-class MessagesView(SessionView):
+class MessagesView(AcceptView):
     @extend_schema(
         operation_id="sessions_messages_list",
-        parameters=LOG_PARAMETERS,
-        responses=log_page_schema(MessageSerializer),
+        parameters=base.LOG_PARAMETERS,
+        responses=base.log_page_schema(MessageSerializer),
     )
     def get(self, request: Request, session_id: UUID) -> Response:
         """List messages with their latest text, and what happened to each."""
         session = self.get_session(session_id)
-        log_range = LogRange.from_request(request)
+        log_range = base.LogRange.from_request(request)
         messages = read_history(session, after=log_range.after, limit=log_range.limit + 1)
-        return log_page(request, log_range, list(MessageSerializer(messages, many=True).data))
+        return base.log_page(request, log_range, list(MessageSerializer(messages, many=True).data))
 
     @extend_schema(
         operation_id="sessions_messages_create",
@@ -179,20 +177,14 @@ class MessagesView(SessionView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a message. The answer arrives on the stream and in the run's result."""
         self.get_session(session_id)
-        payload = validate_body(request, MessageInput)
+        payload = base.validate_body(request, MessageInput)
         options = {name: payload.pop(name) for name in ("on_busy", "priority")}
-        admitted = accept_event(
-            self.principal,
-            session_id,
-            type=SessionEvent.Type.USER_MESSAGE,
-            payload=payload,
-            dedupe_key=client_dedupe_key(request),
-            **options,
+        return self.accept(
+            session_id, type=SessionEvent.Type.USER_MESSAGE, payload=payload, **options
         )
-        return Response(_admitted_body(admitted), status=202)
 
 
-class InterruptView(SessionView):
+class InterruptView(AcceptView):
     @extend_schema(
         operation_id="sessions_interrupt",
         request=InterruptInput,
@@ -201,19 +193,8 @@ class InterruptView(SessionView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Stop the run or the pending question at once. What was written so far is kept."""
         self.get_session(session_id)
-        admitted = accept_event(
-            self.principal,
-            session_id,
-            type=SessionEvent.Type.USER_INTERRUPT,
-            payload=validate_body(request, InterruptInput),
-            dedupe_key=client_dedupe_key(request),
-        )
-        return Response(_admitted_body(admitted), status=202)
-
-
-def _admitted_body(admitted: AcceptedEvent) -> dict[str, object]:
-    event = SessionEvent.objects.get(pk=admitted.event_id)
-    return {"event": event_body(event), "run_id": admitted.run_id and str(admitted.run_id)}
+        payload = base.validate_body(request, InterruptInput)
+        return self.accept(session_id, type=SessionEvent.Type.USER_INTERRUPT, payload=payload)
 
 
 class EventStreamRenderer(BaseRenderer):

@@ -19,14 +19,8 @@ from core.exceptions import Invalid
 from core.pagination import whole_page, whole_page_of
 from sessions_app.api.base import SessionView
 from sessions_app.models import ResourceAttachment
+from sessions_app.resources import files
 from sessions_app.resources.attachments import attach, detach, find_resource, refresh
-from sessions_app.resources.files import (
-    MAX_FILE_BYTES,
-    list_files,
-    open_stored,
-    remove_file,
-    store_file,
-)
 from tools_app.exceptions import FileTooLarge
 
 #: The allowance for the parts of a multipart body beside the file.
@@ -66,7 +60,7 @@ class FilesView(SessionView):
     def get(self, request: Request, session_id: UUID) -> Response:
         """List a folder of the session's workspace, at most 1,000 entries."""
         session = self.get_session(session_id)
-        entries = list_files(session, request.query_params.get("path", "."))
+        entries = files.list_files(session, request.query_params.get("path", "."))
         return whole_page([asdict(entry) for entry in entries])
 
     @extend_schema(
@@ -77,13 +71,13 @@ class FilesView(SessionView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Upload a file of at most 64 MB. A file at the same path is replaced."""
         session = self.get_session(session_id)
-        if int(request.headers.get("Content-Length") or 0) > MAX_FILE_BYTES + FORM_BYTES:
+        if int(request.headers.get("Content-Length") or 0) > files.MAX_FILE_BYTES + FORM_BYTES:
             raise FileTooLarge
         file = request.FILES.get("file")
         if not isinstance(file, UploadedFile):
             raise Invalid("Send the file in the form field `file`.")
         path = str(request.POST.get("path") or PurePosixPath(file.name or "").name)
-        created = store_file(session, path, file.chunks())
+        created = files.store_file(session, path, file.chunks())
         return Response({"path": path, "size": file.size, "created": created}, status=201)
 
 
@@ -94,7 +88,7 @@ class FileView(SessionView):
     )
     def get(self, request: Request, session_id: UUID, path: str) -> FileResponse:
         """Download a file. It is always an attachment, because a command may have written it."""
-        file = open_stored(self.get_session(session_id), path)
+        file = files.open_stored(self.get_session(session_id), path)
         return FileResponse(
             file,
             as_attachment=True,
@@ -106,7 +100,7 @@ class FileView(SessionView):
     @extend_schema(operation_id="sessions_files_destroy", responses={204: None})
     def delete(self, request: Request, session_id: UUID, path: str) -> Response:
         """Delete a file or an empty folder."""
-        remove_file(self.get_session(session_id), path)
+        files.remove_file(self.get_session(session_id), path)
         return Response(status=204)
 
 

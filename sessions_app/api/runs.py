@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +26,12 @@ from core.exceptions import Fault, Invalid, NotFound
 from core.pagination import whole_page, whole_page_of
 from core.rest import StrictJSONParser, TextField
 from sessions_app import runtime
+from sessions_app.accept import resend_queued
 from sessions_app.api.base import QueueOptions, SessionView, client_dedupe_key, validate_body
-from sessions_app.lanes.queue import edit_run, list_queue, move_run, remove_run
+from sessions_app.lanes.queued_messages import edit_run, list_queue, move_run, remove_run
 from sessions_app.lanes.signals import FINISHED, await_run
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.models import Run, Session
-from sessions_app.services import resend_queued
 from sessions_app.sessions import cancel_run, retry_run
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of
@@ -71,12 +72,7 @@ class RuntimeView(APIView):
             dedupe_key=client_dedupe_key(request),
             **fields,
         )
-        body = {
-            "run_id": enqueued.run_id,
-            "session_id": enqueued.session_id,
-            "accepted_at": enqueued.accepted_at,
-        }
-        return Response(body, status=202)
+        return Response(asdict(enqueued), status=202)
 
 
 class RunSerializer(serializers.ModelSerializer):
@@ -248,9 +244,7 @@ class QueuedView(SessionView):
         return session
 
     @extend_schema(
-        operation_id="sessions_queue_change",
-        request=QueueChange,
-        responses=ChangedSerializer,
+        operation_id="sessions_queue_change", request=QueueChange, responses=ChangedSerializer
     )
     def patch(self, request: Request, session_id: UUID, run_id: UUID) -> Response:
         """Edit a queued message, move it, or send it now.

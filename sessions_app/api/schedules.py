@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from agents.models import Agent
 from core.rest import OwnSerializer
 from sessions_app.models import Firing, Schedule, Session
-from sessions_app.schedules import schedules
+from sessions_app.schedules import schedules, timing
 from tenants.access import authorise
 from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
 
@@ -97,7 +97,7 @@ class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, Workspace
     def pause(self, request: Request, pk: str) -> Response:
         """Pause the schedule until it is resumed."""
         schedule = self.get_object()
-        schedules.pause(schedule)
+        timing.pause(schedule)
         return Response(ScheduleSerializer(schedule).data)
 
     @extend_schema(request=None, responses=ScheduleSerializer)
@@ -105,7 +105,7 @@ class ScheduleViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, Workspace
     def resume(self, request: Request, pk: str) -> Response:
         """Resume the schedule from now. Missed firings are not made up for."""
         schedule = self.get_object()
-        schedules.resume(schedule)
+        timing.resume(schedule)
         return Response(ScheduleSerializer(schedule).data)
 
     @extend_schema(request=None, responses={201: FiringSerializer})

@@ -22,7 +22,7 @@ from core import channel_layer
 from core.db import for_each
 from core.exceptions import Invalid
 from sessions_app.exceptions import AlreadyAnswered, NothingToAnswer
-from sessions_app.log.sql import lock_lane, rows
+from sessions_app.log.sql import lock_lane, row, rows
 from sessions_app.models import Approval, Session, ToolExecution
 from sessions_app.tool_labels import main_argument, tool_label
 from tenants.access import Principal, authorise
@@ -285,10 +285,8 @@ def _expire(pk: UUID) -> bool:
 
 def session_grants(session_id: UUID) -> frozenset[str]:
     """Return the rules that people have allowed for the whole session."""
-    allowed = Approval.objects.filter(
-        session_id=session_id, status=Status.ALLOWED, scope=Scope.SESSION
-    )
-    return frozenset(allowed.values_list("rule", flat=True))
+    (rules,) = row("SELECT session_grants(%s)", [session_id])
+    return frozenset(rules or ())
 
 
 def count_pending(workspace_id: UUID) -> int:

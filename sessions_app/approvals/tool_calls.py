@@ -15,15 +15,7 @@ from django.utils import timezone
 
 from agents.definitions import version_by_id
 from core.exceptions import Invalid, NotFound
-from sessions_app.approvals.approvals import (
-    HANDLERS,
-    ApprovalAnswer,
-    ApprovalHandler,
-    Effect,
-    Resolution,
-    answer_approval,
-    approval_for,
-)
+from sessions_app.approvals import approvals
 from sessions_app.exceptions import NothingToAnswer, StillAsks
 from sessions_app.lanes.signals import wake
 from sessions_app.log.payloads import CustomToolResult, ToolConfirmation
@@ -57,13 +49,13 @@ def confirm_call(
     """Answer the approval of a call: run it, as stored or with edited arguments, or refuse it."""
     call = _get_call(session, confirmation.tool_use_id)
     approval = Approval.objects.filter(execution=call).first() or _missing_approval(call, session)
-    answer = ApprovalAnswer(
+    answer = approvals.ApprovalAnswer(
         decision=confirmation.decision,
         scope=confirmation.scope,
         note=confirmation.note,
         input=confirmation.input,
     )
-    resolved = answer_approval(approval, answer, principal, dedupe_key=dedupe_key)
+    resolved = approvals.answer_approval(approval, answer, principal, dedupe_key=dedupe_key)
     if resolved.seq is None:
         raise AssertionError("the answer to a call is an event")
     return resolved.seq, resolved.run_id
@@ -73,11 +65,13 @@ def _missing_approval(call: ToolExecution, session: Session) -> Approval:
     """Create the approval of a call that a worker of an older release wrote without one."""
     if call.state != State.AWAITING_APPROVAL:
         raise _not_waiting(call)
-    Approval.objects.bulk_create([approval_for(call, session.agent_id)], ignore_conflicts=True)
+    Approval.objects.bulk_create(
+        [approvals.approval_for(call, session.agent_id)], ignore_conflicts=True
+    )
     return Approval.objects.get(execution=call)
 
 
-def _check(approval: Approval, answer: ApprovalAnswer, principal: Principal) -> None:
+def _check(approval: Approval, answer: approvals.ApprovalAnswer, principal: Principal) -> None:
     """Check edited arguments, and note the rule that a wider answer covers.
 
     The scope `always` writes its rule into the agent's policy.
@@ -114,9 +108,10 @@ def _allow_always(
 ) -> str:
     """Write the rule into the agent's policy, unless another layer would still ask or deny."""
     session, rule = _session_of(approval), permanent_rule(tool, input)
-    layers = effective_policy(version_by_id(session.agent_version_id), session.pk).layers
+    policy = effective_policy(version_by_id(session.agent_version_id), session.pk)
     widened = [
-        with_allow_rule(layer, tool, rule) if layer.name == "agent" else layer for layer in layers
+        with_allow_rule(layer, tool, rule) if layer.name == "agent" else layer
+        for layer in policy.layers
     ]
     decided = decide(tool.name, widened, input, tools={tool.name: tool})
     if decided.decision != "allow":
@@ -128,7 +123,7 @@ def _allow_always(
     return rule
 
 
-def _apply(resolution: Resolution) -> Effect:
+def _apply(resolution: approvals.Resolution) -> approvals.Effect:
     """Let the call run or end it, write both to the log, and continue the session."""
     approval, answer, principal = resolution.approval, resolution.answer, resolution.principal
     call, events = _call_of(approval), []
@@ -150,7 +145,7 @@ def _apply(resolution: Resolution) -> Effect:
     return write_and_resume(session, events, author_id)
 
 
-HANDLERS[Approval.Subject.TOOL] = ApprovalHandler(apply=_apply, check=_check)
+approvals.HANDLERS[Approval.Subject.TOOL] = approvals.ApprovalHandler(apply=_apply, check=_check)
 
 
 def _refusal(approval: Approval) -> tuple[str, str]:
@@ -166,7 +161,10 @@ def _refusal(approval: Approval) -> tuple[str, str]:
 
 
 def _confirmation_event(
-    approval: Approval, answer: ApprovalAnswer, principal: Principal, dedupe_key: str | None
+    approval: Approval,
+    answer: approvals.ApprovalAnswer,
+    principal: Principal,
+    dedupe_key: str | None,
 ) -> NewEvent:
     call = _call_of(approval)
     payload = {

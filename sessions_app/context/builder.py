@@ -1,26 +1,301 @@
-"""Builds a context: the parts of a prompt, what each costs, and a request that fits the model's
-window.
+"""Builds a context: what a prompt is made of, what each part costs, and a request that fits the
+model's window.
 """
 
 from __future__ import annotations
 
 import json
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from uuid import UUID
+
+import structlog
+from django.db import DatabaseError
 
 from agents.exceptions import ContextOverflow
+from agents.limits import limits_of
+from agents.model_catalog import find_model
+from agents.models import AgentVersion
 from agents.providers.base import Message, ModelRequest, ToolSpec, estimate_tokens
+from core.exceptions import Fault
+from memory.documents import content_of, pinned_entries
+from memory.models import MemoryEntry
+from memory.ownership import Reader
+from memory.recall import LONGEST_QUERY, Hit, Search, recall
 from sessions_app.context.conversation import (
+    CHARACTERS_PER_TOKEN,
     MAX_ENTRIES,
     LogEntry,
+    apply_edits,
     build_messages,
     count_tokens,
     fit,
     read_newest,
 )
-from sessions_app.context.inputs import PromptInputs, TokenBudget, token_budget
-from sessions_app.context.memories import Memories, find_memories, render_memories, skills_text
-from sessions_app.context.taint import fence_mark
+from sessions_app.context.taint import fence, fence_mark
+from sessions_app.log.sql import named_row
+from sessions_app.models import SessionEvent
+from tools_app.policy.evaluation import EffectivePolicy
+from tools_app.registry import Category, Tool
+from tools_app.skills import prompt_lines
+from tools_app.tool_output import clip_for_model
+
+log = structlog.get_logger(__name__)
+
+# One statement that reads a few rows by their keys, however long the session is.
+LOAD = """
+SELECT c.id AS snapshot_id, s.snapshot_seq, coalesce(c.summary, '') AS summary,
+       coalesce(c.carried, '{}') AS carried, s.flushed_seq, s.compact_after_seq, s.last_seq,
+       who.id AS speaker_id,
+       memory_exists(s.workspace_id, ARRAY[s.workspace_id, s.agent_id, s.id, who.id]) AS has_memory
+  FROM agent_sessions s
+  LEFT JOIN agent_run_queue q ON q.id = %s
+  LEFT JOIN LATERAL (
+    SELECT n.id, n.summary, n.carried FROM agent_context_snapshots n
+     WHERE n.session_id = s.id AND n.undone_at IS NULL ORDER BY n.id DESC LIMIT 1) c ON true
+  LEFT JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id)
+  CROSS JOIN LATERAL (SELECT CASE
+    WHEN q.id IS NULL THEN %s::uuid
+    -- The sender of a steered message counts only once the run has taken the message.
+    WHEN cardinality(r.message_seqs || q.message_seqs) > 0 THEN (
+      SELECT m.created_by_id FROM session_messages m
+       WHERE m.session_id = s.id AND m.seq = ANY(r.message_seqs || q.message_seqs)
+         AND m.processed_at IS NOT NULL ORDER BY m.seq DESC LIMIT 1)
+    ELSE r.created_by_id END AS id) who
+ WHERE s.id = %s
+"""
+#: The parts of a window that are kept free for the answer (1/4) and for estimation errors (1/20).
+ANSWER_PART, MARGIN_PART = 4, 20
+#: Compaction starts at this share of the usable tokens, before anything must be left out.
+NEARLY_FULL = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextBasis:
+    """The state of a session that its context is built from.
+
+    A run reads it once, and again after something has changed it.
+    """
+
+    snapshot_id: UUID | None = None
+    snapshot_seq: int = 0
+    summary: str = ""
+    #: Entries up to `snapshot_seq` that the snapshot does not cover.
+    carried: Sequence[int] = ()
+    flushed_seq: int = 0
+    compact_after_seq: int = 0
+    last_seq: int = 0
+    #: The author of the message being answered. No other person's memory is searched.
+    speaker_id: UUID | None = None
+    has_memory: bool = False
+
+
+def load_basis(
+    session_id: UUID, *, run_id: UUID | None = None, viewer_id: UUID | None = None
+) -> ContextBasis:
+    """Read the basis for a run of this session, or for a preview that a viewer asked for."""
+    return ContextBasis(**named_row(LOAD, [run_id, viewer_id, session_id]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptInputs:
+    """A session, the version of the agent that runs it, its tools, and the basis of its context."""
+
+    workspace_id: UUID
+    agent_id: UUID
+    session_id: UUID
+    version: AgentVersion
+    tools: Mapping[str, Tool]
+    basis: ContextBasis
+
+    @property
+    def may_recall(self) -> bool:
+        """Return whether policy and agent let memory be searched before an answer."""
+        return "memory_search" in self.tools and limits_of(self.version).recall_memory
+
+    @property
+    def may_store(self) -> bool:
+        """Return whether policy and agent let compaction save to memory."""
+        return "memory_store" in self.tools and limits_of(self.version).save_before_compacting
+
+
+def offered_tools(policy: EffectivePolicy, *, builds: bool) -> dict[str, Tool]:
+    """Return the tools to offer to the model: not denied, and of use in this session."""
+    return {
+        name: tool
+        for name, tool in policy.offered().items()
+        if builds or tool.category != Category.BUILDER
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenBudget:
+    """How many tokens of a model's window may be used, and from how many on it is compacted."""
+
+    window: int
+    usable: int
+    threshold: int
+
+    @property
+    def pinned(self) -> int:
+        return self.window // 10
+
+    @property
+    def recalled(self) -> int:
+        return min(1_500, self.window // 10)
+
+    @property
+    def summary(self) -> int:
+        return max(300, min(2_000, self.window // 10))
+
+
+def token_budget(
+    version: AgentVersion, provider: str, model: str, ceiling: int | None = None
+) -> TokenBudget:
+    """Return the token budget of a model.
+
+    `ceiling` is the number of tokens that the provider took when its window proved to be smaller
+    than the catalog says.
+    """
+    info = find_model(provider, model)
+    answer = min(version.max_tokens or info.max_output, info.window // ANSWER_PART)
+    usable = info.window - answer - info.window // MARGIN_PART
+    usable = min(usable, ceiling) if ceiling else usable
+    share = limits_of(version).compact_at_percent
+    threshold = min(info.window * share // 100, int(usable * NEARLY_FULL))
+    return TokenBudget(window=info.window, usable=usable, threshold=threshold)
+
+
+# ── Memories ─────────────────────────────────────────────────────────────────────────────────────
+
+MAX_HITS = 6
+#: How strong a match must be to be shown although the model did not search for it.
+MIN_STRENGTH = 0.15
+#: The length of the list of pins that do not fit.
+UNSHOWN_CHARACTERS = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """One document or excerpt to show to the model."""
+
+    entry_id: UUID
+    path: str
+    text: str
+    trusted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memories:
+    """The memories of a prompt, looked up once per run."""
+
+    pinned: tuple[Memory, ...] = ()
+    recalled: tuple[Memory, ...] = ()
+
+    @property
+    def has_untrusted(self) -> bool:
+        return any(not memory.trusted for memory in (*self.pinned, *self.recalled))
+
+
+def find_memories(inputs: PromptInputs, entries: list[LogEntry]) -> Memories:
+    """Look up pinned documents and recall what fits the newest message.
+
+    Return nothing, at no cost, for an agent without memory or without permission to search it.
+    """
+    basis = inputs.basis
+    if not basis.has_memory or not inputs.may_recall:
+        return Memories()
+    reader = Reader(
+        workspace_id=inputs.workspace_id,
+        agent_id=inputs.agent_id,
+        user_id=basis.speaker_id,
+        session_id=inputs.session_id,
+    )
+    pinned = tuple(_pinned(entry) for entry in pinned_entries(reader))
+    known = {memory.entry_id for memory in pinned}
+    hits = [hit for hit in _recall(reader, newest_user_text(entries)) if hit.entry_id not in known]
+    return Memories(pinned=pinned, recalled=tuple(_recalled(hit) for hit in hits))
+
+
+def _recall(reader: Reader, query: str) -> list[Hit]:
+    """Search memory. A search that fails must not keep the agent from answering."""
+    if not query.strip():
+        return []
+    try:
+        found = recall(reader, query[:LONGEST_QUERY], Search(limit=MAX_HITS))
+    except (Fault, DatabaseError) as error:
+        log.warning("recall_failed", why=str(error).strip())
+        return []
+    return [hit for hit in found if hit.strength >= MIN_STRENGTH]
+
+
+def newest_user_text(entries: list[LogEntry]) -> str:
+    """Return the newest message of a person, in its newest wording."""
+    for entry in reversed(apply_edits(entries)):
+        if entry.type == SessionEvent.Type.USER_MESSAGE and entry.taken:
+            return str(entry.payload.get("text", ""))
+    return ""
+
+
+def _pinned(entry: MemoryEntry) -> Memory:
+    return Memory(
+        entry_id=entry.pk,
+        path=entry.path,
+        text=content_of(entry),
+        trusted=entry.trust == MemoryEntry.Trust.TRUSTED,
+    )
+
+
+def _recalled(hit: Hit) -> Memory:
+    return Memory(
+        entry_id=hit.entry_id,
+        path=f"{hit.path} ({hit.updated_at:%Y-%m-%d})",
+        text=hit.excerpt,
+        trusted=hit.trust == MemoryEntry.Trust.TRUSTED,
+    )
+
+
+def render_memories(
+    memories: tuple[Memory, ...], mark: str, budget: int, *, are_pins: bool = False
+) -> str:
+    """Return as many memories as fit, as text for the model; the last one may be clipped.
+
+    Pins that do not fit are named, because their authors rely on them.
+    """
+    pieces: list[str] = []
+    left = budget
+    for memory in memories:
+        piece = _render(memory, mark, memory.text)
+        if (cost := estimate_tokens(piece)) > left:
+            text = clip_for_model(memory.text, left * CHARACTERS_PER_TOKEN // 2)
+            piece = _render(memory, mark, text)
+            cost = estimate_tokens(piece)
+            if left < 60 or cost > left:
+                break
+        pieces.append(piece)
+        left -= cost
+    if are_pins and (rest := [memory.path for memory in memories[len(pieces) :]]):
+        named = textwrap.shorten(", ".join(rest), UNSHOWN_CHARACTERS, placeholder=" …")
+        pieces.append(f"(Also pinned, but there is no room; memory_get reads them: {named})")
+    return "\n\n".join(pieces)
+
+
+def _render(memory: Memory, mark: str, text: str) -> str:
+    text = text.strip()
+    body = text if memory.trusted else fence(text, mark, f"memory {memory.path}")
+    return f"### {memory.path}\n{body}"
+
+
+def skills_text(inputs: PromptInputs) -> str:
+    """Return the list of the agent's skills, or nothing if it may not load any."""
+    if "skill_load" not in inputs.tools:
+        return ""
+    return prompt_lines(inputs.workspace_id, inputs.agent_id).strip()
+
+
+# ── The context ──────────────────────────────────────────────────────────────────────────────────
 
 #: As many entries are read as would fill the budget if each had this many tokens.
 TOKENS_PER_ENTRY, MIN_ENTRIES = 40, 200

@@ -9,9 +9,14 @@ from uuid import UUID
 from agents.definitions import version_by_id
 from agents.exceptions import ContextOverflow
 from agents.providers.base import Message, estimate_message, estimate_tokens
-from sessions_app.context.builder import Context, build_context
+from sessions_app.context.builder import (
+    Context,
+    PromptInputs,
+    build_context,
+    load_basis,
+    offered_tools,
+)
 from sessions_app.context.conversation import count_tokens
-from sessions_app.context.inputs import PromptInputs, load_basis, offered_tools
 from sessions_app.models import Session
 from tools_app.policy.effective import effective_policy
 

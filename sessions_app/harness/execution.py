@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import orjson
 import structlog
@@ -19,12 +20,12 @@ from pydantic import BaseModel
 from agents.environments import environment_or_default
 from core.db import release_connection
 from core.exceptions import Fault
+from sessions_app import ledger
 from sessions_app.context.taint import is_tainted
 from sessions_app.exceptions import LimitReached
-from sessions_app.harness import ledger
 from sessions_app.harness.crash_points import crash_point
-from sessions_app.harness.ledger import CallResult
 from sessions_app.harness.turn import Turn
+from sessions_app.ledger import CallResult
 from sessions_app.live.output_buffer import open_output, output_publisher, remove_secrets
 from sessions_app.log.sql import lock_lane
 from sessions_app.models import ToolExecution
@@ -35,6 +36,13 @@ from tools_app.context import Parked, ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.registry import Category, Tool
 from tools_app.sandbox import LazySandbox, Sandbox, SessionFolder, provision
+from tools_app.sandbox.base import Mount
+
+log = structlog.get_logger(__name__)
+
+State = ToolExecution.State
+GRACE_SECONDS = 2.0  #: How long a stopped tool may take before its result is no longer awaited.
+MAX_REPEATS = 4  #: The same call with the same result this often in a row is a stuck loop.
 
 
 def tool_context(
@@ -54,7 +62,11 @@ def tool_context(
         about_id=turn.about_id,
         run_id=turn.claim.run_id,
         call_id=call.tool_use_id,
-        sandbox=LazySandbox(lambda: _provision(turn)),
+        sandbox=LazySandbox(
+            lambda: open_sandbox(
+                turn.workspace_id, turn.session_id, turn.environment_id, turn.mounts
+            )
+        ),
         mounts=turn.mounts,
         judge=lambda input: turn.policy.decide_call(call.name, input).decision,
         emit=emit,
@@ -70,20 +82,18 @@ def _fence(turn: Turn) -> None:
     lock_lane(turn.session_id, turn.claim.epoch)
 
 
-def _provision(turn: Turn) -> Sandbox:
-    """Return the session's sandbox, as its environment describes it, if it can be paid for."""
-    check_affordable(turn.session_id)
-    environment = environment_or_default(turn.workspace_id, turn.environment_id)
+def open_sandbox(
+    workspace_id: UUID,
+    session_id: UUID,
+    environment_id: UUID | None,
+    mounts: tuple[Mount, ...] = (),
+) -> Sandbox:
+    """Return a session's sandbox, as its environment describes it, if it can be paid for."""
+    check_affordable(session_id)
+    environment = environment_or_default(workspace_id, environment_id)
     release_connection()
-    folder = SessionFolder(workspace_id=turn.workspace_id, session_id=turn.session_id)
-    return provision(environment, folder, turn.mounts)
-
-
-log = structlog.get_logger(__name__)
-
-State = ToolExecution.State
-GRACE_SECONDS = 2.0  #: How long a stopped tool may take before its result is no longer awaited.
-MAX_REPEATS = 4  #: The same call with the same result this often in a row is a stuck loop.
+    folder = SessionFolder(workspace_id=workspace_id, session_id=session_id)
+    return provision(environment, folder, mounts)
 
 
 class ToolJob:
@@ -101,12 +111,8 @@ class ToolJob:
         threading.Thread(target=self._work, name=f"tool {tool.name}", daemon=True).start()
 
     def _result_if_unfinished(self) -> CallResult:
-        harmless = self.execution.read_only or self.execution.idempotent
-        return CallResult(
-            execution=self.execution,
-            state=State.ERROR if harmless else State.UNKNOWN,
-            error="The tool did not stop in time.",
-        )
+        state = State.ERROR if self.execution.is_repeatable else State.UNKNOWN
+        return CallResult(self.execution, state, error="The tool did not stop in time.")
 
     def _work(self) -> None:
         try:
@@ -122,22 +128,20 @@ class ToolJob:
             arguments = self.tool.parse(call.input)
             output = self._run_handler(arguments)
         except ToolStopped:
-            return CallResult(
-                execution=call, state=State.CANCELLED, error="Stopped before it ended."
-            )
+            return CallResult(call, State.CANCELLED, error="Stopped before it ended.")
         except Fault as fault:
             state = State.UNKNOWN if isinstance(fault, OutcomeUnknown) else State.ERROR
             error = remove_secrets(fault.detail, self._turn.secrets)
-            return CallResult(execution=call, state=state, error=error)
+            return CallResult(call, state, error=error)
         except Exception:
             log.exception("tool_crashed", tool=call.name)
             error = (
                 f"The tool {call.name} failed with an internal error. The call itself was valid."
             )
-            return CallResult(execution=call, state=State.ERROR, error=error)
+            return CallResult(call, State.ERROR, error=error)
         if self._turn.secrets and isinstance(output, str):
             output = remove_secrets(output, self._turn.secrets)
-        return CallResult(execution=call, state=State.COMPLETED, output=output)
+        return CallResult(call, State.COMPLETED, output=output)
 
     def _run_handler(self, arguments: BaseModel) -> Any:
         turn, deadline = self._turn, time.monotonic() + self._seconds
@@ -186,18 +190,18 @@ def execute(turn: Turn, executions: list[ToolExecution]) -> None:
 def _refusal(turn: Turn, execution: ToolExecution) -> CallResult | None:
     """Return the result of a call that must not run, or None if it may."""
     if execution.name not in turn.policy.tools:
-        error = f"There is no tool named {execution.name!r}."
-        return CallResult(execution=execution, state=State.ERROR, error=error)
+        return CallResult(
+            execution, State.ERROR, error=f"There is no tool named {execution.name!r}."
+        )
     # A call that waited is checked again: its arguments or the policy may have changed.
     decided = turn.policy.decide_call(execution.name, execution.input)
     if decided.decision == "deny":
-        error = f"Not allowed: {decided.decided_by}."
-        return CallResult(execution=execution, state=State.DENIED, error=error)
+        return CallResult(execution, State.DENIED, error=f"Not allowed: {decided.decided_by}.")
     if execution.pk not in turn.spent.calls:
         turn.spent.calls.add(execution.pk)
         if turn.tool_calls > turn.limits.max_tool_calls:
             error = f"Not run: the limit of {turn.limits.max_tool_calls} tool calls is reached."
-            return CallResult(execution=execution, state=State.CANCELLED, error=error)
+            return CallResult(execution, State.CANCELLED, error=error)
     return _unaffordable(turn, execution)
 
 
@@ -208,8 +212,7 @@ def _unaffordable(turn: Turn, execution: ToolExecution) -> CallResult | None:
     try:
         check_affordable(turn.session_id)
     except (BudgetReached, OutOfCredits) as fault:
-        error = f"Not run: {fault.detail}"
-        return CallResult(execution=execution, state=State.ERROR, error=error)
+        return CallResult(execution, State.ERROR, error=f"Not run: {fault.detail}")
     return None
 
 
@@ -231,7 +234,7 @@ def _invalid_arguments(turn: Turn, execution: ToolExecution) -> CallResult | Non
     try:
         turn.policy.tools[execution.name].parse(execution.input)
     except ToolFailed as fault:
-        return CallResult(execution=execution, state=State.ERROR, error=fault.detail)
+        return CallResult(execution, State.ERROR, error=fault.detail)
     return None
 
 

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
@@ -39,7 +40,8 @@ from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.turn import Turn
 from sessions_app.live.drafts import DraftWriter, draft_publisher
 from sessions_app.log.sql import retry_on_disconnect
-from sessions_app.models import Session
+from sessions_app.log.writer import NewEvent
+from sessions_app.models import Session, SessionEvent
 from tenants.billing.spending import Charge, PlannedCall, Spender, reserve, settle
 from tenants.models import ModelCall
 
@@ -85,6 +87,18 @@ class ModelAnswer:
                 self.usage = delta
             case Tick():
                 pass
+
+    def event(self) -> NewEvent:
+        """Return the text as an event, under the id that viewers already know."""
+        usage = {
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cost": str(self.cost),
+        }
+        payload: dict[str, Any] = {"text": self.text, "model": self.model, "usage": usage}
+        if self.provider_state:
+            payload["provider_state"] = self.provider_state
+        return NewEvent(id=self.event_id, type=SessionEvent.Type.AGENT_MESSAGE, payload=payload)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +218,7 @@ def spender_for(turn: Turn) -> Spender:
         workspace_id=turn.workspace_id,
         agent_id=turn.agent_id,
         session_id=turn.session_id,
-        ancestors=turn.ancestors,
+        ancestors=tuple(turn.ancestors),
         run_id=turn.claim.run_id,
         user_id=turn.sender_id,
         key_id=turn.key_id,

@@ -5,6 +5,7 @@ spent.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -17,12 +18,17 @@ from agents.definitions import version_by_id
 from agents.limits import Limits, limits_of
 from agents.models import AgentVersion
 from agents.providers.base import Usage
-from sessions_app.context.inputs import ContextBasis, PromptInputs, load_basis, offered_tools
-from sessions_app.context.memories import Memories
+from sessions_app.context.builder import (
+    ContextBasis,
+    Memories,
+    PromptInputs,
+    load_basis,
+    offered_tools,
+)
 from sessions_app.exceptions import LimitReached
 from sessions_app.lanes.run_queue import Claim
 from sessions_app.lanes.signals import StopSignal
-from sessions_app.log.sql import row
+from sessions_app.log.sql import named_row
 from sessions_app.outcomes.criteria import Outcome
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import EffectivePolicy
@@ -68,14 +74,15 @@ class Spent:
 
 
 LOAD = """
-SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about_id, q.attempts,
-       q.resumes, q.purpose, q.wishes, r.created_by_id, r.key_id, s.outcome,
-       s.ancestors,
-       EXISTS (SELECT 1 FROM subagent_spawns w WHERE w.child_session_id = s.id AND w.status = 'running'),
+SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about_id, q.purpose,
+       q.attempts > 1 OR q.resumes AS recovering, q.wishes, r.created_by_id AS sender_id, r.key_id,
+       s.outcome, s.ancestors,
+       EXISTS (SELECT 1 FROM subagent_spawns w
+                WHERE w.child_session_id = s.id AND w.status = 'running') AS awaited,
        CASE WHEN q.resumes THEN (
          SELECT count(*) FROM tool_executions t
           WHERE t.session_id = s.id AND t.finished_at IS NOT NULL AND t.decision <> 'deny'
-            AND t.workflow_id IS NULL AND t.created_at >= r.started_at) ELSE 0 END
+            AND t.workflow_id IS NULL AND t.created_at >= r.started_at) ELSE 0 END AS earlier_tool_calls
   FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s
   JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id) WHERE s.id = %s
 """
@@ -107,7 +114,7 @@ class Turn:
     #: The outcome that the session is judged by at the end of the run.
     outcome: Outcome | None = None
     #: The sessions above this one, from the root down.
-    ancestors: tuple[UUID, ...] = ()
+    ancestors: Sequence[UUID] = ()
     #: Whether another session waits for the answer.
     awaited: bool = False
     #: Tool calls of earlier runs of this turn.
@@ -203,46 +210,21 @@ def load_turn(claim: Claim, owner: UUID, stop_signal: StopSignal) -> Turn:
     A run that resumes after an answer belongs to the turn that waited, and so do the calls of that
     turn.
     """
-    (
-        workspace_id,
-        agent_id,
-        version_id,
-        environment_id,
-        about_id,
-        attempts,
-        resumes,
-        purpose,
-        compaction_options,
-        sender_id,
-        key_id,
-        outcome,
-        ancestors,
-        awaited,
-        earlier_tool_calls,
-    ) = row(LOAD, [claim.run_id, claim.session_id])
-    version = version_by_id(version_id)
+    found = named_row(LOAD, [claim.run_id, claim.session_id])
+    version = version_by_id(found.pop("agent_version_id"))
     policy = effective_policy(version, claim.session_id)
+    options, outcome = found.pop("wishes"), found.pop("outcome")
     return Turn(
         claim=claim,
         owner=owner,
         stop_signal=stop_signal,
-        workspace_id=workspace_id,
-        agent_id=agent_id,
-        about_id=about_id,
-        environment_id=environment_id,
-        recovering=attempts > 1 or resumes,
-        purpose=purpose,
-        compaction_options=orjson.loads(compaction_options),
+        compaction_options=orjson.loads(options),
         basis=load_basis(claim.session_id, run_id=claim.run_id),
         version=version,
         limits=_narrowed(limits_of(version), policy.max_tool_calls),
         policy=policy,
-        sender_id=sender_id,
-        key_id=key_id,
         outcome=Outcome.model_validate_json(outcome) if outcome else None,
-        ancestors=tuple(ancestors),
-        awaited=awaited,
-        earlier_tool_calls=earlier_tool_calls,
+        **found,
     )
 
 

@@ -171,13 +171,7 @@ def delta_frame(
 
 
 def output_frame(
-    *,
-    session_id: UUID,
-    run_id: UUID | None,
-    tool_use_id: str,
-    name: str,
-    offset: int,
-    text: str,
+    *, session_id: UUID, run_id: UUID | None, tool_use_id: str, name: str, offset: int, text: str
 ) -> Body:
     """Return the frame of new output of a running call. `offset` counts code points.
 
@@ -282,29 +276,6 @@ def _ended_call(event: SessionEvent) -> str | None:
     if event.type != SessionEvent.Type.AGENT_TOOL_RESULT:
         return None
     return str(event.payload.get("tool_use_id"))
-
-
-def encode_output(
-    *, session_id: UUID, run_id: UUID | None, tool_use_id: str, name: str, offset: int, text: str
-) -> Frame:
-    body = output_frame(
-        session_id=session_id,
-        run_id=run_id,
-        tool_use_id=tool_use_id,
-        name=name,
-        offset=offset,
-        text=text,
-    )
-    return Frame(text=encode(body))
-
-
-def encode_delta(
-    *, session_id: UUID, event_id: UUID, run_id: UUID | None, offset: int, text: str
-) -> Frame:
-    body = delta_frame(
-        session_id=session_id, event_id=event_id, run_id=run_id, offset=offset, text=text
-    )
-    return Frame(text=encode(body), answer_id=event_id)
 
 
 def encode(body: Body) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -25,12 +25,14 @@ from sessions_app.exceptions import StreamUnavailable
 from sessions_app.live.frames import Frame
 from sessions_app.live.output_buffer import OutputWindow
 from sessions_app.live.reader import Log, PartialAnswer, RunningOutput
-from tenants.access import Principal, find_revoked
+from tenants.access import ANONYMOUS, Principal, find_revoked
 
 log = structlog.get_logger(__name__)
 
 #: How often the hub looks for lost notifications and revoked permissions.
 POLL_SECONDS = 10.0
+#: The same for a log that Python code follows, which no hub polls.
+FOLLOW_SECONDS = 5.0
 #: Viewers that one workspace may have in one process.
 MAX_VIEWERS = 2_000
 #: What may wait for one viewer in memory.
@@ -285,6 +287,26 @@ class LogFeed:
     def _broadcast(self, frame: Frame) -> None:
         for viewer in self.viewers:
             viewer.offer(frame)
+
+
+async def follow_log(followed: Log, *, after: int) -> AsyncGenerator[list[Frame]]:
+    """Yield the frames after this seq, without end; an empty list when nothing came for a while.
+
+    It is for Python code, on any event loop. The caller has checked that the reader may see the
+    log. It is not checked again.
+    """
+    feed = LogFeed(followed)
+    viewer = Viewer(feed, after=after, principal=ANONYMOUS)
+    feed.viewers.add(viewer)
+    try:
+        await feed.wait_until_open()
+        while True:
+            frames = await viewer.next(FOLLOW_SECONDS)
+            if not frames:
+                await feed.poll()
+            yield frames
+    finally:
+        await feed.close()
 
 
 class OutputTracker:

@@ -23,7 +23,7 @@ from django.db import Error
 from core.logging import REMOVED, redact_text
 from core.validation import storable
 from sessions_app.lanes.run_queue import Claim
-from sessions_app.live.publisher import BatchPublisher, OutputDelta, publish_outputs
+from sessions_app.live.publisher import BatchPublisher, OutputDelta, publish_deltas
 from sessions_app.log.sql import rows
 from sessions_app.models import ToolExecution, ToolOutput
 
@@ -220,7 +220,7 @@ class OutputPublisher(BatchPublisher):
         held = {tool_use_id for (tool_use_id,) in rows(STORE_OUTPUTS, [encoded])}
         current = [o for o in batch if o.call.tool_use_id in held]
         deltas = {o: delta for o in current if (delta := o.delta())}
-        publish_outputs(list(deltas.values()))
+        publish_deltas(list(deltas.values()))
         for output, delta in deltas.items():
             output.published = delta.offset + len(delta.text)
         for output in current:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -30,6 +31,15 @@ class Delta:
     offset: int
     text: str
 
+    def message(self) -> dict[str, Any]:
+        return {
+            "type": "delta",
+            "event_id": str(self.event_id),
+            "run_id": self.run_id and str(self.run_id),
+            "offset": self.offset,
+            "text": self.text,
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputDelta:
@@ -42,6 +52,17 @@ class OutputDelta:
     offset: int
     text: str
 
+    def message(self) -> dict[str, Any]:
+        return {
+            "type": "output",
+            "session_id": str(self.session_id),
+            "run_id": self.run_id and str(self.run_id),
+            "tool_use_id": self.tool_use_id,
+            "name": self.name,
+            "offset": self.offset,
+            "text": self.text,
+        }
+
 
 def session_group(session_id: UUID) -> str:
     return f"session.{session_id}"
@@ -52,44 +73,9 @@ def notify_log_grew(session_id: UUID) -> None:
     channel_layer.send(session_group(session_id), {"type": "log.grew"})
 
 
-def publish_deltas(deltas: Sequence[Delta]) -> None:
-    """Publish new text of several answers in one statement."""
-    channel_layer.send_many(
-        [
-            (
-                session_group(delta.session_id),
-                {
-                    "type": "delta",
-                    "event_id": str(delta.event_id),
-                    "run_id": delta.run_id and str(delta.run_id),
-                    "offset": delta.offset,
-                    "text": delta.text,
-                },
-            )
-            for delta in deltas
-        ]
-    )
-
-
-def publish_outputs(deltas: Sequence[OutputDelta]) -> None:
-    """Publish new output of several tool calls in one statement."""
-    channel_layer.send_many(
-        [
-            (
-                session_group(delta.session_id),
-                {
-                    "type": "output",
-                    "session_id": str(delta.session_id),
-                    "run_id": delta.run_id and str(delta.run_id),
-                    "tool_use_id": delta.tool_use_id,
-                    "name": delta.name,
-                    "offset": delta.offset,
-                    "text": delta.text,
-                },
-            )
-            for delta in deltas
-        ]
-    )
+def publish_deltas(deltas: Sequence[Delta | OutputDelta]) -> None:
+    """Publish new text of several answers or tool calls in one statement."""
+    channel_layer.send_many([(session_group(d.session_id), d.message()) for d in deltas])
 
 
 class BatchPublisher:

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, prefetch_related_objects
 
 from core.exceptions import Invalid, NotFound
-from sessions_app.live.frames import Frame, encode_delta, encode_event, encode_output
+from sessions_app.live.frames import Frame, delta_frame, encode, encode_event, output_frame
 from sessions_app.live.output_buffer import OutputWindow
 from sessions_app.live.publisher import session_group
 from sessions_app.models import Draft, Session, SessionEvent, ToolExecution, ToolOutput
@@ -50,7 +50,7 @@ class RunningOutput:
 
     def frame_from(self, offset: int) -> Frame:
         """Encode the output from this offset on."""
-        return encode_output(
+        body = output_frame(
             session_id=self.session_id,
             run_id=self.run_id,
             tool_use_id=self.tool_use_id,
@@ -58,6 +58,7 @@ class RunningOutput:
             offset=offset,
             text=self.window.text[offset - self.window.start :],
         )
+        return Frame(text=encode(body))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,13 +155,14 @@ class SessionLog:
 
     def delta(self, answer: PartialAnswer, offset: int) -> Frame:
         """Encode the answer's text from this offset on."""
-        return encode_delta(
+        body = delta_frame(
             session_id=self.session_id,
             event_id=answer.event_id,
             run_id=answer.run_id,
             offset=offset,
             text=answer.text[offset:],
         )
+        return Frame(text=encode(body), answer_id=answer.event_id)
 
     @staticmethod
     def last_seqs(logs: Sequence[SessionLog]) -> dict[str, int]:

@@ -71,7 +71,7 @@ def messages_seen_by_agent(
 def _build(session: Session, events: Sequence[SessionEvent]) -> list[TranscriptMessage]:
     """Build messages with three queries, however many there are."""
     from_people = [event for event in events if event.type == EventType.USER_MESSAGE]
-    edits, withdrawn = _changes(session, [event.seq for event in from_people])
+    edits, withdrawn = message_changes(session, [event.seq for event in from_people])
     runs = _runs(session, from_people)
     return [
         _message(
@@ -102,7 +102,7 @@ def _message(event: SessionEvent, edit: str | None, receipt: Receipt | None) -> 
     )
 
 
-def _changes(session: Session, seqs: list[int]) -> tuple[dict[int, str], set[int]]:
+def message_changes(session: Session, seqs: list[int]) -> tuple[dict[int, str], set[int]]:
     """Return the newest wording of edited messages, and the seqs of withdrawn ones."""
     edits: dict[int, str] = {}
     withdrawn: set[int] = set()

@@ -1,13 +1,9 @@
-"""The tables of sessions, one noun per module."""
+"""The tables of sessions."""
 
-from sessions_app.models.approval import Approval
-from sessions_app.models.event import Draft, SessionEvent, ToolOutput
-from sessions_app.models.execution import ToolExecution
-from sessions_app.models.run import Run
+from sessions_app.models.event import ContextSnapshot, Draft, SessionEvent, ToolOutput
+from sessions_app.models.run import Approval, Run, ToolExecution
 from sessions_app.models.schedule import Firing, Schedule
-from sessions_app.models.session import ResourceAttachment, SavedView, Session
-from sessions_app.models.snapshot import ContextSnapshot
-from sessions_app.models.spawn import SubagentSpawn
+from sessions_app.models.session import ResourceAttachment, SavedView, Session, SubagentSpawn
 
 __all__ = [
     "Approval",

@@ -1,14 +1,18 @@
-"""The run: one turn of a session, queued, running or finished."""
+"""The run: one turn of a session, its tool calls, and the approvals that they wait for."""
 
 from __future__ import annotations
 
+from typing import Self
+
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
+from agents.models import Agent
 from core.ids import uuid7
 from sessions_app.models.session import Session
-from tenants.models import OwnedModel
+from tenants.models import OwnedModel, OwnedQuerySet
 
 
 class Run(OwnedModel):
@@ -95,9 +99,7 @@ class Run(OwnedModel):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["session"],
-                condition=Q(status="running"),
-                name="run_is_alone_in_its_lane",
+                fields=["session"], condition=Q(status="running"), name="run_is_alone_in_its_lane"
             ),
             models.CheckConstraint(
                 condition=~Q(status="running") | Q(epoch__isnull=False),
@@ -111,3 +113,216 @@ class Run(OwnedModel):
 
     def __str__(self) -> str:
         return f"{self.status} run {self.pk}"
+
+
+class ToolExecutionQuerySet(OwnedQuerySet):
+    def open(self) -> Self:
+        """Calls of sessions without a result yet. Workflows look after their own calls."""
+        return self.filter(state__in=ToolExecution.OPEN, workflow_id=None)
+
+
+class ToolExecution(OwnedModel):
+    """A tool call, written before the tool runs.
+
+    `unknown` means that the call was started and its end was not seen.
+    """
+
+    class State(models.TextChoices):
+        REQUESTED = "requested"
+        AWAITING_APPROVAL = "awaiting_approval"
+        RUNNING = "running"
+        COMPLETED = "completed"
+        ERROR = "error"
+        DENIED = "denied"
+        CANCELLED = "cancelled"
+        UNKNOWN = "unknown"
+
+    OPEN = (State.REQUESTED, State.AWAITING_APPROVAL, State.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="executions")
+    #: The run that made the call. A call of a workflow has a `workflow_id` instead.
+    run = models.ForeignKey(
+        Run, null=True, blank=True, on_delete=models.CASCADE, related_name="executions"
+    )
+    workflow_id = models.UUIDField(null=True, blank=True, editable=False)
+    tool_use_id = models.CharField(max_length=64)
+    name = models.CharField(max_length=160)
+    input = models.JSONField()
+    ownership = models.CharField(max_length=8, default="managed")
+    decision = models.CharField(max_length=5, default="allow")
+    decided_by = models.CharField(max_length=200, blank=True)
+    read_only = models.BooleanField(default=False)
+    idempotent = models.BooleanField(default=False)
+    state = models.CharField(max_length=17, choices=State, default=State.REQUESTED)
+    output = models.JSONField(null=True)
+    error = models.TextField(blank=True)
+    #: The call waits for another session, which brings its result.
+    parked = models.BooleanField(default=False, db_default=False)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    #: How often a person had a call of unknown outcome run again.
+    retries = models.PositiveSmallIntegerField(default=0, db_default=0)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = ToolExecutionQuerySet.as_manager()  # type: ignore[misc]
+
+    class Meta:
+        db_table = "tool_executions"
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(
+                fields=["session"],
+                condition=Q(state__in=["requested", "awaiting_approval", "running"]),
+                name="execution_open_by_session",
+            ),
+            models.Index(fields=["workspace", "-created_at"], name="execution_by_workspace"),
+            models.Index(
+                fields=["session"],
+                condition=Q(state__in=["error", "unknown"]),
+                name="execution_failed_by_session",
+            ),
+            models.Index(
+                fields=["workflow_id"],
+                condition=Q(workflow_id__isnull=False),
+                name="execution_by_workflow",
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "tool_use_id"], name="execution_is_one_per_call"
+            ),
+            models.CheckConstraint(
+                condition=Q(run__isnull=False, workflow_id=None)
+                | Q(run=None, workflow_id__isnull=False),
+                name="execution_is_of_a_run_or_a_workflow",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.state}"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Return whether the call does no harm when it is made twice."""
+        return self.read_only or self.idempotent
+
+    @property
+    def waits(self) -> bool:
+        """Return whether a person, a client or another session has to answer first."""
+        return self.state == self.State.AWAITING_APPROVAL or (
+            self.state == self.State.RUNNING and (self.ownership == "custom" or self.parked)
+        )
+
+
+class ApprovalQuerySet(OwnedQuerySet):
+    def pending(self) -> Self:
+        """Approvals that have not been answered yet."""
+        return self.filter(status=Approval.Status.PENDING)
+
+
+class Approval(OwnedModel):
+    """A question to people. Once it is resolved, the database refuses any change to it.
+
+    Only the reference to a deleted user is cleared.
+    """
+
+    class Subject(models.TextChoices):
+        TOOL = "tool"
+        WORKFLOW = "workflow"
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        ALLOWED = "allowed"
+        DENIED = "denied"
+        EXPIRED = "expired"
+        CANCELLED = "cancelled"
+
+    class Decision(models.TextChoices):
+        """What a person may answer."""
+
+        ALLOW = "allow"
+        DENY = "deny"
+
+    class Scope(models.TextChoices):
+        ONCE = "once"
+        SESSION = "session"
+        ALWAYS = "always"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    subject = models.CharField(max_length=8, choices=Subject, default=Subject.TOOL)
+    #: The call, or the step of a workflow, that waits for the answer.
+    subject_id = models.UUIDField()
+    session = models.ForeignKey(
+        Session, null=True, on_delete=models.CASCADE, db_index=False, related_name="approvals"
+    )
+    execution = models.OneToOneField(
+        ToolExecution, null=True, on_delete=models.CASCADE, related_name="approval"
+    )
+    agent = models.ForeignKey(
+        Agent, null=True, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
+    title = models.CharField(max_length=300)
+    input = models.JSONField(default=dict)
+    #: The rule that asked.
+    reason = models.CharField(max_length=300, blank=True)
+    status = models.CharField(max_length=9, choices=Status, default=Status.PENDING)
+    scope = models.CharField(max_length=7, choices=Scope, blank=True)
+    #: The policy rule that an answer with the scope session or always covers.
+    rule = models.TextField(blank=True)
+    #: Arguments that the person wrote in place of the original ones.
+    edited_input = models.JSONField(null=True)
+    note = models.TextField(blank=True)
+    expires_at = models.DateTimeField()
+    resolved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        on_delete=models.SET_NULL,
+        db_index=False,
+        related_name="+",
+    )
+    #: The email address of the person, or the name of the key, at that time.
+    resolved_name = models.CharField(max_length=254, blank=True)
+    resolved_at = models.DateTimeField(null=True)
+
+    objects = ApprovalQuerySet.as_manager()  # type: ignore[misc]
+
+    class Meta:
+        db_table = "approvals"
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(
+                fields=["workspace", "created_at"],
+                condition=Q(status="pending"),
+                name="approval_pending",
+            ),
+            models.Index(
+                fields=["expires_at"], condition=Q(status="pending"), name="approval_by_expiry"
+            ),
+            models.Index(
+                fields=["session"],
+                condition=Q(status="allowed", scope="session"),
+                name="approval_held_in_session",
+            ),
+            models.Index(fields=["session", "-created_at"], name="approval_by_session"),
+            models.Index(fields=["workspace", "-created_at", "-id"], name="approval_by_workspace"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(status="pending", resolved_at=None)
+                | (~Q(status="pending") & Q(resolved_at__isnull=False)),
+                name="approval_is_resolved_at_a_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(subject="tool", execution__isnull=False)
+                | (~Q(subject="tool") & Q(execution=None)),
+                name="approval_of_a_tool_has_its_call",
+            ),
+            models.CheckConstraint(
+                condition=Q(scope="") | Q(status__in=["allowed", "denied"]),
+                name="approval_scope_is_an_answer",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.status}: {self.title}"

@@ -45,7 +45,7 @@ class Schedule(OwnedModel):
         db_table = "schedules"
         ordering = ["-created_at"]
         indexes = [
-            models.Index(fields=["next_at"], condition=Q(paused_at=None), name="schedule_due"),
+            models.Index(fields=["next_at"], condition=Q(paused_at=None), name="schedule_due")
         ]
         constraints = [
             models.CheckConstraint(
@@ -85,7 +85,7 @@ class Firing(OwnedModel):
         constraints = [
             models.UniqueConstraint(
                 fields=["schedule", "due_at"], name="firing_is_one_per_due_time"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -52,8 +52,7 @@ class Outcome(Input):
 
     statement: Annotated[Text, Field(max_length=4_000)]
     criteria: Annotated[
-        list[Annotated[Text, Field(max_length=500)]],
-        Field(min_length=1, max_length=MAX_CRITERIA),
+        list[Annotated[Text, Field(max_length=500)]], Field(min_length=1, max_length=MAX_CRITERIA)
     ]
     max_returns: Annotated[int, Field(strict=True, ge=0, le=MAX_RETURNS)] = DEFAULT_RETURNS
     grader: Grader | None = None

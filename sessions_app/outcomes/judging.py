@@ -14,11 +14,10 @@ import structlog
 from agents.exceptions import ProviderFault
 from agents.providers.base import ModelRequest, estimate_tokens
 from core.exceptions import Invalid
+from sessions_app.context.builder import token_budget
 from sessions_app.context.compaction.summaries import transcript
 from sessions_app.context.conversation import read_newest
-from sessions_app.context.inputs import token_budget
 from sessions_app.context.taint import fence_mark
-from sessions_app.harness import ledger
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.model_call import ModelAnswer, complete
 from sessions_app.harness.turn import Turn
@@ -82,7 +81,7 @@ def close(turn: Turn, answer: ModelAnswer, end: EndRun) -> Finished:
 
 
 def _unwritten(answer: ModelAnswer) -> list[NewEvent]:
-    return [] if answer.stored else [ledger.message_event(answer)]
+    return [] if answer.stored else [answer.event()]
 
 
 def _write(turn: Turn, events: list[NewEvent]) -> None:

@@ -27,8 +27,9 @@ from agents.pages.agents import card_of, cards, recent_sessions
 from core.exceptions import Conflict, Fault, Invalid, NotFound
 from core.ids import uuid7
 from sessions_app import runtime
+from sessions_app.accept import accept_event
 from sessions_app.exceptions import NothingToAnswer, SessionEnded
-from sessions_app.lanes.queue import QueuedRun, list_queue, remove_run
+from sessions_app.lanes.queued_messages import QueuedRun, list_queue, remove_run
 from sessions_app.live.frames import Body, delta_frame, event_frame
 from sessions_app.live.reader import PartialAnswer, SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
@@ -44,8 +45,7 @@ from sessions_app.pages.transcript import (
     newest_window,
 )
 from sessions_app.resources.files import MAX_FILE_BYTES
-from sessions_app.services import accept_event, find_session
-from sessions_app.sessions import retry_run
+from sessions_app.sessions import find_session, retry_run
 from sessions_app.tool_labels import all_tool_labels
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of

@@ -20,7 +20,7 @@ from sessions_app.context.preview import ContextPart, Preview, preview
 from sessions_app.models import ContextSnapshot, Session
 from sessions_app.pages.chat import redirect_after
 from sessions_app.pages.labels import thousands
-from sessions_app.services import find_session
+from sessions_app.sessions import find_session
 from tenants.authentication import principal_of
 from tools_app.tool_output import clip_for_model
 

@@ -20,8 +20,7 @@ from sessions_app.models import Session, SessionEvent
 from sessions_app.outcomes.criteria import DEFAULT_RETURNS, MAX_RETURNS, Outcome
 from sessions_app.pages.labels import describe_verdict
 from sessions_app.pages.session import render_tab
-from sessions_app.services import find_session
-from sessions_app.sessions import change_session
+from sessions_app.sessions import change_session, find_session
 from tenants.authentication import principal_of
 
 MAX_VERDICTS = 20
@@ -30,9 +29,7 @@ LAMPS = {"met": "is-done", "not_met": "is-failed"}
 
 class OutcomeForm(forms.Form):
     statement = forms.CharField(
-        label="Goal of this session",
-        max_length=4_000,
-        widget=forms.Textarea(attrs={"rows": 3}),
+        label="Goal of this session", max_length=4_000, widget=forms.Textarea(attrs={"rows": 3})
     )
     criteria = forms.CharField(
         label="Criteria",

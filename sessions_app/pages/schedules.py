@@ -23,6 +23,7 @@ from core.db import delete_row
 from core.exceptions import Conflict, Invalid, NotFound
 from sessions_app.models import Firing, Run, Schedule, Session
 from sessions_app.schedules import schedules as schedule_service
+from sessions_app.schedules import timing
 from sessions_app.schedules.schedules import plan
 from sessions_app.schedules.timing import describe, upcoming, zone_of
 from tenants.access import Verb, authorise
@@ -330,7 +331,7 @@ def _history(schedule: Schedule) -> list[FiringRow]:
 @require_POST
 def schedule_pause(request: HttpRequest, schedule_id: UUID) -> HttpResponse:
     paused = _get_schedule(request, schedule_id, "run")
-    schedule_service.pause(paused)
+    timing.pause(paused)
     messages.success(request, f"{paused.name} paused. Nothing is sent until you resume it.")
     return _redirect_back(request, paused)
 
@@ -338,7 +339,7 @@ def schedule_pause(request: HttpRequest, schedule_id: UUID) -> HttpResponse:
 @require_POST
 def schedule_resume(request: HttpRequest, schedule_id: UUID) -> HttpResponse:
     resumed = _get_schedule(request, schedule_id, "run")
-    schedule_service.resume(resumed)
+    timing.resume(resumed)
     messages.success(request, f"{resumed.name} resumed.")
     return _redirect_back(request, resumed)
 

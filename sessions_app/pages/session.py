@@ -35,9 +35,8 @@ from sessions_app.pages.transcript import (
     newest_window,
 )
 from sessions_app.resources.files import MAX_LISTED, list_files, store_file
-from sessions_app.services import find_session
-from sessions_app.sessions import fork
-from sessions_app.subagents.tree import TreeNode, session_tree
+from sessions_app.sessions import find_session, fork
+from sessions_app.subagents.spawns import TreeNode, session_tree
 from sessions_app.tool_labels import main_argument
 from tenants.access import Principal
 from tenants.authentication import principal_of

@@ -28,7 +28,7 @@ from sessions_app.models.session import SessionQuerySet
 from sessions_app.pages import filters
 from sessions_app.pages.filters import SORTS, STATUSES, SessionFilter
 from sessions_app.pages.labels import dollars, long_duration, thousands
-from sessions_app.services import find_session
+from sessions_app.sessions import find_session
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tenants.models import User

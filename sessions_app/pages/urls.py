@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from sessions_app.pages import (
-    approvals,
-    chat,
-    context,
-    outcome,
-    schedules,
-    session,
-    sessions,
-)
+from sessions_app.pages import approvals, chat, context, outcome, schedules, session, sessions
 
 #: Below `sessions/<id>/`.
 session_urlpatterns = [
@@ -51,10 +43,6 @@ urlpatterns = [
     path("schedules/<uuid:schedule_id>/run/", schedules.schedule_run, name="schedule_run"),
     path("schedules/<uuid:schedule_id>/delete/", schedules.schedule_delete, name="schedule_delete"),
     path("sessions/views/", sessions.view_save, name="session_view_save"),
-    path(
-        "sessions/views/<uuid:view_id>/delete/",
-        sessions.view_delete,
-        name="session_view_delete",
-    ),
+    path("sessions/views/<uuid:view_id>/delete/", sessions.view_delete, name="session_view_delete"),
     path("sessions/<uuid:session_id>/", include(session_urlpatterns)),
 ]

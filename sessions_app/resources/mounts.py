@@ -26,22 +26,9 @@ from sessions_app.harness.turn import Turn
 from sessions_app.log.sql import lock_lane
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import ResourceAttachment, Session, SessionEvent
+from sessions_app.resources import prepare
 from sessions_app.resources.attachments import resource_payload
-from sessions_app.resources.prepare import (
-    PREPARE_SECONDS,
-    Job,
-    Prepared,
-    chown_to_sandbox_user,
-    copy_file,
-    is_writable,
-    make_shared_directory,
-    mount_source,
-    prepared_dir,
-    write_learnings,
-    write_secrets,
-    write_session_memory,
-)
-from sessions_app.resources.remote_stores import copy_remote_store
+from sessions_app.resources.prepare import PREPARE_SECONDS, Job, Prepared
 from sessions_app.resources.repositories import clone_repository
 from tools_app.exceptions import ResourceFailed, ToolFailed
 from tools_app.files import PASSABLE, PRIVATE, SessionFolder, make_mount_points
@@ -52,12 +39,12 @@ log = structlog.get_logger(__name__)
 
 Status = ResourceAttachment.Status
 PREPARERS: Mapping[str, Callable[[Job], Prepared]] = {
-    "workspace_directory": make_shared_directory,
-    "local_file": copy_file,
-    "learnings_memory_store": write_learnings,
-    "session_runtime_memory": write_session_memory,
-    "vault": write_secrets,
-    "remote_file_store": copy_remote_store,
+    "workspace_directory": prepare.make_shared_directory,
+    "local_file": prepare.copy_file,
+    "learnings_memory_store": prepare.write_learnings,
+    "session_runtime_memory": prepare.write_session_memory,
+    "vault": prepare.write_secrets,
+    "remote_file_store": prepare.copy_remote_store,
     "repo_mount": clone_repository,
 }
 #: Kinds that are prepared for every run. All others last until they are refreshed or detached.
@@ -90,9 +77,9 @@ def persistent_mounts(session: Session) -> tuple[Mount, ...]:
     ready = ResourceAttachment.objects.filter(session=session, status=Status.READY)
     mounts = []
     for resource in ready.exclude(kind__in=PREPARED_EACH_RUN):
-        source = mount_source(folder, resource)
+        source = prepare.mount_source(folder, resource)
         if source is not None and source.exists():
-            writable = is_writable(resource)
+            writable = prepare.is_writable(resource)
             mounts.append(Mount(source=source, target=resource.mount_path, writable=writable))
     if mounts:
         folder.make()
@@ -106,13 +93,15 @@ def _mount(turn: Turn, resource: ResourceAttachment) -> Mount:
     if was_tried and resource.status == Status.FAILED:
         return Mount(source=None, target=resource.mount_path, missing=resource.reason)
     is_kept = was_tried or resource.kind not in PREPARED_EACH_RUN
-    source = mount_source(_folder(turn), resource)
+    source = prepare.mount_source(_folder(turn), resource)
     is_ready = (
         is_kept and resource.status == Status.READY and source is not None and source.exists()
     )
     try:
         source = source if is_ready else _prepare(turn, resource)
-        mount = Mount(source=source, target=resource.mount_path, writable=is_writable(resource))
+        mount = Mount(
+            source=source, target=resource.mount_path, writable=prepare.is_writable(resource)
+        )
         make_mount_points(_folder(turn), [mount])
     except (ResourceFailed, ToolFailed) as fault:
         _record(turn, resource, Status.FAILED, reason=fault.detail)
@@ -192,7 +181,7 @@ def _record(
 
 def _remove_unused(turn: Turn, resources: list[ResourceAttachment]) -> None:
     """Delete folders of resources that were detached or refreshed, or that a lost worker left."""
-    root = prepared_dir(_folder(turn))
+    root = prepare.prepared_dir(_folder(turn))
     if not root.is_dir():
         return
     used = {part for r in resources if (part := r.prepared_as.partition("/")[0])}
@@ -204,18 +193,18 @@ def _remove_unused(turn: Turn, resources: list[ResourceAttachment]) -> None:
 
 
 def _new_folder(turn: Turn, resource: ResourceAttachment) -> Path:
-    root = prepared_dir(_folder(turn))
+    root = prepare.prepared_dir(_folder(turn))
     _folder(turn).make()
     root.mkdir(mode=PASSABLE, exist_ok=True)
     root.chmod(PASSABLE)
     into = root / f"{resource.kind.split('_')[0]}-{resource.pk.hex}-{token_hex(4)}"
     into.mkdir(mode=PRIVATE)
-    chown_to_sandbox_user(into)
+    prepare.chown_to_sandbox_user(into)
     return into
 
 
 def _relative_name(turn: Turn, source: Path | None) -> str:
-    root = prepared_dir(_folder(turn))
+    root = prepare.prepared_dir(_folder(turn))
     return str(source.relative_to(root)) if source and source.is_relative_to(root) else ""
 
 

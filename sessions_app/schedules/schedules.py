@@ -17,29 +17,9 @@ from memory.ownership import Reader
 from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import Firing, Schedule, Session, SessionEvent
-from sessions_app.schedules.timing import (
-    LONGEST,
-    advance,
-    check_times,
-    fire_due,
-    next_time,
-    pause,
-    resume,
-)
+from sessions_app.schedules import timing
 from sessions_app.sessions import get_or_create_session
 from tenants.billing.spending import check_purses
-
-__all__ = [
-    "change_schedule",
-    "create_schedule",
-    "fire",
-    "fire_due_schedules",
-    "has_something_to_do",
-    "pause",
-    "plan",
-    "resume",
-    "run_now",
-]
 
 #: A session may ask for few wake-ups, so that a loop of them cannot run away.
 MAX_PER_SESSION = 3
@@ -57,10 +37,10 @@ def plan(schedule: Schedule, now: datetime | None = None) -> Schedule:
         raise Invalid("A schedule needs a message.")
     if schedule.kind not in Schedule.Kind.values:
         raise Invalid(f"kind must be one of {', '.join(Schedule.Kind.values)}.")
-    check_times(schedule)
+    timing.check_times(schedule)
     if schedule.kind != Schedule.Kind.ONCE:
-        schedule.next_at = next_time(schedule, now)
-    elif schedule.next_at is None or not now < schedule.next_at <= now + LONGEST:
+        schedule.next_at = timing.next_time(schedule, now)
+    elif schedule.next_at is None or not now < schedule.next_at <= now + timing.LONGEST:
         raise Invalid("`at` must be in the future, within a year.")
     return schedule
 
@@ -122,7 +102,7 @@ def run_now(schedule: Schedule, asked_at: datetime | None = None) -> Firing:
 
 def fire_due_schedules() -> int:
     """Fire the schedules that are due. The supervisor calls this, on any number of nodes."""
-    return fire_due(Schedule.objects.all(), fire, related=("agent__current", "session"))
+    return timing.fire_due(Schedule.objects.all(), fire, related=("agent__current", "session"))
 
 
 def fire(schedule: Schedule, *, by_hand: bool = False, asked_at: datetime | None = None) -> Firing:
@@ -147,7 +127,7 @@ def fire(schedule: Schedule, *, by_hand: bool = False, asked_at: datetime | None
 def _move_on(schedule: Schedule, firing: Firing, now: datetime) -> None:
     """Set when it is due next. A schedule whose times are no longer valid ends here."""
     try:
-        schedule.next_at, firing.missed = advance(schedule, now)
+        schedule.next_at, firing.missed = timing.advance(schedule, now)
     except Invalid as fault:
         schedule.next_at = None
         firing.outcome, firing.note = Firing.Outcome.FAILED, fault.detail[:300]

@@ -13,6 +13,21 @@ END $$;
 CREATE OR REPLACE TRIGGER approval_is_answered_once BEFORE UPDATE ON approvals
   FOR EACH ROW EXECUTE FUNCTION refuse_approval_change();
 
+-- Close the pending approvals of these subjects, because what asked no longer waits.
+CREATE OR REPLACE FUNCTION approvals_close(asking text, ids uuid[], becomes text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE approvals a SET status = becomes, resolved_at = clock_timestamp()
+   WHERE a.subject = asking AND a.subject_id = ANY (ids) AND a.status = 'pending';
+END $$;
+
+-- Give the pending approvals of these subjects more time.
+CREATE OR REPLACE FUNCTION approvals_postpone(asking text, ids uuid[], shift interval) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE approvals a SET expires_at = a.expires_at + shift
+   WHERE a.subject = asking AND a.subject_id = ANY (ids) AND a.status = 'pending';
+END $$;
+
 CREATE OR REPLACE FUNCTION cancel_approval_of_call() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE approvals a SET status = 'cancelled', resolved_at = clock_timestamp()

@@ -39,7 +39,7 @@ BEGIN
          e.event -> 'payload', run, e.event ->> 'dedupe_key', author,
          (e.event ->> 'key_id')::uuid, clock_timestamp()
   FROM jsonb_array_elements(events) WITH ORDINALITY AS e(event, nth);
-  IF EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = s.workspace_id AND w.active) THEN
+  IF webhook_exists(s.workspace_id) THEN
     PERFORM webhook_announce(s.workspace_id, jsonb_agg(jsonb_build_object(
         'type', m.type, 'timestamp', webhook_moment(m.created_at),
         'data', jsonb_build_object('id', m.id, 'session_id', m.session_id, 'seq', m.seq,

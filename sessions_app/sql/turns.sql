@@ -20,13 +20,39 @@ BEGIN
            WHERE q.id IN (rid, turn_root(rid)) AND m.processed_at IS NOT NULL);
 END $$;
 
+-- Return whether the turn of this run is over. A turn that waits for a person goes on, unless the
+-- session has begun another turn since.
+CREATE OR REPLACE FUNCTION turn_is_over(rid uuid) RETURNS boolean LANGUAGE plpgsql STABLE STRICT AS $$
+BEGIN
+  RETURN (SELECT q.status IN ('completed', 'failed', 'cancelled', 'dead') AND NOT (
+                   q.stop_reason = 'requires_action' AND s.status = 'requires_action' AND NOT EXISTS (
+                     SELECT 1 FROM agent_run_queue n WHERE n.session_id = s.id AND NOT n.resumes
+                        AND n.started_at > q.started_at))
+            FROM agent_run_queue q JOIN agent_sessions s ON s.id = q.session_id WHERE q.id = rid);
+END $$;
+
+-- Return the runs of a session.
+CREATE OR REPLACE FUNCTION session_runs(sid uuid) RETURNS SETOF uuid LANGUAGE plpgsql STABLE ROWS 20 AS $$
+BEGIN
+  RETURN QUERY SELECT q.id FROM agent_run_queue q WHERE q.session_id = sid;
+END $$;
+
+-- Return the runs that are queued, run, or wait for a person.
+CREATE OR REPLACE FUNCTION open_runs() RETURNS SETOF uuid LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN QUERY SELECT q.id FROM agent_run_queue q WHERE q.status IN ('queued', 'running')
+    UNION ALL
+    SELECT q.id FROM approvals a
+      JOIN agent_run_queue q ON q.session_id = a.session_id AND q.stop_reason = 'requires_action'
+     WHERE a.status = 'pending';
+END $$;
+
 -- Charge a call once, and add it to what its session has used. The session's row is locked before the
 -- purses, as everywhere, so that no holder of a purse waits for a session.
 CREATE OR REPLACE FUNCTION session_settle(call uuid, outcome text, price numeric, input bigint, output bigint,
   cached bigint) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE sid uuid;
+DECLARE sid uuid := model_call_session(call);
 BEGIN
-  SELECT c.session_id INTO sid FROM model_calls c WHERE c.id = call;
   PERFORM 1 FROM agent_sessions s WHERE s.id = sid FOR NO KEY UPDATE;
   IF NOT purse_settle(call, outcome, price, input, output, cached) THEN RETURN false; END IF;
   UPDATE agent_sessions s SET cost = s.cost + price, input_tokens = s.input_tokens + input,

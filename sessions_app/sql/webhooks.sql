@@ -3,7 +3,7 @@
 -- A run ended, whichever step ended it. The data is the run as REST shows it.
 CREATE OR REPLACE FUNCTION announce_run_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = new.workspace_id AND w.active) THEN
+  IF webhook_exists(new.workspace_id) THEN
     PERFORM webhook_announce(new.workspace_id, jsonb_build_array(jsonb_build_object(
       'type', CASE new.status WHEN 'completed' THEN 'run.completed'
                               WHEN 'cancelled' THEN 'run.cancelled' ELSE 'run.failed' END,
@@ -24,7 +24,7 @@ CREATE OR REPLACE TRIGGER run_end_is_announced AFTER UPDATE OF status ON agent_r
 
 CREATE OR REPLACE FUNCTION announce_approval() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = new.workspace_id AND w.active) THEN
+  IF webhook_exists(new.workspace_id) THEN
     PERFORM webhook_announce(new.workspace_id, jsonb_build_array(jsonb_build_object(
       'type', CASE WHEN new.status = 'pending' THEN 'approval.created' ELSE 'approval.resolved' END,
       'timestamp', webhook_moment(clock_timestamp()),

@@ -1,4 +1,4 @@
-"""Sub-agents: gives a task to a child session within limits, and delivers its result exactly once.
+"""Sub-agents: gives a task to a child session within limits, delivers its result once, and lists them.
 
 The child's end is written to its row in the commit that ends its run. The result enters the
 parent's log in the commit that marks it delivered. If the process dies in between, the supervisor
@@ -8,10 +8,12 @@ delivers.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Count, Prefetch, Q
 from django.db.models.functions import Now
 
 from agents.definitions import version_by_id
@@ -41,6 +43,8 @@ SELECT count(*) FILTER (WHERE status = 'running'), count(*)
   FROM subagent_spawns WHERE parent_session_id = %s AND kind = 'spawn'
 """
 MAX_PER_SWEEP = 200
+#: The size of a tree that is listed, and of each task in it.
+MAX_NODES, MAX_TASK_LENGTH = 1_000, 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +85,7 @@ def spawn(context: ToolContext, task: Task, limits: Limits) -> SubagentSpawn:
     )
     if task.budget is not None:
         set_budget(
-            workspace_id=parent.workspace_id,
-            kind="session",
-            owner_id=child.pk,
-            ceiling=task.budget,
+            workspace_id=parent.workspace_id, kind="session", owner_id=child.pk, ceiling=task.budget
         )
     spawn_row = SubagentSpawn.objects.create(
         workspace_id=parent.workspace_id,
@@ -115,7 +116,7 @@ def _start(spawn_row: SubagentSpawn, context: ToolContext, *, text: str) -> None
             "tool_use_id": spawn_row.tool_use_id,
             "title": spawn_row.child_session.title,
             "agent_id": str(spawn_row.child_session.agent_id),
-            "task": text[:2_000],
+            "task": text[:MAX_TASK_LENGTH],
             "waits": spawn_row.waits,
         },
     )
@@ -178,7 +179,7 @@ def _check_tree(root_id: UUID) -> None:
     if Session.objects.below(root_id).count() >= most:
         raise ToolFailed(
             f"The session at the top of this one has had all of its {most} sub-agents, with those "
-            "that they spawn_row."
+            "that they started."
         )
 
 
@@ -304,4 +305,67 @@ def _expire_replies() -> None:
     error = {"code": "no_reply", "message": "No reply came in time."}
     SubagentSpawn.objects.filter(status=Status.RUNNING, expires_at__lt=Now()).update(
         status=Status.FAILED, stop_reason="no_reply", error=error, finished_at=Now()
+    )
+
+
+# ── The tree ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeNode:
+    """One session below another. A parent is always listed before its children."""
+
+    id: UUID
+    parent_id: UUID
+    depth: int
+    title: str
+    agent_name: str
+    status: str
+    #: The status of the task it was created for. None if it was created without one.
+    task_status: str | None
+    tool_use_id: str | None
+    task: str
+    input_tokens: int
+    output_tokens: int
+    cost: Decimal
+    created_at: datetime
+    finished_at: datetime | None
+    delivered_at: datetime | None
+    pending_approvals: int
+
+
+def session_tree(session_id: UUID) -> list[TreeNode]:
+    """Return every session below this one, in two queries."""
+    waiting = Q(executions__state=ToolExecution.State.AWAITING_APPROVAL)
+    tasks = SubagentSpawn.objects.filter(kind=SubagentSpawn.Kind.SPAWN)
+    sessions = (
+        Session.objects.below(session_id)
+        .select_related("agent_version")
+        .annotate(pending_approvals=Count("executions", filter=waiting))
+        .prefetch_related(Prefetch("spawned_by", queryset=tasks, to_attr="tasks"))
+        .order_by("pk")[:MAX_NODES]
+    )
+    return [_node(session, session_id) for session in sessions]
+
+
+def _node(session: Session, root_id: UUID) -> TreeNode:
+    tasks: list[SubagentSpawn] = session.tasks  # type: ignore[attr-defined]
+    task = tasks[0] if tasks else None
+    return TreeNode(
+        id=session.pk,
+        parent_id=session.ancestors[-1],
+        depth=len(session.ancestors) - session.ancestors.index(root_id),
+        title=session.title,
+        agent_name=session.agent_version.name,
+        status=session.status,
+        task_status=task.status if task else None,
+        tool_use_id=task.tool_use_id if task else None,
+        task=task.task[:MAX_TASK_LENGTH] if task else "",
+        input_tokens=session.input_tokens,
+        output_tokens=session.output_tokens,
+        cost=session.cost,
+        created_at=session.created_at,
+        finished_at=task.finished_at if task else None,
+        delivered_at=task.delivered_at if task else None,
+        pending_approvals=session.pending_approvals,  # type: ignore[attr-defined]
     )

@@ -17,14 +17,7 @@ from agents.models import Agent, Environment
 from core.exceptions import NotFound
 from memory.ranking import split_words
 from memory.recall import make_excerpt
-from sessions_app.log.transcript import (
-    MESSAGE_TYPES,
-    TEXT_VECTOR,
-    TranscriptMessage,
-    messages_seen_by_agent,
-    newest_history,
-    search_sessions,
-)
+from sessions_app.log import transcript
 from sessions_app.models import Session, SessionEvent
 from sessions_app.subagents import peer_sessions, spawns
 from tools_app.context import Parked, ToolContext
@@ -83,7 +76,7 @@ def sessions_list(arguments: SessionsList, context: ToolContext) -> list[dict[st
     """List the sessions you can see: your other sessions, and those above and below this one."""
     rows = peer_sessions.visible_sessions(context)
     if arguments.query:
-        rows = search_sessions(rows, arguments.query)
+        rows = transcript.search_sessions(rows, arguments.query)
     return [_describe(session) for session in rows.order_by("-active_at")[: arguments.limit]]
 
 
@@ -102,7 +95,7 @@ def _describe(session: Session) -> dict[str, Any]:
 def sessions_history(arguments: SessionsHistory, context: ToolContext) -> str:
     """Read the newest messages of another session that you can see."""
     session = peer_sessions.find_visible_session(context, arguments.session)
-    messages = newest_history(session, limit=arguments.limit)
+    messages = transcript.newest_history(session, limit=arguments.limit)
     lines = [f"{message.role}: {message.text}" for message in messages]
     return "\n\n".join(lines) or "This session has no messages yet."
 
@@ -118,11 +111,7 @@ def sessions_send(arguments: SessionsSend, context: ToolContext) -> str | Parked
     """Send a message to another session that you can see and, by default, wait for its reply."""
     target = peer_sessions.find_visible_session(context, arguments.session)
     waiting = peer_sessions.send_message(
-        context,
-        target,
-        arguments.message,
-        waits=arguments.wait,
-        seconds=arguments.timeout_seconds,
+        context, target, arguments.message, waits=arguments.wait, seconds=arguments.timeout_seconds
     )
     return Parked() if waiting else f"Sent to {target.title or target.pk}."
 
@@ -187,7 +176,7 @@ def conversation_search(arguments: ConversationSearch, context: ToolContext) -> 
     """Search earlier messages of this conversation, including those you no longer see."""
     session = Session.objects.get(pk=context.session_id)
     events = _matching(session, arguments.query, arguments.limit + EXTRA_ROWS)
-    messages = messages_seen_by_agent(session, events)[: arguments.limit]
+    messages = transcript.messages_seen_by_agent(session, events)[: arguments.limit]
     excerpts = [_excerpt(message, arguments.query) for message in messages]
     return "\n\n".join(excerpts) or f"No earlier message mentions {arguments.query!r}."
 
@@ -200,16 +189,16 @@ def _matching(session: Session, query: str, limit: int) -> list[SessionEvent]:
     current = messages.aggregate(seq=Max("seq"))["seq"] or 0
     words = " or ".join(split_words(query.replace("\x00", " "))[:MAX_WORDS])
     search = SearchQuery(words, search_type="websearch", config="english")
-    earlier = session.events.filter(type__in=MESSAGE_TYPES, seq__lt=current).annotate(
-        words=TEXT_VECTOR
+    earlier = session.events.filter(type__in=transcript.MESSAGE_TYPES, seq__lt=current).annotate(
+        words=transcript.TEXT_VECTOR
     )
     ranked = earlier.filter(words=search).annotate(
-        rank=SearchRank(TEXT_VECTOR, search, normalization=1)
+        rank=SearchRank(transcript.TEXT_VECTOR, search, normalization=1)
     )
     return list(ranked.order_by("-rank", "-seq")[:limit])
 
 
-def _excerpt(message: TranscriptMessage, query: str) -> str:
+def _excerpt(message: transcript.TranscriptMessage, query: str) -> str:
     author = "person" if message.role == "user" else "you"
     time = f"{message.created_at:%Y-%m-%d %H:%M} UTC"
     return f"#{message.seq} {author}, {time}\n{make_excerpt(message.text, query)}"

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from core.exceptions import Invalid
-from sessions_app.analytics import ToolUse, tool_use_between
+from sessions_app.ledger import ToolUse, tool_use_between
 from sessions_app.pages.filters import Chip
 from tenants.access import authorise
 from tenants.api.billing import owner_names

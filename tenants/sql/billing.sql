@@ -77,6 +77,12 @@ BEGIN
   RETURN NULL;
 END $$;
 
+-- Return the session that made a call.
+CREATE OR REPLACE FUNCTION model_call_session(call uuid) RETURNS uuid LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT c.session_id FROM model_calls c WHERE c.id = call);
+END $$;
+
 -- Charge a call its cost, once. Return false if it was settled before.
 CREATE OR REPLACE FUNCTION purse_settle(call uuid, outcome text, price numeric, input bigint, output bigint,
   cached bigint) RETURNS boolean LANGUAGE plpgsql AS $$

@@ -19,13 +19,19 @@ CREATE OR REPLACE FUNCTION webhook_moment(at timestamptz) RETURNS text LANGUAGE 
   SELECT replace(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000Z', 'Z')
 $$;
 
+-- Return whether a workspace has a webhook, so that no event is described for none.
+CREATE OR REPLACE FUNCTION webhook_exists(ws uuid) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = ws AND w.active);
+END $$;
+
 -- Queue several events in order; `bodies` is [{type, timestamp, data}], as they are sent. The commit
 -- wakes the senders. The webhooks are locked until then, because deleting one in between would fail
 -- the caller's transaction.
 CREATE OR REPLACE FUNCTION webhook_announce(ws uuid, bodies jsonb) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE n int;
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.workspace_id = ws AND w.active) THEN RETURN 0; END IF;
+  IF NOT webhook_exists(ws) THEN RETURN 0; END IF;
   INSERT INTO webhook_deliveries
     (id, workspace_id, webhook_id, type, body, next_attempt_at, created_at)
   WITH told AS MATERIALIZED (

@@ -18,7 +18,7 @@ from core.ids import uuid7
 from orchestrator.workspaces import create_workspace
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Firing, Run, Schedule, Session, SessionEvent, ToolExecution
-from sessions_app.schedules import schedules
+from sessions_app.schedules import schedules, timing
 from sessions_app.sessions import get_or_create_session
 from tenants.billing.credits import add_credits, set_budget
 from tenants.keys import issue_key
@@ -131,7 +131,7 @@ def create_schedules(
                 **fields,
             )
         )
-    schedules.pause(made[2])
+    timing.pause(made[2])
     schedules.run_now(made[0])
     for days, outcome, note in [
         (1, "sent", ""), (2, "failed", "The workspace has $0.00 of credits left."), (3, "nothing_to_do", ""),

@@ -48,7 +48,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedProvider]:
 
     def use(*steps: Step) -> ScriptedProvider:
         provider = ScriptedProvider(*steps)
-        monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: provider)
+        monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: provider)
         return provider
 
     return use

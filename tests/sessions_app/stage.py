@@ -6,9 +6,9 @@ import pytest
 from pydantic import BaseModel
 
 from agents.providers.base import TextDelta, ToolCall, Usage
-from sessions_app.harness import answer
+from sessions_app.accept import accept_event
+from sessions_app.harness import loop
 from sessions_app.models import Session, SessionEvent
-from sessions_app.services import accept_event
 from tools_app.exceptions import ToolFailed
 from tools_app.policy.evaluation import Decision, EffectivePolicy
 from tools_app.registry import Category, registry, tool
@@ -59,7 +59,7 @@ def stage_tools(monkeypatch, effects):
     monkeypatch.setattr(
         "sessions_app.harness.turn.effective_policy", lambda *_: EffectivePolicy(policy)
     )
-    monkeypatch.setattr(answer, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(loop, "PAUSES", (0.0, 0.0))
     yield
     registry.clear()
     registry.update(known)

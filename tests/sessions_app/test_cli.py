@@ -116,7 +116,7 @@ def test_send_with_wait_explains_a_missing_answer(session, script):
 def test_send_with_wait_names_the_call_that_needs_an_answer(session, monkeypatch):
     park(session, "tu_7")
     parked = Run.objects.get()
-    monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", lambda *_: parked)
+    monkeypatch.setattr("sessions_app.management.cli.wait_for_run", lambda *_: parked)
     with pytest.raises(CommandError) as caught:
         agent_command(*send(session, "Hi", "--wait"))
 
@@ -184,7 +184,7 @@ def test_an_interrupted_wait_says_so_and_leaves_the_message_queued(session, monk
     def break_off(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sessions_app.management.cli.commands.wait_for_run", break_off)
+    monkeypatch.setattr("sessions_app.management.cli.wait_for_run", break_off)
 
     assert command_error(*send(session, "Hi", "--wait")) == "Broken off."
     assert Run.objects.get().status == "queued"

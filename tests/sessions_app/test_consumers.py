@@ -16,10 +16,10 @@ from django.test.utils import CaptureQueriesContext
 from core.db import read
 from core.exceptions import NotFound
 from core.ids import uuid7
+from sessions_app.accept import accept_event
 from sessions_app.live import hub as hub_module
 from sessions_app.live.hub import hub
 from sessions_app.live.reader import SessionLog
-from sessions_app.services import accept_event
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership
 from tests.sessions_app.live.stream_client import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from core.ids import uuid7
-from sessions_app.lanes.queue import withdraw_message
+from sessions_app.lanes.queued_messages import withdraw_message
 from sessions_app.models import Session
 from sessions_app.sessions import get_or_create_session
 from tests.sessions_app.long_talk import Watched, say, tell, window_of, write_exchanges
@@ -57,7 +57,7 @@ def test_operators_in_a_query_are_treated_as_text(session, context, query):
 
 def test_the_message_being_answered_is_not_found(session, context, monkeypatch):
     write_exchanges(session, ["the heron is grey"])
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: Watched())
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: Watched())
     tell(session, "say which colour the heron has")
 
     assert "which colour" not in search(context, "heron colour")
@@ -77,7 +77,7 @@ def test_withdrawn_messages_and_other_sessions_are_not_searched(session, context
 
 def test_an_agent_with_a_summary_is_told_about_the_search(session, monkeypatch):
     model = Watched()
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: model)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: model)
     monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: model)
     write_exchanges(session, [f"say note {nth} about " + "words " * 60 for nth in range(60)])
     with window_of(8_000):

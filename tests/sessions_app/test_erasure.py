@@ -6,8 +6,8 @@ import pytest
 from django.db import DatabaseError, transaction
 
 from orchestrator.workspaces import erase_workspace
+from sessions_app.accept import accept_event
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.services import accept_event
 from tenants.models import Workspace
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def test_more_lines_than_are_read_are_compacted_whatever_stands_between_them(session, monkeypatch):
     """Events that the agent never hears of do not hide that older messages were not read."""
     model = Watched()
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: model)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: model)
     monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: model)
     give_past(session, 240, "x")
     unheard = {"status": "met", "criteria": []}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agents.providers.base import ToolCall
+from sessions_app.accept import accept_event
 from sessions_app.models import Run, SessionEvent, ToolExecution
-from sessions_app.services import accept_event
 from sessions_app.sessions import fork
 from tests.sessions_app.conftest import newest, serve
 from tests.sessions_app.stage import WORDS, say

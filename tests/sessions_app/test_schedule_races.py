@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.providers.base import ToolCall
 from sessions_app.harness import execution
 from sessions_app.models import Firing, Run, Schedule, ToolExecution
-from sessions_app.schedules import schedules
+from sessions_app.schedules import schedules, timing
 from tests.factories import schedule as make_schedule
 from tests.sessions_app.approvals.test_approval_races import at_once
 from tests.sessions_app.conftest import serve
@@ -83,7 +83,7 @@ def test_resuming_a_schedule_that_has_fired_meanwhile_does_not_send_again(sessio
     seen = Schedule.objects.get(pk=made.pk)
     assert schedules.fire_due_schedules() == 1
 
-    schedules.resume(seen)
+    timing.resume(seen)
 
     assert schedules.fire_due_schedules() == 0
     assert Run.objects.count() == 1

@@ -16,7 +16,7 @@ from memory.documents import write_entry
 from memory.models import MemoryEntry
 from memory.ownership import Owner, person
 from sessions_app.models import Firing, Run, Schedule
-from sessions_app.schedules import schedules
+from sessions_app.schedules import schedules, timing
 from sessions_app.schedules.timing import advance, next_time
 from tenants.billing.credits import add_credits
 from tests.factories import schedule as make_schedule
@@ -86,9 +86,9 @@ def test_cron_follows_local_time_through_daylight_saving():
 def test_a_paused_schedule_sends_nothing_and_goes_on_from_now(session):
     made = due(session)
     made.refresh_from_db()
-    schedules.pause(made)
+    timing.pause(made)
     assert schedules.fire_due_schedules() == 0
-    schedules.resume(made)
+    timing.resume(made)
     assert schedules.fire_due_schedules() == 0
     assert made.next_at > timezone.now()
 
@@ -253,6 +253,6 @@ def test_resuming_an_active_schedule_does_not_delay_it(session):
     made.refresh_from_db()
     due_at = made.next_at
 
-    schedules.resume(made)
+    timing.resume(made)
 
     assert made.next_at == due_at

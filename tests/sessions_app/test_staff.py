@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from agents.exceptions import ProviderRejected
 from agents.providers.base import TextDelta
+from sessions_app.accept import accept_event
 from sessions_app.lanes import run_queue
 from sessions_app.models import Run, Session
-from sessions_app.services import accept_event
 from tenants.models import User
 from tests.sessions_app.conftest import OWNER, newest, serve
 

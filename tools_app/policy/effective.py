@@ -22,17 +22,12 @@ from tools_app.policy.storage import FIELDS, PolicyInput, policy_columns, to_lay
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_binding, tools_of_workspace
 
-#: The session first, then the session that started it, and so on. A parent is set when a session
-#: is created and never changes, so the chain has an end.
+#: The session first, then the session that started it, and so on.
 FAMILY = b"""
-WITH RECURSIVE family AS (
-  SELECT 0 AS depth, s.id, s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id,
-         s.parent_id
-    FROM agent_sessions s WHERE s.id = %s
-  UNION ALL
-  SELECT f.depth + 1, s.id, s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id,
-         s.parent_id
-    FROM family f JOIN agent_sessions s ON s.id = f.parent_id
+WITH family AS MATERIALIZED (
+  SELECT f.depth, f.id, f.workspace_id, f.agent_id,
+         coalesce(f.environment_id, environment_of_version(f.agent_version_id, %s)) AS environment_id
+    FROM session_family(%s) f
 )
 SELECT f.depth, p.layer, p.profile, p.allowed_tools, p.denied_tools, p.ask_tools,
        p.max_tool_calls_per_turn, (
@@ -44,17 +39,11 @@ SELECT f.depth, p.layer, p.profile, p.allowed_tools, p.denied_tools, p.ask_tools
          SELECT string_agg(m.id || '@' || m.revision, ',' ORDER BY m.id)
            FROM mcp_servers m
           WHERE m.enabled
-            AND m.workspace_id = (SELECT workspace_id FROM family WHERE depth = 0)), (
-         SELECT array_agg(DISTINCT a.rule) FROM approvals a
-          WHERE a.session_id = (SELECT id FROM family WHERE depth = 0)
-            AND a.status = 'allowed' AND a.scope = 'session')
+            AND m.workspace_id = (SELECT workspace_id FROM family WHERE depth = 0)),
+       (SELECT session_grants(id) FROM family WHERE depth = 0)
   FROM family f
-  JOIN agents_agentversion v ON v.id = f.agent_version_id
-  LEFT JOIN agent_tool_policies p ON p.subject_id = ANY (ARRAY[
-         f.id, f.agent_id, f.workspace_id,
-         coalesce(f.environment_id, v.environment_id, (
-           SELECT e.id FROM agents_environment e
-            WHERE e.workspace_id = f.workspace_id AND e.name = %s))])
+  LEFT JOIN agent_tool_policies p
+    ON p.subject_id = ANY (ARRAY[f.id, f.agent_id, f.workspace_id, f.environment_id])
 """
 
 Found = dict[LayerName, Mapping[str, Any]]
@@ -98,7 +87,7 @@ def _family(session_id: UUID) -> list[tuple[Any, ...]]:
     # The server binds the parameters, so that the statement is planned once per connection:
     # planning it costs twice as much as running it.
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        return cursor.execute(FAMILY, [session_id, DEFAULT_NAME]).fetchall()
+        return cursor.execute(FAMILY, [DEFAULT_NAME, session_id]).fetchall()
 
 
 def load_agent_layers(version: AgentVersion) -> tuple[Layer, ...]:

@@ -19,8 +19,8 @@ from orchestrator.engine.definition import definitions, description_of
 from orchestrator.engine.lifecycle import find_workflow, start_as
 from orchestrator.models import Workflow
 from orchestrator.models.step import attempts_of
-from sessions_app.live.follow import follow_log
-from sessions_app.management.cli.commands import CommandContext
+from sessions_app.live.hub import follow_log
+from sessions_app.management.cli import CommandContext
 
 LISTED = 50
 

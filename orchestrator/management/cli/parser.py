@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from orchestrator.management.cli import commands as commands_module
 from orchestrator.management.cli import triggers
 from orchestrator.models import Workflow, WorkflowTrigger
-from sessions_app.management.cli.parser import Commands, at_least_one, fail
+from sessions_app.management.cli import Commands, at_least_one, fail
 
 
 def add_commands(parser: CommandParser) -> None:

@@ -11,7 +11,7 @@ from agents.definitions import find_agent
 from core.db import delete_row
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, WorkflowTrigger
-from sessions_app.management.cli.commands import CommandContext
+from sessions_app.management.cli import CommandContext
 
 LISTED = 50
 

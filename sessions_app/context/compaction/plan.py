@@ -15,15 +15,21 @@ from agents.providers.base import estimate_tokens
 from sessions_app.context.builder import Context, build_context
 from sessions_app.context.compaction.summaries import batches
 from sessions_app.context.conversation import RESULT_CHARS, LogEntry, is_visible, read_oldest
-from sessions_app.context.taint import fence_mark
+from sessions_app.context.taint import TOOL_USES, fence_mark
 from sessions_app.harness.turn import Turn
 from sessions_app.models import ContextSnapshot, SessionEvent
 
-EventType = SessionEvent.Type
-TOOL_USES = frozenset({EventType.AGENT_TOOL_USE, EventType.AGENT_CUSTOM_TOOL_USE})
+EventType, Trigger = SessionEvent.Type, ContextSnapshot.Trigger
 CHANGES = frozenset({EventType.USER_MESSAGE_EDITED, EventType.USER_MESSAGE_WITHDRAWN})
 MESSAGES = frozenset({EventType.USER_MESSAGE, EventType.AGENT_MESSAGE})
 ENTRY_OVERHEAD = 8
+#: Entries that one compaction reads at most. The rest waits for the next one.
+MAX_ENTRIES = 4_000
+#: How many requests one summary may take.
+MAX_BATCHES = 8
+#: An automatic compaction must gain at least a tenth of the threshold to be worth its price.
+MIN_GAIN_PART = 10
+MIN_KEPT = MIN_SUMMARY = 150
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,16 +207,6 @@ def _over(pending: Sequence[LogEntry], kept: set[int]) -> list[LogEntry]:
         if entry.seq in withdrawn
         or (entry.type in CHANGES and entry.payload.get("seq") not in waits | kept)
     ]
-
-
-Trigger = ContextSnapshot.Trigger
-#: Entries that one compaction reads at most. The rest waits for the next one.
-MAX_ENTRIES = 4_000
-#: How many requests one summary may take.
-MAX_BATCHES = 8
-#: An automatic compaction must gain at least a tenth of the threshold to be worth its price.
-MIN_GAIN_PART = 10
-MIN_KEPT = MIN_SUMMARY = 150
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from core.exceptions import Fault
-from sessions_app.management.cli.commands import command_context
-from sessions_app.management.cli.parser import add_commands
+from sessions_app.management.cli import add_commands, command_context
 
 EXIT_INTERRUPTED = 130  #: The exit code of a command that Ctrl-C ended.
 

@@ -10,8 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.exceptions import Fault
 from sessions_app.models import Schedule
-from sessions_app.schedules import schedules
-from sessions_app.schedules.timing import describe
+from sessions_app.schedules import schedules, timing
 from tenants.models import Workspace
 from tenants.workspaces import find_workspace
 
@@ -48,11 +47,11 @@ class Command(BaseCommand):
             raise CommandError(fault.detail) from fault
 
     def pause(self, one: Schedule) -> str:
-        schedules.pause(one)
+        timing.pause(one)
         return line_of(one)
 
     def resume(self, one: Schedule) -> str:
-        schedules.resume(one)
+        timing.resume(one)
         return line_of(one)
 
     def run(self, one: Schedule) -> str:
@@ -78,4 +77,4 @@ def named(workspace: Workspace, ref: str) -> Schedule:
 def line_of(one: Schedule) -> str:
     state = "paused" if one.paused_at else "active" if one.next_at else "done"
     due = f"{one.next_at:%Y-%m-%d %H:%M} UTC" if one.next_at else "never"
-    return f"{one.pk}\t{one.name}\t{one.agent}\t{describe(one)}\tnext {due}\t{state}"
+    return f"{one.pk}\t{one.name}\t{one.agent}\t{timing.describe(one)}\tnext {due}\t{state}"

@@ -16,12 +16,13 @@ from orchestrator.engine.lifecycle import restart, terminate
 from orchestrator.engine.recovery import recover
 from orchestrator.models import Step
 from orchestrator.supervisor import duties
-from sessions_app.analytics import tool_use
+from sessions_app import ledger
 from sessions_app.context.taint import is_tainted
-from sessions_app.harness import crash_points, ledger
+from sessions_app.harness import crash_points
 from sessions_app.harness.turn import load_turn
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.signals import StopSignal
+from sessions_app.ledger import tool_use
 from sessions_app.models import Session, SessionEvent, ToolExecution
 from tests.conftest import key_client
 from tests.orchestrator.canvas.test_runs import agent, answer_agents, draw, go, node, one_tool

@@ -33,7 +33,7 @@ def agent(workspace, owner):
 def answers(monkeypatch, *texts: str) -> ScriptedProvider:
     said = [[TextDelta(text=text), Usage(input_tokens=1, output_tokens=1)] for text in texts]
     provider = ScriptedProvider(*said)  # type: ignore[arg-type]
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: provider)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: provider)
     return provider
 
 

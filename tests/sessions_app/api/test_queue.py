@@ -6,11 +6,11 @@ import pytest
 
 from agents.providers.base import TextDelta
 from core.ids import uuid7
-from sessions_app import services
+from sessions_app import accept
+from sessions_app.accept import accept_event
 from sessions_app.lanes import run_queue
-from sessions_app.lanes.queue import list_queue, move_run
+from sessions_app.lanes.queued_messages import list_queue, move_run
 from sessions_app.models import Run
-from sessions_app.services import accept_event
 from tenants.exceptions import BudgetReached
 from tests.sessions_app.api.test_events import assert_problem
 from tests.sessions_app.api.test_messages import say, states
@@ -133,7 +133,7 @@ def test_a_message_that_cannot_be_sent_now_stays_queued(api, session, queued, mo
     def empty(*args):
         raise BudgetReached("The purse is empty.")
 
-    monkeypatch.setattr(services, "check_purses", empty)
+    monkeypatch.setattr(accept, "check_purses", empty)
 
     assert_problem(change(api, session, queued[1], on_busy="steer"), 402, "budget_reached")
     assert texts(api, session) == ["a", "b", "c"]

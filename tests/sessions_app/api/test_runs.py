@@ -16,9 +16,9 @@ from django.test import AsyncClient
 
 from agents.providers.base import TextDelta
 from core.ids import uuid7
+from sessions_app.accept import accept_event
 from sessions_app.lanes import run_queue, signals
 from sessions_app.models import Run, Session
-from sessions_app.services import accept_event
 from tests.conftest import key_client
 from tests.sessions_app.api.test_events import assert_problem
 from tests.sessions_app.api.test_messages import say

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient
 
 from agents.providers.base import TextDelta
-from sessions_app.api import transfer
+from sessions_app.api import sessions
 from sessions_app.log.transfer import export
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Run, Session, SessionEvent
@@ -35,7 +35,7 @@ def send(api, raw: bytes, query: str = "?agent=Tester"):
 
 
 async def test_the_export_streams_every_event_as_a_line(async_db, session, secret, monkeypatch):
-    monkeypatch.setattr(transfer, "PAGE_ROWS", 3)
+    monkeypatch.setattr(sessions, "PAGE_ROWS", 3)
     await sync_to_async(say)(session, *(f"Grüße {n} \u2028 \\u0000" for n in range(8)))
     path = at(session, "export/")
     answer: Any = await AsyncClient().get(path, headers={"x-api-key": secret})
@@ -173,7 +173,7 @@ def test_importing_an_export_of_another_workspace_explains_how_to_name_an_agent(
 
 
 def test_an_import_that_is_far_too_large_is_refused(api, agent, monkeypatch):
-    monkeypatch.setattr(transfer, "MAX_IMPORT_BYTES", 10)
+    monkeypatch.setattr(sessions, "MAX_IMPORT_BYTES", 10)
 
     assert_problem(send(api, LINE), 413, "too_large")
 

@@ -9,11 +9,11 @@ from django.db import IntegrityError, ProgrammingError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from sessions_app.accept import accept_event
 from sessions_app.approvals.approvals import approval_for
 from sessions_app.exceptions import NothingToAnswer
 from sessions_app.lanes import recovery, run_queue
 from sessions_app.models import Approval, Run, Session, ToolExecution
-from sessions_app.services import accept_event
 from sessions_app.sessions import archive, cancel_run
 from tests.sessions_app.conftest import newest, serve, types
 from tests.sessions_app.stage import WORDS, E, call, say

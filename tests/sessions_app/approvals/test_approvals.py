@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sessions_app.accept import accept_event
 from sessions_app.lanes import run_queue
 from sessions_app.models import Run, ToolExecution
-from sessions_app.services import accept_event
 from tests.sessions_app.conftest import OWNER, newest, serve
 from tests.sessions_app.stage import WORDS, E, call, say
 

@@ -28,7 +28,7 @@ Scope = MemoryEntry.Scope
 @pytest.fixture
 def model(monkeypatch) -> Watched:
     watched = Watched()
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: watched)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: watched)
     return watched
 
 
@@ -68,7 +68,7 @@ def test_an_agent_is_given_relevant_and_pinned_memories(session, model, owner):
 
 
 def test_memory_is_searched_once_per_run(session, model, owner, monkeypatch):
-    from sessions_app.context import memories
+    from sessions_app.context import builder
 
     remember(session, "The kettle in the office is broken.", path="kettle.md")
     looks: list[str] = []
@@ -78,7 +78,7 @@ def test_memory_is_searched_once_per_run(session, model, owner, monkeypatch):
         looks.append(query)
         return known(reader, query, search)
 
-    monkeypatch.setattr(memories, "recall", counted)
+    monkeypatch.setattr(builder, "recall", counted)
     tell(session, "list the files and then list the files", owner.pk)
 
     assert len(model.requests) == 3

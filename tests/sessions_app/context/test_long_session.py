@@ -38,7 +38,7 @@ FACTS = {
 @pytest.fixture
 def model(monkeypatch) -> Watched:
     watched = Watched()
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: watched)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: watched)
     monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: watched)
     monkeypatch.setattr(model_call, "PAUSES", ())
     return watched

@@ -9,7 +9,7 @@ from core.ids import uuid7
 from memory.documents import Marks, change_entry
 from memory.models import MemoryEntry
 from memory.ownership import person
-from sessions_app.context.memories import Memory, render_memories
+from sessions_app.context.builder import Memory, render_memories
 from sessions_app.sessions import get_or_create_session
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.spawning import words

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from sessions_app.approvals.tool_calls import resume
-from sessions_app.context.inputs import load_basis
+from sessions_app.context.builder import load_basis
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.run_queue import Claim
 from sessions_app.log.writer import NewEvent, append_events

@@ -10,11 +10,11 @@ from django.utils import timezone
 
 from agents.providers.base import ToolCall
 from core.exceptions import NotFound
+from sessions_app.accept import accept_event
 from sessions_app.exceptions import NothingToAnswer
 from sessions_app.lanes import recovery
 from sessions_app.live.frames import event_frame
 from sessions_app.models import Run, Session, SessionEvent, ToolExecution
-from sessions_app.services import accept_event
 from sessions_app.sessions import get_or_create_session
 from tenants.access import principal_of_user
 from tests.sessions_app.conftest import newest, serve

@@ -74,7 +74,7 @@ def agent(workspace, owner):
 def runaway(monkeypatch):
     def use(next_call: NextCall) -> Runaway:
         made = Runaway(next_call)
-        monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: made)
+        monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: made)
         return made
 
     return use

@@ -11,11 +11,11 @@ from django.db import connection
 
 from agents.definitions import change_agent
 from agents.providers.base import TextDelta, ToolCall, Usage
+from sessions_app.accept import accept_event
 from sessions_app.harness.loop import run
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.signals import StopSignal
 from sessions_app.models import Draft, Run, Session, ToolExecution
-from sessions_app.services import accept_event
 from tests.sessions_app.conftest import OWNER, newest, serve, types
 from tests.sessions_app.stage import WORDS, E, Note, call, say
 from tests.stack.running import wait_for

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from sessions_app.accept import accept_event
 from sessions_app.models import Run, Session, SessionEvent, ToolExecution
-from sessions_app.services import accept_event
 from tests.conftest import key_client
 from tests.sessions_app.conftest import newest, serve
 from tests.sessions_app.stage import say

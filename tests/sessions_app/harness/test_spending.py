@@ -10,11 +10,11 @@ from django.db import connection
 from agents.exceptions import ProviderRejected
 from agents.model_catalog import set_price
 from agents.providers.base import TextDelta, Usage
+from sessions_app.accept import accept_event
 from sessions_app.harness import model_call
 from sessions_app.harness.model_call import charge_lost_calls
 from sessions_app.lanes import run_queue
 from sessions_app.models import Run
-from sessions_app.services import accept_event
 from sessions_app.sessions import retry_run
 from tenants.billing.credits import add_credits, get_balance, set_budget
 from tenants.exceptions import BudgetReached, OutOfCredits

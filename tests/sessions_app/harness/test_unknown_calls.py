@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from core.exceptions import Conflict
+from sessions_app import ledger
 from sessions_app.exceptions import SessionBusy, SessionEnded
-from sessions_app.harness import ledger
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.pages.transcript import build_transcript, newest_window
 from sessions_app.sessions import archive

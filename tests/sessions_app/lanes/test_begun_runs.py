@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from core.exceptions import Conflict
 from sessions_app.exceptions import SessionEnded
-from sessions_app.harness.ledger import retry
 from sessions_app.lanes import recovery, run_queue
+from sessions_app.ledger import retry
 from sessions_app.log.sql import rows
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.sessions import archive, cancel_run, retry_run

@@ -8,8 +8,8 @@ from itertools import cycle
 from agents.providers.base import TextDelta
 from core.db import read
 from core.ids import uuid7
+from sessions_app.accept import accept_event
 from sessions_app.models import Draft, Session
-from sessions_app.services import accept_event
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.live.stream_client import (
     Follower,

@@ -72,7 +72,7 @@ def publisher(monkeypatch):
 @pytest.fixture
 def sent(monkeypatch):
     found: list[object] = []
-    monkeypatch.setattr(output_buffer, "publish_outputs", found.extend)
+    monkeypatch.setattr(output_buffer, "publish_deltas", found.extend)
     return found
 
 

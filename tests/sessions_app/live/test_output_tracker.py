@@ -13,7 +13,7 @@ from sessions_app.live import hub
 from sessions_app.live.frames import Frame
 from sessions_app.live.hub import OutputTracker
 from sessions_app.live.output_buffer import OutputWindow
-from sessions_app.live.publisher import OutputDelta, publish_outputs
+from sessions_app.live.publisher import OutputDelta, publish_deltas
 from sessions_app.live.reader import RunningOutput
 from sessions_app.models import ToolExecution, ToolOutput
 from tests.sessions_app.live.stream_client import connected, in_thread, joined
@@ -140,4 +140,4 @@ def send(session_id: UUID, start: int, end: int) -> None:
         offset=start,
         text=SAID[start:end],
     )
-    publish_outputs([piece])
+    publish_deltas([piece])

@@ -11,8 +11,8 @@ from rest_framework.test import APIClient
 from core.db import read
 from core.exceptions import Forbidden, Unauthenticated
 from core.throttling import buckets
+from sessions_app.accept import accept_event
 from sessions_app.consumers import MAX_COMMAND_LENGTH
-from sessions_app.services import accept_event
 from tenants.access import refresh_principal
 from tenants.keys import find_key, revoke_key
 from tenants.models import Membership, User

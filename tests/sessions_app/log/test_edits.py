@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from sessions_app.context.builder import newest_user_text
 from sessions_app.context.compaction.plan import Retention, choose_cut
 from sessions_app.context.compaction.summaries import expected_content, transcript
 from sessions_app.context.conversation import LogEntry, build_messages
-from sessions_app.context.memories import newest_user_text
 from sessions_app.log.transfer import export, import_session
 
 
@@ -53,7 +53,7 @@ def test_the_open_question_of_a_summary_is_the_edited_one():
 @pytest.mark.django_db(transaction=True)
 def test_a_withdrawn_message_stays_withdrawn_after_export_and_import(session, agent):
     from sessions_app.context.conversation import read_newest
-    from sessions_app.lanes.queue import withdraw_message
+    from sessions_app.lanes.queued_messages import withdraw_message
     from tests.sessions_app.long_talk import say, write_exchanges
 
     write_exchanges(session, ["hello"])

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from core.db import read
+from sessions_app.accept import accept_event
 from sessions_app.consumers import run_command
 from sessions_app.lanes import run_queue
+from sessions_app.lanes.run_queue import Accepted
 from sessions_app.models import Run, Session, ToolExecution
-from sessions_app.services import AcceptedEvent, accept_event
 from tests.sessions_app.approvals.test_approval_races import at_once
 from tests.sessions_app.conftest import OWNER
 from tests.sessions_app.lanes.test_run_queue import send
@@ -76,13 +77,13 @@ def test_a_repeated_event_returns_the_first_one_and_does_nothing(
 def test_an_event_sent_concurrently_takes_effect_once(session, principal, make_event: EventFactory):
     event = make_event(session, principal)
 
-    def send_event() -> AcceptedEvent:
+    def send_event() -> Accepted:
         return accept_event(principal, session.pk, dedupe_key="k", **event)
 
     with ThreadPoolExecutor(4) as pool:
         accepted = at_once([send_event] * 4, pool)
 
-    assert len({one.event_id for one in accepted if isinstance(one, AcceptedEvent)}) == 1
+    assert len({one.event_id for one in accepted if isinstance(one, Accepted)}) == 1
     assert session.events.filter(type=event["type"]).count() == 1
 
 

@@ -10,12 +10,12 @@ import pytest
 from agents.definitions import change_agent
 from agents.model_catalog import set_price
 from agents.providers.base import Usage
+from sessions_app.accept import accept_event
 from sessions_app.harness.loop import run
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.signals import StopSignal
 from sessions_app.models import Run, Session
 from sessions_app.outcomes.judging import count_returns
-from sessions_app.services import accept_event
 from sessions_app.sessions import retry_run
 from tenants.billing.credits import set_budget
 from tests.sessions_app.conftest import OWNER, newest, serve, types

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sessions_app.accept import accept_event
 from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
@@ -18,7 +19,6 @@ from sessions_app.pages.transcript import (
     build_transcript,
     newest_window,
 )
-from sessions_app.services import accept_event
 from tests.sessions_app.conftest import OWNER, serve
 
 E = SessionEvent.Type

@@ -59,7 +59,7 @@ def test_two_sessions_that_message_each_other_concurrently_do_not_deadlock(
     session, agent, principal, monkeypatch, wait
 ):
     other, _ = get_or_create_session(agent=agent)
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: Writer(wait=wait))
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: Writer(wait=wait))
     both_hold = threading.Barrier(2)
 
     def meet(*args, **words):

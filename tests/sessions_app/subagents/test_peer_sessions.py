@@ -73,7 +73,7 @@ class PingPong(ScriptedProvider):
 
 def test_an_endless_exchange_is_ended_with_a_reason(session, other, principal, script, monkeypatch):
     endless = PingPong(session, other)
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: endless)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: endless)
     say(session, principal)
     serve_all(session, other)
     errors = ToolExecution.objects.filter(state="error")
@@ -175,7 +175,7 @@ def test_waiting_in_between_does_not_keep_an_endless_exchange_alive(
 ):
     third, _ = get_or_create_session(agent=agent, session_key="third")
     endless = PingPongWithWaits(other, session, third)
-    monkeypatch.setattr("sessions_app.harness.answer.provider_for", lambda *_: endless)
+    monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: endless)
     say(session, principal)
     for _ in range(20):
         serve_all(session, third, other)

@@ -146,7 +146,10 @@ def test_the_top_session_limits_its_whole_tree(agent, session, principal, script
     serve(child_of(child).pk)
 
     said = newest(child_of(child), E.AGENT_TOOL_RESULT).payload["error"]
-    assert "at the top of this one has had all of its 2 sub-agents" in said
+    assert (
+        "at the top of this one has had all of its 2 sub-agents, with those that they started"
+        in said
+    )
     assert Session.objects.count() == 3
 
 

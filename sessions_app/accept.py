@@ -3,55 +3,27 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import assert_never
 from uuid import UUID
 
 from django.db import transaction
 
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from sessions_app.approvals import tool_calls
-from sessions_app.lanes import queue, run_queue
-from sessions_app.log.payloads import (
-    CustomToolResult,
-    Interrupt,
-    MessageEdited,
-    MessageWithdrawn,
-    Payload,
-    ToolConfirmation,
-    UserMessage,
-    parse,
-)
+from sessions_app.lanes import queued_messages, run_queue
+from sessions_app.lanes.run_queue import Accepted
+from sessions_app.log import payloads
+from sessions_app.log.payloads import Payload, UserMessage, parse
 from sessions_app.log.sql import lock_lane
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run, Session, SessionEvent
-from tenants.access import Principal, authorise
+from sessions_app.sessions import find_session
+from tenants.access import Principal
 from tenants.billing.spending import check_purses
 
 EventType = SessionEvent.Type
 TITLE_LENGTH = 80
-
-
-@dataclass(frozen=True, kw_only=True)
-class AcceptedEvent:
-    """An event that is in the log now, and the run that it belongs to."""
-
-    seq: int
-    event_id: UUID
-    run_id: UUID | None
-
-
-def find_session(principal: Principal, session_id: UUID, verb: str = "read") -> Session:
-    """Return the session if this principal may do `verb` with it."""
-    workspace_id = authorise(principal, verb)  # type: ignore[arg-type]
-    session = Session.objects.for_workspace(workspace_id).filter(pk=session_id).first()
-    if session is None:
-        raise NotFound
-    if session.about_id and verb == "run":
-        # Messages in a builder session change an agent.
-        authorise(principal, "build")
-    return session
 
 
 def client_dedupe_key(principal: Principal, key: object) -> str | None:
@@ -75,7 +47,7 @@ def accept_event(
     on_busy: str = Run.OnBusy.FOLLOWUP,
     dedupe_key: str | None = None,
     priority: int = 0,
-) -> AcceptedEvent:
+) -> Accepted:
     """Check the sender and the payload, append the event, and start what it starts."""
     session = find_session(principal, session_id, "run")
     if on_busy not in Run.OnBusy.values:
@@ -98,12 +70,10 @@ def accept_event(
 
 
 @transaction.atomic
-def resend_queued(
-    principal: Principal, session_id: UUID, run_id: UUID, on_busy: str
-) -> AcceptedEvent:
+def resend_queued(principal: Principal, session_id: UUID, run_id: UUID, on_busy: str) -> Accepted:
     """Take a message out of the queue and send it in another mode, in one commit."""
     session = find_session(principal, session_id, "run")
-    waiting = queue.remove_run(session, run_id, principal.user_id)
+    waiting = queued_messages.remove_run(session, run_id, principal.user_id)
     return accept_event(
         principal, session.pk, type=EventType.USER_MESSAGE, payload=waiting, on_busy=on_busy
     )
@@ -126,10 +96,10 @@ def _check_credit(session: Session, author_id: UUID | None, key_id: UUID | None)
 @transaction.atomic
 def _accept_once(
     session: Session, parsed: Payload, principal: Principal, dedupe_key: str | None
-) -> AcceptedEvent:
+) -> Accepted:
     """Accept an event other than a message. A repeated request returns the first and does nothing."""
     if first := _find_repeated(session, dedupe_key):
-        return AcceptedEvent(seq=first.seq, event_id=first.pk, run_id=None)
+        return Accepted(seq=first.seq, event_id=first.pk, run_id=None)
     return _accepted(session, *_accept(session, parsed, principal, dedupe_key))
 
 
@@ -138,18 +108,18 @@ def _accept(
 ) -> tuple[int, UUID | None]:
     author_id = principal.user_id
     match parsed:
-        case Interrupt(note=note, run_id=only):
+        case payloads.Interrupt(note=note, run_id=only):
             stopped = run_queue.stop(
                 session.pk, note=note, only=only, author_id=author_id, dedupe_key=key
             )
             return stopped.seq, stopped.run_id
-        case ToolConfirmation():
+        case payloads.ToolConfirmation():
             return tool_calls.confirm_call(session, parsed, principal, key)
-        case MessageEdited(seq=seq, text=text):
-            return queue.edit_message(session, seq, text, author_id, key)
-        case MessageWithdrawn(seq=seq):
-            return queue.withdraw_message(session, seq, author_id, key)
-        case CustomToolResult():
+        case payloads.MessageEdited(seq=seq, text=text):
+            return queued_messages.edit_message(session, seq, text, author_id, key)
+        case payloads.MessageWithdrawn(seq=seq):
+            return queued_messages.withdraw_message(session, seq, author_id, key)
+        case payloads.CustomToolResult():
             return tool_calls.accept_custom_result(session, parsed, author_id, key)
         case UserMessage():
             raise AssertionError("messages are sent by _send")
@@ -157,14 +127,14 @@ def _accept(
             assert_never(parsed)  # type: ignore[arg-type]
 
 
-def _accepted(session: Session, seq: int, run_id: UUID | None) -> AcceptedEvent:
+def _accepted(session: Session, seq: int, run_id: UUID | None) -> Accepted:
     event_id = session.events.values_list("pk", flat=True).get(seq=seq)
-    return AcceptedEvent(seq=seq, event_id=event_id, run_id=run_id)
+    return Accepted(seq=seq, event_id=event_id, run_id=run_id)
 
 
 def _send(
     session: Session, event: NewEvent, author_id: UUID | None, on_busy: str, priority: int
-) -> AcceptedEvent:
+) -> Accepted:
     """Send a message. The mode `interrupt` stops and sends in one commit."""
     interrupts = on_busy == Run.OnBusy.INTERRUPT
     # Otherwise one statement is one commit, and a transaction would only cost round trips.
@@ -178,7 +148,7 @@ def _send(
         Session.objects.filter(pk=session.pk, title="").update(
             title=title_from_message(str(event.payload["text"]))
         )
-    return AcceptedEvent(seq=accepted.seq, event_id=accepted.event_id, run_id=accepted.run_id)
+    return accepted
 
 
 def _find_repeated(session: Session, dedupe_key: str | None) -> SessionEvent | None:

@@ -1,16 +1,21 @@
-"""The commands of `manage.py agent`. The docstring of a command is its help text."""
+"""The command line of `manage.py agent`: its commands and their options.
+
+The docstring of a command is its help text.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, NoReturn, TypeAlias
 from uuid import UUID
 
 import orjson
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -20,27 +25,31 @@ from core.db import read, release_connection
 from core.exceptions import NotFound
 from core.pg_listen import listen
 from sessions_app import runtime
+from sessions_app.accept import accept_event
 from sessions_app.lanes import local, run_queue
-from sessions_app.lanes.queue import list_queue
+from sessions_app.lanes.queued_messages import list_queue
 from sessions_app.lanes.signals import FINISHED, WAKE_CHANNEL, wait_for_run
-from sessions_app.live.follow import follow_log
 from sessions_app.live.frames import event_body
+from sessions_app.live.hub import follow_log
 from sessions_app.live.reader import SessionLog
 from sessions_app.log.transfer import export
-from sessions_app.models import (
-    Approval,
-    ResourceAttachment,
-    Run,
-    Session,
-    SessionEvent,
-    ToolExecution,
-)
+from sessions_app.models import Approval, ResourceAttachment, Run, Session, SessionEvent
 from sessions_app.resources.attachments import attach, detach, resource_payload
 from sessions_app.runtime import system_principal
-from sessions_app.services import accept_event, find_session
+from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.models import Workspace
 from tenants.workspaces import find_workspace
+
+EventType, Status = SessionEvent.Type, Session.Status
+#: One wait for a run; more follow until it is over or the time is up.
+WAIT_SECONDS = 60.0
+EXIT_WAITING = 2  #: The exit code when a person has to answer first.
+#: Characters of a payload that one line shows.
+MAX_LINE_LENGTH = 120
+MAX_APPROVALS = 500
+#: How long a watching loop sleeps without a notification, so that runs that come due are found.
+IDLE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,12 +133,6 @@ def _describe(agent: Agent) -> dict[str, Any]:
     }
 
 
-EventType = SessionEvent.Type
-#: One wait for a run; more follow until it is over or the time is up.
-WAIT_SECONDS = 60.0
-EXIT_WAITING = 2  #: The exit code when a person has to answer first.
-
-
 def create(context: CommandContext) -> None:
     """Create a session, or find the one with this key, and print its id."""
     session, is_new = runtime.get_or_create_session(
@@ -174,7 +177,7 @@ def _wait(run_id: UUID, seconds: float | None) -> Run:
 def _answer(run: Run) -> str:
     """Return the agent's answer, or raise an error that says why there is none."""
     if run.stop_reason == "requires_action":
-        calls = ToolExecution.objects.open().filter(session=run.session_id).order_by("id")
+        calls = run.session.executions.open().order_by("id")
         named = ", ".join(f"{call.tool_use_id} ({call.name})" for call in calls if call.waits)
         raise CommandError(f"The run waits for an answer to {named}.", returncode=EXIT_WAITING)
     if run.status != Run.Status.COMPLETED or run.result is None:
@@ -257,10 +260,6 @@ def _print_run(context: CommandContext, run_id: UUID | None) -> None:
     context.print(str(run_id or "Taken. Something else still has to be answered."), run_id=run_id)
 
 
-#: Characters of a payload that one line shows.
-MAX_LINE_LENGTH = 120
-
-
 def events(context: CommandContext) -> None:
     """Print the log after a seq; with --follow, continue until Ctrl-C."""
     session_id, after = context.session.pk, context.options["after"]
@@ -329,9 +328,6 @@ def detach_resource(context: CommandContext) -> None:
     context.print(f"Took away {path}.", mount_path=path)
 
 
-MAX_APPROVALS = 500
-
-
 def list_approvals(context: CommandContext) -> None:
     """List approvals, oldest first."""
     found = Approval.objects.for_workspace(context.workspace_id).filter(
@@ -354,11 +350,6 @@ def list_approvals(context: CommandContext) -> None:
             resolved_by=one.resolved_name,
             expires_at=one.expires_at,
         )
-
-
-Status = Session.Status
-#: How long a watching loop sleeps without a notification, so that runs that come due are found.
-IDLE_SECONDS = 1.0
 
 
 def orchestrate(context: CommandContext) -> None:
@@ -404,11 +395,149 @@ def due_sessions(workspace_id: UUID, agent_id: UUID | None) -> list[UUID]:
     rests = Q(session__status__in=[Status.IDLE, Status.RESCHEDULING])
     answered = Q(session__status=Status.REQUIRES_ACTION, resumes=True)
     due = Run.objects.for_workspace(workspace_id).filter(
-        rests | answered,
-        Q(not_before=None) | Q(not_before__lte=Now()),
-        status=Run.Status.QUEUED,
+        rests | answered, Q(not_before=None) | Q(not_before__lte=Now()), status=Run.Status.QUEUED
     )
     if agent_id:
         due = due.filter(session__agent=agent_id)
     ids = due.order_by("-priority", "created_at").values_list("session_id", flat=True)
     return list(dict.fromkeys(ids))
+
+
+# ── Options ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def fail(parser: CommandParser, message: str) -> NoReturn:
+    """Exit with a one-line error."""
+    if not parser.called_from_command_line:
+        raise CommandError(f"Error: {message}")
+    parser.exit(2, f"{parser.prog}: {message}. Add --help to see what can be typed.\n")
+
+
+class OneLineParser(CommandParser):
+    def error(self, message: str) -> NoReturn:
+        fail(self, message)
+
+
+def session_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not the id of a session") from None
+
+
+def json_object(text: str) -> dict[str, Any]:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ArgumentTypeError(f"this is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ArgumentTypeError("this is no JSON object")
+    return value
+
+
+def at_least_one(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+class Commands:
+    """Adds commands that all take --workspace and --json."""
+
+    def __init__(self, parser: ArgumentParser, name: str) -> None:
+        self._parsers = parser.add_subparsers(
+            dest=name, required=True, metavar="COMMAND", parser_class=OneLineParser
+        )
+
+    def group(self, name: str, about: str) -> Commands:
+        return Commands(
+            self._parsers.add_parser(name, help=about, description=about), f"{name}_command"
+        )
+
+    def add(self, name: str, act: Act) -> ArgumentParser:
+        about = act.__doc__ or ""
+        parser = self._parsers.add_parser(name, help=about, description=about)
+        parser.set_defaults(act=act)
+        parser.add_argument("--workspace", help="name or slug; default: the first workspace")
+        parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
+        return parser
+
+
+def add_commands(parser: CommandParser) -> None:
+    # Django creates this parser; it reports options that no command below knows.
+    parser.error = partial(fail, parser)  # type: ignore[method-assign]
+    commands = Commands(parser, "command")
+    commands.add("list", list_agents)
+    command = commands.add("spawn", spawn)
+    command.add_argument("--name", required=True)
+    command.add_argument("--provider")
+    command.add_argument("--model")
+    command.add_argument("--system-prompt")
+    _add_session_commands(commands.group("session", "Work with one session."))
+    _about_session(commands.add("wake", wake))
+    command = commands.group("approvals", "Approvals that people have to answer.").add(
+        "list", list_approvals
+    )
+    command.add_argument("--status", choices=Approval.Status.values, default="pending")
+    command.add_argument("--session", type=session_id)
+    command = commands.add("orchestrator", orchestrate)
+    command.add_argument("--agent", help="id or name: only sessions of this agent")
+    command.add_argument("--watch", action="store_true", help="keep running and wait for work")
+    command.add_argument("--stop-when-idle", action="store_true", help="stop when nothing is due")
+    command.add_argument("--max-cycles", type=at_least_one, help="stop after this many cycles")
+
+
+def _add_session_commands(commands: Commands) -> None:
+    command = commands.add("create", create)
+    command.add_argument("--agent", required=True, help="its id or exact name")
+    command.add_argument("--key", help="the same agent and key give the same session")
+    command.add_argument("--environment", help="its id or name")
+    command.add_argument("--title", default="")
+    command.add_argument(
+        "--outcome", type=json_object, help="JSON: statement, criteria, max_returns, grader"
+    )
+    command = _about_session(commands.add("send", send))
+    command.add_argument("--message", required=True)
+    command.add_argument("--on-busy", choices=Run.OnBusy.values, default=Run.OnBusy.FOLLOWUP.value)
+    command.add_argument("--wait", action="store_true", help="wait and print the answer")
+    command.add_argument("--timeout", type=float, help="wait at most so many seconds")
+    command = _about_session(commands.add("interrupt", interrupt))
+    command.add_argument("--note", default="")
+    _about_session(commands.add("status", status))
+    command = _about_session(commands.add("compact", compact))
+    command.add_argument("--keep", type=int, help="number of newest messages to keep")
+    command.add_argument(
+        "--target", type=int, help="tokens that the conversation may have afterwards"
+    )
+    command.add_argument("--wait", action="store_true", help="wait and print the result")
+    command.add_argument("--timeout", type=float, help="wait at most so many seconds")
+    command = _about_session(commands.add("events", events))
+    command.add_argument("--after", type=int, default=0, help="start after this seq")
+    command.add_argument("--follow", action="store_true", help="continue until Ctrl-C")
+    _about_session(commands.add("export", write_export))
+    _add_resource_commands(commands)
+    command = _about_session(commands.add("confirm-tool", confirm_tool))
+    command.add_argument("--request", required=True, help="the id of the call")
+    command.add_argument("--decision", required=True, choices=["allow", "deny"])
+    command.add_argument("--scope", choices=Approval.Scope.values, default="once")
+    command.add_argument("--note", default="")
+    command = _about_session(commands.add("custom-tool-result", custom_tool_result))
+    command.add_argument("--request", required=True, help="the id of the call")
+    command.add_argument("--output", required=True)
+    command.add_argument("--error", action="store_true", help="the output is an error message")
+
+
+def _add_resource_commands(commands: Commands) -> None:
+    command = _about_session(commands.add("attach", attach_resource))
+    command.add_argument("--kind", required=True, choices=ResourceAttachment.Kind.values)
+    command.add_argument("--mount-path", required=True, help="as in /workspace/data")
+    command.add_argument("--source-ref", default="", help="a name, path or address, by its kind")
+    command.add_argument("--access", choices=ResourceAttachment.Access.values, default="read_only")
+    _about_session(commands.add("resources", list_resources))
+    command = _about_session(commands.add("detach", detach_resource))
+    command.add_argument("--mount-path", required=True)
+
+
+def _about_session(parser: ArgumentParser) -> ArgumentParser:
+    parser.add_argument("--session", required=True, type=session_id)
+    return parser

@@ -1,17 +1,22 @@
 """The tool ledger: calls are written before they run, so that a crash leaves no doubt unrecorded.
 
-A call that was started and never seen to end becomes `unknown`. It is never repeated by itself.
+It holds the calls of runs and those of workflows. A run writes under the epoch of its lane, and a
+workflow starts a call under its own epoch, so that a worker that lost either writes nothing. A call
+that was started and never seen to end becomes `unknown`. It is never repeated by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from agents.providers.base import ToolCall
@@ -23,22 +28,35 @@ from sessions_app.approvals.tool_calls import result_event, resume
 from sessions_app.exceptions import SessionBusy, SessionEnded
 from sessions_app.harness.model_call import ModelAnswer
 from sessions_app.harness.turn import Turn
-from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect
+from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect, rows
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
 from tenants.access import Principal, authorise
+from tools_app.policy.evaluation import Decision
+from tools_app.registry import Tool
 
 EventType = SessionEvent.Type
-State = ToolExecution.State
+State, Status = ToolExecution.State, Session.Status
 LOST = "The worker was lost while this ran. Whether it took effect is not known; check before repeating it."
+COUNT_BY_TOOL = """
+SELECT name, count(*), count(*) FILTER (WHERE state = 'completed'),
+       count(*) FILTER (WHERE state = 'error'), count(*) FILTER (WHERE state = 'denied'),
+       count(*) FILTER (WHERE state = 'cancelled'), count(*) FILTER (WHERE state = 'unknown'),
+       count(*) FILTER (WHERE decision = 'ask'),
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), percentile_cont(0.95) WITHIN GROUP (ORDER BY ms)
+  FROM (SELECT *, extract(epoch FROM finished_at - started_at) * 1000 AS ms FROM tool_executions
+         WHERE workspace_id = %s AND created_at >= %s AND created_at < %s) t
+ GROUP BY name ORDER BY count(*) DESC, name LIMIT 500
+"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class CallResult:
     """The result of one call."""
 
     execution: ToolExecution
     state: str
+    _: KW_ONLY
     output: Any = None
     error: str = ""
 
@@ -58,24 +76,42 @@ class CallResult:
             payload["late"] = True
         return NewEvent(type=EventType.AGENT_TOOL_RESULT, payload=payload)
 
+    def store(self, calls: QuerySet[ToolExecution]) -> bool:
+        """Store the result with its call, if that is one of these calls."""
+        return bool(
+            calls.filter(pk=self.execution.pk).update(
+                state=self.state,
+                output=storable_json(self.output),
+                error=storable(self.error),
+                finished_at=timezone.now(),
+            )
+        )
 
-def message_event(answer: ModelAnswer) -> NewEvent:
-    """Return the answer's text as an event, under the id that viewers already know."""
-    usage = {
-        "input_tokens": answer.usage.input_tokens,
-        "output_tokens": answer.usage.output_tokens,
-        "cost": str(answer.cost),
-    }
-    payload: dict[str, Any] = {"text": answer.text, "model": answer.model, "usage": usage}
-    if answer.provider_state:
-        payload["provider_state"] = answer.provider_state
-    return NewEvent(id=answer.event_id, type=EventType.AGENT_MESSAGE, payload=payload)
+
+def new_call(
+    name: str, input: dict[str, Any], tool: Tool | None, decided: Decision, **owner: Any
+) -> ToolExecution:
+    """Return a call that was not started. The caller stores it."""
+    return ToolExecution(
+        name=name[:160],
+        input=input,
+        ownership=tool.ownership if tool else "managed",
+        decision=decided.decision,
+        decided_by=decided.decided_by[:200],
+        read_only=bool(tool and tool.read_only),
+        idempotent=bool(tool and tool.idempotent),
+        state=State.AWAITING_APPROVAL if decided.decision == "ask" else State.REQUESTED,
+        **owner,
+    )
+
+
+# ── Calls of a run ───────────────────────────────────────────────────────────────────────────────
 
 
 def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
     """Write the answer and all of its calls in one commit, before anything runs."""
     calls = [_execution(turn, call) for call in answer.calls]
-    events = [message_event(answer)] if answer.text else []
+    events = [answer.event()] if answer.text else []
     for call, execution in zip(answer.calls, calls, strict=True):
         events.append(_use_event(call, execution))
     asked = approvals_for(calls, turn.agent_id)
@@ -94,20 +130,15 @@ def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
 def _execution(turn: Turn, call: ToolCall) -> ToolExecution:
     # Decided per call, because a rule may look at the arguments.
     input = storable_json(call.arguments)
-    tool, decided = turn.policy.tools.get(call.name), turn.policy.decide_call(call.name, input)
-    return ToolExecution(
+    return new_call(
+        call.name,
+        input,
+        turn.policy.tools.get(call.name),
+        turn.policy.decide_call(call.name, input),
+        tool_use_id=f"tu_{uuid7().hex}",
         workspace_id=turn.workspace_id,
         session_id=turn.session_id,
         run_id=turn.claim.run_id,
-        tool_use_id=f"tu_{uuid7().hex}",
-        name=call.name[:160],
-        input=input,
-        ownership=tool.ownership if tool else "managed",
-        decision=decided.decision,
-        decided_by=decided.decided_by[:200],
-        read_only=bool(tool and tool.read_only),
-        idempotent=bool(tool and tool.idempotent),
-        state=State.AWAITING_APPROVAL if decided.decision == "ask" else State.REQUESTED,
     )
 
 
@@ -153,20 +184,11 @@ def record(turn: Turn, results: list[CallResult], also: Callable[[], None] | Non
     def write() -> None:
         append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
         for result in results:
-            _close(result)
+            result.store(ToolExecution.objects.all())
         if also:
             also()
 
     commit_once(write)
-
-
-def _close(result: CallResult) -> None:
-    ToolExecution.objects.filter(pk=result.execution.pk).update(
-        state=result.state,
-        output=storable_json(result.output),
-        error=storable(result.error),
-        finished_at=timezone.now(),
-    )
 
 
 def recover_calls(turn: Turn) -> list[ToolExecution]:
@@ -175,13 +197,11 @@ def recover_calls(turn: Turn) -> list[ToolExecution]:
     A call that was not started runs; a started call runs again only if repeating it is harmless.
     Any other call is recorded as unknown, and the model is told.
     """
-    unfinished = list(
-        ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id")
-    )
+    unfinished = _open(turn)
     begun = [e for e in unfinished if e.state == State.RUNNING and not e.waits]
-    lost = [e for e in begun if not (e.read_only or e.idempotent)]
+    lost = [e for e in begun if not e.is_repeatable]
     if lost:
-        record(turn, [CallResult(execution=e, state=State.UNKNOWN, error=LOST) for e in lost])
+        record(turn, [CallResult(e, State.UNKNOWN, error=LOST) for e in lost])
     again = [e for e in begun if e not in lost]
     if again:
         with transaction.atomic():
@@ -195,19 +215,86 @@ def recover_calls(turn: Turn) -> list[ToolExecution]:
 
 def cancel_open_calls(turn: Turn, reason: str) -> None:
     """End every call that this run leaves open, and with it the approvals that wait for them."""
-    left = list(ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id"))
-    if left:
-        record(turn, [CallResult(execution=e, state=State.CANCELLED, error=reason) for e in left])
+    if left := _open(turn):
+        record(turn, [CallResult(e, State.CANCELLED, error=reason) for e in left])
 
 
 def open_calls(turn: Turn) -> tuple[list[ToolExecution], list[ToolExecution]]:
     """Return the open calls that may run now, and those that wait for an answer."""
-    found = ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id")
-    calls = list(found)
+    calls = _open(turn)
     return [c for c in calls if not c.waits], [c for c in calls if c.waits]
 
 
-Status = Session.Status
+def _open(turn: Turn) -> list[ToolExecution]:
+    return list(ToolExecution.objects.open().filter(session_id=turn.session_id).order_by("id"))
+
+
+# ── Calls of a workflow ──────────────────────────────────────────────────────────────────────────
+
+
+def begin_workflow_call(
+    call: ToolExecution, *, attempt: int, fence: Callable[[], object], lost: str
+) -> ToolExecution:
+    """Write a call and start it, in one commit, unless an earlier attempt has decided its outcome.
+
+    The returned call is `running` if it is to be made now; otherwise it says how it ended. `fence`
+    locks the workflow and raises StaleEpoch if this worker lost it.
+    """
+    with transaction.atomic():
+        fence()
+        known = ToolExecution.objects.filter(
+            session_id=call.session_id, tool_use_id=call.tool_use_id
+        )
+        call = known.first() or call
+        if attempt > 1 and not call.is_repeatable:
+            if call.state in ToolExecution.OPEN:
+                call.state, call.error, call.finished_at = State.UNKNOWN, lost, timezone.now()
+        elif call.state != State.COMPLETED:
+            call.state, call.error, call.output = State.RUNNING, "", None
+            call.started_at, call.finished_at, call.attempts = timezone.now(), None, attempt
+        call.save()
+    return call
+
+
+def refuse_workflow_call(call: ToolExecution, state: str, error: str) -> None:
+    """Write a call that is not made, and why. What an earlier attempt wrote stays."""
+    call.state, call.error, call.finished_at = state, error, timezone.now()
+    ToolExecution.objects.bulk_create([call], ignore_conflicts=True)
+
+
+def end_workflow_call(result: CallResult, also: Callable[[], None]) -> None:
+    """Write how this attempt ended, and what `also` writes, in one commit.
+
+    The worker reports it even if another one holds the workflow by now, unless that one has started
+    the call again.
+    """
+    call = result.execution
+    begun = ToolExecution.objects.filter(state=State.RUNNING, attempts=call.attempts)
+    stored = replace(result, output=_as_json(result.output))
+
+    def write(again: bool) -> None:
+        with transaction.atomic():
+            if stored.store(begun):
+                also()
+
+    retry_on_disconnect(write)
+
+
+def _as_json(output: Any) -> Any:
+    """Return the output as JSON, or None: the step reports an output that is not JSON."""
+    try:
+        return orjson.loads(orjson.dumps(output))
+    except TypeError:
+        return None
+
+
+def close_workflow_calls(workflow_ids: QuerySet, lost: str) -> int:
+    """End the calls of these workflows that no worker will report on. Return how many there were."""
+    left = ToolExecution.objects.filter(state=State.RUNNING, workflow_id__in=workflow_ids)
+    return left.update(state=State.UNKNOWN, error=lost, finished_at=Now())
+
+
+# ── Calls of unknown outcome ─────────────────────────────────────────────────────────────────────
 
 
 @transaction.atomic
@@ -280,3 +367,32 @@ def _lock_unknown(call: ToolExecution) -> tuple[ToolExecution, str]:
             f"This call is {locked.state}. Only a call with an unknown outcome can be settled."
         )
     return locked, status
+
+
+# ── Statistics ───────────────────────────────────────────────────────────────────────────────────
+
+
+class ToolUse(NamedTuple):
+    """The calls of one tool in a period. Durations are milliseconds, or None if it never ran."""
+
+    name: str
+    calls: int
+    completed: int
+    failed: int
+    denied: int
+    cancelled: int
+    unknown: int
+    asked: int
+    p50_ms: float | None
+    p95_ms: float | None
+
+
+def tool_use(workspace_id: UUID, days: int) -> list[ToolUse]:
+    """Return every tool that was called in the last days, the busiest first."""
+    now = timezone.now()
+    return tool_use_between(workspace_id, now - timedelta(days=days), now)
+
+
+def tool_use_between(workspace_id: UUID, begin: datetime, end: datetime) -> list[ToolUse]:
+    """Return every tool that was called between two times, the busiest first."""
+    return [ToolUse(*counts) for counts in rows(COUNT_BY_TOOL, [workspace_id, begin, end])]

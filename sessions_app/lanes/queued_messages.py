@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from core.exceptions import Conflict, NotFound
 from sessions_app.log.sql import lock_lane
+from sessions_app.log.transcript import message_changes
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Run, Session, SessionEvent
 
@@ -61,23 +62,9 @@ def _waiting_runs(session: Session) -> list[Run]:
 
 def _texts(session: Session, seqs: list[int]) -> dict[int, str]:
     """Return the newest wording of these messages, without withdrawn ones."""
-    texts = {
-        e.seq: e.payload["text"]
-        for e in session.events.filter(seq__in=seqs, type=EventType.USER_MESSAGE)
-    }
-    if not texts:
-        return texts
-    # A change comes after the message that it changes, so nothing earlier is read.
-    changes = session.events.after(min(texts)).filter(
-        type__in=[EventType.USER_MESSAGE_EDITED, EventType.USER_MESSAGE_WITHDRAWN],
-        payload__seq__in=seqs,
-    )
-    for change in changes.order_by("seq"):
-        if change.type == EventType.USER_MESSAGE_EDITED:
-            texts[change.payload["seq"]] = change.payload["text"]
-        else:
-            texts.pop(change.payload["seq"], None)
-    return texts
+    edits, withdrawn = message_changes(session, seqs)
+    messages = session.events.filter(seq__in=seqs, type=EventType.USER_MESSAGE)
+    return {m.seq: edits.get(m.seq, m.payload["text"]) for m in messages if m.seq not in withdrawn}
 
 
 def _join(texts: dict[int, str], seqs: list[int]) -> str:

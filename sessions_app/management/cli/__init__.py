@@ -1,1 +1,0 @@
-"""The command line of `manage.py agent`: its parser and its commands."""
