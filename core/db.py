@@ -18,9 +18,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=models.Model)
 
-#: The connection parameters of Django's database that psycopg understands too.
-CONNECTION_PARAMETERS = ("dbname", "user", "password", "host", "port", "sslmode", "sslrootcert")
-
 
 def release_connection() -> None:
     """Return the connection to the pool before waiting for something other than the database."""
@@ -40,15 +37,12 @@ async def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     return await sync_to_async(call, thread_sensitive=False)()
 
 
-def connection_parameters() -> dict[str, Any]:
-    """Return the parameters with which psycopg connects to Django's database."""
-    given = connection.get_connection_params()
-    return {name: given[name] for name in CONNECTION_PARAMETERS if name in given}
-
-
-def connect() -> psycopg.Connection[Any]:
-    """Open a connection outside Django's pool, to listen or to work beside a fork."""
-    return psycopg.connect(autocommit=True, **connection_parameters())
+def connect(**more: Any) -> psycopg.Connection[Any]:
+    """Open a connection to Django's database outside its pool, to listen or to work beside a fork."""
+    parameters = connection.get_connection_params() | more
+    for only_for_django in ("cursor_factory", "context", "prepare_threshold"):
+        parameters.pop(only_for_django, None)
+    return psycopg.connect(autocommit=True, **parameters)
 
 
 def lock_row(row: M) -> M:

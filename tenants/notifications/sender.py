@@ -12,15 +12,14 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from uuid import UUID
 
-import psycopg
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
-from core.pg_listen import connection_parameters
+from core.pg_listen import subscribe
 from tenants.notifications.deliveries import (
     LEASE_SECONDS,
     SECONDS,
@@ -44,7 +43,6 @@ QUICK_MS = 2_000
 TURN = 20
 #: How often the table is polled, for retries and lost notifications.
 LOOK_SECONDS = 5.0
-PAUSE_SECONDS = 1.0
 
 
 class Sender:
@@ -87,30 +85,28 @@ class Sender:
         return listening
 
     def run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self._listen()
-            except (psycopg.Error, DatabaseError, InterfaceError) as error:
-                log.warning("webhook_listener_lost", error=str(error).strip())
-                connection.close()
-                self._stop.wait(PAUSE_SECONDS)
-        for queue in (self._quick, self._careful):
-            for _ in range(self._threads):
-                queue.put(None)
-
-    def _listen(self) -> None:
-        with psycopg.connect(**connection_parameters(), autocommit=True) as listener:
-            listener.execute(f"LISTEN {CHANNEL}".encode())
+        notified: SimpleQueue[str] = SimpleQueue()
+        with subscribe(CHANNEL, notified.put):
             polled = 0.0
             while not self._stop.is_set():
                 if time.monotonic() - polled >= self._look_seconds:
                     polled = time.monotonic()
-                    for webhook_id in due_webhooks():
-                        self._give_turn(webhook_id)
-                    connection.close()
-                for note in listener.notifies(timeout=min(self._look_seconds, 1.0), stop_after=1):
-                    with suppress(ValueError):
-                        self._give_turn(UUID(note.payload))
+                    self._look()
+                with suppress(Empty, ValueError):
+                    self._give_turn(UUID(notified.get(timeout=min(self._look_seconds, 1.0))))
+        for queue in (self._quick, self._careful):
+            for _ in range(self._threads):
+                queue.put(None)
+
+    def _look(self) -> None:
+        """Give a turn to every endpoint with due deliveries: retries, and lost notifications."""
+        try:
+            for webhook_id in due_webhooks():
+                self._give_turn(webhook_id)
+        except (DatabaseError, InterfaceError) as error:
+            log.warning("webhook_look_failed", error=str(error).strip())
+        finally:
+            connection.close()
 
     def _give_turn(self, webhook_id: UUID) -> None:
         """Queue a turn for the endpoint, unless it already has the maximum."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from agents.definitions import create_agent, find_agent
 from agents.models import Agent
 from core.db import read, release_connection
 from core.exceptions import NotFound
-from core.pg_listen import listen
+from core.pg_listen import subscribe
 from sessions_app import runtime
 from sessions_app.lanes import local, run_queue
 from sessions_app.lanes.queue import list_queue
@@ -368,8 +369,10 @@ def orchestrate(context: CommandContext) -> None:
     repeats = options["watch"] or options["stop_when_idle"] or options["max_cycles"]
     limit = options["max_cycles"] or (None if repeats else 1)
     cycles, served = 0, 0
-    with suppress(KeyboardInterrupt), listen(WAKE_CHANNEL) as listener:
+    woken = threading.Event()
+    with suppress(KeyboardInterrupt), subscribe(WAKE_CHANNEL, lambda _: woken.set()):
         while limit is None or cycles < limit:
+            woken.clear()
             found = cycle(context, agent_id)
             cycles, served = cycles + 1, served + found
             if found:
@@ -377,8 +380,7 @@ def orchestrate(context: CommandContext) -> None:
             if options["stop_when_idle"] or not options["watch"]:
                 break
             release_connection()
-            for _ in listener.notifies(timeout=IDLE_SECONDS, stop_after=1):
-                pass
+            woken.wait(IDLE_SECONDS)
     context.print(f"{served} runs in {cycles} cycles.", runs=served, cycles=cycles)
 
 
