@@ -132,6 +132,12 @@ def principal_of(request: HttpRequest | Request) -> Principal:
     return cast(Principal, principal)
 
 
+def authorised(request: HttpRequest | Request, verb: Verb) -> tuple[Principal, UUID]:
+    """Return who acts in this request and in which workspace, or raise if they lack the right."""
+    principal = principal_of(request)
+    return principal, authorise(principal, verb)
+
+
 class KeyAuthentication(BaseAuthentication):
     """Accepts `x-api-key: KEY` and `Authorization: Bearer KEY`.
 

@@ -12,12 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.base import json_object, version_number
+from agents.api.base import version_number
+from agents.canvas.graph import validate
 from agents.canvas.revisions import Author, CanvasState, author_of, publish, read, save
-from agents.canvas.validation import validate
 from agents.models import Agent, CanvasRevision
 from core.exceptions import NotFound
-from core.rest import StrictJSONParser
+from core.rest import StrictJSONParser, json_object
 from core.validation import wrong_field
 from tenants.access import Verb, authorise
 from tenants.api.base import WorkspaceViewSet
@@ -112,10 +112,7 @@ class CanvasBaseView(APIView):
 
     def find(self, agent_id: UUID) -> Agent:
         workspace_id = authorise(principal_of(self.request), required_verb(self.request, self))
-        agent = Agent.objects.for_workspace(workspace_id).filter(pk=agent_id).first()
-        if agent is None:
-            raise NotFound
-        return agent
+        return Agent.objects.for_workspace(workspace_id).find(pk=agent_id)
 
     def canvas_response(self, agent: Agent, canvas: CanvasState) -> Response:
         issues = validate(canvas.graph, tools=tools_of_workspace(agent.workspace_id))

@@ -15,8 +15,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.canvas.graph import Graph
-from agents.canvas.validation import Issue, errors_in, validate
+from agents.canvas.graph import Graph, Issue, errors_in, validate
 from agents.exceptions import CanvasConflict, CanvasInvalid
 from agents.models import Agent, Canvas, CanvasRevision, DraftChange
 from core import channel_layer

@@ -20,9 +20,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from agents import drafts
 from agents.canvas import revisions
+from agents.canvas.graph import validate
 from agents.canvas.layout import HEIGHT, WIDTH, lay_out
 from agents.canvas.revisions import Author
-from agents.canvas.validation import validate
 from agents.drafts import DraftState, discard, open_changes, undo
 from agents.limits import Limits
 from agents.model_catalog import known_models

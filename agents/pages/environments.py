@@ -25,7 +25,7 @@ from agents.mounts import PLACES
 from core.exceptions import Conflict
 from core.validation import submit_form
 from tenants.access import authorise
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tools_app.sandbox.report import Ability, abilities
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
@@ -175,8 +175,7 @@ def environments(request: HttpRequest) -> HttpResponse:
 
 
 def page(request: HttpRequest, tried: list[Ability] | None = None) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     rows = Environment.objects.for_workspace(workspace_id)
     context = {
         "panels": [Panel(environment=one) for one in rows],
@@ -195,8 +194,7 @@ def environments_check(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def environment_new(request: HttpRequest) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "build")
+    principal, workspace_id = authorised(request, "build")
     form = EnvironmentForm(request.POST or None, initial={"kind": "local", "network": "none"})
     made = submit_form(
         form,

@@ -20,7 +20,7 @@ from agents.providers.registry import PROVIDERS
 from core.exceptions import NotFound
 from core.validation import submit_form
 from tenants.access import Principal, authorise
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 
 #: Providers that may be servers of the workspace's own.
 OWN_SERVERS = {"openai"}
@@ -81,8 +81,7 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 def page(request: HttpRequest, *, wrong: KeyForm | None = None, about: str = "") -> HttpResponse:
     """Render all providers; an invalid form comes back with its errors."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     panels = [
         panel(status, wrong if wrong and name == about else None)
         for name, status in statuses(workspace_id).items()
@@ -145,8 +144,7 @@ def check_provider(principal: Principal, name: str) -> str:
 @require_POST
 def provider_save(request: HttpRequest, name: str) -> HttpResponse:
     """Set or replace the key, and test it."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "admin")
+    principal, workspace_id = authorised(request, "admin")
     form = KeyForm(check_provider(principal, name), request.POST)
     saved = submit_form(
         form,
@@ -186,8 +184,7 @@ def report_test(
 
 @require_POST
 def provider_remove(request: HttpRequest, name: str) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "admin")
+    principal, workspace_id = authorised(request, "admin")
     delete_key(workspace_id=workspace_id, provider=check_provider(principal, name))
     messages.success(request, f"The key for {PROVIDERS[name].label} was deleted.")
     return redirect("providers")

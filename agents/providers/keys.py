@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db import transaction
 from django.utils import timezone
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -28,7 +25,7 @@ from agents.providers.registry import (
     find_provider,
     is_enough,
 )
-from core.db import release_connection
+from core.db import TimedCache, release_connection
 from core.exceptions import Fault, Invalid, NotFound
 from core.validation import Input, read_input, wrong_field
 from tenants.models import User
@@ -70,41 +67,6 @@ class KeyInput(Input):
         AfterValidator(_web_address),
         AfterValidator(_printable),
     ] = ""
-
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-SECONDS = 5.0
-MOST_ENTRIES = 5_000
-
-
-class TimedCache(Generic[K, V]):
-    """Caches loaded values for a few seconds.
-
-    It has no lock that a forked child could inherit: two threads may both load, which is harmless.
-    """
-
-    def __init__(self, load: Callable[[K], V], *, seconds: float = SECONDS) -> None:
-        self._load = load
-        self._seconds = seconds
-        self._entries: dict[K, tuple[float, V]] = {}
-
-    def get(self, key: K) -> V:
-        now = time.monotonic()
-        entry = self._entries.get(key)
-        if entry and now - entry[0] < self._seconds:
-            return entry[1]
-        value = self._load(key)
-        if len(self._entries) >= MOST_ENTRIES:
-            self._entries = {}
-        self._entries[key] = (now, value)
-        return value
-
-    def forget(self, key: K) -> None:
-        """Drop a value now, and again after the commit that makes its change visible."""
-        self._entries.pop(key, None)
-        transaction.on_commit(lambda: self._entries.pop(key, None))
 
 
 #: The prefix of a value that could not be decrypted: the field then returns the ciphertext.

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from core.db import release_connection
 from core.exceptions import Fault
-from core.rest import TextField
+from core.rest import TextField, validate_body
 from sessions_app.api.base import (
     LOG_PARAMETERS,
     LogRange,
@@ -27,7 +27,6 @@ from sessions_app.api.base import (
     client_dedupe_key,
     log_page,
     log_page_schema,
-    validate_body,
 )
 from sessions_app.live.frames import Frame, author_name, event_body
 from sessions_app.live.hub import open_viewer

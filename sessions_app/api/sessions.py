@@ -23,10 +23,10 @@ from rest_framework.views import APIView
 from agents.api.base import AgentFilter
 from core.exceptions import Invalid
 from core.pagination import whole_page, whole_page_of
-from core.rest import StrictJSONParser, TextField
+from core.rest import StrictJSONParser, TextField, validate_body
 from sessions_app import runtime
 from sessions_app.analytics import tool_use
-from sessions_app.api.base import ObjectField, SessionView, validate_body
+from sessions_app.api.base import ObjectField, SessionView
 from sessions_app.log.transcript import search_sessions
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet

@@ -17,11 +17,11 @@ from rest_framework.views import APIView
 
 from agents.definitions import name_agents
 from core.exceptions import NotFound
-from core.rest import OwnSerializer, TextField
+from core.rest import OwnSerializer, TextField, validate_body
 from sessions_app.sessions import name_sessions
 from tenants.access import authorise
 from tenants.api.base import RemoveMixin, WorkspaceViewSet
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tenants.billing.credits import add_credits, get_balance, list_budgets, set_budget
 from tenants.billing.usage import (
     GROUPS,
@@ -158,11 +158,9 @@ class CreditsView(APIView):
     @extend_schema(request=CreditInput, responses={201: CreditEntrySerializer})
     def post(self, request: Request) -> Response:
         """Grant or adjust credits. Only owners may."""
-        principal = principal_of(request)
-        workspace_id = authorise(principal, "own")
-        serializer = CreditInput(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        entry = add_credits(workspace_id, author=principal.user, **serializer.validated_data)
+        principal, workspace_id = authorised(request, "own")
+        given = validate_body(request, CreditInput)
+        entry = add_credits(workspace_id, author=principal.user, **given)
         return Response(CreditEntrySerializer(entry).data, status=201)
 
 
@@ -188,9 +186,7 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceVi
     @extend_schema(request=BudgetInput, responses={201: BudgetSerializer})
     def create(self, request: Request) -> Response:
         """Set a budget. An existing one is changed."""
-        serializer = BudgetInput(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        wanted: dict[str, Any] = serializer.validated_data
+        wanted = validate_body(request, BudgetInput)
         workspace_id = authorise(self.principal, "admin")
         name_owner(workspace_id, wanted["kind"], wanted["owner_id"])
         purse = set_budget(workspace_id=workspace_id, author=self.principal.user, **wanted)
@@ -200,14 +196,13 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceVi
     def partial_update(self, request: Request, pk: str) -> Response:
         """Raise or lower a budget. Sessions that it stopped continue after a raise."""
         purse = self.get_object()
-        serializer = BudgetInput(data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
+        given = validate_body(request, BudgetInput, partial=True)
         changed = set_budget(
             workspace_id=purse.workspace_id,
             kind=purse.kind,
             owner_id=purse.owner_id,
-            ceiling=serializer.validated_data.get("ceiling", purse.ceiling),
-            period=serializer.validated_data.get("period", purse.period),
+            ceiling=given.get("ceiling", purse.ceiling),
+            period=given.get("period", purse.period),
         )
         return Response(BudgetSerializer(changed).data)
 

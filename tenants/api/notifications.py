@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from core.db import delete_row
 from core.exceptions import Invalid
-from core.rest import OwnSerializer, TextField
+from core.rest import OwnSerializer, TextField, validate_body
 from tenants.access import authorise
 from tenants.api.base import UUID_PATTERN, WorkspaceViewSet
 from tenants.models import InboxItem, Webhook, WebhookDelivery
@@ -140,12 +140,10 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(request=WebhookSerializer, responses={201: SecretWebhookSerializer})
     def create(self, request: Request) -> Response:
         """Add a webhook. Its secret is only shown in this response."""
-        serializer = WebhookSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
         created = add_webhook(
             workspace_id=authorise(self.principal, "admin"),
             created_by=self.principal.user,
-            **serializer.validated_data,
+            **validate_body(request, WebhookSerializer),
         )
         return Response(with_secret(created), status=201)
 
@@ -153,11 +151,8 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change a webhook. `active: true` enables a disabled one again."""
         webhook = self.get_object()
-        serializer = WebhookSerializer(data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        return Response(
-            WebhookSerializer(change_webhook(webhook, **serializer.validated_data)).data
-        )
+        given = validate_body(request, WebhookSerializer, partial=True)
+        return Response(WebhookSerializer(change_webhook(webhook, **given)).data)
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete a webhook and its deliveries."""
@@ -230,9 +225,7 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Mark an item as read or unread for the caller."""
         item = self.get_object()
-        serializer = ReadSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        mark(self.principal, item, read=serializer.validated_data["read"])
+        mark(self.principal, item, **validate_body(request, ReadSerializer))
         return Response(InboxSerializer(find_item(self.principal, item.pk)).data)
 
     @extend_schema(
@@ -240,11 +233,10 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     )
     def update_all(self, request: Request) -> Response:
         """Mark the given items, or all, as read for the caller."""
-        serializer = ReadManySerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        if not serializer.validated_data["read"]:
+        given = validate_body(request, ReadManySerializer)
+        if not given["read"]:
             raise Invalid("Only single items can be marked as unread, at inbox/ID/.")
-        return Response({"read": mark_all(self.principal, serializer.validated_data.get("ids"))})
+        return Response({"read": mark_all(self.principal, given.get("ids"))})
 
     @extend_schema(request=None, responses=ReadAllSerializer)
     @action(detail=False, methods=["post"], url_path="read-all")

@@ -17,7 +17,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from core.ids import uuid7
 from tenants.models import CreditEntry, OwnedQuerySet, Purse, User, Workspace
 
@@ -87,15 +87,8 @@ def add_credits(
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(ADD, params)
     except IntegrityError:
-        return _existing_entry(workspace_id, entry_id)
-    return CreditEntry.objects.get(pk=entry_id)
-
-
-def _existing_entry(workspace_id: UUID, entry_id: UUID) -> CreditEntry:
-    entry = CreditEntry.objects.for_workspace(workspace_id).filter(pk=entry_id).first()
-    if entry is None:
-        raise NotFound
-    return entry
+        pass  # the entry exists, perhaps in another workspace
+    return CreditEntry.objects.for_workspace(workspace_id).find(pk=entry_id)
 
 
 def grant_starting_credits(workspace: Workspace, owner: User | None) -> None:

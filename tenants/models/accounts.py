@@ -14,6 +14,7 @@ from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Lower, Now
 from encrypted_fields.fields import EncryptedTextField
 
+from core.exceptions import NotFound
 from core.ids import uuid7
 
 
@@ -40,6 +41,13 @@ class OwnedQuerySet(models.QuerySet):
     def for_workspace(self, workspace_id: UUID | None) -> Self:
         """Return the rows of a workspace. Without a workspace there are none."""
         return self.filter(workspace_id=workspace_id) if workspace_id else self.none()
+
+    def find(self, detail: str = "", **lookup: object) -> Any:
+        """Return the first row that matches, or raise NotFound with this detail."""
+        row = self.filter(**lookup).first()
+        if row is None:
+            raise NotFound(detail)
+        return row
 
 
 class OwnedModel(models.Model):

@@ -37,9 +37,9 @@ from tenants.accounts import (
 )
 from tenants.authentication import choose_workspace, principal_of
 from tenants.exceptions import TooManyAttempts
-from tenants.members import accept_invitation, find_invitation
 from tenants.models import User
 from tenants.notifications.mail import mail_note
+from tenants.workspaces import accept_invitation, find_invitation
 
 #: The same message for a wrong address and a wrong password, so that addresses cannot be probed.
 WRONG = "The e-mail address or the password is wrong."

@@ -27,7 +27,7 @@ from tenants.authentication import principal_of
 from tenants.billing.credits import get_balance
 from tenants.models import ApiKey, Invitation, Membership
 from tenants.notifications.inbox import items_of
-from tenants.pages.keys import curl_example
+from tenants.pages.workspace import curl_example
 
 #: Items that each section shows.
 MAX_ITEMS = 3

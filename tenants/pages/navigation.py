@@ -20,9 +20,9 @@ from memory.api.serializers import workspace_reader
 from memory.models import MemoryEntry
 from sessions_app.approvals.approvals import count_pending
 from sessions_app.models import Session
-from tenants.access import ANONYMOUS, Principal, Verb, authorise
+from tenants.access import ANONYMOUS, Principal, Verb
 from tenants.accounts import list_workspaces
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tenants.models import User, Workspace
 from tenants.notifications.inbox import unread_count
 
@@ -226,8 +226,7 @@ class PaletteResult:
 @require_safe
 def palette(request: HttpRequest) -> HttpResponse:
     """Render the agents, sessions and documents whose names contain every typed word."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     words = request.GET.get("q", "").replace("\0", "")[:MAX_QUERY].split()
     results = []
     if words:

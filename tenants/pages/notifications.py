@@ -16,9 +16,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from core import markdown
 from core.db import delete_row
-from core.exceptions import EgressRefused, Invalid, NotFound
+from core.exceptions import EgressRefused, Invalid
 from tenants.access import authorise
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tenants.models import InboxItem, Webhook, WebhookDelivery
 from tenants.notifications.inbox import find_item, items_of, mark, mark_all, own_path
 from tenants.notifications.webhooks import (
@@ -54,8 +54,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @require_safe
 def inbox_item(request: HttpRequest, item_id: UUID) -> HttpResponse:
     """Show an item, which marks it as read."""
-    principal = principal_of(request)
-    authorise(principal, "read")
+    principal, _ = authorised(request, "read")
     item = find_item(principal, item_id)
     if principal.user and request.method == "GET":
         mark(principal, item, read=True)
@@ -94,16 +93,14 @@ def _session_url(item: InboxItem | None) -> str:
 
 @require_POST
 def inbox_unread(request: HttpRequest, item_id: UUID) -> HttpResponse:
-    principal = principal_of(request)
-    authorise(principal, "read")
+    principal, _ = authorised(request, "read")
     mark(principal, find_item(principal, item_id), read=False)
     return redirect("inbox")
 
 
 @require_POST
 def inbox_read_all(request: HttpRequest) -> HttpResponse:
-    principal = principal_of(request)
-    authorise(principal, "read")
+    principal, _ = authorised(request, "read")
     mark_all(principal)
     return redirect("inbox")
 
@@ -177,8 +174,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhook_new(request: HttpRequest) -> HttpResponse:
     """Add a webhook. The response to the form is the only page that shows the secret."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "admin")
+    principal, workspace_id = authorised(request, "admin")
     form = WebhookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -250,10 +246,7 @@ def webhook_remove(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
 @require_POST
 def webhook_replay(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     workspace_id = authorise(principal_of(request), "admin")
-    rows = WebhookDelivery.objects.for_workspace(workspace_id)
-    delivery = rows.filter(pk=delivery_id).first()
-    if delivery is None:
-        raise NotFound
+    delivery = WebhookDelivery.objects.for_workspace(workspace_id).find(pk=delivery_id)
     _try(request, lambda: replay(delivery), "Delivery queued again, with the same id.")
     return redirect("webhook", delivery.webhook_id)
 

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from tenants.pages import (
-    accounts,
-    budgets,
-    home,
-    keys,
-    navigation,
-    notifications,
-    usage,
-    vault,
-    workspaces,
-)
+from tenants.pages import accounts, billing, home, navigation, notifications, vault, workspace
 
 webhook_urls = [
     path("switch/", notifications.webhook_switch, name="webhook_switch"),
@@ -38,27 +28,27 @@ urlpatterns = [
         accounts.PasswordResetConfirm.as_view(),
         name="password_reset_confirm",
     ),
-    path("workspaces/new/", workspaces.workspace_new, name="workspace_new"),
-    path("workspaces/switch/", workspaces.workspace_switch, name="workspace_switch"),
-    path("settings/", workspaces.settings, name="settings"),
-    path("settings/workspace/", workspaces.workspace, name="workspace"),
-    path("settings/workspace/mail/", workspaces.workspace_mail, name="workspace_mail"),
-    path("settings/members/", workspaces.members, name="members"),
-    path("settings/members/invite/", workspaces.member_invite, name="member_invite"),
-    path("settings/members/<uuid:membership_id>/role/", workspaces.member_role, name="member_role"),
+    path("workspaces/new/", workspace.workspace_new, name="workspace_new"),
+    path("workspaces/switch/", workspace.workspace_switch, name="workspace_switch"),
+    path("settings/", workspace.settings, name="settings"),
+    path("settings/workspace/", workspace.workspace, name="workspace"),
+    path("settings/workspace/mail/", workspace.workspace_mail, name="workspace_mail"),
+    path("settings/members/", workspace.members, name="members"),
+    path("settings/members/invite/", workspace.member_invite, name="member_invite"),
+    path("settings/members/<uuid:membership_id>/role/", workspace.member_role, name="member_role"),
     path(
         "settings/members/<uuid:membership_id>/remove/",
-        workspaces.member_remove,
+        workspace.member_remove,
         name="member_remove",
     ),
     path(
         "settings/invitations/<uuid:invitation_id>/withdraw/",
-        workspaces.invitation_withdraw,
+        workspace.invitation_withdraw,
         name="invitation_withdraw",
     ),
-    path("settings/keys/", keys.keys, name="keys"),
-    path("settings/keys/new/", keys.key_new, name="key_new"),
-    path("settings/keys/<uuid:key_id>/revoke/", keys.key_revoke, name="key_revoke"),
+    path("settings/keys/", workspace.keys, name="keys"),
+    path("settings/keys/new/", workspace.key_new, name="key_new"),
+    path("settings/keys/<uuid:key_id>/revoke/", workspace.key_revoke, name="key_revoke"),
     path("settings/vault/", vault.vault_page, name="vault"),
     path("settings/vault/new/", vault.secret_new, name="secret_new"),
     path("settings/vault/<uuid:secret_id>/replace/", vault.secret_replace, name="secret_replace"),
@@ -78,15 +68,15 @@ urlpatterns = [
     path("inbox/<uuid:item_id>/unread/", notifications.inbox_unread, name="inbox_unread"),
     path("settings/account/", accounts.account, name="account"),
     path("palette/", navigation.palette, name="palette"),
-    path("usage/", usage.usage, name="analytics"),
-    path("settings/budgets/", budgets.budgets, name="budgets"),
-    path("settings/budgets/ledger/", budgets.ledger, name="ledger"),
-    path("settings/budgets/credits/", budgets.credits_add, name="credits_add"),
-    path("settings/budgets/set/", budgets.budget_set, name="budget_set"),
-    path("settings/budgets/<uuid:budget_id>/", budgets.budget_change, name="budget_change"),
-    path("settings/budgets/<uuid:budget_id>/remove/", budgets.budget_remove, name="budget_remove"),
-    path("settings/budgets/prices/", budgets.price_set, name="price_set"),
+    path("usage/", billing.usage, name="analytics"),
+    path("settings/budgets/", billing.budgets, name="budgets"),
+    path("settings/budgets/ledger/", billing.ledger, name="ledger"),
+    path("settings/budgets/credits/", billing.credits_add, name="credits_add"),
+    path("settings/budgets/set/", billing.budget_set, name="budget_set"),
+    path("settings/budgets/<uuid:budget_id>/", billing.budget_change, name="budget_change"),
+    path("settings/budgets/<uuid:budget_id>/remove/", billing.budget_remove, name="budget_remove"),
+    path("settings/budgets/prices/", billing.price_set, name="price_set"),
     path(
-        "settings/budgets/prices/<uuid:price_id>/remove/", budgets.price_remove, name="price_remove"
+        "settings/budgets/prices/<uuid:price_id>/remove/", billing.price_remove, name="price_remove"
     ),
 ]

@@ -30,6 +30,10 @@ def listener(transactional_db) -> Iterator[Listener]:
     assert made._thread is None
 
 
+def queue() -> SimpleQueue[str]:
+    return SimpleQueue()
+
+
 def notify(payload: str, channel: str = CHANNEL) -> None:
     with connect() as side:
         side.execute("SELECT pg_notify(%s, %s)", [channel, payload])
@@ -54,7 +58,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def test_every_notification_after_subscribing_is_delivered_in_order(listener):
-    heard: SimpleQueue[str] = SimpleQueue()
+    heard = queue()
     with listener.subscribe(CHANNEL, heard.put):
         for number in range(200):
             notify(str(number))
@@ -64,7 +68,7 @@ def test_every_notification_after_subscribing_is_delivered_in_order(listener):
 
 def test_a_notification_is_not_lost_between_subscribing_and_the_first_look(listener):
     for _ in range(20):
-        heard: SimpleQueue[str] = SimpleQueue()
+        heard = queue()
         with listener.subscribe(CHANNEL, heard.put):
             notify("at once")
             assert heard.get(timeout=30) == "at once"
@@ -72,7 +76,7 @@ def test_a_notification_is_not_lost_between_subscribing_and_the_first_look(liste
 
 def test_subscribers_of_one_channel_and_of_others_share_one_connection(listener):
     before = count_listeners()
-    first, second, other = SimpleQueue(), SimpleQueue(), SimpleQueue()
+    first, second, other = queue(), queue(), queue()
     with (
         listener.subscribe(CHANNEL, first.put),
         listener.subscribe(CHANNEL, second.put),
@@ -90,7 +94,7 @@ def test_subscribers_of_one_channel_and_of_others_share_one_connection(listener)
 
 
 def test_a_subscription_that_is_closed_hears_nothing_more(listener):
-    closed, open_ = SimpleQueue(), SimpleQueue()
+    closed, open_ = queue(), queue()
     subscription = listener.subscribe(CHANNEL, closed.put)
     with listener.subscribe(CHANNEL, open_.put):
         subscription.close()
@@ -104,7 +108,7 @@ def test_a_subscription_that_is_closed_hears_nothing_more(listener):
 def test_a_channel_can_be_left_and_subscribed_to_again_at_once(listener):
     with listener.subscribe(OTHER, print):
         for number in range(50):
-            heard: SimpleQueue[str] = SimpleQueue()
+            heard = queue()
             with listener.subscribe(CHANNEL, heard.put):
                 notify(str(number))
                 assert heard.get(timeout=30) == str(number)
@@ -125,7 +129,7 @@ def test_a_change_of_subscriptions_does_not_wait_for_a_notification(listener, mo
     monkeypatch.setattr(pg_listen, "PROBE_SECONDS", 3600.0)
     monkeypatch.setattr(pg_listen, "PATIENCE_SECONDS", 3600.0)
     with listener.subscribe(CHANNEL, print):
-        heard: SimpleQueue[str] = SimpleQueue()
+        heard = queue()
         with listener.subscribe(OTHER, heard.put):
             notify("x", OTHER)
             assert heard.get(timeout=30) == "x"
@@ -133,7 +137,7 @@ def test_a_change_of_subscriptions_does_not_wait_for_a_notification(listener, mo
 
 
 def test_after_a_lost_connection_subscribers_are_told_and_hear_again(listener):
-    heard: SimpleQueue[str] = SimpleQueue()
+    heard = queue()
     missed: SimpleQueue[bool] = SimpleQueue()
     with listener.subscribe(CHANNEL, heard.put, missed=lambda: missed.put(True)):
         end_listeners()
@@ -162,7 +166,7 @@ def test_a_subscriber_that_could_not_wait_for_the_connection_is_told_later(liste
 
 
 def test_a_subscriber_that_fails_disturbs_no_other(listener):
-    heard: SimpleQueue[str] = SimpleQueue()
+    heard = queue()
 
     def fail(payload: str) -> None:
         raise ValueError(payload)
@@ -181,7 +185,7 @@ def test_a_silent_connection_is_probed(listener, monkeypatch):
 
 
 def test_a_fork_listens_anew_and_leaves_the_listener_of_its_parent_alone(transactional_db):
-    heard: SimpleQueue[str] = SimpleQueue()
+    heard = queue()
     missed = threading.Event()
     with pg_listen.subscribe(CHANNEL, heard.put, missed=missed.set) as subscription:
         child = os.fork()
@@ -189,7 +193,7 @@ def test_a_fork_listens_anew_and_leaves_the_listener_of_its_parent_alone(transac
             in_child = 1
             try:
                 subscription.close()
-                told: SimpleQueue[str] = SimpleQueue()
+                told = queue()
                 with pg_listen.subscribe(OTHER, told.put):
                     notify("from the child")
                     notify("to the child", OTHER)
@@ -205,7 +209,7 @@ def test_a_fork_listens_anew_and_leaves_the_listener_of_its_parent_alone(transac
 
 
 def test_a_closed_listener_forgets_its_subscriptions_and_can_be_used_again(listener):
-    forgotten, heard = SimpleQueue(), SimpleQueue()
+    forgotten, heard = queue(), queue()
     listener.subscribe(CHANNEL, forgotten.put)
     listener.close()
 

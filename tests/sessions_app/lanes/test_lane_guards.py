@@ -89,7 +89,8 @@ def test_a_stop_rings_whoever_holds_the_lane_and_wakes_what_waits_behind_it(sess
     run_queue.claim(session.pk, OWNER)
     send(session, "two")
 
-    holders, workers = SimpleQueue(), SimpleQueue()
+    holders: SimpleQueue[str] = SimpleQueue()
+    workers: SimpleQueue[str] = SimpleQueue()
     with subscribe(STOP_CHANNEL, holders.put), subscribe(WAKE_CHANNEL, workers.put):
         run_queue.stop(session.pk)
 
