@@ -168,11 +168,4 @@ def _why_in_use(environment: Environment) -> str:
     return "Sessions use it. Change the environment instead."
 
 
-def _load(environment_id: UUID) -> Environment:
-    found = Environment.objects.filter(pk=environment_id).first()
-    if found is None:
-        raise NotFound
-    return found
-
-
-_recent: TimedCache[UUID, Environment] = TimedCache(_load)
+_recent: TimedCache[UUID, Environment] = TimedCache(lambda id: Environment.objects.find(pk=id))

@@ -72,6 +72,20 @@ class AgentFilter(filters.CharFilter):
         return found
 
 
+class NumberedViewSet(ListModelMixin, WorkspaceViewSet):
+    """Lists the numbered rows of one agent, such as its versions, and returns one by its number."""
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset().filter(agent_id=self.kwargs["agent_id"])
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        Agent.objects.for_workspace(self.principal.workspace_id).find(pk=self.kwargs["agent_id"])
+        return super().list(request, *args, **kwargs)
+
+    def retrieve(self, request: Request, agent_id: str, number: int) -> Response:
+        return Response(self.get_serializer(self.get_queryset().find(number=number)).data)
+
+
 V = TypeVar("V", bound="type[NamedRowViewSet]")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from threading import Lock
+from functools import cache
 from typing import Any
 
 import httpcore2
@@ -23,21 +23,10 @@ IDLE_CONNECTIONS = 100
 IDLE_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 
-_lock = Lock()
-_shared: httpx2.Client | None = None
-_guarded: httpx2.Client | None = None
 
-
+@cache
 def shared_client() -> httpx2.Client:
     """Return the process's HTTP client, created on first use."""
-    global _shared
-    with _lock:
-        if _shared is None:
-            _shared = _new_client()
-        return _shared
-
-
-def _new_client() -> httpx2.Client:
     return httpx2.Client(
         limits=httpx2.Limits(
             max_connections=CONCURRENT_STREAMS,
@@ -49,16 +38,9 @@ def _new_client() -> httpx2.Client:
     )
 
 
+@cache
 def guarded_client() -> httpx2.Client:
     """Return the process's guarded HTTP client, created on first use."""
-    global _guarded
-    with _lock:
-        if _guarded is None:
-            _guarded = _new_guarded_client()
-        return _guarded
-
-
-def _new_guarded_client() -> httpx2.Client:
     return httpx2.Client(
         transport=GuardedPool(),
         timeout=httpx2.Timeout(IDLE_SECONDS, connect=CONNECT_SECONDS),
@@ -66,6 +48,11 @@ def _new_guarded_client() -> httpx2.Client:
         # A redirect could carry the key in a header to another host.
         follow_redirects=False,
     )
+
+
+# A child must not use its parent's sockets.
+os.register_at_fork(after_in_child=shared_client.cache_clear)
+os.register_at_fork(after_in_child=guarded_client.cache_clear)
 
 
 class GuardedPool(httpx2.HTTPTransport):
@@ -97,12 +84,3 @@ class ModelServerBackend(GuardedBackend):
             return super().connect_tcp(host, port, timeout, local_address, socket_options)
         except EgressRefused as refusal:
             raise httpcore2.ConnectError(refusal.detail) from refusal
-
-
-def _forget_after_fork() -> None:
-    """Drop both clients: a child must not use its parent's sockets, nor wait for its lock."""
-    global _shared, _guarded, _lock
-    _shared, _guarded, _lock = None, None, Lock()
-
-
-os.register_at_fork(after_in_child=_forget_after_fork)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
@@ -60,6 +60,10 @@ class SecretChangeSerializer(serializers.Serializer):
     )
 
 
+@extend_schema_view(
+    list=extend_schema(description="List the workspace's secrets by name, without their values."),
+    retrieve=extend_schema(description="Return one secret, without its value."),
+)
 class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     queryset = Secret.objects.defer("value")
     serializer_class = SecretSerializer
@@ -71,14 +75,6 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         workspace_id = self.principal.workspace_id
         used = secrets_used(workspace_id) if workspace_id else {}
         return {**super().get_serializer_context(), "used_by": used}
-
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List the workspace's secrets by name, without their values."""
-        return super().list(request, *args, **kwargs)
-
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Return one secret, without its value."""
-        return super().retrieve(request, *args, **kwargs)
 
     @extend_schema(responses={201: SecretSerializer, 409: TAKEN})
     def create(self, request: Request) -> Response:

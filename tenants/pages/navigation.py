@@ -88,14 +88,10 @@ class LiveCount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavPlace:
+class NavPlace(NavItem):
     """A navigation item as one page shows it to one principal."""
 
-    name: str
-    icon: str
     url: str
-    key: str
-    group: str
     is_current: bool
     count: int
     live: LiveCount | None = None
@@ -128,11 +124,8 @@ def places(
     """Resolve the items, and mark the one that contains this path as current."""
     return [
         NavPlace(
-            name=item.name,
-            icon=item.icon,
+            **vars(item),
             url=(url := reverse(item.url_name)),
-            key=item.key,
-            group=item.group,
             is_current=path == url or (url != "/" and path.startswith(url)),
             count=count_for(item.url_name, workspace_id, user_id),
             live=live_count(item.url_name, workspace_id),
