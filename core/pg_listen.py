@@ -67,17 +67,18 @@ class Listener:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._subscriptions: list[Subscription] = []
-        self._channels: set[str] = set()
-        self._thread: threading.Thread | None = None
         #: A byte that is sent to the second socket ends the thread's wait for notifications.
         self._wake_up: tuple[socket.socket, socket.socket] | None = None
+        self.reset()
 
     def reset(self) -> None:
         """Start empty, as a fork must: the thread and the connection belong to its parent."""
         self._close_wake_up()
-        self.__init__()  # type: ignore[misc]
+        self._lock = threading.Lock()
+        self._subscriptions: list[Subscription] = []
+        #: The channels that the connection listens on.
+        self._channels: set[str] = set()
+        self._thread: threading.Thread | None = None
 
     def subscribe(
         self,

@@ -12,12 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from agents.environments import (
-    change_environment,
-    create_environment,
-    delete_environment,
-    find_environment,
-)
+from agents import environments as service
 from agents.limits import SandboxLimits
 from agents.models import Environment
 from agents.models.environment import DEFAULT_NAME
@@ -198,7 +193,7 @@ def environment_new(request: HttpRequest) -> HttpResponse:
     form = EnvironmentForm(request.POST or None, initial={"kind": "local", "network": "none"})
     made = submit_form(
         form,
-        lambda: create_environment(
+        lambda: service.create_environment(
             workspace_id=workspace_id,
             fields=form.fields_of_environment(),
             created_by=principal.user,
@@ -215,7 +210,8 @@ def environment_edit(request: HttpRequest, environment_id: UUID) -> HttpResponse
     environment = get_environment(request, environment_id)
     form = EnvironmentForm(request.POST or None, initial=initial_of(environment))
     if not submit_form(
-        form, lambda: change_environment(environment, form.fields_of_environment(), replace=True)
+        form,
+        lambda: service.change_environment(environment, form.fields_of_environment(), replace=True),
     ):
         return form_page(request, form, environment)
     messages.success(request, "Saved. Running commands keep the settings they began with.")
@@ -234,7 +230,7 @@ def form_page(
 def environment_delete(request: HttpRequest, environment_id: UUID) -> HttpResponse:
     environment = get_environment(request, environment_id)
     try:
-        delete_environment(environment)
+        service.delete_environment(environment)
     except Conflict as fault:
         messages.error(request, fault.detail)
     else:
@@ -243,4 +239,4 @@ def environment_delete(request: HttpRequest, environment_id: UUID) -> HttpRespon
 
 
 def get_environment(request: HttpRequest, environment_id: UUID) -> Environment:
-    return find_environment(authorise(principal_of(request), "build"), environment_id)
+    return service.find_environment(authorise(principal_of(request), "build"), environment_id)

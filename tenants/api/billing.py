@@ -22,25 +22,16 @@ from sessions_app.sessions import name_sessions
 from tenants.access import authorise
 from tenants.api.base import RemoveMixin, WorkspaceViewSet
 from tenants.authentication import authorised, principal_of
+from tenants.billing import usage
 from tenants.billing.credits import add_credits, get_balance, list_budgets, set_budget
-from tenants.billing.usage import (
-    GROUPS,
-    Span,
-    UsageRow,
-    csv_text,
-    name_keys,
-    name_members,
-    report,
-    totals,
-)
 from tenants.models import CreditEntry, Purse
 
 #: Where the names of each kind of budget owner come from.
 NAMES: dict[str, Callable[[UUID, Iterable[UUID]], dict[UUID, str]]] = {
     "agent": name_agents,
     "session": name_sessions,
-    "member": name_members,
-    "key": name_keys,
+    "member": usage.name_members,
+    "key": usage.name_keys,
 }
 
 
@@ -212,7 +203,7 @@ class UsageView(APIView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("by", str, enum=list(GROUPS), default="day"),
+            OpenApiParameter("by", str, enum=list(usage.GROUPS), default="day"),
             OpenApiParameter(
                 "from", OpenApiTypes.DATE, description="The first day. The default is 30 days ago."
             ),
@@ -230,16 +221,16 @@ class UsageView(APIView):
         """Report calls, tokens and cost by day, member, agent, model, key or session, as JSON or CSV."""
         workspace_id = authorise(principal_of(request), "read")
         query = request.query_params
-        span = Span.parse(query.get("from"), query.get("to"))
+        span = usage.Span.parse(query.get("from"), query.get("to"))
         by = query.get("by", "day")
-        rows = report(workspace_id, by, span, names=owner_names)
+        rows = usage.report(workspace_id, by, span, names=owner_names)
         if query.get("as") == "csv":
             return csv_response(by, rows)
         facts = {
             "by": by,
             "first": span.first,
             "last": span.last,
-            "totals": totals(workspace_id, span),
+            "totals": usage.totals(workspace_id, span),
             "results": rows,
             # Everything is on one page; every list has these members.
             "next": None,
@@ -248,7 +239,7 @@ class UsageView(APIView):
         return Response(UsageReportSerializer(facts).data)
 
 
-def csv_response(by: str, rows: list[UsageRow]) -> HttpResponse:
-    response = HttpResponse(csv_text(by, rows), content_type="text/csv; charset=utf-8")
+def csv_response(by: str, rows: list[usage.UsageRow]) -> HttpResponse:
+    response = HttpResponse(usage.csv_text(by, rows), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="usage-by-{by}.csv"'
     return response

@@ -12,19 +12,13 @@ from rest_framework.views import APIView
 
 from core.exceptions import Forbidden
 from core.rest import OwnSerializer, TextField, validate_body
+from tenants import workspaces
 from tenants.access import SCOPE_VERBS, authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import authorised, principal_of
 from tenants.keys import issue_key, revoke_key
 from tenants.models import ApiKey, Invitation, Membership, User, Workspace
 from tenants.notifications.mail import checked_patterns
-from tenants.workspaces import (
-    change_role,
-    invite,
-    mail_invitation,
-    remove_member,
-    withdraw_invitation,
-)
 
 
 class UserSerializer(OwnSerializer):
@@ -158,11 +152,13 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         """Change a member's role."""
         member = self.get_object()
         role = validate_body(request, MemberSerializer).get("role", member.role)
-        return Response(MemberSerializer(change_role(self.principal, member.pk, role)).data)
+        return Response(
+            MemberSerializer(workspaces.change_role(self.principal, member.pk, role)).data
+        )
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Remove a member, or leave the workspace. The API keys that the member created are revoked."""
-        remove_member(self.principal, self.get_object().pk)
+        workspaces.remove_member(self.principal, self.get_object().pk)
         return Response(status=204)
 
 
@@ -176,15 +172,15 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def create(self, request: Request) -> Response:
         """Invite a person by e-mail. The response contains the link too."""
         given = {"role": Membership.Role.BUILDER, **validate_body(request, InvitationSerializer)}
-        sent = invite(self.principal, **given)
+        sent = workspaces.invite(self.principal, **given)
         link = request.build_absolute_uri(reverse("invitation", args=[sent.token]))
-        mail_invitation(sent.invitation, link)
+        workspaces.mail_invitation(sent.invitation, link)
         sent.invitation.refresh_from_db(fields=["created_at"])
         return Response({**InvitationSerializer(sent.invitation).data, "link": link}, status=201)
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Withdraw a pending invitation."""
-        withdraw_invitation(self.principal, self.get_object().pk)
+        workspaces.withdraw_invitation(self.principal, self.get_object().pk)
         return Response(status=204)
 
 
