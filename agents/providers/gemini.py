@@ -29,6 +29,7 @@ from agents.providers.base import (
     names_by_wire_name,
     wire_name,
 )
+from core.http import retry_after
 
 #: Google's value for a call without a signature because no Gemini model made it.
 UNSIGNED = b"skip_thought_signature_validator"
@@ -147,7 +148,7 @@ def _fault(error: errors.APIError, key: str) -> ProviderFault:
             status=error.code or 500,
             message=str(error.message or error.status or ""),
             reason=next((str(detail["reason"]) for detail in details if "reason" in detail), ""),
-            retry_after=_retry_delay(details) or failures.retry_after(headers),
+            retry_after=_retry_delay(details) or retry_after(headers),
             secret=key,
         )
     )

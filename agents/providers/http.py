@@ -7,7 +7,6 @@ whose address a member typed, which could lead into the operator's network, at p
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -72,15 +71,8 @@ class GuardedPool(httpx2.HTTPTransport):
 class ModelServerBackend(GuardedBackend):
     """Raises the connection error that adapters expect when an address is refused."""
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.NetworkStream:
+    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:
         try:
-            return super().connect_tcp(host, port, timeout, local_address, socket_options)
+            return super().connect_tcp(*args, **options)
         except EgressRefused as refusal:
             raise httpcore2.ConnectError(refusal.detail) from refusal

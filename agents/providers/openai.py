@@ -37,6 +37,7 @@ from agents.providers.base import (
     wire_name,
 )
 from agents.providers.http import CONNECT_SECONDS
+from core.http import retry_after
 
 if TYPE_CHECKING:
     from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
@@ -130,9 +131,7 @@ def translate_errors(key: str) -> Iterator[None]:
     try:
         yield
     except openai.APIStatusError as error:
-        raise _fault(
-            error, error.status_code, key, failures.retry_after(error.response.headers)
-        ) from None
+        raise _fault(error, error.status_code, key, retry_after(error.response.headers)) from None
     except openai.APIConnectionError as error:
         cause = error.__cause__
         raise failures.unreachable(

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from queue import Empty, SimpleQueue
 from uuid import UUID
 
@@ -28,7 +27,7 @@ from django.utils import timezone
 from standardwebhooks import Webhook as Signer
 
 from core.exceptions import EgressRefused
-from core.http import Resolver, guarded_client
+from core.http import Resolver, guarded_client, retry_after
 from core.pg_listen import subscribe
 from tenants.models import Webhook, WebhookDelivery
 from tenants.notifications.inbox import tell_switched_off
@@ -87,7 +86,7 @@ def post(
             guarded_client(resolve=resolve, timeout=seconds, total=seconds) as client,
             client.stream("POST", url, content=body.encode(), headers=headers) as response,
         ):
-            snippet, wait = _beginning(response), _retry_after(response)
+            snippet, wait = _beginning(response), retry_after(response.headers)
             status: int | None = response.status_code
     except EgressRefused as refused:
         status, snippet, wait = None, refused.detail, None
@@ -114,17 +113,6 @@ def _beginning(response: httpx2.Response) -> str:
     except httpx2.HTTPError:
         pass  # the status is known, and the body is only for the log
     return body[:LARGEST_SNIPPET].decode("utf-8", "replace")
-
-
-def _retry_after(response: httpx2.Response) -> float | None:
-    """Return the seconds of Retry-After, which is a number or a date."""
-    text = response.headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:9])
-    try:
-        return max(0.0, (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return None
 
 
 def printable(text: str) -> str:
