@@ -64,7 +64,7 @@ class CreditsSerializer(serializers.Serializer):
     balance = Dollars(source="balance.balance")
     available = Dollars(source="balance.available")
     reserved = Dollars(source="balance.reserved")
-    granted = Dollars(source="balance.granted")
+    granted = Dollars(source="balance.ceiling")
     spent = Dollars(source="balance.spent")
     debt = Dollars(source="balance.debt")
     entries = CreditEntrySerializer(many=True)

@@ -6,7 +6,6 @@ workspace starts with STARTING_CREDITS, and its admins are warned when few credi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -26,33 +25,10 @@ MAX_AMOUNT = Decimal(1_000_000)
 BUDGET_KINDS = (Purse.Kind.AGENT, Purse.Kind.SESSION, Purse.Kind.MEMBER, Purse.Kind.KEY)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Balance:
-    """The credits of a workspace, in US dollars."""
-
-    balance: Decimal
-    reserved: Decimal
-    granted: Decimal
-    spent: Decimal
-    debt: Decimal
-
-    @property
-    def available(self) -> Decimal:
-        """The amount that the next call may reserve."""
-        return max(self.balance - self.reserved, Decimal(0))
-
-
-def get_balance(workspace_id: UUID) -> Balance:
-    purse = Purse.objects.filter(
-        workspace_id=workspace_id, kind=Purse.Kind.WORKSPACE, owner_id=workspace_id
-    ).first() or Purse(ceiling=Decimal(0), spent=Decimal(0))
-    return Balance(
-        balance=purse.ceiling - purse.spent,
-        reserved=purse.reserved,
-        granted=purse.ceiling,
-        spent=purse.spent,
-        debt=purse.debt,
-    )
+def get_balance(workspace_id: UUID) -> Purse:
+    """Return the purse that holds the credits of a workspace."""
+    purses = Purse.objects.for_workspace(workspace_id).filter(kind=Purse.Kind.WORKSPACE)
+    return purses.first() or Purse(ceiling=Decimal(0), spent=Decimal(0))
 
 
 def add_credits(

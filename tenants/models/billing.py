@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
@@ -64,6 +67,20 @@ class Purse(OwnedModel):
 
     def __str__(self) -> str:
         return f"purse of {self.kind} {self.owner_id}"
+
+    @property
+    def balance(self) -> Decimal:
+        return self.ceiling - self.spent
+
+    @property
+    def available(self) -> Decimal:
+        """The amount that the next call may reserve."""
+        return max(self.balance - self.reserved, Decimal(0))
+
+    @property
+    def is_low(self) -> bool:
+        """Whether a workspace should add credits."""
+        return self.balance <= settings.LOW_CREDITS
 
 
 class CreditEntry(OwnedModel):

@@ -206,7 +206,7 @@ def tell_low_credits() -> int:
     """Warn workspaces that are low on credits, and return how many. The supervisor calls this."""
     purses = claim_low_purses()
     for purse in purses:
-        left = purse.ceiling - purse.spent
+        left = purse.balance
         announce(
             purse.workspace_id, "credits.low", {"balance": str(left), "granted": str(purse.ceiling)}
         )

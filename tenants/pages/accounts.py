@@ -57,22 +57,15 @@ def password_field(*, new: bool, label: str = "Password") -> forms.CharField:
     )
 
 
-def name_field(*, required: bool = False) -> forms.CharField:
-    return forms.CharField(
-        label="Your name",
-        max_length=80,
-        required=required,
-        widget=forms.TextInput(attrs={"autocomplete": "name"}),
-    )
-
-
 class SignInForm(forms.Form):
     email = email_field()
     password = password_field(new=False)
 
 
 class SignUpForm(forms.Form):
-    name = name_field(required=True)
+    name = forms.CharField(
+        label="Your name", max_length=80, widget=forms.TextInput(attrs={"autocomplete": "name"})
+    )
     email = email_field()
     password = password_field(new=True)
 

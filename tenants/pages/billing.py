@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
@@ -219,7 +218,6 @@ def usage(request: HttpRequest) -> HttpResponse:
     lines, tools = lines_and_tools(workspace_id, query)
     context = {
         "balance": balance,
-        "is_low": balance.balance <= settings.LOW_CREDITS,
         "totals": total,
         "spent": spent,
         "days_left": int(balance.available / per_day) if per_day else None,
@@ -428,7 +426,6 @@ def budgets_page(request: HttpRequest, *, wrong: Form | None = None) -> HttpResp
     ledger = CreditEntry.objects.for_workspace(workspace_id).select_related("created_by", "call")
     context = {
         "balance": balance,
-        "is_low": balance.balance <= settings.LOW_CREDITS,
         "ledger": ledger[:LEDGER_PREVIEW],
         "budgets": budget_rows(workspace_id),
         "prices": Price.objects.for_workspace(workspace_id)[:MAX_ROWS],

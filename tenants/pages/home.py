@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -69,7 +68,6 @@ def home(request: HttpRequest) -> HttpResponse:
     balance = get_balance(workspace_id)
     context = {
         "balance": balance,
-        "is_low": balance.balance <= settings.LOW_CREDITS,
         "may_own": principal.may("own"),
         "may_run": principal.may("run"),
         "parts": sections,
