@@ -9,7 +9,6 @@ from django.db import models
 from django.db.models import Q
 
 from agents.models import Agent
-from core.ids import uuid7
 from sessions_app.models.execution import ToolExecution
 from sessions_app.models.session import Session
 from tenants.models import OwnedModel, OwnedQuerySet
@@ -49,7 +48,6 @@ class Approval(OwnedModel):
         SESSION = "session"
         ALWAYS = "always"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     subject = models.CharField(max_length=8, choices=Subject, default=Subject.TOOL)
     #: The call, or the step of a workflow, that waits for the answer.
     subject_id = models.UUIDField()

@@ -7,7 +7,6 @@ from typing import Self
 from django.db import models
 from django.db.models import Q
 
-from core.ids import uuid7
 from sessions_app.models.run import Run
 from sessions_app.models.session import Session
 from tenants.models import OwnedModel, OwnedQuerySet
@@ -37,7 +36,6 @@ class ToolExecution(OwnedModel):
 
     OPEN = (State.REQUESTED, State.AWAITING_APPROVAL, State.RUNNING)
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="executions")
     #: The run that made the call. A call of a workflow has a `workflow_id` instead.
     run = models.ForeignKey(

@@ -6,7 +6,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from core.ids import uuid7
 from sessions_app.models.session import Session
 from tenants.models import OwnedModel
 
@@ -33,7 +32,6 @@ class Run(OwnedModel):
         TURN = "turn"
         COMPACT = "compact"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, db_index=False, related_name="runs"
     )

@@ -9,7 +9,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from core.ids import uuid7
 from sessions_app.models.run import Run
 from sessions_app.models.session import Session
 from tenants.models import OwnedModel, OwnedQuerySet
@@ -29,7 +28,6 @@ class ContextSnapshot(OwnedModel):
         OVERFLOW = "overflow"
         MANUAL = "manual"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, db_index=False, related_name="snapshots"
     )

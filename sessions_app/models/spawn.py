@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from core.ids import uuid7
 from sessions_app.models.session import Session
 from tenants.models import OwnedModel
 
@@ -28,7 +27,6 @@ class SubagentSpawn(OwnedModel):
         FAILED = "failed"
         CANCELLED = "cancelled"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.SPAWN)
     parent_session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="spawns")
     child_session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="spawned_by")

@@ -53,6 +53,7 @@ class OwnedQuerySet(models.QuerySet):
 class OwnedModel(models.Model):
     """A row that belongs to exactly one workspace."""
 
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -122,7 +123,6 @@ class Membership(OwnedModel):
         BUILDER = "builder"
         VIEWER = "viewer"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=8, choices=Role, default=Role.BUILDER)
 
@@ -138,7 +138,6 @@ class Membership(OwnedModel):
 
 
 class Invitation(OwnedModel):
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField()
     role = models.CharField(max_length=8, choices=Membership.Role, default=Membership.Role.BUILDER)
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -182,7 +181,6 @@ class ApiKey(OwnedModel):
         RUN = "run"
         ADMIN = "admin"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=16, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -206,7 +204,6 @@ class ApiKey(OwnedModel):
 class Secret(OwnedModel):
     """A secret of the vault. Its value is encrypted, and no page or API returns it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=64)
     value = EncryptedTextField()
     #: Hosts it may be sent to: `api.example.com` or `*.example.com`. Empty means any host.
