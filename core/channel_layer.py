@@ -133,12 +133,12 @@ class ChannelQueue:
 class Dispatcher:
     """The queues and groups of one event loop, fed by the listener of the process."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, ended: Callable[[], object]) -> None:
         self.capacity = capacity
         self.queues: dict[str, ChannelQueue] = {}
         self.groups: dict[str, set[str]] = {}
+        self._ended = ended
         self._decoder = Decoder()
-        self._loop = asyncio.get_running_loop()
         self._listening: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
 
@@ -156,22 +156,24 @@ class Dispatcher:
 
     async def _listen(self) -> None:
         """Stay subscribed until the task is cancelled, at the latest with its loop."""
-        listener = pg_listen.listener
+        listener, loop = pg_listen.listener, asyncio.get_running_loop()
+
+        def take(payload: str) -> None:
+            # On the listener's thread. Most payloads have no receiver here.
+            if self._has_receiver(address_of(payload)):
+                loop.call_soon_threadsafe(self.deliver, payload)
+
+        def missed() -> None:
+            loop.call_soon_threadsafe(self.report_gap)
+
         try:
-            with listener.register(CHANNEL, self._take, self._take_gap) as subscription:
+            with listener.register(CHANNEL, take, missed) as subscription:
                 await asyncio.to_thread(listener.wait, subscription)
                 self._ready.set()
                 await asyncio.Event().wait()
         finally:
             self._ready.set()  # a viewer that cannot be notified still polls
-
-    def _take(self, payload: str) -> None:
-        """Pass a payload from the listener's thread to the loop. Most have no receiver here."""
-        if self._has_receiver(address_of(payload)):
-            self._loop.call_soon_threadsafe(self.deliver, payload)
-
-    def _take_gap(self) -> None:
-        self._loop.call_soon_threadsafe(self.report_gap)
+            self._ended()
 
     def _has_receiver(self, address: str) -> bool:
         return address in self.groups or address.removeprefix("!") in self.queues
@@ -289,15 +291,19 @@ class PostgresChannelLayer(BaseChannelLayer):
 
     async def close(self) -> None:
         await self._dispatcher.close()
-        self._dispatchers.pop(asyncio.get_running_loop(), None)
+        self._forget_loop()
 
     @property
     def _dispatcher(self) -> Dispatcher:
         loop = asyncio.get_running_loop()
         dispatcher = self._dispatchers.get(loop)
         if dispatcher is None:
-            dispatcher = self._dispatchers[loop] = Dispatcher(self.capacity)
+            dispatcher = self._dispatchers[loop] = Dispatcher(self.capacity, self._forget_loop)
         return dispatcher
+
+    def _forget_loop(self) -> None:
+        """Drop the queues of the running loop, which they would keep in memory after its end."""
+        self._dispatchers.pop(asyncio.get_running_loop(), None)
 
 
 def notify(payloads: list[str]) -> None:

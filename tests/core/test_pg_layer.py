@@ -208,6 +208,18 @@ def test_several_event_loops_of_a_process_each_hear_and_send(transactional_db):
     assert async_to_sync(hear_myself)() == HELLO
 
 
+def test_an_event_loop_that_ended_leaves_nothing_behind(transactional_db):
+    layer = PostgresChannelLayer()
+
+    async def join() -> None:
+        await layer.group_add("yard", await layer.new_channel())
+
+    for _ in range(3):
+        asyncio.run(join())
+
+    assert not layer._dispatchers
+
+
 @pytest.mark.parametrize("name", ["with space", "with!mark", "x" * 100, ""])
 async def test_a_group_name_that_would_break_the_payload_is_refused(layer, name):
     with pytest.raises(TypeError):
