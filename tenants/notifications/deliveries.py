@@ -332,14 +332,17 @@ class Sender:
 
     def run(self) -> None:
         notified: SimpleQueue[str] = SimpleQueue()
-        with subscribe(CHANNEL, notified.put):
+        with subscribe(CHANNEL, notified.put, missed=lambda: notified.put("")):
             polled = 0.0
             while not self._stop.is_set():
                 if time.monotonic() - polled >= self._look_seconds:
                     polled = time.monotonic()
                     self._look()
                 with suppress(Empty, ValueError):
-                    self._give_turn(UUID(notified.get(timeout=min(self._look_seconds, 1.0))))
+                    if webhook_id := notified.get(timeout=min(self._look_seconds, 1.0)):
+                        self._give_turn(UUID(webhook_id))
+                    else:
+                        polled = 0.0  # notifications may have been missed
         for queue in (self._quick, self._careful):
             for _ in range(self._threads):
                 queue.put(None)

@@ -370,7 +370,10 @@ def orchestrate(context: CommandContext) -> None:
     limit = options["max_cycles"] or (None if repeats else 1)
     cycles, served = 0, 0
     woken = threading.Event()
-    with suppress(KeyboardInterrupt), subscribe(WAKE_CHANNEL, lambda _: woken.set()):
+    with (
+        suppress(KeyboardInterrupt),
+        subscribe(WAKE_CHANNEL, lambda _: woken.set(), missed=woken.set),
+    ):
         while limit is None or cycles < limit:
             woken.clear()
             found = cycle(context, agent_id)
