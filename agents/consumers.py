@@ -21,9 +21,9 @@ from agents.drafts import draft_group
 from agents.models import Agent, AgentDraft, Canvas, CanvasRevision, DraftChange
 from core.channel_layer import subscription
 from core.db import read
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from sessions_app.exceptions import StreamUnavailable
-from tenants.access import Principal, authorise, refresh_principal
+from tenants.access import authorise, refresh_principal
 from tenants.sockets import PumpedConsumer
 
 T = TypeVar("T")
@@ -59,9 +59,9 @@ class AgentConsumer(PumpedConsumer):
 
     def _check_access(self) -> None:
         """Raise unless the viewer may still read this agent."""
-        workspace_id = authorise(refresh_principal(authorised(self.principal)), "read")
-        if not Agent.objects.for_workspace(workspace_id).filter(pk=self.agent_id).exists():
-            raise NotFound
+        authorise(self.principal, "read")
+        workspace_id = authorise(refresh_principal(self.principal), "read")
+        Agent.objects.for_workspace(workspace_id).find(pk=self.agent_id)
 
     def _after(self) -> int:
         query = parse_qs(self.scope["query_string"].decode("latin1"))
@@ -72,12 +72,6 @@ class AgentConsumer(PumpedConsumer):
 
     async def send_body(self, body: dict[str, Any]) -> None:
         await self.send_in_time(orjson.dumps(body).decode())
-
-
-def authorised(principal: Principal) -> Principal:
-    """Return the principal if it may read at all, or raise."""
-    authorise(principal, "read")
-    return principal
 
 
 async def read_rows(function: Callable[[], T]) -> T:

@@ -19,6 +19,7 @@ from agents.model_catalog import known_models
 from agents.models import Agent, AgentVersion
 from agents.providers.keys import statuses
 from agents.providers.registry import PROVIDERS
+from core.db import lock_row
 from core.exceptions import Conflict, NotFound
 from core.validation import STORABLE, Input, is_storable, merge_fields, read_input, wrong_field
 from tenants.models import User
@@ -158,9 +159,7 @@ def change_agent(
     agent's row, so version numbers have no gaps. Raise Conflict if `expected_version` is older than
     the current version.
     """
-    locked = Agent.objects.select_for_update(no_key=True).filter(pk=agent.pk).first()
-    if locked is None:
-        raise NotFound
+    locked = lock_row(agent)
     if locked.archived_at:
         raise Conflict("This agent was archived.")
     # Read after locking: a join would return the version that was current before the lock.
@@ -231,10 +230,7 @@ def _columns_of(version: AgentVersion) -> dict[str, Any]:
 
 @lru_cache(maxsize=VERSIONS_CACHED)
 def _cached_version(version_id: UUID) -> AgentVersion:
-    version = AgentVersion.objects.filter(pk=version_id).first()
-    if version is None:
-        raise NotFound
-    return version
+    return AgentVersion.objects.find(pk=version_id)
 
 
 def merged_fields(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from agents.definitions import archive_agent, columns_for, current_version, fiel
 from agents.exceptions import DraftConflict
 from agents.models import Agent, AgentDraft, AgentVersion, DraftChange
 from core import channel_layer
-from core.exceptions import Conflict, NotFound
+from core.exceptions import Conflict
 from tenants.models import User
 
 
@@ -205,35 +205,21 @@ def write(
             row.fields |= {} if after == base[part] else {part: after}
     row.save()
     DraftChange.objects.bulk_create(
-        _change(row, part, before, after, author, undoes)
+        DraftChange(
+            workspace_id=row.workspace_id,
+            agent_id=row.agent_id,
+            revision=row.revision,
+            part=part,
+            before=before,
+            after=after,
+            undoes=undoes,
+            **author.columns,
+        )
         for part, (before, after) in changed.items()
     )
     follow_draft(drafted.agent, drafted.fields, row.revision)
     notify_viewers(drafted.agent.pk)
     return drafted
-
-
-def _change(
-    row: AgentDraft,
-    part: str,
-    before: Any,
-    after: Any,
-    author: Author,
-    undoes: DraftChange | None,
-) -> DraftChange:
-    return DraftChange(
-        workspace_id=row.workspace_id,
-        agent_id=row.agent_id,
-        revision=row.revision,
-        part=part,
-        before=before,
-        after=after,
-        created_by_id=author.user_id,
-        session_id=author.session_id,
-        run_id=author.run_id,
-        call_id=author.call_id,
-        undoes=undoes,
-    )
 
 
 def notify_viewers(agent_id: UUID) -> None:
@@ -251,9 +237,7 @@ def open_changes(agent: Agent) -> Any:
 def undo(agent: Agent, change_id: UUID, *, author: Author) -> DraftState:
     """Restore the value before a change. Raise Conflict if the part was changed again since."""
     drafted = lock(agent)
-    change = DraftChange.objects.filter(agent=agent, pk=change_id).first()
-    if change is None:
-        raise NotFound
+    change = DraftChange.objects.find(agent=agent, pk=change_id)
     if change.settled is not None:
         raise Conflict("This change is no longer part of the draft.")
     if change.undoes_id or DraftChange.objects.filter(undoes=change).exists():

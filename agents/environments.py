@@ -15,10 +15,9 @@ from agents.limits import SandboxLimits
 from agents.models import AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
 from agents.mounts import Mount
-from agents.named_rows import lock_row, read_change, save_row
-from agents.providers.keys import TimedCache
+from core.db import TimedCache, lock_row, save_row
 from core.exceptions import Conflict, NotFound
-from core.validation import STORABLE, Input, is_storable, read_input
+from core.validation import STORABLE, Input, is_storable, read_change, read_input
 from tenants.models import User
 
 MOST_HOSTS = 200
@@ -169,11 +168,4 @@ def _why_in_use(environment: Environment) -> str:
     return "Sessions use it. Change the environment instead."
 
 
-def _load(environment_id: UUID) -> Environment:
-    found = Environment.objects.filter(pk=environment_id).first()
-    if found is None:
-        raise NotFound
-    return found
-
-
-_recent: TimedCache[UUID, Environment] = TimedCache(_load)
+_recent: TimedCache[UUID, Environment] = TimedCache(lambda id: Environment.objects.find(pk=id))

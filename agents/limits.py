@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, Field
 
@@ -67,15 +67,12 @@ class SandboxLimits(Input):
     wall_seconds: int = Field(default=600, ge=1, le=86_400, description="Elapsed time in seconds.")
 
 
-def read_limits(fields: object) -> Limits:
-    return read_input(Limits, fields)
-
-
 def limits_of(version: AgentVersion) -> Limits:
-    """Return the limits of a version, with defaults for those it does not set."""
-    return read_limits(_known(Limits, version.limits))
+    """Return the limits of a version, with defaults for those it does not set.
 
-
-def _known(model: type[Input], stored: dict[str, Any]) -> dict[str, Any]:
-    """Drop limits that this release does not know, so that older agents keep working."""
-    return {name: value for name, value in stored.items() if name in model.model_fields}
+    Limits that this release does not know are dropped, so that older agents keep working.
+    """
+    stored = version.limits.items()
+    return read_input(
+        Limits, {name: value for name, value in stored if name in Limits.model_fields}
+    )

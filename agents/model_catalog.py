@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from agents.providers.base import ModelRequest, Usage, estimate_request
-from agents.providers.keys import TimedCache
+from core.db import TimedCache
 from tenants.models import Price, User
 
 if TYPE_CHECKING:

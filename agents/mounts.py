@@ -102,7 +102,7 @@ def _source_error(kind: str, source: str) -> str:
         case "repo_mount":
             return _repository_error(source)
         case "remote_file_store":
-            return _store_error(source)
+            return _address_error(source, STORES)
         case _:
             return ""
 
@@ -119,10 +119,6 @@ def _repository_error(source: str) -> str:
     if address.startswith("/"):
         return "" if ".." not in PurePosixPath(address).parts else "A path cannot contain `..`."
     return _address_error(address, ("https",))
-
-
-def _store_error(source: str) -> str:
-    return _address_error(source, STORES)
 
 
 def _address_error(address: str, schemes: tuple[str, ...]) -> str:

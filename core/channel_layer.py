@@ -1,7 +1,7 @@
 """A Channels layer over PostgreSQL's LISTEN and NOTIFY. It notifies and stores nothing.
 
-One connection per process listens for any number of viewers, and messages are dispatched in
-memory. SQL can send too: `pg_notify('switchyard_live', '<group> {"type": "log.grew"}')`. A NOTIFY
+The process's one connection (`core/pg_listen.py`) listens for any number of viewers, and messages
+are dispatched in memory. SQL can send too: `pg_notify('switchyard_live', '<group> {"type": "log.grew"}')`. A NOTIFY
 inside a transaction takes effect when it commits. Delivery is at most once. A receiver that may
 have missed messages gets one of these:
 
@@ -18,8 +18,9 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
@@ -30,7 +31,8 @@ from asgiref.sync import sync_to_async
 from channels.layers import BaseChannelLayer, get_channel_layer
 from django.db import connection, transaction
 
-from core.pg_listen import CHANNEL, Decoder, Listener, address_of, encode
+from core import pg_listen
+from core.exceptions import MessageTooLong
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +42,68 @@ RECONNECTED: Message = {"type": "layer.reconnected"}
 OVERFLOWED: Message = {"type": "layer.overflowed"}
 #: The receiver of a full queue that was not read for this long is considered gone.
 ABANDONED_SECONDS = 60.0
+
+CHANNEL = "switchyard_live"
+LARGEST = 7_900  #: Bytes of a payload; PostgreSQL's limit is 7,999.
+MOST_PARTS = 1_000
+MOST_UNFINISHED = 64  #: Incomplete messages kept; the oldest is dropped first.
+CONTINUATION = 0b1000_0000  # the two leading bits of a byte inside a UTF-8 character
+
+
+def encode(address: str, message: Mapping[str, object]) -> list[str]:
+    """Encode a message as one payload, or as several if it is too long for one."""
+    body = orjson.dumps(message)
+    room = LARGEST - len(address) - 1
+    if len(body) <= room:
+        return [f"{address} {body.decode()}"]
+    pieces = split(body, room - len("#01234567/1000/1000 "))
+    if len(pieces) > MOST_PARTS:
+        raise MessageTooLong
+    name = secrets.token_hex(4)
+    return [
+        f"{address} #{name}/{number}/{len(pieces)} {piece.decode()}"
+        for number, piece in enumerate(pieces)
+    ]
+
+
+def split(body: bytes, size: int) -> list[bytes]:
+    """Split into pieces of at most this many bytes, never inside a character."""
+    pieces = []
+    start = 0
+    while start < len(body):
+        end = min(start + size, len(body))
+        while end < len(body) and body[end] & 0b1100_0000 == CONTINUATION:
+            end -= 1
+        pieces.append(body[start:end])
+        start = end
+    return pieces
+
+
+def address_of(payload: str) -> str:
+    return payload.partition(" ")[0]
+
+
+class Decoder:
+    """Decodes payloads and keeps the parts of a message until it is complete."""
+
+    def __init__(self) -> None:
+        self._unfinished: OrderedDict[str, dict[int, str]] = OrderedDict()
+
+    def decode(self, payload: str) -> bytes | None:
+        """Return the JSON of a message, or None while parts of it are missing."""
+        body = payload.partition(" ")[2]
+        if not body.startswith("#"):
+            return body.encode()
+        head, _, piece = body.partition(" ")
+        name, number, count = head.split("/")
+        pieces = self._unfinished.setdefault(name, {})
+        pieces[int(number)] = piece
+        if len(pieces) == int(count):
+            del self._unfinished[name]
+            return "".join(pieces[place] for place in sorted(pieces)).encode()
+        if len(self._unfinished) > MOST_UNFINISHED:
+            self._unfinished.popitem(last=False)
+        return None
 
 
 class ChannelQueue:
@@ -67,20 +131,58 @@ class ChannelQueue:
 
 
 class Dispatcher:
-    """The queues and groups of one event loop, fed by its one listener."""
+    """The queues and groups of one event loop, fed by the listener of the process."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, ended: Callable[[], object]) -> None:
         self.capacity = capacity
         self.queues: dict[str, ChannelQueue] = {}
         self.groups: dict[str, set[str]] = {}
-        self.listener = Listener(take=self.deliver, missed=self.report_gap)
+        self._ended = ended
         self._decoder = Decoder()
+        self._listening: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    async def ready(self) -> None:
+        """Start listening if needed, and wait for the connection as long as a subscriber does."""
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._listen(), name="live listener")
+        await self._ready.wait()
+
+    async def close(self) -> None:
+        if self._listening:
+            self._listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._listening
+
+    async def _listen(self) -> None:
+        """Stay subscribed until the task is cancelled, at the latest with its loop."""
+        listener, loop = pg_listen.listener, asyncio.get_running_loop()
+
+        def take(payload: str) -> None:
+            # On the listener's thread. Most payloads have no receiver here.
+            if self._has_receiver(address_of(payload)):
+                loop.call_soon_threadsafe(self.deliver, payload)
+
+        def missed() -> None:
+            loop.call_soon_threadsafe(self.report_gap)
+
+        try:
+            with listener.register(CHANNEL, take, missed) as subscription:
+                await asyncio.to_thread(listener.wait, subscription)
+                self._ready.set()
+                await asyncio.Event().wait()
+        finally:
+            self._ready.set()  # a viewer that cannot be notified still polls
+            self._ended()
+
+    def _has_receiver(self, address: str) -> bool:
+        return address in self.groups or address.removeprefix("!") in self.queues
 
     def queue_of(self, channel: str) -> ChannelQueue:
         return self.queues.setdefault(channel, ChannelQueue(self.capacity))
 
     def deliver(self, payload: str) -> None:
-        """Pass a payload to the channels of its address. Most payloads have no receiver here."""
+        """Pass a payload to the channels of its address."""
         address = address_of(payload)
         channels = self.groups.get(address) or (
             {address.removeprefix("!")} & self.queues.keys() if "!" in address else set()
@@ -125,7 +227,7 @@ class PostgresChannelLayer(BaseChannelLayer):
 
     def __init__(self, capacity: int = 1000) -> None:
         super().__init__(capacity=capacity)
-        # async_to_sync creates separate loops, and loops cannot share a connection.
+        # async_to_sync creates separate loops, and queues belong to one loop.
         self._dispatchers: WeakKeyDictionary[asyncio.AbstractEventLoop, Dispatcher] = (
             WeakKeyDictionary()
         )
@@ -148,7 +250,7 @@ class PostgresChannelLayer(BaseChannelLayer):
         self.require_valid_group_name(group)
         self.require_valid_channel_name(channel)
         self._dispatcher.join(group, channel)
-        await self._dispatcher.listener.ready()
+        await self._dispatcher.ready()
 
     async def group_discard(self, group: str, channel: str) -> None:
         self.require_valid_group_name(group)
@@ -170,7 +272,7 @@ class PostgresChannelLayer(BaseChannelLayer):
         if "!" not in channel:
             address = f"!{channel}"
             self._dispatcher.queue_of(channel)
-            await self._dispatcher.listener.ready()
+            await self._dispatcher.ready()
         await in_thread(encode(address, message))
 
     async def receive(self, channel: str) -> Message:
@@ -188,16 +290,20 @@ class PostgresChannelLayer(BaseChannelLayer):
         self._dispatcher.groups.clear()
 
     async def close(self) -> None:
-        await self._dispatcher.listener.close()
-        self._dispatchers.pop(asyncio.get_running_loop(), None)
+        await self._dispatcher.close()
+        self._forget_loop()
 
     @property
     def _dispatcher(self) -> Dispatcher:
         loop = asyncio.get_running_loop()
         dispatcher = self._dispatchers.get(loop)
         if dispatcher is None:
-            dispatcher = self._dispatchers[loop] = Dispatcher(self.capacity)
+            dispatcher = self._dispatchers[loop] = Dispatcher(self.capacity, self._forget_loop)
         return dispatcher
+
+    def _forget_loop(self) -> None:
+        """Drop the queues of the running loop, which they would keep in memory after its end."""
+        self._dispatchers.pop(asyncio.get_running_loop(), None)
 
 
 def notify(payloads: list[str]) -> None:

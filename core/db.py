@@ -1,25 +1,37 @@
-"""Connections, row locks and batches that survive a failing row."""
+"""Connections, row locks, saving and caching of rows, and batches that survive a failing row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, TypeVar
+import time
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import psycopg
 import structlog
 from asgiref.sync import sync_to_async
-from django.db import InterfaceError, OperationalError, connection, models, transaction
+from django.db import (
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    models,
+    transaction,
+)
+from psycopg.errors import UniqueViolation
+from pydantic import BaseModel
 
-from core.exceptions import NotFound
+from core.exceptions import Conflict, NotFound
 
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=models.Model)
+K = TypeVar("K", bound=Hashable)
 
-#: The connection parameters of Django's database that psycopg understands too.
-CONNECTION_PARAMETERS = ("dbname", "user", "password", "host", "port", "sslmode", "sslrootcert")
+#: How long, and how many rows a cache keeps.
+CACHE_SECONDS = 5.0
+MOST_CACHED = 5_000
 
 
 def release_connection() -> None:
@@ -40,15 +52,12 @@ async def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
     return await sync_to_async(call, thread_sensitive=False)()
 
 
-def connection_parameters() -> dict[str, Any]:
-    """Return the parameters with which psycopg connects to Django's database."""
-    given = connection.get_connection_params()
-    return {name: given[name] for name in CONNECTION_PARAMETERS if name in given}
-
-
-def connect() -> psycopg.Connection[Any]:
-    """Open a connection outside Django's pool, to listen or to work beside a fork."""
-    return psycopg.connect(autocommit=True, **connection_parameters())
+def connect(**more: Any) -> psycopg.Connection[Any]:
+    """Open a connection to Django's database outside its pool, to listen or to work beside a fork."""
+    parameters = connection.get_connection_params() | more
+    for only_for_django in ("cursor_factory", "context", "prepare_threshold"):
+        parameters.pop(only_for_django, None)
+    return psycopg.connect(autocommit=True, **parameters)
 
 
 def lock_row(row: M) -> M:
@@ -73,6 +82,25 @@ def _lock(row: M, *, to_delete: bool) -> M:
     return locked
 
 
+def save_row(row: M, given: BaseModel, *, what: str) -> M:
+    """Save the validated fields, and reload the row as the database has it.
+
+    Raise Conflict if another row has the name; `what` begins the message.
+    """
+    fields = given.model_dump(mode="json")
+    for name, value in fields.items():
+        setattr(row, name, value)
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError as error:
+        if not isinstance(error.__cause__, UniqueViolation):
+            raise
+        raise Conflict(f"{what} is already named {fields['name']!r}.") from None
+    row.refresh_from_db()
+    return row
+
+
 def for_each(rows: Iterable[T], act: Callable[[T], object]) -> list[T]:
     """Call `act` with every row and return those for which it returned something true.
 
@@ -89,3 +117,31 @@ def _succeeds(act: Callable[[T], object], row: T) -> bool:
     except Exception:
         log.exception("row_left_out", row=str(row), act=act.__name__)
         return False
+
+
+class TimedCache(Generic[K, T]):
+    """Caches loaded values for a few seconds.
+
+    It has no lock that a forked child could inherit: two threads may both load, which is harmless.
+    """
+
+    def __init__(self, load: Callable[[K], T], *, seconds: float = CACHE_SECONDS) -> None:
+        self._load = load
+        self._seconds = seconds
+        self._entries: dict[K, tuple[float, T]] = {}
+
+    def get(self, key: K) -> T:
+        now = time.monotonic()
+        entry = self._entries.get(key)
+        if entry and now - entry[0] < self._seconds:
+            return entry[1]
+        value = self._load(key)
+        if len(self._entries) >= MOST_CACHED:
+            self._entries = {}
+        self._entries[key] = (now, value)
+        return value
+
+    def forget(self, key: K) -> None:
+        """Drop a value now, and again after the commit that makes its change visible."""
+        self._entries.pop(key, None)
+        transaction.on_commit(lambda: self._entries.pop(key, None))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from math import inf
+from math import inf, isfinite
 from typing import Any, TypeAlias
 
 import anyio.to_thread
@@ -338,3 +339,26 @@ def following(
         if check:
             check(str(request.url))
     raise httpx2.TooManyRedirects("Too many redirects.", request=request)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait, from `retry-after-ms` or `retry-after` (a number or a date)."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    raw = headers.get("retry-after")
+    seconds = _number(raw)
+    if seconds is not None or not raw:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(raw).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _number(raw: str | None) -> float | None:
+    try:
+        value = float(raw or "")
+    except ValueError:
+        return None
+    return value if isfinite(value) and value >= 0 else None

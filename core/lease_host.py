@@ -11,7 +11,7 @@ import socket
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from queue import SimpleQueue
@@ -24,7 +24,7 @@ from django.db import Error
 
 from core.db import release_connection
 from core.exceptions import Fault
-from core.pg_listen import hear
+from core.pg_listen import subscribe
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class LeaseHost(ABC, Generic[Job, Holder]):
 
     def __init__(self, slots: int) -> None:
         self._prepare(owner_of(os.getpid()), slots)
-        for work in (self._renew_leases, self._listen_for_stops):
+        for work in (self._renew_leases, self._follow_stops):
             self.start_thread(work)
         # Runs in multiprocessing's own exit, while threads and database still work.
         Finalize(None, self.drain, exitpriority=100)
@@ -75,6 +75,8 @@ class LeaseHost(ABC, Generic[Job, Holder]):
         self._slots = threading.BoundedSemaphore(slots)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._idle = 0
+        #: Ids of rows that were taken away; None when the process ends.
+        self._stops: SimpleQueue[str | None] = SimpleQueue()
 
     # ── What a subclass says ─────────────────────────────────────────────────────────────────
 
@@ -175,8 +177,11 @@ class LeaseHost(ABC, Generic[Job, Holder]):
                 if epochs.get(id) != lease.epoch:
                     lease.stop("fenced")
 
-    def _listen_for_stops(self) -> None:
-        hear(self.stop_channel, self.stop, until=self.ending)
+    def _follow_stops(self) -> None:
+        with subscribe(self.stop_channel, self._stops.put):
+            while (id := self._stops.get()) is not None:
+                with suppress(ValueError):
+                    self.stop(UUID(id))
 
     def stop(self, id: UUID) -> None:
         """Stop the holder of this row if it lost it. The news may be older than the lease."""
@@ -198,6 +203,7 @@ class LeaseHost(ABC, Generic[Job, Holder]):
         """Give every row back to its queue: another process continues where this one stops."""
         self.ending.set()
         self.busy.set()
+        self._stops.put(None)
         for lease in self.leases:
             lease.stop("shutdown")
             try:

@@ -1,11 +1,18 @@
-"""Middleware: request ids for logs, errors and responses, and redirects to the last slash."""
+"""Middleware: its base class, request ids for logs, errors and responses, and redirects to the last slash."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from uuid import uuid4
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponsePermanentRedirect,
+)
 from django.middleware.common import CommonMiddleware
 from django_structlog.middlewares import RequestMiddleware
 
@@ -15,6 +22,19 @@ SANE = re.compile(r"[A-Za-z0-9._:=+/-]{8,128}")
 
 def request_id_of(request: HttpRequest) -> str:
     return str(request.META.get(META_NAME, ""))
+
+
+class SyncMiddleware:
+    """The base of own middleware, synchronous so that a request runs in one thread."""
+
+    sync_capable = True
+    async_capable = False
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
 
 
 class RequestIdMiddleware(RequestMiddleware):

@@ -1,187 +1,266 @@
-"""Listens for PostgreSQL notifications, and encodes messages as notification payloads."""
+"""Listens for PostgreSQL notifications: one thread and one connection for all subscribers of a process."""
 
 from __future__ import annotations
 
-import asyncio
+import atexit
+import os
 import random
-import secrets
+import selectors
+import socket
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from contextlib import aclosing, suppress
-from typing import Any
-from uuid import UUID
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Self
 
-import orjson
 import psycopg
 import structlog
-from django.db import connections
+from psycopg.sql import SQL, Identifier
 
 from core.db import connect
-from core.exceptions import MessageTooLong
-
-CHANNEL = "switchyard_live"
-LARGEST = 7_900  #: Bytes of a payload; PostgreSQL's limit is 7,999.
-MOST_PARTS = 1_000
-MOST_UNFINISHED = 64  #: Incomplete messages kept; the oldest is dropped first.
-CONTINUATION = 0b1000_0000  # the two leading bits of a byte inside a UTF-8 character
-
-
-def encode(address: str, message: Mapping[str, object]) -> list[str]:
-    """Encode a message as one payload, or as several if it is too long for one."""
-    body = orjson.dumps(message)
-    room = LARGEST - len(address) - 1
-    if len(body) <= room:
-        return [f"{address} {body.decode()}"]
-    pieces = split(body, room - len("#01234567/1000/1000 "))
-    if len(pieces) > MOST_PARTS:
-        raise MessageTooLong
-    name = secrets.token_hex(4)
-    return [
-        f"{address} #{name}/{number}/{len(pieces)} {piece.decode()}"
-        for number, piece in enumerate(pieces)
-    ]
-
-
-def split(body: bytes, size: int) -> list[bytes]:
-    """Split into pieces of at most this many bytes, never inside a character."""
-    pieces = []
-    start = 0
-    while start < len(body):
-        end = min(start + size, len(body))
-        while end < len(body) and body[end] & 0b1100_0000 == CONTINUATION:
-            end -= 1
-        pieces.append(body[start:end])
-        start = end
-    return pieces
-
-
-def address_of(payload: str) -> str:
-    return payload.partition(" ")[0]
-
-
-class Decoder:
-    """Decodes payloads and keeps the parts of a message until it is complete."""
-
-    def __init__(self) -> None:
-        self._unfinished: OrderedDict[str, dict[int, str]] = OrderedDict()
-
-    def decode(self, payload: str) -> bytes | None:
-        """Return the JSON of a message, or None while parts of it are missing."""
-        body = payload.partition(" ")[2]
-        if not body.startswith("#"):
-            return body.encode()
-        head, _, piece = body.partition(" ")
-        name, number, count = head.split("/")
-        pieces = self._unfinished.setdefault(name, {})
-        pieces[int(number)] = piece
-        if len(pieces) == int(count):
-            del self._unfinished[name]
-            return "".join(pieces[place] for place in sorted(pieces)).encode()
-        if len(self._unfinished) > MOST_UNFINISHED:
-            self._unfinished.popitem(last=False)
-        return None
-
 
 log = structlog.get_logger(__name__)
 
+APPLICATION_NAME = "switchyard listener"
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
 #: How long a new subscriber waits for the connection before it continues without it.
 PATIENCE_SECONDS = 5.0
 #: After this long without a notification the connection is probed.
 PROBE_SECONDS = 20.0
+CLOSE_SECONDS = 2.0
 
 
-def connection_parameters() -> dict[str, Any]:
-    """Return the parameters with which psycopg connects to Django's database."""
-    parameters = connections["default"].get_connection_params()
-    for only_for_django in ("cursor_factory", "context"):
-        parameters.pop(only_for_django, None)
-    return {"connect_timeout": 5, "application_name": "switchyard live"} | parameters
+class Subscription:
+    """A callback for the notifications of one channel, until it is closed or its block ends."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        channel: str,
+        take: Callable[[str], object],
+        missed: Callable[[], object],
+    ) -> None:
+        self.channel = channel
+        self.take = take
+        self.missed = missed
+        #: Set while notifications arrive.
+        self.active = threading.Event()
+        #: Whether notifications may have been lost since the subscriber last looked.
+        self.has_gap = False
+        self._listener = listener
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop listening. A notification that is being delivered may still arrive."""
+        self._listener.unsubscribe(self)
 
 
 class Listener:
-    """Listens on one connection, which is reopened when lost.
+    """Delivers notifications to subscribers from one connection, which is reopened when lost.
 
-    Every payload is passed to `take`. After a gap in listening, `missed` is called once.
+    The thread starts with the first subscription and ends with the last.
     """
 
-    def __init__(self, *, take: Callable[[str], None], missed: Callable[[], None]) -> None:
-        self._take = take
-        self._missed = missed
-        self._listening = asyncio.Event()
-        self._gap = False
-        self._task: asyncio.Task[None] | None = None
+    def __init__(self) -> None:
+        #: A byte that is sent to the second socket ends the thread's wait for notifications.
+        self._wake_up: tuple[socket.socket, socket.socket] | None = None
+        self.reset()
 
-    async def ready(self) -> None:
-        """Start listening if needed, and wait up to PATIENCE_SECONDS for the connection."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._listen_for_ever(), name="live listener")
-        if not self._listening.is_set():
-            try:
-                async with asyncio.timeout(PATIENCE_SECONDS):
-                    await self._listening.wait()
-            except TimeoutError:
-                self._gap = True
+    def reset(self) -> None:
+        """Start empty, as a fork must: the thread and the connection belong to its parent."""
+        self._close_wake_up()
+        self._lock = threading.Lock()
+        self._subscriptions: list[Subscription] = []
+        #: The channels that the connection listens on.
+        self._channels: set[str] = set()
+        self._thread: threading.Thread | None = None
 
-    async def close(self) -> None:
-        if self._task:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+    def subscribe(
+        self,
+        channel: str,
+        take: Callable[[str], object],
+        *,
+        missed: Callable[[], object] = lambda: None,
+    ) -> Subscription:
+        """Call `take` with the payload of every notification on the channel.
 
-    async def _listen_for_ever(self) -> None:
+        What is notified after this returns is delivered, so subscribe before you read the state that
+        notifications are about. `missed` is called when some may have been lost: after a gap in
+        listening, and when this returned without a connection, after PATIENCE_SECONDS.
+        Callbacks run on the listener's thread and must not block it.
+        """
+        subscription = self.register(channel, take, missed)
+        self.wait(subscription)
+        return subscription
+
+    def register(
+        self, channel: str, take: Callable[[str], object], missed: Callable[[], object]
+    ) -> Subscription:
+        """Subscribe without waiting. The subscriber calls `wait` before it reads any state."""
+        subscription = Subscription(self, channel, take, missed)
+        with self._lock:
+            self._subscriptions.append(subscription)
+            if channel in self._channels:
+                subscription.active.set()
+            if self._thread is None:
+                self._start()
+            self._wake()
+        return subscription
+
+    def _start(self) -> None:
+        self._wake_up = socket.socketpair()
+        for end in self._wake_up:
+            end.setblocking(False)
+        self._thread = threading.Thread(
+            target=self._run, args=self._wake_up[1:], name="pg-listen", daemon=True
+        )
+        self._thread.start()
+
+    def wait(self, subscription: Subscription) -> None:
+        """Wait until the subscription is active, but not longer than PATIENCE_SECONDS."""
+        if not subscription.active.wait(PATIENCE_SECONDS):
+            with self._lock:
+                subscription.has_gap = not subscription.active.is_set()
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        with self._lock:
+            if subscription in self._subscriptions:
+                self._subscriptions.remove(subscription)
+                self._wake()
+
+    def close(self) -> None:
+        """End all subscriptions, and wait for the connection to be closed."""
+        with self._lock:
+            self._subscriptions.clear()
+            thread = self._thread
+            self._wake()
+        if thread:
+            thread.join(CLOSE_SECONDS)
+
+    def _wake(self) -> None:
+        """Let the thread look at the subscriptions. Called under the lock."""
+        if self._wake_up:
+            with suppress(BlockingIOError):  # full of earlier wake-ups
+                self._wake_up[0].send(b"\0")
+
+    def _close_wake_up(self) -> None:
+        for end in self._wake_up or ():
+            end.close()
+        self._wake_up = None
+
+    # ── On the listener's thread ─────────────────────────────────────────────────────────────
+
+    def _run(self, woken: socket.socket) -> None:
         pause = FIRST_PAUSE
-        while True:
+        while self._is_needed():
             try:
-                await self._listen()
+                with connect(connect_timeout=5, application_name=APPLICATION_NAME) as connection:
+                    self._listen(connection, woken)
             except (psycopg.Error, OSError) as error:
-                if self._listening.is_set():
+                if self._mark_gap():
                     pause = FIRST_PAUSE
                 # Only the first failure is a warning; retries would repeat it.
                 report = log.warning if pause == FIRST_PAUSE else log.debug
-                report("live_listener_lost", error=str(error).strip(), retry_in=pause)
-            finally:
-                self._listening.clear()
-                self._gap = True
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
-            pause = min(pause * 2, LONGEST_PAUSE)
+                report("listener_lost", error=str(error).strip(), retry_in=pause)
+                self._pause(woken, pause * random.uniform(0.5, 1.0))  # noqa: S311
+                pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _listen(self) -> None:
-        async with await psycopg.AsyncConnection.connect(
-            **connection_parameters(), autocommit=True
-        ) as connection:
-            await connection.execute(f"LISTEN {CHANNEL}")
-            self._listening.set()
-            if self._gap:
-                self._gap = False
-                self._missed()
-            while True:
-                async with aclosing(connection.notifies(timeout=PROBE_SECONDS)) as notifies:
-                    async for notify in notifies:
-                        self._take(notify.payload)
-                # A dead connection is as silent as an idle one, so probe it.
-                await connection.execute("SELECT 1")
+    def _is_needed(self) -> bool:
+        with self._lock:
+            if not self._subscriptions:
+                self._thread = None
+                self._close_wake_up()
+            return bool(self._subscriptions)
 
+    def _listen(self, connection: psycopg.Connection[Any], woken: socket.socket) -> None:
+        """Deliver notifications until there are no subscribers left."""
+        connection.add_notify_handler(lambda note: self._deliver(note.channel, note.payload))
+        with selectors.DefaultSelector() as selector:
+            selector.register(connection, selectors.EVENT_READ)
+            selector.register(woken, selectors.EVENT_READ)
+            while self._follow_subscriptions(connection):
+                self._read(connection)
+                if not selector.select(PROBE_SECONDS):
+                    # A dead connection is as silent as an idle one, so probe it.
+                    connection.execute("SELECT 1")
+                _drain(woken)
 
-PAUSE_SECONDS = 0.5
+    def _read(self, connection: psycopg.Connection[Any]) -> None:
+        """Deliver what has arrived, without waiting."""
+        connection.pgconn.consume_input()
+        while note := connection.pgconn.notifies():
+            self._deliver(note.relname.decode(), note.extra.decode())
 
+    def _follow_subscriptions(self, connection: psycopg.Connection[Any]) -> bool:
+        """Listen on exactly the channels that have subscribers. Return False when there are none."""
+        with self._lock:
+            wanted = {subscription.channel for subscription in self._subscriptions}
+            unwanted, new = self._channels - wanted, wanted - self._channels
+            # Before UNLISTEN, so that nobody subscribes to a channel that is about to be left.
+            self._channels -= unwanted
+        for channel in unwanted:
+            connection.execute(SQL("UNLISTEN {}").format(Identifier(channel)))
+        for channel in new:
+            connection.execute(SQL("LISTEN {}").format(Identifier(channel)))
+        for subscription in self._activate(new):
+            self._call(subscription.missed)
+        return bool(wanted)
 
-def listen(channel: str) -> psycopg.Connection[Any]:
-    """Return a new connection that listens on a channel."""
-    listener = connect()
-    listener.execute(f'LISTEN "{channel}"'.encode())
-    return listener
+    def _activate(self, channels: set[str]) -> list[Subscription]:
+        """Mark the channels as listened to, and return the subscriptions that had a gap."""
+        with self._lock:
+            self._channels |= channels
+            gaps = []
+            for subscription in self._subscriptions:
+                if subscription.channel in channels:
+                    subscription.active.set()
+                    if subscription.has_gap:
+                        subscription.has_gap = False
+                        gaps.append(subscription)
+            return gaps
 
+    def _mark_gap(self) -> bool:
+        """Record that the connection is lost. Return whether any channel was listened to."""
+        with self._lock:
+            was_listening = bool(self._channels)
+            self._channels.clear()
+            for subscription in self._subscriptions:
+                subscription.has_gap |= subscription.active.is_set()
+                subscription.active.clear()
+            return was_listening
 
-def hear(channel: str, tell: Callable[[UUID], None], *, until: threading.Event) -> None:
-    """Call `tell` with every id notified on a channel, until the event is set."""
-    while not until.is_set():
+    def _deliver(self, channel: str, payload: str) -> None:
+        with self._lock:
+            subscriptions = [s for s in self._subscriptions if s.channel == channel]
+        for subscription in subscriptions:
+            self._call(subscription.take, payload)
+
+    def _call(self, callback: Callable[..., object], *args: str) -> None:
         try:
-            with listen(channel) as listener:
-                while not until.is_set():
-                    for note in listener.notifies(timeout=1, stop_after=1):
-                        tell(UUID(note.payload))
-        except (psycopg.Error, ValueError):
-            until.wait(PAUSE_SECONDS)
+            callback(*args)
+        except Exception:
+            log.exception("subscriber_failed")
+
+    def _pause(self, woken: socket.socket, seconds: float) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(woken, selectors.EVENT_READ)
+            selector.select(seconds)
+        _drain(woken)
+
+
+def _drain(woken: socket.socket) -> None:
+    with suppress(BlockingIOError):
+        while woken.recv(4096):
+            pass
+
+
+listener = Listener()
+subscribe = listener.subscribe
+
+os.register_at_fork(after_in_child=listener.reset)
+atexit.register(listener.close)

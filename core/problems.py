@@ -24,7 +24,7 @@ from rest_framework import exceptions as rest_exceptions
 from rest_framework.views import APIView, set_rollback
 
 from core.exceptions import CHALLENGE, CsrfFailed, Fault, Forbidden, Unauthenticated
-from core.middleware import request_id_of
+from core.middleware import SyncMiddleware, request_id_of
 from core.validation import (
     FieldError,
     describe_errors,
@@ -204,20 +204,8 @@ def _media_types(problem: Problem, context: Mapping[str, Any]) -> str:
             return ""
 
 
-class ProblemMiddleware:
-    """Answers exceptions that a view did not handle.
-
-    It is synchronous so that the middleware around it runs in one thread without switching.
-    """
-
-    sync_capable = True
-    async_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)
+class ProblemMiddleware(SyncMiddleware):
+    """Answers exceptions that a view did not handle."""
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
         if not is_program(request):
@@ -233,22 +221,20 @@ class ProblemMiddleware:
 # ── Django's error views ─────────────────────────────────────────────────────
 
 
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if is_program(request):
-        return problem_response(problem_of(exception) or UNEXPECTED, request)
-    return defaults.bad_request(request, exception)
+def _error_view(page: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Answer programs with a problem, and people with Django's page."""
+
+    def view(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+        if is_program(request):
+            return problem_response(problem_of(exception) or UNEXPECTED, request)
+        return page(request, exception)
+
+    return view
 
 
-def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if is_program(request):
-        return problem_response(problem_of(exception) or UNEXPECTED, request)
-    return defaults.permission_denied(request, exception)
-
-
-def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    if is_program(request):
-        return problem_response(problem_of(exception) or UNEXPECTED, request)
-    return defaults.page_not_found(request, exception)
+bad_request = _error_view(defaults.bad_request)
+permission_denied = _error_view(defaults.permission_denied)
+page_not_found = _error_view(defaults.page_not_found)
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""Strict parsing and serializer fields for the REST API."""
+"""Strict parsing, validated bodies and serializer fields for the REST API."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from rest_framework import serializers
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
+
+from core.exceptions import Invalid
 
 
 class TextField(serializers.CharField):
@@ -54,3 +56,19 @@ class StrictJSONParser(JSONParser):
             return orjson.loads(stream.read())
         except orjson.JSONDecodeError as error:
             raise ParseError(f"This is not JSON: {error}") from None
+
+
+def json_object(request: Request) -> dict[str, Any]:
+    """Return the body of a request, which must be an object."""
+    if not isinstance(request.data, dict):
+        raise Invalid("The body must be a JSON object.")
+    return request.data
+
+
+def validate_body(
+    request: Request, serializer: type[serializers.Serializer], *, partial: bool = False
+) -> dict[str, Any]:
+    """Return the validated body, or raise an error that names each wrong field."""
+    bound = serializer(data=json_object(request), partial=partial)
+    bound.is_valid(raise_exception=True)
+    return dict(bound.validated_data)

@@ -78,6 +78,14 @@ def merge_fields(current: Mapping[str, Any], changes: Mapping[str, Any]) -> dict
     return fields
 
 
+def read_change(model: type[M], row: object, changes: Mapping[str, Any], *, replace: bool) -> M:
+    """Return the validated fields after a change; with `replace`, unnamed fields get their default."""
+    if replace:
+        return read_input(model, changes)
+    current = {name: getattr(row, name) for name in model.model_fields}
+    return read_input(model, merge_fields(current, changes))
+
+
 # ── Field errors ─────────────────────────────────────────────────────────────
 
 #: Pydantic's messages name types of Python; HTTP clients know those of JSON.

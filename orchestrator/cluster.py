@@ -11,8 +11,9 @@ import ctypes
 import multiprocessing
 import os
 import signal
-import time
+from contextlib import suppress
 from multiprocessing.reduction import ForkingPickler
+from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
@@ -28,21 +29,21 @@ from django_q.signing import SignedPackage
 from core.db import connect
 from core.exceptions import Fault
 from core.lease_host import owner_of
-from core.pg_listen import listen
+from core.pg_listen import Subscription, subscribe
 from orchestrator.engine.store import EXPIRE as EXPIRE_WORKFLOWS
 from sessions_app.lanes.run_queue import EXPIRE_LEASES
 from sessions_app.lanes.signals import WAKE_CHANNEL
 
 #: Called by name in the worker processes.
 TASK = "orchestrator.worker.wake_many"
-#: How long one read waits, so that a stop is seen, and the pause while PostgreSQL is unreachable.
-LISTEN_SECONDS, PAUSE_SECONDS = 0.5, 0.5
+#: How long one read waits, so that the process sees when the cluster stops.
+LISTEN_SECONDS = 0.5
 
 
 class NotifyBroker(ORM):
     """Delivers wake-ups to the workers as they are notified. Nothing is stored."""
 
-    _listener: psycopg.Connection[Any] | None = None
+    _subscription: Subscription | None = None
 
     def enqueue(self, task: object) -> None:
         raise Fault("This queue carries only wake-ups; use sessions_app.lanes.signals.wake.")
@@ -67,18 +68,17 @@ class NotifyBroker(ORM):
         return "NOTIFY"
 
     def _listen(self) -> list[str]:
-        """Return the distinct payloads of the next notifications. A lost connection costs a pause."""
-        try:
-            if self._listener is None or self._listener.closed:
-                self._listener = listen(WAKE_CHANNEL)
-            notifications = self._listener.notifies(timeout=LISTEN_SECONDS, stop_after=1)
-            return list(dict.fromkeys(one.payload for one in notifications))
-        except psycopg.Error:
-            if self._listener is not None:
-                self._listener.close()
-            self._listener = None
-            time.sleep(PAUSE_SECONDS)
-            return []
+        """Return the distinct payloads of the next notifications."""
+        if self._subscription is None:
+            # Here and not earlier: the process that reads is a fork of the one that made the broker.
+            self._wake_ups: SimpleQueue[str] = SimpleQueue()
+            self._subscription = subscribe(WAKE_CHANNEL, self._wake_ups.put)
+        payloads: dict[str, None] = {}
+        with suppress(Empty):
+            payloads[self._wake_ups.get(timeout=LISTEN_SECONDS)] = None
+            while True:
+                payloads[self._wake_ups.get_nowait()] = None
+        return list(payloads)
 
     def _package(self, payloads: list[str]) -> str:
         task = {"id": uuid4().hex, "name": "wake", "func": TASK, "args": (payloads,), "kwargs": {}}

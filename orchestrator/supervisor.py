@@ -30,11 +30,9 @@ from sessions_app.schedules.schedules import fire_due_schedules
 from sessions_app.subagents.spawns import deliver_pending
 from tenants.billing.spending import delete_old_minutes
 from tenants.idempotency import forget_old_answers
-from tenants.notifications.deliveries import forget_old_deliveries
-from tenants.notifications.inbox import forget_old_items
+from tenants.notifications.deliveries import Sender, forget_old_deliveries
+from tenants.notifications.inbox import forget_old_items, tell_low_credits
 from tenants.notifications.mail import forget_old_mails
-from tenants.notifications.notices import tell_low_credits
-from tenants.notifications.sender import Sender
 from tenants.pulse import beat, delete_old_pulses
 from tools_app.mcp.discovery import refresh_due
 from tools_app.sandbox.container.claims import sessions_with_claims

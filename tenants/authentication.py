@@ -6,7 +6,7 @@ An API key in a header comes first, then the browser session of a user.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -26,6 +26,7 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
 from core.exceptions import CHALLENGE, CsrfFailed, Unauthenticated
+from core.middleware import SyncMiddleware
 from core.throttling import Allowance, buckets, client_address, spend_anonymous, spend_guess
 from tenants.access import (
     ANONYMOUS,
@@ -106,14 +107,8 @@ def choose_workspace(request: HttpRequest, workspace_id: UUID) -> None:
     request.session[CHOSEN] = str(workspace_id)
 
 
-class PrincipalMiddleware:
+class PrincipalMiddleware(SyncMiddleware):
     """Sets `request.principal` lazily: the database is only read when a view asks for it."""
-
-    sync_capable = True
-    async_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         principal = SimpleLazyObject(lambda: principal_from_session(request.user, request.session))
@@ -130,6 +125,12 @@ def principal_of(request: HttpRequest | Request) -> Principal:
         principal = copy(principal) if bool(principal) else ANONYMOUS  # bool() evaluates it
         plain.principal = principal  # type: ignore[attr-defined]
     return cast(Principal, principal)
+
+
+def authorised(request: HttpRequest | Request, verb: Verb) -> tuple[Principal, UUID]:
+    """Return who acts in this request and in which workspace, or raise if they lack the right."""
+    principal = principal_of(request)
+    return principal, authorise(principal, verb)
 
 
 class KeyAuthentication(BaseAuthentication):

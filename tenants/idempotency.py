@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -24,6 +23,7 @@ from django.utils.crypto import salted_hmac
 
 from core.db import release_connection
 from core.exceptions import Invalid, TooManyRequests, Unauthenticated
+from core.middleware import SyncMiddleware
 from core.problems import is_program, problem_response
 from tenants.access import Principal
 from tenants.authentication import principal_from_key, principal_of, spend_as
@@ -62,14 +62,8 @@ class Ticket:
     cipher: Fernet
 
 
-class IdempotencyMiddleware:
+class IdempotencyMiddleware(SyncMiddleware):
     """Handles POSTs to the API that carry the header and valid credentials."""
-
-    sync_capable = True
-    async_capable = False
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         client_key = request.headers.get("Idempotency-Key")

@@ -1,15 +1,29 @@
-"""Inserts, finds and deletes the rows of workspaces; `orchestrator.workspaces` adds the contents."""
+"""Workspaces and their members: rows, invitations, roles, removing and leaving.
+
+`orchestrator.workspaces` adds the contents of a new workspace.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from secrets import token_hex
 from uuid import UUID
 
+from django.core.mail import send_mail
 from django.db import connection, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.text import slugify
 
-from core.exceptions import Invalid
-from tenants.models import Membership, User, Workspace
+from core.exceptions import Conflict, Forbidden, Invalid, NotFound
+from core.ids import digest, new_token
+from tenants.access import Principal, authorise
+from tenants.exceptions import LastOwner, LinkExpired
+from tenants.keys import revoke_keys_of
+from tenants.models import Invitation, Membership, User, Workspace
+
+INVITATION_LIFE = timedelta(days=7)
 
 
 @transaction.atomic
@@ -49,3 +63,128 @@ def delete_workspace(workspace: Workspace) -> None:
         # The log refuses DELETE except for the workspace that this transaction names here.
         cursor.execute("SELECT set_config('switchyard.erasing', %s, true)", [str(workspace.pk)])
     workspace.delete()
+
+
+# ── Members ──────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentInvitation:
+    """An invitation with the only copy of its token."""
+
+    invitation: Invitation
+    token: str
+
+
+def _check_may_grant(principal: Principal, role: str) -> None:
+    """Raise unless the role exists and the principal may grant it: only owners make owners."""
+    if role not in Membership.Role.values:
+        raise Invalid(f"A role is one of {', '.join(Membership.Role.values)}.")
+    if role == Membership.Role.OWNER and not principal.may("own"):
+        raise Forbidden("Only an owner can make someone an owner.")
+
+
+@transaction.atomic
+def invite(principal: Principal, *, email: str, role: str) -> SentInvitation:
+    """Create an invitation. A second one to the same address replaces the first."""
+    workspace_id = authorise(principal, "admin")
+    _check_may_grant(principal, role)
+    email = email.strip().lower()
+    if Membership.objects.filter(workspace_id=workspace_id, user__email=email).exists():
+        raise Conflict("This person is already a member.")
+    token = new_token()
+    Invitation.objects.for_workspace(workspace_id).filter(email=email, accepted_at=None).delete()
+    invitation = Invitation.objects.create(
+        workspace_id=workspace_id,
+        email=email,
+        role=role,
+        digest=digest(token),
+        expires_at=timezone.now() + INVITATION_LIFE,
+        created_by=principal.user,
+    )
+    return SentInvitation(invitation=invitation, token=token)
+
+
+def mail_invitation(invitation: Invitation, address: str) -> None:
+    """Mail the link. The invitation stays valid if the mail server fails."""
+    workspace = Workspace.objects.get(pk=invitation.workspace_id)
+    send_mail(
+        f"Join {workspace.name} on Switchyard",
+        f"You have been invited to the workspace {workspace.name} as {invitation.role}.\n\n"
+        f"{address}\n\nThe link works for seven days.",
+        None,
+        [invitation.email],
+        fail_silently=True,
+    )
+
+
+def find_invitation(token: str) -> Invitation:
+    """Return the open invitation with this token, or raise LinkExpired."""
+    pending = Invitation.objects.filter(accepted_at=None, expires_at__gt=Now())
+    invitation = pending.filter(digest=digest(token)).select_related("workspace").first()
+    if invitation is None:
+        raise LinkExpired("This invitation has been used, withdrawn or has expired.")
+    return invitation
+
+
+@transaction.atomic
+def accept_invitation(token: str, user: User) -> Membership:
+    """Make the user a member. They may use another address than the invited one."""
+    find_invitation(token)
+    taken = Invitation.objects.filter(digest=digest(token), accepted_at=None)
+    invitation = taken.select_for_update().first()
+    if invitation is None:
+        raise LinkExpired
+    taken.update(accepted_at=Now())
+    membership, _ = Membership.objects.get_or_create(
+        workspace_id=invitation.workspace_id, user=user, defaults={"role": invitation.role}
+    )
+    return membership
+
+
+def withdraw_invitation(principal: Principal, invitation_id: UUID) -> None:
+    workspace_id = authorise(principal, "admin")
+    invitations = Invitation.objects.for_workspace(workspace_id).filter(accepted_at=None)
+    deleted, _ = invitations.filter(pk=invitation_id).delete()
+    if not deleted:
+        raise NotFound
+
+
+@transaction.atomic
+def change_role(principal: Principal, membership_id: UUID, role: str) -> Membership:
+    membership = _lock_membership(principal, membership_id)
+    authorise(principal, "admin", membership)
+    _check_may_grant(principal, role)
+    if membership.role == Membership.Role.OWNER and role != Membership.Role.OWNER:
+        _check_may_grant(principal, Membership.Role.OWNER)
+        _check_another_owner(membership)
+    membership.role = role
+    membership.save(update_fields=["role"])
+    return membership
+
+
+@transaction.atomic
+def remove_member(principal: Principal, membership_id: UUID) -> None:
+    """Remove a member, or leave. The keys that they made are revoked, as they know the secrets."""
+    membership = _lock_membership(principal, membership_id)
+    leaving = principal.user is not None and membership.user_id == principal.user.pk
+    authorise(principal, "read" if leaving and not principal.key else "admin", membership)
+    if membership.role == Membership.Role.OWNER:
+        if not leaving:
+            _check_may_grant(principal, Membership.Role.OWNER)
+        _check_another_owner(membership)
+    revoke_keys_of(membership.user_id, workspace_id=membership.workspace_id)
+    membership.delete()
+
+
+def _lock_membership(principal: Principal, membership_id: UUID) -> Membership:
+    """Return the membership and lock its workspace, so that two owners cannot leave at once."""
+    workspace_id = authorise(principal, "read")
+    Workspace.objects.select_for_update().get(pk=workspace_id)
+    return Membership.objects.for_workspace(workspace_id).find(pk=membership_id)
+
+
+def _check_another_owner(membership: Membership) -> None:
+    others = Membership.objects.for_workspace(membership.workspace_id).exclude(pk=membership.pk)
+    if not others.filter(role=Membership.Role.OWNER).exists():
+        raise LastOwner

@@ -11,9 +11,9 @@ from django.db.models import Q, QuerySet
 from pydantic import Field, StringConstraints, field_validator
 
 from agents.models import Agent
-from agents.named_rows import lock_row, read_change, save_row
+from core.db import lock_row, save_row
 from core.exceptions import NotFound
-from core.validation import STORABLE, Input, read_input, wrong_field
+from core.validation import STORABLE, Input, read_change, read_input, wrong_field
 from tenants.models import User, Workspace
 from tools_app.models import Skill
 

@@ -11,9 +11,9 @@ import orjson
 from django.db import transaction
 from pydantic import Field, StringConstraints, field_validator
 
-from agents.named_rows import lock_row, read_change, save_row
 from agents.providers.base import JSON
-from core.validation import STORABLE, Input, read_input
+from core.db import lock_row, save_row
+from core.validation import STORABLE, Input, read_change, read_input
 from tenants.models import User
 from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import Http404
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_view,
+)
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from agents.api.base import NamedRowViewSet, documented, pop_number, writable_fields
+from agents.api.base import (
+    NamedRowViewSet,
+    NumberedViewSet,
+    documented,
+    pop_number,
+    writable_fields,
+    write_verbs,
+)
 from agents.api.serializers import AgentSerializer, EnvironmentSerializer, VersionSerializer
 from agents.definitions import archive_agent, change_agent, create_agent
 from agents.environments import change_environment, create_environment, delete_environment
@@ -28,18 +39,23 @@ STALE = OpenApiResponse(description="`expected_version` is not the newest versio
 NAME_CONTAINS = OpenApiParameter("q", str, description="Return agents whose name contains this.")
 
 
+@extend_schema_view(
+    list=extend_schema(
+        parameters=[ARCHIVED, NAME_CONTAINS],
+        description="List the agents of the workspace, newest first.",
+    ),
+    retrieve=extend_schema(
+        parameters=[ARCHIVED],
+        description="Return one agent as its current version defines it.",
+    ),
+)
 class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     """Agents, each as its current version defines it."""
 
     queryset = Agent.objects.select_related("current")
     serializer_class = AgentSerializer
     parser_classes = [StrictJSONParser]
-    verbs = {
-        "create": "build",
-        "update": "build",
-        "partial_update": "build",
-        "destroy": "build",
-    }
+    verbs = write_verbs("build")
 
     def get_queryset(self) -> Any:
         params = self.request.query_params
@@ -48,16 +64,6 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         if not (text := params.get("q")):
             return rows
         return rows.filter(current__name__icontains=text) if is_storable(text) else rows.none()
-
-    @extend_schema(parameters=[ARCHIVED, NAME_CONTAINS])
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List the agents of the workspace, newest first."""
-        return super().list(request, *args, **kwargs)
-
-    @extend_schema(parameters=[ARCHIVED])
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Return one agent as its current version defines it."""
-        return super().retrieve(request, *args, **kwargs)
 
     @extend_schema(responses={201: AgentSerializer})
     def create(self, request: Request) -> Response:
@@ -95,29 +101,20 @@ class AgentViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         return Response(AgentSerializer(agent).data)
 
 
-class VersionViewSet(ListModelMixin, WorkspaceViewSet):
+@extend_schema_view(
+    list=extend_schema(description="List all versions, newest first."),
+    retrieve=extend_schema(
+        operation_id="agents_versions_retrieve", description="Return one version by its number."
+    ),
+)
+class VersionViewSet(NumberedViewSet):
     """The immutable versions of one agent, archived or not."""
 
     queryset = AgentVersion.objects.all()
     serializer_class = VersionSerializer
 
     def get_queryset(self) -> Any:
-        return super().get_queryset().published().filter(agent_id=self.kwargs["agent_id"])
-
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List all versions, newest first."""
-        agents = Agent.objects.for_workspace(self.principal.workspace_id)
-        if not agents.filter(pk=self.kwargs["agent_id"]).exists():
-            raise Http404
-        return super().list(request, *args, **kwargs)
-
-    @extend_schema(operation_id="agents_versions_retrieve")
-    def retrieve(self, request: Request, agent_id: str, number: int) -> Response:
-        """Return one version by its number."""
-        version = self.get_queryset().filter(number=number).first()
-        if version is None:
-            raise Http404
-        return Response(VersionSerializer(version).data)
+        return super().get_queryset().published()
 
 
 @documented(

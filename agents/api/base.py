@@ -17,7 +17,7 @@ from rest_framework.serializers import Serializer
 
 from agents.models import Agent
 from core.exceptions import Invalid
-from core.rest import StrictJSONParser
+from core.rest import StrictJSONParser, json_object
 from core.validation import wrong_field
 from tenants.access import Verb, authorise
 from tenants.api.base import WorkspaceViewSet
@@ -32,12 +32,6 @@ def writable_fields(request: Request, serializer: type[Serializer]) -> dict[str,
     """
     read_only = {name for name, field in serializer().fields.items() if field.read_only}
     return {name: value for name, value in json_object(request).items() if name not in read_only}
-
-
-def json_object(request: Request) -> dict[str, Any]:
-    if not isinstance(request.data, dict):
-        raise Invalid("The body must be a JSON object.")
-    return request.data
 
 
 def version_number(body: Mapping[str, Any], name: str) -> int | None:
@@ -76,6 +70,20 @@ class AgentFilter(filters.CharFilter):
         if not found:
             raise Invalid(f"agent: There is no agent {value[:80]!r} here.")
         return found
+
+
+class NumberedViewSet(ListModelMixin, WorkspaceViewSet):
+    """Lists the numbered rows of one agent, such as its versions, and returns one by its number."""
+
+    def get_queryset(self) -> Any:
+        return super().get_queryset().filter(agent_id=self.kwargs["agent_id"])
+
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        Agent.objects.for_workspace(self.principal.workspace_id).find(pk=self.kwargs["agent_id"])
+        return super().list(request, *args, **kwargs)
+
+    def retrieve(self, request: Request, agent_id: str, number: int) -> Response:
+        return Response(self.get_serializer(self.get_queryset().find(number=number)).data)
 
 
 V = TypeVar("V", bound="type[NamedRowViewSet]")

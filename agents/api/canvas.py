@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import serializers
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.api.base import json_object, version_number
+from agents.api.base import NumberedViewSet, version_number
+from agents.canvas.graph import validate
 from agents.canvas.revisions import Author, CanvasState, author_of, publish, read, save
-from agents.canvas.validation import validate
 from agents.models import Agent, CanvasRevision
-from core.exceptions import NotFound
-from core.rest import StrictJSONParser
+from core.rest import StrictJSONParser, json_object
 from core.validation import wrong_field
 from tenants.access import Verb, authorise
-from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of, required_verb
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -112,10 +114,7 @@ class CanvasBaseView(APIView):
 
     def find(self, agent_id: UUID) -> Agent:
         workspace_id = authorise(principal_of(self.request), required_verb(self.request, self))
-        agent = Agent.objects.for_workspace(workspace_id).filter(pk=agent_id).first()
-        if agent is None:
-            raise NotFound
-        return agent
+        return Agent.objects.for_workspace(workspace_id).find(pk=agent_id)
 
     def canvas_response(self, agent: Agent, canvas: CanvasState) -> Response:
         issues = validate(canvas.graph, tools=tools_of_workspace(agent.workspace_id))
@@ -173,27 +172,17 @@ class PublishView(CanvasBaseView):
         return self.canvas_response(agent, canvas)
 
 
-class RevisionViewSet(ListModelMixin, WorkspaceViewSet):
+@extend_schema_view(
+    list=extend_schema(
+        operation_id="agents_canvas_revisions_list", description="List all revisions, newest first."
+    ),
+    retrieve=extend_schema(
+        operation_id="agents_canvas_revisions_retrieve",
+        description="Return one revision by its number.",
+    ),
+)
+class RevisionViewSet(NumberedViewSet):
     """The revisions of one agent's canvas."""
 
     queryset = CanvasRevision.objects.all()
     serializer_class = RevisionSerializer
-
-    def get_queryset(self) -> Any:
-        return super().get_queryset().filter(agent_id=self.kwargs["agent_id"])
-
-    @extend_schema(operation_id="agents_canvas_revisions_list")
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List all revisions, newest first."""
-        agents = Agent.objects.for_workspace(self.principal.workspace_id)
-        if not agents.filter(pk=self.kwargs["agent_id"]).exists():
-            raise NotFound
-        return super().list(request, *args, **kwargs)
-
-    @extend_schema(operation_id="agents_canvas_revisions_retrieve")
-    def retrieve(self, request: Request, agent_id: str, number: int) -> Response:
-        """Return one revision by its number."""
-        found = self.get_queryset().filter(number=number).first()
-        if found is None:
-            raise NotFound
-        return Response(RevisionSerializer(found).data)

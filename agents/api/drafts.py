@@ -18,16 +18,17 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents import drafts
-from agents.api.base import json_object, version_number
+from agents.api.base import version_number
+from agents.api.canvas import CanvasAuthorSerializer
 from agents.api.serializers import DefinitionSerializer, VersionSerializer
 from agents.canvas.revisions import Author, author_of
 from agents.drafts import DraftState, discard, open_changes, undo
 from agents.models import Agent, DraftChange
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from core.pagination import PAGE, NewestFirst, whole_page_of
-from core.rest import StrictJSONParser, TextField
+from core.rest import StrictJSONParser, TextField, json_object, validate_body
 from core.validation import errors_under
-from sessions_app.api.base import client_dedupe_key, validate_body
+from sessions_app.api.base import client_dedupe_key
 from sessions_app.builder import ask_builder, find_editable_agent, preview_session
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from tenants.access import Principal, Verb, authorise
@@ -69,10 +70,8 @@ class DraftPublishSerializer(serializers.Serializer):
     revision = serializers.IntegerField(required=False, help_text="The revision that was reviewed.")
 
 
-class ChangeAuthorSerializer(serializers.Serializer):
-    user_id = serializers.UUIDField(allow_null=True)
-    session_id = serializers.UUIDField(allow_null=True)
-    run_id = serializers.UUIDField(allow_null=True)
+class ChangeAuthorSerializer(CanvasAuthorSerializer):
+    pass
 
 
 class DraftChangeSerializer(serializers.ModelSerializer):
@@ -108,10 +107,7 @@ class DraftBaseView(APIView):
     def find(self, agent_id: UUID) -> Agent:
         workspace_id = authorise(self.principal, required_verb(self.request, self))
         rows = Agent.objects.for_workspace(workspace_id).known().select_related("current")
-        agent = rows.filter(pk=agent_id, archived_at=None).first()
-        if agent is None:
-            raise NotFound
-        return agent
+        return rows.find(pk=agent_id, archived_at=None)
 
 
 class DraftView(DraftBaseView):

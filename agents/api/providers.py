@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -19,7 +18,7 @@ from agents.providers.keys import Source, check, delete_key, save_key, statuses
 from agents.providers.registry import PROVIDERS
 from core.exceptions import NotFound
 from core.pagination import whole_page, whole_page_of
-from core.rest import OwnSerializer, StrictJSONParser, TextField
+from core.rest import OwnSerializer, StrictJSONParser, TextField, validate_body
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of, required_verb
@@ -98,12 +97,6 @@ class ModelSerializer(serializers.Serializer):
     default = serializers.BooleanField(help_text="Whether new agents use it.")
 
 
-def _validated(request: Request, serializer: type[serializers.Serializer]) -> dict[str, Any]:
-    body = serializer(data=request.data)
-    body.is_valid(raise_exception=True)
-    return body.validated_data
-
-
 class ProviderBaseView(APIView):
     """Checks permissions first, then the provider's name."""
 
@@ -141,7 +134,7 @@ class ProviderView(ProviderBaseView):
     def put(self, request: Request, name: str) -> Response:
         """Set or replace the workspace's key. It can be used from now on, and never read."""
         workspace_id = self.workspace_id(name)
-        body = _validated(request, ProviderKeySerializer)
+        body = validate_body(request, ProviderKeySerializer)
         by = principal_of(request).user
         save_key(workspace_id=workspace_id, provider=name, by=by, **body)
         return Response(ProviderSerializer(statuses(workspace_id)[name]).data)
@@ -164,7 +157,7 @@ class ProviderTestView(ProviderBaseView):
     def post(self, request: Request, name: str) -> Response:
         """Make one cheap call to the provider, and report whether it worked."""
         workspace_id = self.workspace_id(name)
-        body = _validated(request, ProviderTestSerializer)
+        body = validate_body(request, ProviderTestSerializer)
         result = check(workspace_id=workspace_id, provider=name, **body)
         return Response(CheckSerializer(result).data)
 
@@ -215,13 +208,9 @@ class PriceViewSet(ListModelMixin, RetrieveModelMixin, DestroyModelMixin, Worksp
     @extend_schema(responses={201: PriceSerializer})
     def create(self, request: Request) -> Response:
         """Set the price of a model, replacing one that is set already."""
-        body = PriceSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        price = set_price(
-            authorise(self.principal, "admin"),
-            author=self.principal.user,
-            **body.validated_data,
-        )
+        given = validate_body(request, PriceSerializer)
+        workspace_id = authorise(self.principal, "admin")
+        price = set_price(workspace_id, author=self.principal.user, **given)
         return Response(PriceSerializer(price).data, status=201)
 
     def perform_destroy(self, instance: Price) -> None:

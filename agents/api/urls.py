@@ -5,60 +5,50 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from agents.api.agents import AgentViewSet, EnvironmentViewSet, VersionViewSet
-from agents.api.canvas import CanvasView, PublishView, RevisionViewSet
-from agents.api.drafts import (
-    BuilderView,
-    DraftChangesView,
-    DraftPreviewView,
-    DraftPublishView,
-    DraftUndoView,
-    DraftView,
-)
-from agents.api.providers import (
-    ModelListView,
-    PriceViewSet,
-    ProviderListView,
-    ProviderTestView,
-    ProviderView,
-)
+from agents.api import agents, canvas, drafts, providers
 
 router = SimpleRouter()
-router.register("agents", AgentViewSet, basename="agent")
-router.register("environments", EnvironmentViewSet, basename="environment")
-router.register("prices", PriceViewSet, basename="price")
+router.register("agents", agents.AgentViewSet, basename="agent")
+router.register("environments", agents.EnvironmentViewSet, basename="environment")
+router.register("prices", providers.PriceViewSet, basename="price")
 
 #: Below `agents/{id}/`.
 agent_urls = [
-    path("versions/", VersionViewSet.as_view({"get": "list"}), name="agent-versions"),
+    path("versions/", agents.VersionViewSet.as_view({"get": "list"}), name="agent-versions"),
     path(
-        "versions/<int:number>/", VersionViewSet.as_view({"get": "retrieve"}), name="agent-version"
+        "versions/<int:number>/",
+        agents.VersionViewSet.as_view({"get": "retrieve"}),
+        name="agent-version",
     ),
-    path("canvas/", CanvasView.as_view(), name="agent-canvas"),
-    path("canvas/publish/", PublishView.as_view(), name="agent-canvas-publish"),
+    path("canvas/", canvas.CanvasView.as_view(), name="agent-canvas"),
+    path("canvas/publish/", canvas.PublishView.as_view(), name="agent-canvas-publish"),
     path(
         "canvas/revisions/",
-        RevisionViewSet.as_view({"get": "list"}),
+        canvas.RevisionViewSet.as_view({"get": "list"}),
         name="agent-canvas-revisions",
     ),
     path(
         "canvas/revisions/<int:number>/",
-        RevisionViewSet.as_view({"get": "retrieve"}),
+        canvas.RevisionViewSet.as_view({"get": "retrieve"}),
         name="agent-canvas-revision",
     ),
-    path("draft/", DraftView.as_view(), name="agent-draft"),
-    path("draft/publish/", DraftPublishView.as_view(), name="agent-draft-publish"),
-    path("draft/preview/", DraftPreviewView.as_view(), name="agent-draft-preview"),
-    path("draft/changes/", DraftChangesView.as_view(), name="agent-draft-changes"),
-    path("draft/changes/<uuid:change_id>/undo/", DraftUndoView.as_view(), name="agent-draft-undo"),
+    path("draft/", drafts.DraftView.as_view(), name="agent-draft"),
+    path("draft/publish/", drafts.DraftPublishView.as_view(), name="agent-draft-publish"),
+    path("draft/preview/", drafts.DraftPreviewView.as_view(), name="agent-draft-preview"),
+    path("draft/changes/", drafts.DraftChangesView.as_view(), name="agent-draft-changes"),
+    path(
+        "draft/changes/<uuid:change_id>/undo/",
+        drafts.DraftUndoView.as_view(),
+        name="agent-draft-undo",
+    ),
 ]
 
 urlpatterns = [
     path("", include(router.urls)),
     path("agents/<uuid:agent_id>/", include(agent_urls)),
-    path("builder/", BuilderView.as_view(), name="builder"),
-    path("models/", ModelListView.as_view(), name="model-list"),
-    path("providers/", ProviderListView.as_view(), name="provider-list"),
-    path("providers/<str:name>/", ProviderView.as_view(), name="provider"),
-    path("providers/<str:name>/test/", ProviderTestView.as_view(), name="provider-test"),
+    path("builder/", drafts.BuilderView.as_view(), name="builder"),
+    path("models/", providers.ModelListView.as_view(), name="model-list"),
+    path("providers/", providers.ProviderListView.as_view(), name="provider-list"),
+    path("providers/<str:name>/", providers.ProviderView.as_view(), name="provider"),
+    path("providers/<str:name>/test/", providers.ProviderTestView.as_view(), name="provider-test"),
 ]

@@ -1,13 +1,17 @@
-"""The graph of a canvas as it is received: nodes and edges, bounded but not yet validated."""
+"""The graph of a canvas: its nodes and edges as they are received, and what keeps it from running."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from typing import Annotated, Any, Self
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
+from agents.canvas.expressions import is_input, node_in, parse, paths_in
+from core.exceptions import Invalid
 from core.validation import STORABLE, Input, is_storable
 
 MOST_NODES = 200
@@ -37,7 +41,7 @@ class Position(Input):
 
 
 class Node(Input):
-    """One step. `agents.canvas.validation` checks its `config`."""
+    """One step. `validate` checks its `config`."""
 
     id: NodeId
     type: Annotated[str, Field(min_length=1, max_length=40), STORABLE]
@@ -83,3 +87,263 @@ class Graph(Input):
     @property
     def is_empty(self) -> bool:
         return not self.nodes and not self.edges
+
+
+# ── Validation ───────────────────────────────────────────────────────────────
+
+#: The templates in the configuration of each type of node.
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "agent": ("prompt",),
+    "tool": ("input",),
+    "approval": ("message",),
+    "sub_agent": ("prompt",),
+    "output": ("value",),
+}
+
+
+def _template_errors(
+    graph: Graph, before: Mapping[str, set[str]]
+) -> Iterator[tuple[Node, str, str]]:
+    """Yield a node, a code and a message per error. `before` has the nodes that precede each node."""
+    for node in graph.nodes:
+        config = node.config
+        if node.type == "condition" and isinstance(config.get("expression"), str):
+            try:
+                paths = list(parse(config["expression"]).paths)
+            except Invalid as fault:
+                if config["expression"].strip():
+                    yield node, "wrong_expression", fault.detail
+                continue
+        else:
+            paths = list(paths_in([config.get(name) for name in TEMPLATES.get(node.type, ())]))
+        yield from _bad_references(node, paths, graph, before.get(node.id, set()))
+        yield from _wrong_types(node, config)
+
+
+def _bad_references(
+    node: Node, paths: list[str], graph: Graph, before: set[str]
+) -> Iterator[tuple[Node, str, str]]:
+    ids = {other.id for other in graph.nodes}
+    for path in dict.fromkeys(paths):
+        if is_input(path):
+            continue
+        found = node_in(path, ids)
+        if found is None:
+            message = f"Unknown reference {path[:80]!r}. Use input.NAME or nodes.ID.output."
+            yield node, "unknown_reference", message
+        elif found not in before:
+            yield node, "early_reference", f"{found} does not run before this node."
+
+
+def _wrong_types(node: Node, config: Mapping[str, Any]) -> Iterator[tuple[Node, str, str]]:
+    """Yield the values that must be a string or an object and are not."""
+    texts = {"agent": ("prompt",), "sub_agent": ("agent", "prompt"), "approval": ("message",)}
+    texts |= {"wait": ("event",), "condition": ("expression",)}
+    for name in texts.get(node.type, ()):
+        if config.get(name) is not None and not isinstance(config[name], str):
+            yield node, "wrong_config", f"{name} must be a string."
+    given = config.get("input")
+    if node.type == "tool" and given is not None and not isinstance(given, dict):
+        yield node, "wrong_config", "input must be an object."
+
+
+TYPES = ("trigger", "agent", "tool", "condition", "approval", "sub_agent", "wait", "output")
+#: What each type needs in its configuration: one of the names in each group.
+NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
+    "agent": (("prompt",),),
+    "tool": (("tool",),),
+    "condition": (("expression",),),
+    "approval": (("message",),),
+    "sub_agent": (("agent",), ("prompt",)),
+    "wait": (("seconds", "event"),),
+}
+CHOICES = ("true", "false")
+#: Where an agent node answers: in a separate session, or in the one that the run shares.
+CONVERSATIONS = ("own", "run")
+LONGEST_WAIT = 365 * 86_400
+
+Level: TypeAlias = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Issue:
+    """One thing that is wrong with a graph. Without a node it concerns the whole graph."""
+
+    code: str
+    message: str
+    node: str | None = None
+    level: Level = "error"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def validate(graph: Graph, *, tools: Collection[str] | None = None) -> list[Issue]:
+    """Return all issues, errors first. Tool names are checked only when `tools` is given."""
+    found = [
+        *_nodes(graph, tools),
+        *_edges(graph),
+        *_shape(graph),
+        *_cycles(graph),
+        *_unreachable(graph),
+        *_texts(graph),
+    ]
+    return sorted(found, key=lambda issue: issue.level)
+
+
+def errors_in(issues: Collection[Issue]) -> list[Issue]:
+    return [issue for issue in issues if issue.level == "error"]
+
+
+def _nodes(graph: Graph, tools: Collection[str] | None) -> Iterator[Issue]:
+    for node in graph.nodes:
+        if node.type not in TYPES:
+            yield _about(node, "unknown_type", f"{node.type!r} is not a type of node.")
+            continue
+        for group in NEEDED.get(node.type, ()):
+            if not any(_is_given(node.config.get(name)) for name in group):
+                needed = " or ".join(group)
+                yield _about(node, "missing_config", f"A {node.type} node needs {needed}.")
+        yield from _details(node, tools)
+
+
+def _details(node: Node, tools: Collection[str] | None) -> Iterator[Issue]:
+    """Yield configuration values that are not allowed."""
+    name = node.config.get("tool")
+    known = tools is None or (isinstance(name, str) and name in tools)
+    if node.type == "tool" and _is_given(name) and not known:
+        yield _about(node, "unknown_tool", f"No tool is named {str(name)[:80]!r}.")
+    conversation = node.config.get("conversation")
+    if node.type in ("agent", "sub_agent") and conversation not in (None, *CONVERSATIONS):
+        yield _about(node, "wrong_config", "conversation must be own or run.")
+    seconds = node.config.get("seconds")
+    if node.type == "wait" and seconds is not None and not _is_duration(seconds):
+        yield _about(node, "wrong_config", "seconds must be a number from 0 to one year.")
+
+
+def _is_given(value: object) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else value is not None
+
+
+def _is_duration(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value <= LONGEST_WAIT  # type: ignore[operator]
+
+
+def _edges(graph: Graph) -> Iterator[Issue]:
+    nodes = {node.id: node for node in graph.nodes}
+    for edge in graph.edges:
+        missing = [end for end in (edge.source, edge.target) if end not in nodes]
+        if missing:
+            near = next((end for end in (edge.source, edge.target) if end in nodes), None)
+            message = f"An edge refers to the node {missing[0]!r}, which does not exist."
+            yield Issue(code="edge_to_nowhere", message=message, node=near)
+            continue
+        yield from _ends(edge, nodes[edge.source], nodes[edge.target])
+
+
+def _ends(edge: Edge, source: Node, target: Node) -> Iterator[Issue]:
+    if target.type == "trigger":
+        yield _about(target, "edge_into_trigger", "An edge cannot lead into a trigger.")
+    if source.type == "output":
+        yield _about(source, "edge_out_of_output", "An edge cannot lead out of an output.")
+    if source.type == "condition" and edge.handle not in CHOICES:
+        message = "Edges out of a condition must have the handle true or false."
+        yield _about(source, "wrong_handle", message)
+
+
+def _shape(graph: Graph) -> Iterator[Issue]:
+    triggers = [node for node in graph.nodes if node.type == "trigger"]
+    if not triggers:
+        yield Issue(code="no_trigger", message="The graph has no trigger. Add one to start from.")
+    for node in triggers[1:]:
+        yield _about(node, "second_trigger", "A graph can have only one trigger.")
+    if not any(node.type == "output" for node in graph.nodes):
+        message = "The graph has no output. Its last result is the answer."
+        yield Issue(code="no_output", message=message, level="warning")
+    handles = defaultdict(set)
+    for edge in graph.edges:
+        handles[edge.source].add(edge.handle)
+    for node in graph.nodes:
+        if node.type == "condition" and not set(CHOICES) <= handles[node.id]:
+            message = "The true or the false branch leads nowhere."
+            yield _about(node, "open_choice", message, level="warning")
+
+
+def _cycles(graph: Graph) -> Iterator[Issue]:
+    """Report the nodes of each cycle, after removing all nodes without incoming edges repeatedly."""
+    following, incoming = _following(graph), {node.id: 0 for node in graph.nodes}
+    for targets in following.values():
+        for target in targets:
+            incoming[target] += 1
+    free = [name for name, count in incoming.items() if not count]
+    while free:
+        for target in following[free.pop()]:
+            incoming[target] -= 1
+            if not incoming[target]:
+                free.append(target)
+    # Nodes that only follow a cycle remain as well; they are not part of one.
+    left = {name for name, count in incoming.items() if count}
+    for node in graph.nodes:
+        if node.id in left and node.id in _reached(following, following[node.id]):
+            message = f"This node is part of a cycle: {_cycle_through(node.id, following)}. Remove one of these edges."
+            yield _about(node, "cycle", message)
+
+
+def _unreachable(graph: Graph) -> Iterator[Issue]:
+    starts = [node.id for node in graph.nodes if node.type == "trigger"]
+    if not starts:
+        return
+    seen = _reached(_following(graph), starts)
+    for node in graph.nodes:
+        if node.id not in seen:
+            yield _about(node, "unreachable", "No path leads here from the trigger.")
+
+
+def _texts(graph: Graph) -> Iterator[Issue]:
+    following = _following(graph)
+    before: dict[str, set[str]] = defaultdict(set)
+    for node in graph.nodes:
+        for later in _reached(following, following[node.id]):
+            before[later].add(node.id)
+    for node, code, message in _template_errors(graph, before):
+        yield _about(node, code, message)
+
+
+def _following(graph: Graph) -> dict[str, list[str]]:
+    following: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
+    for edge in graph.edges:
+        if edge.source in following and edge.target in following:
+            following[edge.source].append(edge.target)
+    return following
+
+
+def _cycle_through(start: str, following: dict[str, list[str]]) -> str:
+    """Return the shortest cycle through a node, as `A → B → A`."""
+    came_from: dict[str, str] = {}
+    waiting = [start]
+    while waiting:
+        current = waiting.pop(0)
+        for target in following[current]:
+            if target == start:
+                path = [current]
+                while path[-1] != start:
+                    path.append(came_from[path[-1]])
+                return " → ".join([*reversed(path), start])
+            if target not in came_from:
+                came_from[target] = current
+                waiting.append(target)
+    raise AssertionError("the node is part of a cycle")
+
+
+def _reached(following: dict[str, list[str]], starts: Collection[str]) -> set[str]:
+    seen, waiting = set(starts), list(starts)
+    while waiting:
+        for target in following[waiting.pop()]:
+            if target not in seen:
+                seen.add(target)
+                waiting.append(target)
+    return seen
+
+
+def _about(node: Node, code: str, message: str, *, level: Level = "error") -> Issue:
+    return Issue(code=code, message=message, node=node.id, level=level)

@@ -7,7 +7,7 @@ conflict. Emptying a canvas needs a confirmation. Viewers are notified on commit
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,8 +15,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from agents.canvas.graph import Graph
-from agents.canvas.validation import Issue, errors_in, validate
+from agents.canvas.graph import Graph, Issue, errors_in, validate
 from agents.exceptions import CanvasConflict, CanvasInvalid
 from agents.models import Agent, Canvas, CanvasRevision, DraftChange
 from core import channel_layer
@@ -32,6 +31,12 @@ class Author:
     session_id: UUID | None = None
     run_id: UUID | None = None
     call_id: str = ""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return the author as the columns of a revision or a change."""
+        ids = asdict(self)
+        return {"created_by_id": ids.pop("user_id"), **ids}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +141,8 @@ def published_revision(agent: Agent) -> CanvasRevision:
 
 
 def get_revision(agent: Agent, number: int) -> CanvasRevision:
-    found = CanvasRevision.objects.filter(agent=agent, number=number).first()
-    if found is None:
-        raise NotFound(f"There is no revision {number}.")
-    return found
+    rows = CanvasRevision.objects.filter(agent=agent)
+    return rows.find(f"There is no revision {number}.", number=number)
 
 
 def written_by(agent: Agent, author: Author) -> CanvasState | None:
@@ -174,16 +177,12 @@ def _state(canvas: Canvas) -> CanvasState:
 
 def _write(canvas: Canvas, graph: Graph, author: Author) -> CanvasState:
     canvas.revision += 1
-    shape = graph.model_dump(mode="json")
     CanvasRevision.objects.create(
         workspace_id=canvas.workspace_id,
         agent_id=canvas.agent_id,
         number=canvas.revision,
-        created_by_id=author.user_id,
-        session_id=author.session_id,
-        run_id=author.run_id,
-        call_id=author.call_id,
-        **shape,
+        **author.columns,
+        **graph.model_dump(mode="json"),
     )
     canvas.save(update_fields=["revision"])
     _notify_viewers(canvas)

@@ -8,7 +8,6 @@ from django.db import models
 from django.db.models import F, Q
 
 from agents.models.environment import Environment
-from core.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
@@ -39,7 +38,6 @@ class Agent(OwnedModel):
         AGENT = "agent"
         BUILDER = "builder"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     role = models.CharField(max_length=7, choices=Role, default=Role.AGENT, db_default=Role.AGENT)
     #: True until the first version is published; `current` is then a preview.
     is_draft = models.BooleanField(default=False, db_default=False)
@@ -70,7 +68,6 @@ class AgentVersion(OwnedModel):
     class Runner(models.TextChoices):
         HARNESS = "harness"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
     #: From 1 on; 0 is a preview.
     number = models.PositiveIntegerField()
@@ -121,6 +118,7 @@ class AgentVersion(OwnedModel):
 class AgentDraft(OwnedModel):
     """The unpublished changes of an agent. Writers lock this row; it outlives publishing."""
 
+    id = None  # type: ignore[assignment]
     agent = models.OneToOneField(
         Agent, primary_key=True, on_delete=models.CASCADE, related_name="draft"
     )
@@ -147,7 +145,6 @@ class DraftChange(OwnedModel):
 
     POLICY, CANVAS = "policy", "canvas"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = models.ForeignKey(
         Agent, on_delete=models.CASCADE, db_index=False, related_name="draft_changes"
     )
@@ -189,6 +186,7 @@ class DraftChange(OwnedModel):
 class Canvas(OwnedModel):
     """Which revision of an agent's canvas is newest, and which is published. Writers lock this row."""
 
+    id = None  # type: ignore[assignment]
     agent = models.OneToOneField(
         Agent, primary_key=True, on_delete=models.CASCADE, related_name="canvas"
     )
@@ -211,7 +209,6 @@ class Canvas(OwnedModel):
 class CanvasRevision(OwnedModel):
     """One immutable state of the graph. The database refuses to change it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = models.ForeignKey(
         Agent, on_delete=models.CASCADE, db_index=False, related_name="canvas_revisions"
     )

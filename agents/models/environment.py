@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.db import models
 from encrypted_fields.fields import EncryptedTextField
 
-from core.ids import uuid7
 from tenants.models import OwnedModel
 
 DEFAULT_NAME = "local-default"
@@ -23,7 +22,6 @@ class Environment(OwnedModel):
         ALLOWLIST = "allowlist"
         FULL = "full"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     kind = models.CharField(max_length=9, choices=Kind, default=Kind.LOCAL)
     network = models.CharField(max_length=9, choices=Network, default=Network.NONE)
@@ -47,7 +45,6 @@ class Environment(OwnedModel):
 class ProviderKey(OwnedModel):
     """A workspace's key for a model provider, encrypted at rest."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     provider = models.CharField(max_length=20)
     base_url = models.URLField(blank=True)
     #: Null for a server that needs no key.

@@ -17,8 +17,7 @@ from agents.models import Agent, AgentDraft, AgentVersion
 from core.exceptions import Conflict, Invalid
 from sessions_app.builder import DESCRIPTION, ask_builder, create_draft
 from sessions_app.models import Session
-from tenants.access import authorise
-from tenants.authentication import principal_of
+from tenants.authentication import authorised
 
 RECENT = 6
 
@@ -89,8 +88,7 @@ class AgentRow:
 @require_safe
 def agents(request: HttpRequest) -> HttpResponse:
     """List all agents that people made, newest first."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     known = Agent.objects.for_workspace(workspace_id).active().known()
     found = list(known.select_related("current").order_by("-created_at")[:MOST])
     rows = AgentDraft.objects.filter(agent__in=found)
@@ -117,8 +115,7 @@ def agents(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def agent_new(request: HttpRequest) -> HttpResponse:
     """Ask the builder for a new agent, or start with an empty form."""
-    principal = principal_of(request)
-    authorise(principal, "build")
+    principal, _ = authorised(request, "build")
     error = ""
     if request.method == "POST":
         text = request.POST.get("text", "").replace("\r\n", "\n")

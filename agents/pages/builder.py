@@ -20,9 +20,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from agents import drafts
 from agents.canvas import revisions
+from agents.canvas.graph import validate
 from agents.canvas.layout import HEIGHT, WIDTH, lay_out
 from agents.canvas.revisions import Author
-from agents.canvas.validation import validate
 from agents.drafts import DraftState, discard, open_changes, undo
 from agents.limits import Limits
 from agents.model_catalog import known_models
@@ -221,8 +221,7 @@ RESOLVABLE = (Conflict, Invalid, Forbidden)
 @require_http_methods(["GET", "HEAD", "POST"])
 def agent_build(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Render the builder, or send it a message from a form without a script."""
-    principal = principal_of(request)
-    agent = find_editable_agent(principal, agent_id, "build")
+    principal, agent = _find(request, agent_id)
     if request.method == "POST":
         text = request.POST.get("text", "").replace("\r\n", "\n")
         if text.strip():
@@ -235,16 +234,14 @@ def agent_build(request: HttpRequest, agent_id: UUID) -> HttpResponse:
 @require_safe
 def agent_build_side(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Render only the part beside the chat, for a page that was notified of a change."""
-    principal = principal_of(request)
-    agent = find_editable_agent(principal, agent_id, "build")
+    _, agent = _find(request, agent_id)
     return render(request, "pages/builder/side.html", _side(request, agent))
 
 
 @require_POST
 def agent_build_save(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Change the draft by the form. A person whose save conflicts keeps their text."""
-    principal = principal_of(request)
-    agent = find_editable_agent(principal, agent_id, "build")
+    principal, agent = _find(request, agent_id)
     form = BuildForm(agent.workspace_id, request.POST)
     if form.is_valid():
         try:
@@ -263,8 +260,7 @@ def agent_build_save(request: HttpRequest, agent_id: UUID) -> HttpResponse:
 
 @require_POST
 def agent_build_undo(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    principal = principal_of(request)
-    agent = find_editable_agent(principal, agent_id, "build")
+    principal, agent = _find(request, agent_id)
     try:
         change_id = UUID(request.POST.get("change", ""))
     except ValueError:
@@ -275,8 +271,7 @@ def agent_build_undo(request: HttpRequest, agent_id: UUID) -> HttpResponse:
 
 @require_POST
 def agent_build_publish(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    principal = principal_of(request)
-    agent = find_editable_agent(principal, agent_id, "build")
+    principal, agent = _find(request, agent_id)
     seen = request.POST.get("revision", "")
     revision = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 10 else None
     version = _attempt(request, lambda: publish(principal, agent, revision=revision))
@@ -287,8 +282,7 @@ def agent_build_publish(request: HttpRequest, agent_id: UUID) -> HttpResponse:
 
 @require_POST
 def agent_build_discard(request: HttpRequest, agent_id: UUID) -> HttpResponse:
-    principal = principal_of(request)
-    agent = find_editable_agent(principal, agent_id, "build")
+    principal, agent = _find(request, agent_id)
     _attempt(request, lambda: discard(agent, author=_author(principal)))
     if agent.is_draft:
         return redirect("agents")
@@ -298,10 +292,15 @@ def agent_build_discard(request: HttpRequest, agent_id: UUID) -> HttpResponse:
 @require_POST
 def agent_build_preview(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     """Start a new session with the draft."""
-    principal = principal_of(request)
-    agent = find_editable_agent(principal, agent_id, "build")
+    principal, agent = _find(request, agent_id)
     preview_session(principal, agent, fresh=True)
     return redirect(f"{reverse('agent_build', args=[agent.pk])}?tab=preview")
+
+
+def _find(request: HttpRequest, agent_id: UUID) -> tuple[Principal, Agent]:
+    """Return who acts and the agent, or raise if they may not build it."""
+    principal = principal_of(request)
+    return principal, find_editable_agent(principal, agent_id, "build")
 
 
 def _page(

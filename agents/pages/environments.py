@@ -12,12 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from agents.environments import (
-    change_environment,
-    create_environment,
-    delete_environment,
-    find_environment,
-)
+from agents import environments as service
 from agents.limits import SandboxLimits
 from agents.models import Environment
 from agents.models.environment import DEFAULT_NAME
@@ -25,7 +20,7 @@ from agents.mounts import PLACES
 from core.exceptions import Conflict
 from core.validation import submit_form
 from tenants.access import authorise
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tools_app.sandbox.report import Ability, abilities
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
@@ -175,8 +170,7 @@ def environments(request: HttpRequest) -> HttpResponse:
 
 
 def page(request: HttpRequest, tried: list[Ability] | None = None) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     rows = Environment.objects.for_workspace(workspace_id)
     context = {
         "panels": [Panel(environment=one) for one in rows],
@@ -195,12 +189,11 @@ def environments_check(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def environment_new(request: HttpRequest) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "build")
+    principal, workspace_id = authorised(request, "build")
     form = EnvironmentForm(request.POST or None, initial={"kind": "local", "network": "none"})
     made = submit_form(
         form,
-        lambda: create_environment(
+        lambda: service.create_environment(
             workspace_id=workspace_id,
             fields=form.fields_of_environment(),
             created_by=principal.user,
@@ -217,7 +210,8 @@ def environment_edit(request: HttpRequest, environment_id: UUID) -> HttpResponse
     environment = get_environment(request, environment_id)
     form = EnvironmentForm(request.POST or None, initial=initial_of(environment))
     if not submit_form(
-        form, lambda: change_environment(environment, form.fields_of_environment(), replace=True)
+        form,
+        lambda: service.change_environment(environment, form.fields_of_environment(), replace=True),
     ):
         return form_page(request, form, environment)
     messages.success(request, "Saved. Running commands keep the settings they began with.")
@@ -236,7 +230,7 @@ def form_page(
 def environment_delete(request: HttpRequest, environment_id: UUID) -> HttpResponse:
     environment = get_environment(request, environment_id)
     try:
-        delete_environment(environment)
+        service.delete_environment(environment)
     except Conflict as fault:
         messages.error(request, fault.detail)
     else:
@@ -245,4 +239,4 @@ def environment_delete(request: HttpRequest, environment_id: UUID) -> HttpRespon
 
 
 def get_environment(request: HttpRequest, environment_id: UUID) -> Environment:
-    return find_environment(authorise(principal_of(request), "build"), environment_id)
+    return service.find_environment(authorise(principal_of(request), "build"), environment_id)

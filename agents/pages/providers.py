@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
@@ -19,8 +20,8 @@ from agents.providers.keys import Source, Status, check, delete_key, save_key, s
 from agents.providers.registry import PROVIDERS
 from core.exceptions import NotFound
 from core.validation import submit_form
-from tenants.access import Principal, authorise
-from tenants.authentication import principal_of
+from tenants.access import Principal
+from tenants.authentication import authorised
 
 #: Providers that may be servers of the workspace's own.
 OWN_SERVERS = {"openai"}
@@ -81,8 +82,7 @@ def providers(request: HttpRequest) -> HttpResponse:
 
 def page(request: HttpRequest, *, wrong: KeyForm | None = None, about: str = "") -> HttpResponse:
     """Render all providers; an invalid form comes back with its errors."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     panels = [
         panel(status, wrong if wrong and name == about else None)
         for name, status in statuses(workspace_id).items()
@@ -133,21 +133,20 @@ def state_of(status: Status) -> tuple[str, str]:
             return "Not set", ""
 
 
-def check_provider(principal: Principal, name: str) -> str:
-    """Return the provider's name. Raise if it is unknown or the principal is not an admin."""
-    authorise(principal, "admin")
+def authorised_for(request: HttpRequest, name: str) -> tuple[Principal, UUID]:
+    """Return the admin who acts and their workspace. Raise NotFound for an unknown provider."""
+    principal, workspace_id = authorised(request, "admin")
     if name not in PROVIDERS:
         raise NotFound
-    return name
+    return principal, workspace_id
 
 
 @sensitive_post_parameters("api_key")
 @require_POST
 def provider_save(request: HttpRequest, name: str) -> HttpResponse:
     """Set or replace the key, and test it."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "admin")
-    form = KeyForm(check_provider(principal, name), request.POST)
+    principal, workspace_id = authorised_for(request, name)
+    form = KeyForm(name, request.POST)
     saved = submit_form(
         form,
         lambda: save_key(
@@ -156,25 +155,25 @@ def provider_save(request: HttpRequest, name: str) -> HttpResponse:
     )
     if saved is None:
         return page(request, wrong=form, about=name)
-    report_test(request, principal, name, saved=True)
+    report_test(request, workspace_id, name, saved=True)
     return redirect("providers")
 
 
 @require_POST
 def provider_test(request: HttpRequest, name: str) -> HttpResponse:
-    principal = principal_of(request)
-    report_test(request, principal, check_provider(principal, name))
+    _, workspace_id = authorised_for(request, name)
+    report_test(request, workspace_id, name)
     return redirect("providers")
 
 
 def report_test(
-    request: HttpRequest, principal: Principal, name: str, *, saved: bool = False
+    request: HttpRequest, workspace_id: UUID, name: str, *, saved: bool = False
 ) -> None:
     """Make one cheap call and show the result."""
     label = PROVIDERS[name].label
     subject = f"The key for {label} was saved and" if saved else label
     try:
-        result = check(workspace_id=authorise(principal, "admin"), provider=name)
+        result = check(workspace_id=workspace_id, provider=name)
     except ProviderNotConfigured as fault:
         messages.error(request, fault.detail)
         return
@@ -186,8 +185,7 @@ def report_test(
 
 @require_POST
 def provider_remove(request: HttpRequest, name: str) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "admin")
-    delete_key(workspace_id=workspace_id, provider=check_provider(principal, name))
+    _, workspace_id = authorised_for(request, name)
+    delete_key(workspace_id=workspace_id, provider=name)
     messages.success(request, f"The key for {PROVIDERS[name].label} was deleted.")
     return redirect("providers")

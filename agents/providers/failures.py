@@ -5,12 +5,8 @@ Messages never contain the key, although vendors quote it in theirs.
 
 from __future__ import annotations
 
-import math
 import re
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 
 from agents.exceptions import (
     ContextOverflow,
@@ -98,31 +94,8 @@ def empty_answer(vendor: str) -> ProviderRejected:
     )
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from `retry-after-ms` or `retry-after` (a number or a date)."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    raw = headers.get("retry-after")
-    seconds = _number(raw)
-    if seconds is not None or not raw:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(raw).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
 def _is_overflow(refusal: Refusal) -> bool:
     text = f"{refusal.reason} {refusal.message}"
     if refusal.status == 429:
         return bool(_LARGER_THAN_A_MINUTE.search(text))
     return refusal.status in _MAY_MEAN_OVERFLOW and bool(_OVERFLOW.search(text))
-
-
-def _number(raw: str | None) -> float | None:
-    try:
-        value = float(raw or "")
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and value >= 0 else None

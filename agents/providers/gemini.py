@@ -16,6 +16,7 @@ from google import genai
 from google.genai import errors, types
 
 from agents.exceptions import ProviderFault, ProviderRejected, ProviderUnavailable
+from agents.providers import failures
 from agents.providers.base import (
     Delta,
     Message,
@@ -28,14 +29,7 @@ from agents.providers.base import (
     names_by_wire_name,
     wire_name,
 )
-from agents.providers.failures import (
-    Refusal,
-    cut_short,
-    empty_answer,
-    fault_of,
-    retry_after,
-    unreachable,
-)
+from core.http import retry_after
 
 #: Google's value for a call without a signature because no Gemini model made it.
 UNSIGNED = b"skip_thought_signature_validator"
@@ -138,9 +132,9 @@ def translate_errors(key: str) -> Iterator[None]:
     except errors.APIError as error:
         raise _fault(error, key) from None
     except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-        raise unreachable(VENDOR, error, key) from None
+        raise failures.unreachable(VENDOR, error, key) from None
     except errors.UnknownApiResponseError:
-        raise cut_short(VENDOR) from None
+        raise failures.cut_short(VENDOR) from None
     except httpx2.InvalidURL as error:
         raise ProviderRejected(f"The address of {VENDOR} is not valid: {error}") from None
 
@@ -148,8 +142,8 @@ def translate_errors(key: str) -> Iterator[None]:
 def _fault(error: errors.APIError, key: str) -> ProviderFault:
     details = _details(error.details)
     headers = getattr(error.response, "headers", None) or {}
-    return fault_of(
-        Refusal(
+    return failures.fault_of(
+        failures.Refusal(
             vendor=VENDOR,
             status=error.code or 500,
             message=str(error.message or error.status or ""),
@@ -292,11 +286,11 @@ def _usage(chunk: types.GenerateContentResponse) -> Usage | None:
 def _check_end(finish: types.FinishReason | None, *, answered: bool) -> None:
     """Raise unless the stream says why it ended and, without an answer, ended well."""
     if finish is None:
-        raise cut_short(VENDOR)
+        raise failures.cut_short(VENDOR)
     if answered:
         return
     if finish == types.FinishReason.MAX_TOKENS:
-        raise empty_answer(VENDOR)
+        raise failures.empty_answer(VENDOR)
     if finish in MISTAKES:
         reason = f"{MISTAKES[finish]} ({finish.value})"
         raise ProviderUnavailable(f"{VENDOR} returned an empty answer: {reason}.")

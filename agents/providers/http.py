@@ -7,8 +7,7 @@ whose address a member typed, which could lead into the operator's network, at p
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from threading import Lock
+from functools import cache
 from typing import Any
 
 import httpcore2
@@ -23,21 +22,10 @@ IDLE_CONNECTIONS = 100
 IDLE_SECONDS = 60.0
 CONNECT_SECONDS = 10.0
 
-_lock = Lock()
-_shared: httpx2.Client | None = None
-_guarded: httpx2.Client | None = None
 
-
+@cache
 def shared_client() -> httpx2.Client:
     """Return the process's HTTP client, created on first use."""
-    global _shared
-    with _lock:
-        if _shared is None:
-            _shared = _new_client()
-        return _shared
-
-
-def _new_client() -> httpx2.Client:
     return httpx2.Client(
         limits=httpx2.Limits(
             max_connections=CONCURRENT_STREAMS,
@@ -49,16 +37,9 @@ def _new_client() -> httpx2.Client:
     )
 
 
+@cache
 def guarded_client() -> httpx2.Client:
     """Return the process's guarded HTTP client, created on first use."""
-    global _guarded
-    with _lock:
-        if _guarded is None:
-            _guarded = _new_guarded_client()
-        return _guarded
-
-
-def _new_guarded_client() -> httpx2.Client:
     return httpx2.Client(
         transport=GuardedPool(),
         timeout=httpx2.Timeout(IDLE_SECONDS, connect=CONNECT_SECONDS),
@@ -66,6 +47,11 @@ def _new_guarded_client() -> httpx2.Client:
         # A redirect could carry the key in a header to another host.
         follow_redirects=False,
     )
+
+
+# A child must not use its parent's sockets.
+os.register_at_fork(after_in_child=shared_client.cache_clear)
+os.register_at_fork(after_in_child=guarded_client.cache_clear)
 
 
 class GuardedPool(httpx2.HTTPTransport):
@@ -85,24 +71,8 @@ class GuardedPool(httpx2.HTTPTransport):
 class ModelServerBackend(GuardedBackend):
     """Raises the connection error that adapters expect when an address is refused."""
 
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.NetworkStream:
+    def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.NetworkStream:
         try:
-            return super().connect_tcp(host, port, timeout, local_address, socket_options)
+            return super().connect_tcp(*args, **options)
         except EgressRefused as refusal:
             raise httpcore2.ConnectError(refusal.detail) from refusal
-
-
-def _forget_after_fork() -> None:
-    """Drop both clients: a child must not use its parent's sockets, nor wait for its lock."""
-    global _shared, _guarded, _lock
-    _shared, _guarded, _lock = None, None, Lock()
-
-
-os.register_at_fork(after_in_child=_forget_after_fork)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db import transaction
 from django.utils import timezone
 from pydantic import AfterValidator, Field, StringConstraints
 
 from agents.exceptions import ProviderNotConfigured
 from agents.models import ProviderKey
+from agents.providers import registry
 from agents.providers.base import Provider
 from agents.providers.failures import scrub
-from agents.providers.registry import (
-    PROVIDERS,
-    TIMEOUT_SECONDS,
-    build_provider,
-    check_connection,
-    credentials_from_environment,
-    find_provider,
-    is_enough,
-)
-from core.db import release_connection
+from core.db import TimedCache, release_connection
 from core.exceptions import Fault, Invalid, NotFound
 from core.validation import Input, read_input, wrong_field
 from tenants.models import User
@@ -72,41 +61,6 @@ class KeyInput(Input):
     ] = ""
 
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-SECONDS = 5.0
-MOST_ENTRIES = 5_000
-
-
-class TimedCache(Generic[K, V]):
-    """Caches loaded values for a few seconds.
-
-    It has no lock that a forked child could inherit: two threads may both load, which is harmless.
-    """
-
-    def __init__(self, load: Callable[[K], V], *, seconds: float = SECONDS) -> None:
-        self._load = load
-        self._seconds = seconds
-        self._entries: dict[K, tuple[float, V]] = {}
-
-    def get(self, key: K) -> V:
-        now = time.monotonic()
-        entry = self._entries.get(key)
-        if entry and now - entry[0] < self._seconds:
-            return entry[1]
-        value = self._load(key)
-        if len(self._entries) >= MOST_ENTRIES:
-            self._entries = {}
-        self._entries[key] = (now, value)
-        return value
-
-    def forget(self, key: K) -> None:
-        """Drop a value now, and again after the commit that makes its change visible."""
-        self._entries.pop(key, None)
-        transaction.on_commit(lambda: self._entries.pop(key, None))
-
-
 #: The prefix of a value that could not be decrypted: the field then returns the ciphertext.
 CIPHERTEXT = "gAAAA"
 
@@ -143,7 +97,7 @@ def credentials(workspace_id: UUID, provider: str) -> Credentials:
 
     Raise ProviderNotConfigured if there is none, or the stored key cannot be decrypted.
     """
-    factory = find_provider(provider)
+    factory = registry.find_provider(provider)
     if not factory.needs_key:
         return Credentials(source=Source.BUILT_IN)
     found = _recent.get((workspace_id, provider)) or from_environment(provider)
@@ -160,8 +114,8 @@ def credentials(workspace_id: UUID, provider: str) -> Credentials:
 
 def from_environment(provider: str) -> Credentials | None:
     """Return the operator's credentials, which workspaces without their own use."""
-    api_key, base_url = credentials_from_environment(provider)
-    if not is_enough(provider, api_key, base_url):
+    api_key, base_url = registry.credentials_from_environment(provider)
+    if not registry.is_enough(provider, api_key, base_url):
         return None
     return Credentials(source=Source.ENVIRONMENT, api_key=api_key, base_url=base_url)
 
@@ -187,7 +141,7 @@ HINT_LENGTH = 4
 #: The end of a shorter key would reveal too much of it.
 SHORTEST_HINTED = 16
 #: The timeouts in use, in seconds.
-TIMEOUT_STEPS = (5.0, 15.0, 60.0, TIMEOUT_SECONDS)
+TIMEOUT_STEPS = (5.0, 15.0, 60.0, registry.TIMEOUT_SECONDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,11 +183,11 @@ def save_key(
     Key and address are replaced together. Otherwise a member who may change the address could send
     another member's key there.
     """
-    factory = find_provider(provider)
+    factory = registry.find_provider(provider)
     if not factory.needs_key:
         raise Invalid(f"{factory.label} does not need a key.")
     given = read_input(KeyInput, {"api_key": api_key, "base_url": base_url})
-    if not is_enough(provider, given.api_key, given.base_url):
+    if not registry.is_enough(provider, given.api_key, given.base_url):
         raise wrong_field("api_key", f"{factory.label} needs a key.")
     hinted = len(given.api_key) >= SHORTEST_HINTED
     key, _ = ProviderKey.objects.update_or_create(
@@ -261,15 +215,15 @@ def delete_key(*, workspace_id: UUID, provider: str) -> None:
 
 
 def provider_for(
-    workspace_id: UUID, provider_name: str, timeout: float = TIMEOUT_SECONDS
+    workspace_id: UUID, provider_name: str, timeout: float = registry.TIMEOUT_SECONDS
 ) -> Provider:
     """Return the provider, ready to use. At most one query, and none for the demo.
 
     The timeout is rounded up to one of a few, because a client is cached for each.
     """
     found = credentials(workspace_id, provider_name)
-    rounded = next((step for step in TIMEOUT_STEPS if step >= timeout), TIMEOUT_SECONDS)
-    return build_provider(
+    rounded = next((step for step in TIMEOUT_STEPS if step >= timeout), registry.TIMEOUT_SECONDS)
+    return registry.build_provider(
         provider_name,
         api_key=found.api_key,
         base_url=found.base_url,
@@ -286,7 +240,7 @@ def check(*, workspace_id: UUID, provider: str, model: str = "") -> Check:
     release_connection()
     error = ""
     try:
-        check_connection(
+        registry.check_connection(
             provider, found.api_key, found.base_url, model, http_client=found.http_client
         )
     except Fault as fault:
@@ -303,11 +257,11 @@ def statuses(workspace_id: UUID) -> dict[str, Status]:
     keys = {
         key.provider: key for key in ProviderKey.objects.for_workspace(workspace_id).defer("secret")
     }
-    return {name: _status(name, keys.get(name)) for name in PROVIDERS}
+    return {name: _status(name, keys.get(name)) for name in registry.PROVIDERS}
 
 
 def _status(provider: str, key: ProviderKey | None) -> Status:
-    factory = find_provider(provider)
+    factory = registry.find_provider(provider)
     operator = from_environment(provider)
     if not factory.needs_key:
         source, base_url = Source.BUILT_IN, ""

@@ -18,6 +18,7 @@ from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import ChoiceDelta
 
 from agents.exceptions import ProviderFault, ProviderRejected
+from agents.providers import failures
 from agents.providers.base import (
     JSON,
     RAW,
@@ -35,15 +36,8 @@ from agents.providers.base import (
     wire_id,
     wire_name,
 )
-from agents.providers.failures import (
-    Refusal,
-    cut_short,
-    empty_answer,
-    fault_of,
-    retry_after,
-    unreachable,
-)
 from agents.providers.http import CONNECT_SECONDS
+from core.http import retry_after
 
 if TYPE_CHECKING:
     from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
@@ -140,15 +134,17 @@ def translate_errors(key: str) -> Iterator[None]:
         raise _fault(error, error.status_code, key, retry_after(error.response.headers)) from None
     except openai.APIConnectionError as error:
         cause = error.__cause__
-        raise unreachable(VENDOR, cause if isinstance(cause, Exception) else error, key) from None
+        raise failures.unreachable(
+            VENDOR, cause if isinstance(cause, Exception) else error, key
+        ) from None
     except openai.APIError as error:
         raise _fault(error, _status_in_stream(error.code or ""), key) from None
     except json.JSONDecodeError:
-        raise cut_short(VENDOR) from None
+        raise failures.cut_short(VENDOR) from None
     except httpx2.InvalidURL as error:
         raise ProviderRejected(f"The address of the server is not valid: {error}") from None
     except (httpx2.HTTPError, httpx2.StreamError, openai.OpenAIError, OSError) as error:
-        raise unreachable(VENDOR, error, key) from None
+        raise failures.unreachable(VENDOR, error, key) from None
 
 
 def refused_option(error: openai.APIStatusError, sent: Iterable[str]) -> str | None:
@@ -172,8 +168,8 @@ def _fault(
     error: openai.APIError, status: int, key: str, wait: float | None = None
 ) -> ProviderFault:
     body = error.body if isinstance(error.body, dict) else {}
-    return fault_of(
-        Refusal(
+    return failures.fault_of(
+        failures.Refusal(
             vendor=VENDOR,
             status=status,
             message=str(body.get("message") or error.message),
@@ -412,8 +408,8 @@ def _guess(request: ModelRequest, answer: str) -> Usage:
 
 def _check_end(finish: str | None, *, answered: bool) -> None:
     if finish is None:
-        raise cut_short(VENDOR)
+        raise failures.cut_short(VENDOR)
     if finish == "length" and not answered:
-        raise empty_answer(VENDOR)
+        raise failures.empty_answer(VENDOR)
     if finish == "content_filter" and not answered:
         raise ProviderRejected(f"{VENDOR} returned an empty answer: its content filter stopped it.")

@@ -9,7 +9,6 @@ from django.db.models import Q
 from django.db.models.expressions import CombinedExpression
 from pgvector.django import VectorField
 
-from core.ids import uuid7
 from memory.models.document import MemoryEntry
 from tenants.models import OwnedModel
 
@@ -29,7 +28,6 @@ def _weighed() -> CombinedExpression:
 class MemoryChunk(OwnedModel):
     """One chunk of a document. Documents that must never be recalled have none."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="chunks")
     #: Copied from the document, so that an owner's rows are found before anything is ranked.
     owner_id = models.UUIDField()
@@ -71,7 +69,6 @@ class MemoryVector(OwnedModel):
     Each model has an index over its own rows; see `memory.embeddings`.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     chunk = models.ForeignKey(MemoryChunk, on_delete=models.CASCADE, related_name="vectors")
     owner_id = models.UUIDField()
     scope = models.CharField(max_length=9, choices=MemoryEntry.Scope)
@@ -94,7 +91,6 @@ class MemoryVector(OwnedModel):
 class EmbeddingChoice(OwnedModel):
     """The embedding model of a workspace. While another one is being filled, writers fill both."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     model = models.CharField(max_length=120)
     #: The model that `manage.py reembed` is moving to; empty when it is done.
     coming = models.CharField(max_length=120, blank=True)

@@ -10,7 +10,6 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.models import Agent
-from core.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ class MemoryEntry(OwnedModel):
         TRUSTED = "trusted"
         UNTRUSTED = "untrusted"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     path = models.CharField(max_length=LONGEST_PATH)
     scope = models.CharField(max_length=9, choices=Scope, default=Scope.AGENT)
     agent = models.ForeignKey(
@@ -129,7 +127,6 @@ class MemoryVersion(OwnedModel):
         RUNTIME = "runtime"
         IMPORT = "import"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     entry = models.ForeignKey(MemoryEntry, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     content = models.TextField(blank=True)

@@ -14,13 +14,12 @@ from rest_framework.response import Response
 
 from agents.models import Agent
 from core.exceptions import NotFound
-from core.rest import StrictJSONParser, TextField
+from core.rest import StrictJSONParser, TextField, validate_body
 from core.validation import can_be_stored
 from orchestrator.api.workflows import JSON, ErrorSerializer
 from orchestrator.canvas.run import CANVAS, states_of
 from orchestrator.engine.lifecycle import start_as
 from orchestrator.models import Step, Workflow
-from sessions_app.api.base import validate_body
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import required_verb

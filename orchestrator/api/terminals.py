@@ -13,10 +13,9 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.rest import StrictJSONParser, TextField
+from core.rest import StrictJSONParser, TextField, validate_body
 from orchestrator.models import Terminal
 from orchestrator.terminals import terminals
-from sessions_app.api.base import validate_body
 from tenants.api.base import WorkspaceViewSet
 
 

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from agents.definitions import find_agent
 from core.pagination import whole_page, whole_page_of
-from core.rest import PatternField, StrictJSONParser, TextField
+from core.rest import PatternField, StrictJSONParser, TextField, validate_body
 from core.validation import errors_under
 from orchestrator.consumers import node_field
 from orchestrator.engine import approvals, lifecycle
@@ -24,14 +24,7 @@ from orchestrator.engine.definition import definitions, description_of
 from orchestrator.engine.lifecycle import find_workflow, start_as
 from orchestrator.models import Step, Workflow, WorkflowEvent
 from orchestrator.models.step import attempts_of
-from sessions_app.api.base import (
-    LOG_PARAMETERS,
-    LogRange,
-    ObjectField,
-    log_page,
-    log_page_schema,
-    validate_body,
-)
+from sessions_app.api.base import LOG_PARAMETERS, LogRange, ObjectField, log_page, log_page_schema
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import required_verb

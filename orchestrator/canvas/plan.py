@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from uuid import UUID
 
-from agents.canvas.graph import Edge, Graph, Node
+from agents.canvas.graph import CONVERSATIONS, Edge, Graph, Issue, Node, errors_in, validate
 from agents.canvas.revisions import get_revision
-from agents.canvas.validation import CONVERSATIONS, Issue, errors_in, validate
 from agents.exceptions import CanvasInvalid
 from agents.models import Agent
 from core.exceptions import NotFound

@@ -10,17 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
-import psycopg
 import structlog
 from django.conf import settings
 from django.db import Error
 from django.utils import timezone
 
 from core.db import for_each, release_connection
-from core.pg_listen import listen
+from core.pg_listen import subscribe
 from orchestrator.engine import approvals
 from orchestrator.engine.definition import known_versions, registry, unknown_version_error
 from orchestrator.engine.lifecycle import stop_started_work
@@ -169,6 +167,8 @@ TIMER_CHANNEL = "switchyard_timer"
 MAX_SLEEP_SECONDS = 1.0
 #: The shortest, so that a timer that is almost due is not polled in a busy loop.
 MIN_SLEEP_SECONDS = 0.001
+#: The pause after the database failed.
+PAUSE_SECONDS = 0.5
 
 
 def fire_due() -> list[UUID]:
@@ -196,30 +196,27 @@ def seconds_to_next() -> float | None:
 @contextmanager
 def timers(stop: threading.Event) -> Iterator[None]:
     """Fire timers on time in a thread while the block runs."""
-    thread = threading.Thread(target=fire_timers, args=(stop,), name="timers", daemon=True)
-    thread.start()
-    yield
-    stop.set()
-    thread.join(5)
+    changed = threading.Event()
+    thread = threading.Thread(target=fire_timers, args=(stop, changed), name="timers", daemon=True)
+    with subscribe(TIMER_CHANNEL, lambda _: changed.set(), missed=changed.set):
+        thread.start()
+        yield
+        stop.set()
+        changed.set()
+        thread.join(5)
 
 
-def fire_timers(stop: threading.Event) -> None:
-    """Fire what is due until `stop` is set: sleep until the next timer, or a notified sooner one."""
+def fire_timers(stop: threading.Event, changed: threading.Event) -> None:
+    """Fire what is due until `stop` is set: sleep until the next timer, or until one `changed`."""
     while not stop.is_set():
+        changed.clear()  # before the look, so that a timer set meanwhile is not slept through
         try:
-            with listen(TIMER_CHANNEL) as listener:
-                while not stop.is_set():
-                    fire_due()
-                    _sleep(listener, seconds_to_next())
-        except (psycopg.Error, Error):
+            fire_due()
+            due = seconds_to_next()
+        except Error:
             log.warning("timers_failed", exc_info=True)
-            stop.wait(0.5)
-        finally:
             release_connection()
-
-
-def _sleep(listener: psycopg.Connection[Any], due: float | None) -> None:
-    seconds = due if due is not None else MAX_SLEEP_SECONDS
-    timeout = min(max(seconds, MIN_SLEEP_SECONDS), MAX_SLEEP_SECONDS)
-    for _ in listener.notifies(timeout=timeout, stop_after=1):
-        pass
+            due = PAUSE_SECONDS
+        seconds = due if due is not None else MAX_SLEEP_SECONDS
+        changed.wait(min(max(seconds, MIN_SLEEP_SECONDS), MAX_SLEEP_SECONDS))
+    release_connection()

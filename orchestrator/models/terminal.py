@@ -8,7 +8,6 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from core.ids import uuid7
 from orchestrator.models.workflow import Workflow
 from sessions_app.models import Session
 from tenants.models import OwnedModel, OwnedQuerySet
@@ -30,7 +29,6 @@ class Terminal(OwnedModel):
         CLOSING = "closing"
         CLOSED = "closed"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: The session whose sandbox it is in; otherwise it is in the sandbox of the workflow's task.
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="terminals"

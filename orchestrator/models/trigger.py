@@ -7,7 +7,6 @@ from django.db.models import Q
 from encrypted_fields.fields import EncryptedTextField
 
 from agents.models import Agent
-from core.ids import uuid7
 from tenants.models import OwnedModel
 
 
@@ -24,7 +23,6 @@ class WorkflowTrigger(OwnedModel):
         #: The sender sends the secret itself, for systems that cannot sign.
         TOKEN = "token"  # noqa: S105 (the name of a method, not a secret)
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     kind = models.CharField(max_length=8, choices=Kind)
     workflow = models.CharField(max_length=100)
@@ -78,7 +76,6 @@ class TriggerFiring(OwnedModel):
         STARTED = "started"
         FAILED = "failed"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     # The unique (trigger, key) is not enough: a failed call has no key, so that it can be repeated.
     trigger = models.ForeignKey(WorkflowTrigger, on_delete=models.CASCADE, related_name="firings")
     #: The due time, or the message's id: the same key starts one workflow.

@@ -11,7 +11,6 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from agents.models import Agent
-from core.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
@@ -40,7 +39,6 @@ class Workflow(OwnedModel):
     OVER = (Status.COMPLETE, Status.ERRORED, Status.TERMINATED)
     WAITS = (Status.WAITING, Status.WAITING_APPROVAL)
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: The client's name for it. The same key in a workspace is the same workflow.
     key = models.CharField(max_length=200)
     name = models.CharField(max_length=100)

@@ -16,9 +16,9 @@ from rest_framework.response import Response
 
 from agents.api.base import AgentFilter
 from core.logging import redact, redact_text
-from core.rest import StrictJSONParser, TextField
+from core.rest import StrictJSONParser, TextField, validate_body
 from sessions_app import ledger
-from sessions_app.api.base import ObjectField, validate_body
+from sessions_app.api.base import ObjectField
 from sessions_app.approvals.approvals import ApprovalAnswer, answer_approval
 from sessions_app.models import Approval, ToolExecution
 from sessions_app.subagents.spawns import session_tree

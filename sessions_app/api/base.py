@@ -76,16 +76,6 @@ class QueueOptions(serializers.Serializer):
     priority = serializers.IntegerField(min_value=-100, max_value=100, default=0)
 
 
-def validate_body(request: Request, serializer: type[serializers.Serializer]) -> dict[str, Any]:
-    """Return the validated body, or raise an error that names each wrong field."""
-    data = request.data
-    if not isinstance(data, dict):
-        raise Invalid("The body must be a JSON object.")
-    bound = serializer(data=data)
-    bound.is_valid(raise_exception=True)
-    return dict(bound.validated_data)
-
-
 def client_dedupe_key(request: Request) -> str | None:
     """Return the caller's Idempotency-Key as a dedupe key for the log.
 

@@ -10,8 +10,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from core.pagination import whole_page, whole_page_of
+from core.rest import validate_body
 from sessions_app import runtime
-from sessions_app.api.base import SessionView, validate_body
+from sessions_app.api.base import SessionView
 from sessions_app.context.compaction.cycle import MAX_KEPT, MIN_TARGET
 from sessions_app.context.compaction.snapshots import undo_snapshot
 from sessions_app.context.preview import preview

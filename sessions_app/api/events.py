@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 
 from core.db import release_connection
 from core.exceptions import Fault
-from core.rest import TextField
+from core.rest import TextField, validate_body
 from sessions_app.accept import accept_event
 from sessions_app.api import base
 from sessions_app.live.frames import Frame, author_name, event_body
@@ -152,7 +152,7 @@ class EventsView(AcceptView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a message, an interrupt, a tool confirmation or a tool result."""
         self.get_session(session_id)
-        fields = base.validate_body(request, EventInput)
+        fields = validate_body(request, EventInput)
         return self.accept(session_id, **fields)
 
 
@@ -177,7 +177,7 @@ class MessagesView(AcceptView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a message. The answer arrives on the stream and in the run's result."""
         self.get_session(session_id)
-        payload = base.validate_body(request, MessageInput)
+        payload = validate_body(request, MessageInput)
         options = {name: payload.pop(name) for name in ("on_busy", "priority")}
         return self.accept(
             session_id, type=SessionEvent.Type.USER_MESSAGE, payload=payload, **options
@@ -193,7 +193,7 @@ class InterruptView(AcceptView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Stop the run or the pending question at once. What was written so far is kept."""
         self.get_session(session_id)
-        payload = base.validate_body(request, InterruptInput)
+        payload = validate_body(request, InterruptInput)
         return self.accept(session_id, type=SessionEvent.Type.USER_INTERRUPT, payload=payload)
 
 

@@ -24,10 +24,10 @@ from rest_framework.views import APIView
 from core.db import release_connection
 from core.exceptions import Fault, Invalid, NotFound
 from core.pagination import whole_page, whole_page_of
-from core.rest import StrictJSONParser, TextField
+from core.rest import StrictJSONParser, TextField, validate_body
 from sessions_app import runtime
 from sessions_app.accept import resend_queued
-from sessions_app.api.base import QueueOptions, SessionView, client_dedupe_key, validate_body
+from sessions_app.api.base import QueueOptions, SessionView, client_dedupe_key
 from sessions_app.lanes.queued_messages import edit_run, list_queue, move_run, remove_run
 from sessions_app.lanes.signals import FINISHED, await_run
 from sessions_app.log.payloads import MAX_TEXT_LENGTH

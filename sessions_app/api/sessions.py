@@ -35,9 +35,9 @@ from agents.definitions import find_agent
 from core.db import read, release_connection
 from core.exceptions import Invalid
 from core.pagination import whole_page, whole_page_of
-from core.rest import StrictJSONParser, TextField
+from core.rest import StrictJSONParser, TextField, validate_body
 from sessions_app import runtime
-from sessions_app.api.base import ObjectField, SessionView, validate_body
+from sessions_app.api.base import ObjectField, SessionView
 from sessions_app.ledger import tool_use
 from sessions_app.live.frames import event_body
 from sessions_app.log.transcript import search_sessions

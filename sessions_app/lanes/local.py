@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from uuid import UUID
 
-import psycopg
 import structlog
 from django.conf import settings
 from django.db import DatabaseError
@@ -21,7 +21,7 @@ from django.db import DatabaseError
 from core.db import release_connection
 from core.exceptions import Fault
 from core.lease_host import owner_of
-from core.pg_listen import listen
+from core.pg_listen import subscribe
 from sessions_app.harness import loop
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.host import STOP_CHANNEL
@@ -69,10 +69,10 @@ def _run(claim: Claim) -> Claim | None:
 @contextmanager
 def keep_lease(claim: Claim, stop_signal: StopSignal) -> Iterator[None]:
     """Renew the lease while the block runs, and pass on signals that end the run."""
-    done = threading.Event()
+    stops: SimpleQueue[str | None] = SimpleQueue()
     renewer = threading.Thread(
         target=_renew_until,
-        args=(claim, stop_signal, done),
+        args=(claim, stop_signal, stops),
         name=f"lease {claim.session_id}",
         daemon=True,
     )
@@ -80,33 +80,36 @@ def keep_lease(claim: Claim, stop_signal: StopSignal) -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        stops.put(None)
         renewer.join()
 
 
-def _renew_until(claim: Claim, stop_signal: StopSignal, done: threading.Event) -> None:
-    while not done.is_set():
-        try:
-            with listen(STOP_CHANNEL) as listener:
-                _listen_and_renew(listener, claim, stop_signal, done)
-        except (psycopg.Error, DatabaseError):
-            log.warning("heartbeat_failed", session_id=str(claim.session_id))
-            done.wait(PAUSE_SECONDS)
-        finally:
-            release_connection()
-
-
-def _listen_and_renew(
-    listener: psycopg.Connection, claim: Claim, stop_signal: StopSignal, done: threading.Event
-) -> None:
+def _renew_until(claim: Claim, stop_signal: StopSignal, stops: SimpleQueue[str | None]) -> None:
+    """Renew the lease at every heartbeat and pass on stops, until the queue holds None."""
+    stopped: str | None = ""
     due = 0.0
-    while not done.is_set():
-        if time.monotonic() >= due:
-            held = run_queue.heartbeat(owner(), [claim.session_id])
-            release_connection()
-            if held.get(claim.session_id) != claim.epoch and not done.is_set():
-                stop_signal.send("fenced")
-            due = time.monotonic() + settings.HEARTBEAT_SECONDS
-        for note in listener.notifies(timeout=0.2, stop_after=1):
-            if note.payload == str(claim.session_id):
+    # A stop that was missed shows in the epoch, so the lease is renewed first, and after a gap.
+    with subscribe(STOP_CHANNEL, stops.put, missed=lambda: stops.put("")):
+        while stopped is not None:
+            if stopped == str(claim.session_id):
                 stop_signal.send("interrupted")
+            if not stopped or time.monotonic() >= due:
+                due = time.monotonic() + _renew(claim, stop_signal)
+            try:
+                stopped = stops.get(timeout=max(0.0, due - time.monotonic()))
+            except Empty:
+                stopped = ""
+
+
+def _renew(claim: Claim, stop_signal: StopSignal) -> float:
+    """Renew the lease, and return the seconds until it is to be renewed again."""
+    try:
+        held = run_queue.heartbeat(owner(), [claim.session_id])
+    except DatabaseError:
+        log.warning("heartbeat_failed", session_id=str(claim.session_id))
+        return PAUSE_SECONDS
+    finally:
+        release_connection()
+    if held.get(claim.session_id) != claim.epoch:
+        stop_signal.send("fenced")
+    return settings.HEARTBEAT_SECONDS

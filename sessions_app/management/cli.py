@@ -6,6 +6,7 @@ The docstring of a command is its help text.
 from __future__ import annotations
 
 import asyncio
+import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from contextlib import aclosing, suppress
@@ -23,7 +24,7 @@ from agents.definitions import create_agent, find_agent
 from agents.models import Agent
 from core.db import read, release_connection
 from core.exceptions import NotFound
-from core.pg_listen import listen
+from core.pg_listen import subscribe
 from sessions_app import runtime
 from sessions_app.accept import accept_event
 from sessions_app.lanes import local, run_queue
@@ -359,8 +360,13 @@ def orchestrate(context: CommandContext) -> None:
     repeats = options["watch"] or options["stop_when_idle"] or options["max_cycles"]
     limit = options["max_cycles"] or (None if repeats else 1)
     cycles, served = 0, 0
-    with suppress(KeyboardInterrupt), listen(WAKE_CHANNEL) as listener:
+    woken = threading.Event()
+    with (
+        suppress(KeyboardInterrupt),
+        subscribe(WAKE_CHANNEL, lambda _: woken.set(), missed=woken.set),
+    ):
         while limit is None or cycles < limit:
+            woken.clear()
             found = cycle(context, agent_id)
             cycles, served = cycles + 1, served + found
             if found:
@@ -368,8 +374,7 @@ def orchestrate(context: CommandContext) -> None:
             if options["stop_when_idle"] or not options["watch"]:
                 break
             release_connection()
-            for _ in listener.notifies(timeout=IDLE_SECONDS, stop_after=1):
-                pass
+            woken.wait(IDLE_SECONDS)
     context.print(f"{served} runs in {cycles} cycles.", runs=served, cycles=cycles)
 
 

@@ -185,7 +185,6 @@ class ContextSnapshot(OwnedModel):
         OVERFLOW = "overflow"
         MANUAL = "manual"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, db_index=False, related_name="snapshots"
     )

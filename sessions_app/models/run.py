@@ -10,7 +10,6 @@ from django.db import models
 from django.db.models import F, Q
 
 from agents.models import Agent
-from core.ids import uuid7
 from sessions_app.models.session import Session
 from tenants.models import OwnedModel, OwnedQuerySet
 
@@ -37,7 +36,6 @@ class Run(OwnedModel):
         TURN = "turn"
         COMPACT = "compact"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, db_index=False, related_name="runs"
     )
@@ -139,7 +137,6 @@ class ToolExecution(OwnedModel):
 
     OPEN = (State.REQUESTED, State.AWAITING_APPROVAL, State.RUNNING)
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="executions")
     #: The run that made the call. A call of a workflow has a `workflow_id` instead.
     run = models.ForeignKey(
@@ -249,7 +246,6 @@ class Approval(OwnedModel):
         SESSION = "session"
         ALWAYS = "always"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     subject = models.CharField(max_length=8, choices=Subject, default=Subject.TOOL)
     #: The call, or the step of a workflow, that waits for the answer.
     subject_id = models.UUIDField()

@@ -6,7 +6,6 @@ from django.db import models
 from django.db.models import Q
 
 from agents.models import Agent
-from core.ids import uuid7
 from sessions_app.models.session import Session
 from tenants.models import OwnedModel
 
@@ -19,7 +18,6 @@ class Schedule(OwnedModel):
         INTERVAL = "interval"
         CRON = "cron"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="schedules")
     #: Without a session, each firing creates one.
@@ -69,7 +67,6 @@ class Firing(OwnedModel):
         NOTHING_TO_DO = "nothing_to_do"
         FAILED = "failed"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="firings")
     due_at = models.DateTimeField()
     outcome = models.CharField(max_length=13, choices=Outcome)

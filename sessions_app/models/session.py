@@ -13,7 +13,6 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.models import Agent, AgentVersion, Environment
-from core.ids import uuid7
 from tenants.models import OwnedModel, OwnedQuerySet
 
 
@@ -41,7 +40,6 @@ class Session(OwnedModel):
         REQUIRES_ACTION = "requires_action"
         TERMINATED = "terminated"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = models.ForeignKey(Agent, on_delete=models.RESTRICT, related_name="sessions")
     agent_version = models.ForeignKey(AgentVersion, on_delete=models.RESTRICT, related_name="+")
     environment = models.ForeignKey(
@@ -130,7 +128,6 @@ class ResourceAttachment(OwnedModel):
         READY = "ready"
         FAILED = "failed"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="resources")
     kind = models.CharField(max_length=24, choices=Kind)
     source_ref = models.CharField(max_length=500, blank=True)
@@ -174,7 +171,6 @@ class SavedViewQuerySet(OwnedQuerySet):
 class SavedView(OwnedModel):
     """A saved view: the query of a list with its filters. Its rows are queried each time."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=60)
     query = models.CharField(max_length=1_000, blank=True)
@@ -214,7 +210,6 @@ class SubagentSpawn(OwnedModel):
         FAILED = "failed"
         CANCELLED = "cancelled"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=5, choices=Kind, default=Kind.SPAWN)
     parent_session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="spawns")
     child_session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="spawned_by")

@@ -10,8 +10,8 @@ from rest_framework.mixins import DestroyModelMixin
 from rest_framework.viewsets import GenericViewSet
 
 from core.db import delete_row
-from tenants.access import Principal, authorise
-from tenants.authentication import principal_of, required_verb
+from tenants.access import Principal
+from tenants.authentication import principal_of
 from tenants.models import OwnedQuerySet
 
 UUID_PATTERN = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
@@ -33,10 +33,6 @@ class WorkspaceViewSet(GenericViewSet):
     def get_queryset(self) -> Any:
         rows = cast(OwnedQuerySet, super().get_queryset())
         return rows.for_workspace(self.principal.workspace_id)
-
-    def perform_create(self, serializer: serializers.BaseSerializer) -> None:
-        workspace_id = authorise(self.principal, required_verb(self.request, self))
-        serializer.save(workspace_id=workspace_id, created_by=self.principal.user)
 
 
 class RemoveMixin(DestroyModelMixin):

@@ -17,30 +17,21 @@ from rest_framework.views import APIView
 
 from agents.definitions import name_agents
 from core.exceptions import NotFound
-from core.rest import OwnSerializer, TextField
+from core.rest import OwnSerializer, TextField, validate_body
 from sessions_app.sessions import name_sessions
 from tenants.access import authorise
 from tenants.api.base import RemoveMixin, WorkspaceViewSet
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
+from tenants.billing import usage
 from tenants.billing.credits import add_credits, get_balance, list_budgets, set_budget
-from tenants.billing.usage import (
-    GROUPS,
-    Span,
-    UsageRow,
-    csv_text,
-    name_keys,
-    name_members,
-    report,
-    totals,
-)
 from tenants.models import CreditEntry, Purse
 
 #: Where the names of each kind of budget owner come from.
 NAMES: dict[str, Callable[[UUID, Iterable[UUID]], dict[UUID, str]]] = {
     "agent": name_agents,
     "session": name_sessions,
-    "member": name_members,
-    "key": name_keys,
+    "member": usage.name_members,
+    "key": usage.name_keys,
 }
 
 
@@ -73,7 +64,7 @@ class CreditsSerializer(serializers.Serializer):
     balance = Dollars(source="balance.balance")
     available = Dollars(source="balance.available")
     reserved = Dollars(source="balance.reserved")
-    granted = Dollars(source="balance.granted")
+    granted = Dollars(source="balance.ceiling")
     spent = Dollars(source="balance.spent")
     debt = Dollars(source="balance.debt")
     entries = CreditEntrySerializer(many=True)
@@ -158,11 +149,9 @@ class CreditsView(APIView):
     @extend_schema(request=CreditInput, responses={201: CreditEntrySerializer})
     def post(self, request: Request) -> Response:
         """Grant or adjust credits. Only owners may."""
-        principal = principal_of(request)
-        workspace_id = authorise(principal, "own")
-        serializer = CreditInput(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        entry = add_credits(workspace_id, author=principal.user, **serializer.validated_data)
+        principal, workspace_id = authorised(request, "own")
+        given = validate_body(request, CreditInput)
+        entry = add_credits(workspace_id, author=principal.user, **given)
         return Response(CreditEntrySerializer(entry).data, status=201)
 
 
@@ -188,9 +177,7 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceVi
     @extend_schema(request=BudgetInput, responses={201: BudgetSerializer})
     def create(self, request: Request) -> Response:
         """Set a budget. An existing one is changed."""
-        serializer = BudgetInput(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        wanted: dict[str, Any] = serializer.validated_data
+        wanted = validate_body(request, BudgetInput)
         workspace_id = authorise(self.principal, "admin")
         name_owner(workspace_id, wanted["kind"], wanted["owner_id"])
         purse = set_budget(workspace_id=workspace_id, author=self.principal.user, **wanted)
@@ -200,14 +187,13 @@ class BudgetViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceVi
     def partial_update(self, request: Request, pk: str) -> Response:
         """Raise or lower a budget. Sessions that it stopped continue after a raise."""
         purse = self.get_object()
-        serializer = BudgetInput(data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
+        given = validate_body(request, BudgetInput, partial=True)
         changed = set_budget(
             workspace_id=purse.workspace_id,
             kind=purse.kind,
             owner_id=purse.owner_id,
-            ceiling=serializer.validated_data.get("ceiling", purse.ceiling),
-            period=serializer.validated_data.get("period", purse.period),
+            ceiling=given.get("ceiling", purse.ceiling),
+            period=given.get("period", purse.period),
         )
         return Response(BudgetSerializer(changed).data)
 
@@ -217,7 +203,7 @@ class UsageView(APIView):
 
     @extend_schema(
         parameters=[
-            OpenApiParameter("by", str, enum=list(GROUPS), default="day"),
+            OpenApiParameter("by", str, enum=list(usage.GROUPS), default="day"),
             OpenApiParameter(
                 "from", OpenApiTypes.DATE, description="The first day. The default is 30 days ago."
             ),
@@ -235,16 +221,16 @@ class UsageView(APIView):
         """Report calls, tokens and cost by day, member, agent, model, key or session, as JSON or CSV."""
         workspace_id = authorise(principal_of(request), "read")
         query = request.query_params
-        span = Span.parse(query.get("from"), query.get("to"))
+        span = usage.Span.parse(query.get("from"), query.get("to"))
         by = query.get("by", "day")
-        rows = report(workspace_id, by, span, names=owner_names)
+        rows = usage.report(workspace_id, by, span, names=owner_names)
         if query.get("as") == "csv":
             return csv_response(by, rows)
         facts = {
             "by": by,
             "first": span.first,
             "last": span.last,
-            "totals": totals(workspace_id, span),
+            "totals": usage.totals(workspace_id, span),
             "results": rows,
             # Everything is on one page; every list has these members.
             "next": None,
@@ -253,7 +239,7 @@ class UsageView(APIView):
         return Response(UsageReportSerializer(facts).data)
 
 
-def csv_response(by: str, rows: list[UsageRow]) -> HttpResponse:
-    response = HttpResponse(csv_text(by, rows), content_type="text/csv; charset=utf-8")
+def csv_response(by: str, rows: list[usage.UsageRow]) -> HttpResponse:
+    response = HttpResponse(usage.csv_text(by, rows), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="usage-by-{by}.csv"'
     return response

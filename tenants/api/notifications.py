@@ -15,20 +15,12 @@ from rest_framework.response import Response
 
 from core.db import delete_row
 from core.exceptions import Invalid
-from core.rest import OwnSerializer, TextField
+from core.rest import OwnSerializer, TextField, validate_body
 from tenants.access import authorise
 from tenants.api.base import UUID_PATTERN, WorkspaceViewSet
 from tenants.models import InboxItem, Webhook, WebhookDelivery
+from tenants.notifications import webhooks
 from tenants.notifications.inbox import find_item, items_of, mark, mark_all
-from tenants.notifications.webhooks import (
-    SecretWebhook,
-    add_webhook,
-    change_webhook,
-    find_webhook,
-    ping,
-    replay,
-    rotate_secret,
-)
 
 
 class WebhookSerializer(OwnSerializer):
@@ -140,12 +132,10 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(request=WebhookSerializer, responses={201: SecretWebhookSerializer})
     def create(self, request: Request) -> Response:
         """Add a webhook. Its secret is only shown in this response."""
-        serializer = WebhookSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        created = add_webhook(
+        created = webhooks.add_webhook(
             workspace_id=authorise(self.principal, "admin"),
             created_by=self.principal.user,
-            **serializer.validated_data,
+            **validate_body(request, WebhookSerializer),
         )
         return Response(with_secret(created), status=201)
 
@@ -153,11 +143,8 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change a webhook. `active: true` enables a disabled one again."""
         webhook = self.get_object()
-        serializer = WebhookSerializer(data=request.data, partial=True)
-        serializer.is_valid(raise_exception=True)
-        return Response(
-            WebhookSerializer(change_webhook(webhook, **serializer.validated_data)).data
-        )
+        given = validate_body(request, WebhookSerializer, partial=True)
+        return Response(WebhookSerializer(webhooks.change_webhook(webhook, **given)).data)
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete a webhook and its deliveries."""
@@ -168,16 +155,16 @@ class WebhookViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @action(detail=True, methods=["post"])
     def ping(self, request: Request, pk: str) -> Response:
         """Send a `webhook.ping` event. The delivery log shows its outcome."""
-        return Response(DeliverySerializer(ping(self.get_object())).data, status=202)
+        return Response(DeliverySerializer(webhooks.ping(self.get_object())).data, status=202)
 
     @extend_schema(request=None, responses=SecretWebhookSerializer)
     @action(detail=True, methods=["post"])
     def rotate(self, request: Request, pk: str) -> Response:
         """Create a new secret, which is shown once. The old one also signs for a day."""
-        return Response(with_secret(rotate_secret(self.get_object())))
+        return Response(with_secret(webhooks.rotate_secret(self.get_object())))
 
 
-def with_secret(created: SecretWebhook) -> dict[str, Any]:
+def with_secret(created: webhooks.SecretWebhook) -> dict[str, Any]:
     return {**WebhookSerializer(created.webhook).data, "secret": created.secret}
 
 
@@ -196,13 +183,13 @@ class DeliveryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
             return rows
         webhook_id = UUID(self.kwargs["webhook_id"])
         workspace_id = authorise(self.principal, "admin")
-        return rows.filter(webhook=find_webhook(workspace_id, webhook_id))
+        return rows.filter(webhook=webhooks.find_webhook(workspace_id, webhook_id))
 
     @extend_schema(request=None, responses={202: DeliverySerializer})
     @action(detail=True, methods=["post"])
     def replay(self, request: Request, webhook_id: str, pk: str) -> Response:
         """Send a delivery again with the same `webhook-id`."""
-        return Response(DeliverySerializer(replay(self.get_object())).data, status=202)
+        return Response(DeliverySerializer(webhooks.replay(self.get_object())).data, status=202)
 
 
 BELOW_WEBHOOK = rf"webhooks/(?P<webhook_id>{UUID_PATTERN})/deliveries"
@@ -230,9 +217,7 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Mark an item as read or unread for the caller."""
         item = self.get_object()
-        serializer = ReadSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        mark(self.principal, item, read=serializer.validated_data["read"])
+        mark(self.principal, item, **validate_body(request, ReadSerializer))
         return Response(InboxSerializer(find_item(self.principal, item.pk)).data)
 
     @extend_schema(
@@ -240,11 +225,10 @@ class InboxViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     )
     def update_all(self, request: Request) -> Response:
         """Mark the given items, or all, as read for the caller."""
-        serializer = ReadManySerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        if not serializer.validated_data["read"]:
+        given = validate_body(request, ReadManySerializer)
+        if not given["read"]:
             raise Invalid("Only single items can be marked as unread, at inbox/ID/.")
-        return Response({"read": mark_all(self.principal, serializer.validated_data.get("ids"))})
+        return Response({"read": mark_all(self.principal, given.get("ids"))})
 
     @extend_schema(request=None, responses=ReadAllSerializer)
     @action(detail=False, methods=["post"], url_path="read-all")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from core.rest import PatternField, StrictJSONParser, TextField
+from core.rest import PatternField, StrictJSONParser, TextField, validate_body
 from tenants import vault
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
@@ -60,37 +60,27 @@ class SecretChangeSerializer(serializers.Serializer):
     )
 
 
+@extend_schema_view(
+    list=extend_schema(description="List the workspace's secrets by name, without their values."),
+    retrieve=extend_schema(description="Return one secret, without its value."),
+)
 class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     queryset = Secret.objects.defer("value")
     serializer_class = SecretSerializer
     filterset_fields = ["name"]
     parser_classes = [StrictJSONParser]
-    verbs = {
-        "list": "admin",
-        "retrieve": "admin",
-        "create": "admin",
-        "partial_update": "admin",
-        "destroy": "admin",
-    }
+    verbs = dict.fromkeys(("list", "retrieve", "create", "partial_update", "destroy"), "admin")
 
     def get_serializer_context(self) -> dict[str, Any]:
         workspace_id = self.principal.workspace_id
         used = secrets_used(workspace_id) if workspace_id else {}
         return {**super().get_serializer_context(), "used_by": used}
 
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """List the workspace's secrets by name, without their values."""
-        return super().list(request, *args, **kwargs)
-
-    def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Return one secret, without its value."""
-        return super().retrieve(request, *args, **kwargs)
-
     @extend_schema(responses={201: SecretSerializer, 409: TAKEN})
     def create(self, request: Request) -> Response:
         """Store a secret."""
         workspace_id = authorise(self.principal, "admin")
-        given = self._validated(SecretSerializer)
+        given = validate_body(request, SecretSerializer)
         made = vault.add(
             workspace_id,
             given["name"],
@@ -104,7 +94,7 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Replace the value, the hosts it may be sent to, or both."""
         secret: Secret = self.get_object()
-        given = self._validated(SecretChangeSerializer)
+        given = validate_body(request, SecretChangeSerializer)
         if "value" in given:
             vault.replace(secret, given["value"], hosts=given.get("hosts"))
         elif "hosts" in given:
@@ -116,11 +106,6 @@ class SecretViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         secret = self.get_object()
         vault.delete(secret.workspace_id, secret.name)
         return Response(status=204)
-
-    def _validated(self, serializer_class: type[serializers.Serializer]) -> dict[str, Any]:
-        serializer = serializer_class(data=self.request.data)
-        serializer.is_valid(raise_exception=True)
-        return dict(serializer.validated_data)
 
 
 def _fresh(secret: Secret) -> Secret:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -13,12 +11,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from core.exceptions import Forbidden
-from core.rest import OwnSerializer, TextField
+from core.rest import OwnSerializer, TextField, validate_body
+from tenants import workspaces
 from tenants.access import SCOPE_VERBS, authorise
 from tenants.api.base import WorkspaceViewSet
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tenants.keys import issue_key, revoke_key
-from tenants.members import change_role, invite, mail_invitation, remove_member, withdraw_invitation
 from tenants.models import ApiKey, Invitation, Membership, User, Workspace
 from tenants.notifications.mail import checked_patterns
 
@@ -132,8 +130,7 @@ class MeView(APIView):
     @extend_schema(operation_id="me", responses=MeSerializer)
     def get(self, request: Request) -> Response:
         """Return the caller, the workspace and the permissions in it."""
-        principal = principal_of(request)
-        workspace_id = authorise(principal, "read")
+        principal, workspace_id = authorised(request, "read")
         me = {
             "user": principal.user,
             "key": principal.key,
@@ -154,14 +151,14 @@ class MemberViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change a member's role."""
         member = self.get_object()
-        serializer = MemberSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        role = serializer.validated_data.get("role", member.role)
-        return Response(MemberSerializer(change_role(self.principal, member.pk, role)).data)
+        role = validate_body(request, MemberSerializer).get("role", member.role)
+        return Response(
+            MemberSerializer(workspaces.change_role(self.principal, member.pk, role)).data
+        )
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Remove a member, or leave the workspace. The API keys that the member created are revoked."""
-        remove_member(self.principal, self.get_object().pk)
+        workspaces.remove_member(self.principal, self.get_object().pk)
         return Response(status=204)
 
 
@@ -174,21 +171,16 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(request=InvitationSerializer, responses={201: SentInvitationSerializer})
     def create(self, request: Request) -> Response:
         """Invite a person by e-mail. The response contains the link too."""
-        serializer = InvitationSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        sent = invite(
-            self.principal,
-            email=serializer.validated_data["email"],
-            role=serializer.validated_data.get("role", Membership.Role.BUILDER),
-        )
+        given = {"role": Membership.Role.BUILDER, **validate_body(request, InvitationSerializer)}
+        sent = workspaces.invite(self.principal, **given)
         link = request.build_absolute_uri(reverse("invitation", args=[sent.token]))
-        mail_invitation(sent.invitation, link)
+        workspaces.mail_invitation(sent.invitation, link)
         sent.invitation.refresh_from_db(fields=["created_at"])
         return Response({**InvitationSerializer(sent.invitation).data, "link": link}, status=201)
 
     def destroy(self, request: Request, pk: str) -> Response:
         """Withdraw a pending invitation."""
-        withdraw_invitation(self.principal, self.get_object().pk)
+        workspaces.withdraw_invitation(self.principal, self.get_object().pk)
         return Response(status=204)
 
 
@@ -201,9 +193,7 @@ class KeyViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     @extend_schema(request=KeySerializer, responses={201: IssuedKeySerializer})
     def create(self, request: Request) -> Response:
         """Issue a key. Its secret is only shown in this response."""
-        serializer = KeySerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        fields: dict[str, Any] = serializer.validated_data
+        fields = validate_body(request, KeySerializer)
         workspace_id = authorise(self.principal, "admin")
         if not SCOPE_VERBS[fields.get("scope", ApiKey.Scope.RUN)] <= self.principal.verbs:
             raise Forbidden("A key cannot have more permissions than its issuer.")

@@ -6,7 +6,6 @@ workspace starts with STARTING_CREDITS, and its admins are warned when few credi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,7 +16,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from core.ids import uuid7
 from tenants.models import CreditEntry, OwnedQuerySet, Purse, User, Workspace
 
@@ -26,33 +25,10 @@ MAX_AMOUNT = Decimal(1_000_000)
 BUDGET_KINDS = (Purse.Kind.AGENT, Purse.Kind.SESSION, Purse.Kind.MEMBER, Purse.Kind.KEY)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Balance:
-    """The credits of a workspace, in US dollars."""
-
-    balance: Decimal
-    reserved: Decimal
-    granted: Decimal
-    spent: Decimal
-    debt: Decimal
-
-    @property
-    def available(self) -> Decimal:
-        """The amount that the next call may reserve."""
-        return max(self.balance - self.reserved, Decimal(0))
-
-
-def get_balance(workspace_id: UUID) -> Balance:
-    purse = Purse.objects.filter(
-        workspace_id=workspace_id, kind=Purse.Kind.WORKSPACE, owner_id=workspace_id
-    ).first() or Purse(ceiling=Decimal(0), spent=Decimal(0))
-    return Balance(
-        balance=purse.ceiling - purse.spent,
-        reserved=purse.reserved,
-        granted=purse.ceiling,
-        spent=purse.spent,
-        debt=purse.debt,
-    )
+def get_balance(workspace_id: UUID) -> Purse:
+    """Return the purse that holds the credits of a workspace."""
+    purses = Purse.objects.for_workspace(workspace_id).filter(kind=Purse.Kind.WORKSPACE)
+    return purses.first() or Purse(ceiling=Decimal(0), spent=Decimal(0))
 
 
 def add_credits(
@@ -87,15 +63,8 @@ def add_credits(
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(ADD, params)
     except IntegrityError:
-        return _existing_entry(workspace_id, entry_id)
-    return CreditEntry.objects.get(pk=entry_id)
-
-
-def _existing_entry(workspace_id: UUID, entry_id: UUID) -> CreditEntry:
-    entry = CreditEntry.objects.for_workspace(workspace_id).filter(pk=entry_id).first()
-    if entry is None:
-        raise NotFound
-    return entry
+        pass  # the entry exists, perhaps in another workspace
+    return CreditEntry.objects.for_workspace(workspace_id).find(pk=entry_id)
 
 
 def grant_starting_credits(workspace: Workspace, owner: User | None) -> None:

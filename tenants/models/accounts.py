@@ -14,6 +14,7 @@ from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Lower, Now
 from encrypted_fields.fields import EncryptedTextField
 
+from core.exceptions import NotFound
 from core.ids import uuid7
 
 
@@ -41,10 +42,18 @@ class OwnedQuerySet(models.QuerySet):
         """Return the rows of a workspace. Without a workspace there are none."""
         return self.filter(workspace_id=workspace_id) if workspace_id else self.none()
 
+    def find(self, detail: str = "", **lookup: object) -> Any:
+        """Return the first row that matches, or raise NotFound with this detail."""
+        row = self.filter(**lookup).first()
+        if row is None:
+            raise NotFound(detail)
+        return row
+
 
 class OwnedModel(models.Model):
     """A row that belongs to exactly one workspace."""
 
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="+")
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -114,7 +123,6 @@ class Membership(OwnedModel):
         BUILDER = "builder"
         VIEWER = "viewer"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=8, choices=Role, default=Role.BUILDER)
 
@@ -130,7 +138,6 @@ class Membership(OwnedModel):
 
 
 class Invitation(OwnedModel):
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     email = models.EmailField()
     role = models.CharField(max_length=8, choices=Membership.Role, default=Membership.Role.BUILDER)
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -174,7 +181,6 @@ class ApiKey(OwnedModel):
         RUN = "run"
         ADMIN = "admin"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=16, editable=False)
     digest = models.CharField(max_length=64, unique=True, editable=False)
@@ -198,7 +204,6 @@ class ApiKey(OwnedModel):
 class Secret(OwnedModel):
     """A secret of the vault. Its value is encrypted, and no page or API returns it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=64)
     value = EncryptedTextField()
     #: Hosts it may be sent to: `api.example.com` or `*.example.com`. Empty means any host.

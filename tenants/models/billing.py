@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from core.ids import uuid7
 from tenants.models.accounts import OwnedModel
 
 
@@ -28,7 +30,6 @@ class Purse(OwnedModel):
         DAY = "day"
         MONTH = "month"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=9, choices=Kind)
     owner_id = models.UUIDField()
     period = models.CharField(
@@ -65,6 +66,20 @@ class Purse(OwnedModel):
     def __str__(self) -> str:
         return f"purse of {self.kind} {self.owner_id}"
 
+    @property
+    def balance(self) -> Decimal:
+        return self.ceiling - self.spent
+
+    @property
+    def available(self) -> Decimal:
+        """The amount that the next call may reserve."""
+        return max(self.balance - self.reserved, Decimal(0))
+
+    @property
+    def is_low(self) -> bool:
+        """Whether a workspace should add credits."""
+        return self.balance <= settings.LOW_CREDITS
+
 
 class CreditEntry(OwnedModel):
     """One entry of the ledger. The sum of a workspace's entries is its balance."""
@@ -75,7 +90,6 @@ class CreditEntry(OwnedModel):
         CHARGE = "charge"
         SANDBOX = "sandbox"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     kind = models.CharField(max_length=10, choices=Kind)
     amount = models.DecimalField(max_digits=18, decimal_places=8)
     note = models.CharField(max_length=200, blank=True, default="", db_default="")
@@ -108,7 +122,6 @@ class ModelCall(OwnedModel):
         FLUSH = "flush"
         GRADE = "grade"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent_id = models.UUIDField(null=True)
     session_id = models.UUIDField(null=True)
     run_id = models.UUIDField(null=True)
@@ -147,7 +160,6 @@ class ModelCall(OwnedModel):
 class SandboxMinute(OwnedModel):
     """One charged minute of a sandbox. `sandbox_charge` writes it; it is deleted after some days."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: A container's id, or `call:ID` for a command, or `terminal:SESSION`.
     sandbox = models.CharField(max_length=100)
     minute = models.DateTimeField()
@@ -169,7 +181,6 @@ class SandboxMinute(OwnedModel):
 class Price(OwnedModel):
     """A workspace's price of a model per million tokens. It overrides the price list."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     provider = models.CharField(max_length=40)
     model = models.CharField(max_length=200)
     input_price = models.DecimalField(max_digits=12, decimal_places=6)

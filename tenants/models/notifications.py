@@ -12,7 +12,6 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 from encrypted_fields.fields import EncryptedTextField
 
-from core.ids import uuid7
 from tenants.models.accounts import OwnedModel, OwnedQuerySet, Workspace
 
 
@@ -31,7 +30,6 @@ class InboxItem(OwnedModel):
         APPROVAL = "approval"
         WARNING = "warning"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: Null means every member of the workspace.
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -88,7 +86,6 @@ class InboxRead(models.Model):
 class Webhook(OwnedModel):
     """An endpoint that receives events. SQL reads `workspace`, `active` and `events`."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     url = models.CharField(max_length=2000)
     #: Event types, where `*` matches any characters.
     events = ArrayField(models.CharField(max_length=80))
@@ -126,7 +123,6 @@ class WebhookDelivery(OwnedModel):
         DELIVERED = "delivered"
         FAILED = "failed"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     # Every write of an event pays for each index, so there are only those below.
     workspace = models.ForeignKey(
         Workspace, on_delete=models.CASCADE, db_index=False, related_name="+"
@@ -178,7 +174,6 @@ class WebhookDelivery(OwnedModel):
 class SentMail(OwnedModel):
     """An e-mail of an agent. The row is written before sending, so that a crash cannot hide it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     recipient = models.EmailField(max_length=320)
     subject = models.CharField(max_length=200)
     session_id = models.UUIDField(null=True)

@@ -1,13 +1,17 @@
-"""The inbox: messages of agents and the product to members, and who has read them."""
+"""The inbox: messages of agents and the product to members, who has read them, and warnings for admins."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
+import structlog
 from django.conf import settings
+from django.core.mail import send_mail
 from django.db import connection, transaction
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
@@ -15,10 +19,15 @@ from core import channel_layer
 from core.exceptions import Forbidden, NotFound
 from core.ids import uuid7
 from tenants.access import Principal
-from tenants.models import InboxItem, InboxRead, Membership
+from tenants.billing.credits import claim_low_purses
+from tenants.billing.spending import dollars
+from tenants.models import InboxItem, InboxRead, Membership, Webhook
 from tenants.models.notifications import InboxQuerySet
 from tenants.notifications.webhooks import announce, moment
 
+log = structlog.get_logger(__name__)
+
+ADMINS = (Membership.Role.OWNER, Membership.Role.ADMIN)
 LONGEST_TITLE, LONGEST_BODY = 200, 20_000
 #: Only the newest items are counted, so that the cost stays bounded.
 COUNTED = 200
@@ -109,10 +118,7 @@ def items_of(principal: Principal) -> InboxQuerySet:
 
 
 def find_item(principal: Principal, item_id: UUID) -> InboxItem:
-    item = items_of(principal).filter(pk=item_id).first()
-    if item is None:
-        raise NotFound
-    return item
+    return items_of(principal).find(pk=item_id)
 
 
 def unread_count(workspace_id: UUID, user_id: UUID) -> int:
@@ -161,3 +167,65 @@ def forget_old_items() -> int:
         pk__in=list(ids.values_list("pk", flat=True)[:AT_ONCE])
     ).delete()
     return deleted
+
+
+# ── Warnings for admins ──────────────────────────────────────────────────────
+
+
+@transaction.atomic
+def tell_admins(workspace_id: UUID, *, title: str, text: str, link: str) -> None:
+    """Put a warning into each admin's inbox in this transaction, and e-mail it after the commit."""
+    admins = Membership.objects.for_workspace(workspace_id).filter(
+        role__in=ADMINS, user__is_active=True
+    )
+    people = list(admins.values_list("user_id", "user__email"))
+    for user_id, _ in people:
+        put(
+            workspace_id,
+            title=title,
+            body=text,
+            kind=InboxItem.Kind.WARNING,
+            user_id=user_id,
+            link=link,
+        )
+    addresses = [email for _, email in people]
+    transaction.on_commit(partial(_mail, title, text, f"{settings.PUBLIC_URL}{link}", addresses))
+
+
+def _mail(title: str, text: str, address: str, people: list[str]) -> None:
+    """E-mail each admin separately, so that addresses stay private. Only log a failing server."""
+    for email in people:
+        try:
+            send_mail(title, f"{text}\n\n{address}\n", None, [email])
+        except OSError as error:
+            log.warning("notice_not_mailed", error=str(error))
+
+
+@transaction.atomic
+def tell_low_credits() -> int:
+    """Warn workspaces that are low on credits, and return how many. The supervisor calls this."""
+    purses = claim_low_purses()
+    for purse in purses:
+        left = purse.balance
+        announce(
+            purse.workspace_id, "credits.low", {"balance": str(left), "granted": str(purse.ceiling)}
+        )
+        tell_admins(
+            purse.workspace_id,
+            title="Credits are running low" if left > 0 else "No credits left",
+            text=f"{purse.workspace.name} has {dollars(left)} left. Agents stop when no credits are left. "
+            "An owner can add credits.",
+            link="/usage/",
+        )
+    return len(purses)
+
+
+def tell_switched_off(webhook: Webhook) -> None:
+    """Warn the admins that a webhook was disabled, in the caller's transaction."""
+    tell_admins(
+        webhook.workspace_id,
+        title="A webhook was disabled",
+        text=f"`{webhook.url}` receives no more events. {webhook.disabled_reason}\n\n"
+        "Fix the endpoint, then enable the webhook again.",
+        link=reverse("webhook", args=[webhook.pk]),
+    )

@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from core.db import lock_row
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Invalid
 from core.http import check_host
 from core.ids import uuid7
 from tenants.models import User, Webhook, WebhookDelivery, Workspace
@@ -183,10 +183,7 @@ def add_webhook(
 
 
 def find_webhook(workspace_id: UUID, webhook_id: UUID) -> Webhook:
-    webhook = Webhook.objects.for_workspace(workspace_id).filter(pk=webhook_id).first()
-    if webhook is None:
-        raise NotFound
-    return webhook
+    return Webhook.objects.for_workspace(workspace_id).find(pk=webhook_id)
 
 
 @transaction.atomic

@@ -26,20 +26,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from core.exceptions import Conflict, Fault, Invalid, Unauthenticated
 from core.throttling import client_address
 from orchestrator.workspaces import sign_up as create_account
-from tenants.accounts import (
-    check_sign_in,
-    clear_failures,
-    create_user,
-    peek_sign_in_link,
-    record_failure,
-    set_password,
-    use_sign_in_link,
-)
+from tenants import accounts
 from tenants.authentication import choose_workspace, principal_of
 from tenants.exceptions import TooManyAttempts
-from tenants.members import accept_invitation, find_invitation
 from tenants.models import User
 from tenants.notifications.mail import mail_note
+from tenants.workspaces import accept_invitation, find_invitation
 
 #: The same message for a wrong address and a wrong password, so that addresses cannot be probed.
 WRONG = "The e-mail address or the password is wrong."
@@ -65,22 +57,15 @@ def password_field(*, new: bool, label: str = "Password") -> forms.CharField:
     )
 
 
-def name_field(*, required: bool = False) -> forms.CharField:
-    return forms.CharField(
-        label="Your name",
-        max_length=80,
-        required=required,
-        widget=forms.TextInput(attrs={"autocomplete": "name"}),
-    )
-
-
 class SignInForm(forms.Form):
     email = email_field()
     password = password_field(new=False)
 
 
 class SignUpForm(forms.Form):
-    name = name_field(required=True)
+    name = forms.CharField(
+        label="Your name", max_length=80, widget=forms.TextInput(attrs={"autocomplete": "name"})
+    )
     email = email_field()
     password = password_field(new=True)
 
@@ -174,12 +159,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def check_credentials(request: HttpRequest, *, email: str, password: str) -> User | None:
     """Return the user with this address and password, and count failures."""
     client = client_address(request)
-    check_sign_in(email, client)
+    accounts.check_sign_in(email, client)
     user = auth.authenticate(request, username=email, password=password)
     if not isinstance(user, User):
-        record_failure(email, client)
+        accounts.record_failure(email, client)
         return None
-    clear_failures(email)
+    accounts.clear_failures(email)
     return user
 
 
@@ -203,9 +188,9 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     """Sign in with a link. Only POST uses it up, as mail scanners and previews open links too."""
     if request.method != "POST":
-        person = peek_sign_in_link(token)
+        person = accounts.peek_sign_in_link(token)
         return render(request, "pages/sign_in_link.html", {"person": person})
-    user = use_sign_in_link(token)
+    user = accounts.use_sign_in_link(token)
     auth.login(request, user, backend=MODEL_BACKEND)
     if user.has_usable_password():
         return redirect("home")
@@ -243,11 +228,11 @@ def sign_up(request: HttpRequest) -> HttpResponse:
 def count_tries(request: HttpRequest) -> Iterator[None]:
     """Count failed sign-ups, as they reveal which addresses have an account."""
     client = client_address(request)
-    check_sign_in(f"sign-up from {client}", client)
+    accounts.check_sign_in(f"sign-up from {client}", client)
     try:
         yield
     except Conflict:
-        record_failure(f"sign-up from {client}", client)
+        accounts.record_failure(f"sign-up from {client}", client)
         raise
 
 
@@ -273,7 +258,7 @@ def password(request: HttpRequest) -> HttpResponse:
     form = ChangePasswordForm(request.POST or None, user=user)
     if request.method == "POST" and form.is_valid():
         try:
-            set_password(user=user, password=form.cleaned_data["password"])
+            accounts.set_password(user=user, password=form.cleaned_data["password"])
         except Invalid as fault:
             form.add_error("password", fault.detail)
         else:
@@ -291,12 +276,12 @@ def password_reset(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         email, client = form.cleaned_data["email"], client_address(request)
         try:
-            check_sign_in(f"reset of {email}", client)
+            accounts.check_sign_in(f"reset of {email}", client)
         except TooManyAttempts:
             form.add_error(None, "Too many requests for a new password. Wait 15 minutes.")
             status = 429
         else:
-            record_failure(f"reset of {email}", client)
+            accounts.record_failure(f"reset of {email}", client)
             mail_reset(request, email)
             return redirect("password_reset_sent")
     return render(request, "pages/password_reset.html", {"form": form}, status=status)
@@ -334,7 +319,7 @@ class ResetPasswordForm(NewPasswordForm):
 
     def save(self) -> User | None:
         if self.user:
-            set_password(user=self.user, password=self.cleaned_data["password"])
+            accounts.set_password(user=self.user, password=self.cleaned_data["password"])
         return self.user
 
 
@@ -373,7 +358,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
 def create_invited_user(request: HttpRequest, form: SignUpForm) -> User:
     """Create an account without a workspace, as the user joins the one of the invitation."""
     with count_tries(request):
-        user = create_user(**form.cleaned_data)
+        user = accounts.create_user(**form.cleaned_data)
     auth.login(request, user, backend=MODEL_BACKEND)
     return user
 

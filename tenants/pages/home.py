@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -27,7 +26,7 @@ from tenants.authentication import principal_of
 from tenants.billing.credits import get_balance
 from tenants.models import ApiKey, Invitation, Membership
 from tenants.notifications.inbox import items_of
-from tenants.pages.keys import curl_example
+from tenants.pages.workspace import curl_example
 
 #: Items that each section shows.
 MAX_ITEMS = 3
@@ -69,7 +68,6 @@ def home(request: HttpRequest) -> HttpResponse:
     balance = get_balance(workspace_id)
     context = {
         "balance": balance,
-        "is_low": balance.balance <= settings.LOW_CREDITS,
         "may_own": principal.may("own"),
         "may_run": principal.may("run"),
         "parts": sections,
@@ -93,13 +91,11 @@ def sections_for(principal: Principal, workspace_id: UUID) -> list[HomeSection]:
         recent(workspace_id),
         workflows(workspace_id),
     )
-    return [section for section in sections if section]
+    return [section for section in sections if section.lines]
 
 
-def pending_approvals(principal: Principal, workspace_id: UUID) -> HomeSection | None:
+def pending_approvals(principal: Principal, workspace_id: UUID) -> HomeSection:
     count = count_pending(workspace_id)
-    if not count:
-        return None
     url = reverse("approvals")
     # Members who only read cannot answer.
     title = "Needs you" if principal.may("run") else "Waiting for an answer"
@@ -112,13 +108,13 @@ def pending_approvals(principal: Principal, workspace_id: UUID) -> HomeSection |
             status=title,
             note=str(each.approval.agent or "A workflow"),
         )
-        for each in list_approvals(principal, "pending")[:MAX_ITEMS]
+        for each in (list_approvals(principal, "pending")[:MAX_ITEMS] if count else ())
     ]
     more = "Answer" if principal.may("run") else "Read"
     return HomeSection(title=title, url=url, more=more, lines=lines, count=count)
 
 
-def unread_items(principal: Principal) -> HomeSection | None:
+def unread_items(principal: Principal) -> HomeSection:
     """Return unread inbox items, without approvals, which have their own section."""
     items = items_of(principal).filter(is_read=False).exclude(kind="approval")
     lines = [
@@ -131,12 +127,10 @@ def unread_items(principal: Principal) -> HomeSection | None:
         )
         for item in items.order_by("-created_at", "-pk")[:MAX_ITEMS]
     ]
-    if not lines:
-        return None
     return HomeSection(title="Unread", url=reverse("inbox"), more="Inbox", lines=lines)
 
 
-def recent(workspace_id: UUID) -> HomeSection | None:
+def recent(workspace_id: UUID) -> HomeSection:
     lines = []
     for session in recent_sessions(workspace_id):
         lamp, status = status_label(session)
@@ -150,12 +144,10 @@ def recent(workspace_id: UUID) -> HomeSection | None:
                 note=str(session.agent),
             )
         )
-    if not lines:
-        return None
     return HomeSection(title="Recent", url=reverse("sessions"), more="All sessions", lines=lines)
 
 
-def workflows(workspace_id: UUID) -> HomeSection | None:
+def workflows(workspace_id: UUID) -> HomeSection:
     lines = [
         HomeItem(
             title=row.subject or row.workflow.name,
@@ -167,8 +159,6 @@ def workflows(workspace_id: UUID) -> HomeSection | None:
         )
         for row in map(row_of, list_workflows(workspace_id, WorkflowFilter())[:MAX_ITEMS])
     ]
-    if not lines:
-        return None
     return HomeSection(
         title="Workflows", url=reverse("workflows"), more="All workflows", lines=lines
     )
@@ -197,22 +187,6 @@ class Todo:
     is_next: bool
 
 
-def has_password(principal: Principal, workspace_id: UUID) -> bool:
-    return principal.user is None or principal.user.has_usable_password()
-
-
-def has_session(principal: Principal, workspace_id: UUID) -> bool:
-    return Session.objects.for_workspace(workspace_id).exists()
-
-
-def has_model_key(principal: Principal, workspace_id: UUID) -> bool:
-    return ProviderKey.objects.for_workspace(workspace_id).exists()
-
-
-def has_key(principal: Principal, workspace_id: UUID) -> bool:
-    return ApiKey.objects.for_workspace(workspace_id).valid().exists()
-
-
 def has_company(principal: Principal, workspace_id: UUID) -> bool:
     others = Membership.objects.for_workspace(workspace_id).exclude(user=principal.user)
     return others.exists() or Invitation.objects.for_workspace(workspace_id).exists()
@@ -226,7 +200,7 @@ STEPS = [
         action="Choose",
         url_name="password",
         needs="read",
-        is_done=has_password,
+        is_done=lambda principal, _: not principal.user or principal.user.has_usable_password(),
     ),
     Step(
         name="talk",
@@ -235,7 +209,7 @@ STEPS = [
         action="Open chat",
         url_name="chat",
         needs="run",
-        is_done=has_session,
+        is_done=lambda _, workspace_id: Session.objects.for_workspace(workspace_id).exists(),
     ),
     Step(
         name="model",
@@ -244,7 +218,7 @@ STEPS = [
         action="Add a key",
         url_name="providers",
         needs="admin",
-        is_done=has_model_key,
+        is_done=lambda _, workspace_id: ProviderKey.objects.for_workspace(workspace_id).exists(),
     ),
     Step(
         name="key",
@@ -253,7 +227,7 @@ STEPS = [
         action="Make a key",
         url_name="key_new",
         needs="admin",
-        is_done=has_key,
+        is_done=lambda _, workspace_id: ApiKey.objects.for_workspace(workspace_id).valid().exists(),
     ),
     Step(
         name="invite",

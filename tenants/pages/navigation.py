@@ -20,9 +20,9 @@ from memory.api.serializers import workspace_reader
 from memory.models import MemoryEntry
 from sessions_app.approvals.approvals import count_pending
 from sessions_app.models import Session
-from tenants.access import ANONYMOUS, Principal, Verb, authorise
+from tenants.access import ANONYMOUS, Principal, Verb
 from tenants.accounts import list_workspaces
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tenants.models import User, Workspace
 from tenants.notifications.inbox import unread_count
 
@@ -88,14 +88,10 @@ class LiveCount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NavPlace:
+class NavPlace(NavItem):
     """A navigation item as one page shows it to one principal."""
 
-    name: str
-    icon: str
     url: str
-    key: str
-    group: str
     is_current: bool
     count: int
     live: LiveCount | None = None
@@ -128,11 +124,8 @@ def places(
     """Resolve the items, and mark the one that contains this path as current."""
     return [
         NavPlace(
-            name=item.name,
-            icon=item.icon,
+            **vars(item),
             url=(url := reverse(item.url_name)),
-            key=item.key,
-            group=item.group,
             is_current=path == url or (url != "/" and path.startswith(url)),
             count=count_for(item.url_name, workspace_id, user_id),
             live=live_count(item.url_name, workspace_id),
@@ -226,8 +219,7 @@ class PaletteResult:
 @require_safe
 def palette(request: HttpRequest) -> HttpResponse:
     """Render the agents, sessions and documents whose names contain every typed word."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     words = request.GET.get("q", "").replace("\0", "")[:MAX_QUERY].split()
     results = []
     if words:

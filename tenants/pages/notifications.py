@@ -16,21 +16,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from core import markdown
 from core.db import delete_row
-from core.exceptions import EgressRefused, Invalid, NotFound
+from core.exceptions import EgressRefused, Invalid
 from tenants.access import authorise
-from tenants.authentication import principal_of
+from tenants.authentication import authorised, principal_of
 from tenants.models import InboxItem, Webhook, WebhookDelivery
+from tenants.notifications import webhooks as service
 from tenants.notifications.inbox import find_item, items_of, mark, mark_all, own_path
-from tenants.notifications.webhooks import (
-    TYPES,
-    SecretWebhook,
-    add_webhook,
-    change_webhook,
-    find_webhook,
-    ping,
-    replay,
-    rotate_secret,
-)
 
 # ── Inbox ────────────────────────────────────────────────────────────────────
 
@@ -54,8 +45,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
 @require_safe
 def inbox_item(request: HttpRequest, item_id: UUID) -> HttpResponse:
     """Show an item, which marks it as read."""
-    principal = principal_of(request)
-    authorise(principal, "read")
+    principal, _ = authorised(request, "read")
     item = find_item(principal, item_id)
     if principal.user and request.method == "GET":
         mark(principal, item, read=True)
@@ -94,16 +84,14 @@ def _session_url(item: InboxItem | None) -> str:
 
 @require_POST
 def inbox_unread(request: HttpRequest, item_id: UUID) -> HttpResponse:
-    principal = principal_of(request)
-    authorise(principal, "read")
+    principal, _ = authorised(request, "read")
     mark(principal, find_item(principal, item_id), read=False)
     return redirect("inbox")
 
 
 @require_POST
 def inbox_read_all(request: HttpRequest) -> HttpResponse:
-    principal = principal_of(request)
-    authorise(principal, "read")
+    principal, _ = authorised(request, "read")
     mark_all(principal)
     return redirect("inbox")
 
@@ -115,7 +103,7 @@ ALL = "*"
 
 class WebhookForm(forms.Form):
     #: Event types by part of the product, as the page groups them.
-    GROUPS: ClassVar = TYPES
+    GROUPS: ClassVar = service.TYPES
 
     url = forms.CharField(
         label="Address",
@@ -126,7 +114,7 @@ class WebhookForm(forms.Form):
     description = forms.CharField(max_length=200, required=False, help_text="A note for yourself.")
     everything = forms.BooleanField(label="Everything", required=False)
     events = forms.MultipleChoiceField(
-        choices=[(name, name) for names in TYPES.values() for name in names], required=False
+        choices=[(name, name) for names in service.TYPES.values() for name in names], required=False
     )
     patterns = forms.CharField(
         label="Patterns",
@@ -153,7 +141,7 @@ class WebhookForm(forms.Form):
 
     @classmethod
     def initial_of(cls, webhook: Webhook) -> dict[str, Any]:
-        known = {name for names in TYPES.values() for name in names}
+        known = {name for names in service.TYPES.values() for name in names}
         return {
             "url": webhook.url,
             "description": webhook.description,
@@ -177,12 +165,11 @@ def webhooks(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhook_new(request: HttpRequest) -> HttpResponse:
     """Add a webhook. The response to the form is the only page that shows the secret."""
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "admin")
+    principal, workspace_id = authorised(request, "admin")
     form = WebhookForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = add_webhook(
+            made = service.add_webhook(
                 workspace_id=workspace_id, created_by=principal.user, **form.webhook_fields()
             )
             return _secret_page(request, made)
@@ -191,7 +178,7 @@ def webhook_new(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/webhooks/new.html", {"form": form})
 
 
-def _secret_page(request: HttpRequest, made: SecretWebhook) -> HttpResponse:
+def _secret_page(request: HttpRequest, made: service.SecretWebhook) -> HttpResponse:
     context = {"webhook": made.webhook, "secret": made.secret}
     return render(request, "pages/webhooks/secret.html", context)
 
@@ -203,7 +190,7 @@ def webhook(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
     form = WebhookForm(request.POST or None, initial=WebhookForm.initial_of(webhook))
     if request.method == "POST" and form.is_valid():
         try:
-            change_webhook(webhook, **form.webhook_fields())
+            service.change_webhook(webhook, **form.webhook_fields())
             messages.success(request, "Webhook saved.")
             return redirect("webhook", webhook.pk)
         except (Invalid, EgressRefused) as fault:
@@ -222,7 +209,7 @@ def webhook(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
 def webhook_switch(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
     webhook = _find(request, webhook_id)
     active = request.POST.get("active") == "1"
-    change_webhook(webhook, active=active)
+    service.change_webhook(webhook, active=active)
     messages.success(request, "Webhook enabled." if active else "Webhook disabled.")
     return redirect("webhook", webhook.pk)
 
@@ -230,14 +217,14 @@ def webhook_switch(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
 @require_POST
 def webhook_ping(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
     webhook = _find(request, webhook_id)
-    _try(request, lambda: ping(webhook), "Test event queued. Reload to see the response.")
+    _try(request, lambda: service.ping(webhook), "Test event queued. Reload to see the response.")
     return redirect("webhook", webhook.pk)
 
 
 @never_cache
 @require_POST
 def webhook_rotate(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
-    return _secret_page(request, rotate_secret(_find(request, webhook_id)))
+    return _secret_page(request, service.rotate_secret(_find(request, webhook_id)))
 
 
 @require_POST
@@ -250,16 +237,13 @@ def webhook_remove(request: HttpRequest, webhook_id: UUID) -> HttpResponse:
 @require_POST
 def webhook_replay(request: HttpRequest, delivery_id: UUID) -> HttpResponse:
     workspace_id = authorise(principal_of(request), "admin")
-    rows = WebhookDelivery.objects.for_workspace(workspace_id)
-    delivery = rows.filter(pk=delivery_id).first()
-    if delivery is None:
-        raise NotFound
-    _try(request, lambda: replay(delivery), "Delivery queued again, with the same id.")
+    delivery = WebhookDelivery.objects.for_workspace(workspace_id).find(pk=delivery_id)
+    _try(request, lambda: service.replay(delivery), "Delivery queued again, with the same id.")
     return redirect("webhook", delivery.webhook_id)
 
 
 def _find(request: HttpRequest, webhook_id: UUID) -> Webhook:
-    return find_webhook(authorise(principal_of(request), "admin"), webhook_id)
+    return service.find_webhook(authorise(principal_of(request), "admin"), webhook_id)
 
 
 def _try(request: HttpRequest, act: Callable[[], object], success: str) -> None:

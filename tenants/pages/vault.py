@@ -12,11 +12,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.exceptions import Conflict, Invalid, NotFound
+from core.exceptions import Conflict, Invalid
 from tenants import vault
 from tenants.access import authorise
-from tenants.authentication import principal_of
-from tenants.models import Secret
+from tenants.authentication import authorised, principal_of
+from tenants.models import Secret, User
 from tools_app.mcp.servers import secrets_used
 
 
@@ -62,8 +62,7 @@ class SecretRow:
 
 @require_safe
 def vault_page(request: HttpRequest) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
+    principal, workspace_id = authorised(request, "read")
     if not principal.may("admin"):
         return render(request, "pages/vault/vault.html", {})
     used = secrets_used(workspace_id)
@@ -84,10 +83,13 @@ def vault_page(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("value")
 @require_http_methods(["GET", "HEAD", "POST"])
 def secret_new(request: HttpRequest) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "admin")
+    principal, workspace_id = authorised(request, "admin")
     form = SecretForm(request.POST or None, initial={"name": request.GET.get("name", "")[:64]})
-    if request.method == "POST" and form.is_valid() and add_secret(form, workspace_id, request):
+    if (
+        request.method == "POST"
+        and form.is_valid()
+        and add_secret(form, workspace_id, principal.user)
+    ):
         name = form.cleaned_data["name"]
         messages.success(request, f"{name} is saved. Refer to it as {{{{vault:{name}}}}}.")
         return redirect("vault")
@@ -95,7 +97,7 @@ def secret_new(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/vault/new.html", {"form": form}, status=status)
 
 
-def add_secret(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bool:
+def add_secret(form: SecretForm, workspace_id: UUID, user: User | None) -> bool:
     """Store the secret, or put the reason why not into the form and return False."""
     given = form.cleaned_data
     try:
@@ -104,7 +106,7 @@ def add_secret(form: SecretForm, workspace_id: UUID, request: HttpRequest) -> bo
             given["name"],
             given["value"],
             hosts=given["hosts"].replace(",", " ").split(),
-            by=principal_of(request).user,
+            by=user,
         )
     except Invalid as fault:
         form.add_error("hosts", fault.detail)
@@ -139,8 +141,4 @@ def secret_delete(request: HttpRequest, secret_id: UUID) -> HttpResponse:
 def get_secret(request: HttpRequest, secret_id: UUID) -> Secret:
     """Return the secret if the user may change it, or raise NotFound or Forbidden."""
     workspace_id = authorise(principal_of(request), "admin")
-    rows = Secret.objects.for_workspace(workspace_id).defer("value")
-    secret = rows.filter(pk=secret_id).first()
-    if secret is None:
-        raise NotFound
-    return secret
+    return Secret.objects.for_workspace(workspace_id).defer("value").find(pk=secret_id)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from agents.limits import Limits, SandboxLimits, limits_of, read_limits
+from agents.limits import Limits, SandboxLimits, limits_of
 from agents.models import AgentVersion
 from core.exceptions import Invalid, InvalidFields
 from core.validation import read_input
 
 
 def test_limits_have_defaults():
-    assert read_limits({}) == Limits(
+    assert read_input(Limits, {}) == Limits(
         max_model_calls=30, max_tool_calls=100, max_seconds=1800, max_tokens_total=1_000_000
     )
 
@@ -30,7 +30,7 @@ def test_limits_have_defaults():
 )
 def test_an_invalid_limit_is_named_in_the_error(fields, complaint):
     with pytest.raises(Invalid, match=complaint):
-        read_limits(fields)
+        read_input(Limits, fields)
 
 
 def test_all_invalid_limits_are_reported_together():

@@ -199,7 +199,7 @@ def test_an_error_that_quotes_the_key_is_stored_without_it(workspace, monkeypatc
     def quote(*args: object, **kwargs: object) -> None:
         raise ProviderUnavailable(f"Your key {SECRET} is odd.")
 
-    monkeypatch.setattr("agents.providers.keys.check_connection", quote)
+    monkeypatch.setattr("agents.providers.registry.check_connection", quote)
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
 
     found = check(workspace_id=workspace.pk, provider="gemini")

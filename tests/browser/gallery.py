@@ -14,8 +14,8 @@ from orchestrator.workspaces import create_workspace
 from tenants.access import principal_of_user
 from tenants.accounts import make_sign_in_link
 from tenants.keys import issue_key
-from tenants.members import invite
 from tenants.models import ApiKey, Membership, User, Workspace
+from tenants.workspaces import invite
 from tests.browser.conftest import OpenContext, sign_in
 from tests.browser.looks import PHONE, WIDE
 

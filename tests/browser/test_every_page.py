@@ -12,8 +12,8 @@ from pytest_django.live_server_helper import LiveServer
 
 from tenants.access import principal_of_user
 from tenants.accounts import make_sign_in_link
-from tenants.members import invite
 from tenants.models import User, Workspace
+from tenants.workspaces import invite
 from tests.browser.axe import faults_of
 from tests.browser.conftest import OpenContext
 from tests.browser.corpus import injections_in, record_requests
@@ -156,7 +156,7 @@ def test_no_error_page_has_problems(
     record_requests(context)
     sign_in_as(context, client, live_server.url)
     page = context.new_page()
-    monkeypatch.setattr("tenants.pages.usage.render", broken)
+    monkeypatch.setattr("tenants.pages.billing.render", broken)
     refusals = {"/agents/new/": 403, "/nowhere/": 404, "/usage/": 500}
     wrong = []
     for path, status in refusals.items():

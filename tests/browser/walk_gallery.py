@@ -8,8 +8,8 @@ from playwright.sync_api import Page
 from pytest_django.live_server_helper import LiveServer
 
 from tenants.access import principal_of_user
-from tenants.members import invite
 from tenants.models import User, Workspace
+from tenants.workspaces import invite
 from tests.browser.conftest import OpenContext
 from tests.browser.every_page import (
     addresses_in,
@@ -80,7 +80,7 @@ def test_refusals_and_invitations(
     client = Client()
     client.force_login(add_member(workspace, "viewer"))
     page = open_look(open_context, client, live_server.url, size, theme)
-    monkeypatch.setattr("tenants.pages.usage.render", broken)
+    monkeypatch.setattr("tenants.pages.billing.render", broken)
     for name, path in {
         "403": "/agents/new/",
         "404": "/nowhere/",

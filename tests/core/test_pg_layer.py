@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 
-import psycopg
 import pytest
 import pytest_asyncio
 from asgiref.sync import async_to_sync, sync_to_async
@@ -14,7 +13,8 @@ from django.db import connection, transaction
 
 from core import channel_layer
 from core.channel_layer import OVERFLOWED, RECONNECTED, PostgresChannelLayer
-from core.pg_listen import connection_parameters
+from core.db import connect
+from core.pg_listen import APPLICATION_NAME
 
 HELLO = {"type": "hello", "text": "Grüße 🚂"}
 
@@ -39,13 +39,13 @@ async def nothing_comes(layer: PostgresChannelLayer, channel: str) -> None:
 
 
 def run_sql(statement: str) -> int:
-    with psycopg.connect(**connection_parameters(), autocommit=True) as side:
+    with connect() as side:
         return len(side.execute(statement).fetchall())
 
 
 LISTENERS = (
-    "FROM pg_stat_activity WHERE application_name = 'switchyard live'"
-    " AND datname = current_database() AND query LIKE 'LISTEN%'"
+    f"FROM pg_stat_activity WHERE application_name = '{APPLICATION_NAME}'"
+    " AND datname = current_database()"
 )
 
 
@@ -206,6 +206,18 @@ def test_several_event_loops_of_a_process_can_receive_and_send(transactional_db)
 
     assert [asyncio.run(send_and_receive()) for _ in range(2)] == [HELLO, HELLO]
     assert async_to_sync(send_and_receive)() == HELLO
+
+
+def test_an_event_loop_that_ended_leaves_nothing_behind(transactional_db):
+    layer = PostgresChannelLayer()
+
+    async def join() -> None:
+        await layer.group_add("yard", await layer.new_channel())
+
+    for _ in range(3):
+        asyncio.run(join())
+
+    assert not layer._dispatchers
 
 
 @pytest.mark.parametrize("name", ["with space", "with!mark", "x" * 100, ""])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.channel_layer import LARGEST, MOST_UNFINISHED, Decoder, address_of, encode
 from core.exceptions import MessageTooLong
-from core.pg_listen import LARGEST, MOST_UNFINISHED, Decoder, address_of, encode
 
 
 def decode_all(payloads: list[str], decoder: Decoder | None = None) -> list[object]:

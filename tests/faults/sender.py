@@ -8,7 +8,7 @@ import django
 
 django.setup()
 
-from tenants.notifications.sender import Sender
+from tenants.notifications.deliveries import Sender
 
 if __name__ == "__main__":
     Sender(threading.Event(), look_seconds=0.2, seconds=30.0, lease=2.0).start().join()

@@ -46,7 +46,7 @@ def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
         asked.set()
         over.wait(60)
 
-    monkeypatch.setattr("tenants.notifications.notices.send_mail", hang)
+    monkeypatch.setattr("tenants.notifications.inbox.send_mail", hang)
     add_credits(workspace.pk, Decimal("-9.5"), kind="adjustment")
     teller = next(one for duty in duties() if isinstance(one := _doer(duty), LowCreditsNotifier))
     teller.work()

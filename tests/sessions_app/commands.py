@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from io import StringIO
+from queue import SimpleQueue
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from core.pg_listen import listen
+from core.pg_listen import subscribe
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.signals import WAKE_CHANNEL
 from sessions_app.models import Session
@@ -66,24 +67,22 @@ class Worker:
     """Serves a lane on its own thread whenever the lane is woken."""
 
     def __init__(self, session: Session) -> None:
-        self._session_id, self._done = session.pk, threading.Event()
-        self._ready = threading.Event()
+        self._session_id = session.pk
+        self._wake_ups: SimpleQueue[str | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work)
 
     def __enter__(self) -> None:
+        self._subscription = subscribe(WAKE_CHANNEL, self._wake_ups.put)
         self._thread.start()
-        assert self._ready.wait(30)
 
     def __exit__(self, *_: object) -> None:
-        self._done.set()
+        self._subscription.close()
+        self._wake_ups.put(None)
         self._thread.join(30)
 
     def _work(self) -> None:
         try:
-            with listen(WAKE_CHANNEL) as listener:
-                self._ready.set()
-                while not self._done.is_set():
-                    for _ in listener.notifies(timeout=0.1, stop_after=1):
-                        serve(self._session_id)
+            while self._wake_ups.get() is not None:
+                serve(self._session_id)
         finally:
             connection.close()

@@ -24,7 +24,7 @@ from tenants.models import (
     WebhookDelivery,
     Workspace,
 )
-from tenants.notifications.notices import tell_low_credits
+from tenants.notifications.inbox import tell_low_credits
 from tenants.notifications.webhooks import add_webhook
 
 pytestmark = pytest.mark.django_db

@@ -15,7 +15,7 @@ from werkzeug import Request, Response
 
 from tenants.models import InboxItem, Webhook, WebhookDelivery
 from tenants.notifications import deliveries
-from tenants.notifications.sender import Sender
+from tenants.notifications.deliveries import Sender
 from tenants.notifications.webhooks import announce, ping, replay, rotate_secret
 from tests.tenants.receiving import wait_until
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agents.canvas import revisions
+from agents.canvas.graph import validate
 from agents.canvas.revisions import Author
-from agents.canvas.validation import validate
 from agents.models import CanvasRevision
 from agents.providers.base import TextDelta, ToolCall
 from core.exceptions import StaleEpoch

@@ -11,8 +11,8 @@ from django.template.defaultfilters import pluralize
 from pydantic import Field
 
 from agents import drafts
+from agents.canvas.graph import TYPES, validate
 from agents.canvas.revisions import Author, CanvasState, lock, read, save, written_by
-from agents.canvas.validation import TYPES, validate
 from agents.exceptions import CanvasConflict
 from agents.models import Agent
 from core.exceptions import Fault, StaleEpoch

@@ -14,10 +14,10 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from agents.named_rows import lock_row, read_change, save_row
+from core.db import lock_row, save_row
 from core.exceptions import NotFound
 from core.logging import is_secret_name, redact_text
-from core.validation import STORABLE, Input, read_input
+from core.validation import STORABLE, Input, read_change, read_input
 from tenants.models import User
 from tenants.vault import PLACEHOLDER, fill, mask, names_in
 from tools_app.exceptions import McpFailed

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
-from core.ids import uuid7
 from tenants.models import OwnedModel
 
 RULE_LENGTH = 150
@@ -38,7 +37,6 @@ class ToolPolicy(PolicyFields, OwnedModel):
         SESSION = "session"
         SUBAGENT = "subagent"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     layer = models.CharField(max_length=11, choices=Layer)
     #: The workspace, agent, environment or session that the policy binds. Not a foreign key:
     #: sessions belong to a later app, and the policy of a deleted environment can still be read.
@@ -63,7 +61,6 @@ class ToolPolicy(PolicyFields, OwnedModel):
 class PolicyRevision(PolicyFields, OwnedModel):
     """A revision of a policy, with its author. The database refuses to change it."""
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     policy = models.ForeignKey(ToolPolicy, on_delete=models.CASCADE, related_name="revisions")
     revision = models.PositiveIntegerField()
     #: The person's e-mail address or the key's name at that time.

@@ -7,7 +7,6 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from core.ids import uuid7
 from tenants.models import OwnedModel
 
 
@@ -16,7 +15,6 @@ class CustomTool(OwnedModel):
         ALWAYS_ALLOW = "always_allow"
         ALWAYS_ASK = "always_ask"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=60)
     description = models.TextField()
     #: A JSON Schema of an object.
@@ -56,7 +54,6 @@ class McpServer(OwnedModel):
         REFUSED = "refused", "Refuses"
         FAILED = "failed", "Does not work"
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=40)
     transport = models.CharField(max_length=5, choices=Transport, default=Transport.HTTP)
     url = models.CharField(max_length=500, blank=True)
@@ -101,7 +98,6 @@ class McpServer(OwnedModel):
 
 
 class Skill(OwnedModel):
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=60)
     #: One line, for the prompt of every agent that has the skill.
     description = models.CharField(max_length=300)

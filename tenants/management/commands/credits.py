@@ -62,7 +62,7 @@ class Command(BaseCommand):
         credits = get_balance(workspace.pk)
         self.stdout.write(
             f"balance {credits.balance:.2f}\treserved {credits.reserved:.2f}"
-            f"\tgranted {credits.granted:.2f}\tspent {credits.spent:.2f}"
+            f"\tgranted {credits.ceiling:.2f}\tspent {credits.spent:.2f}"
         )
         if options["verb"] == "show":
             for entry in CreditEntry.objects.for_workspace(workspace.pk)[:SHOWN]:

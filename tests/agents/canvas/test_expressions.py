@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.canvas.expressions import MOST_FILLED, Facts, as_text, fill, look_up, parse
-from agents.canvas.graph import Graph
-from agents.canvas.validation import validate
+from agents.canvas.graph import Graph, validate
 from core.exceptions import Invalid
 
 FACTS = Facts(

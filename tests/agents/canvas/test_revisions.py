@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.canvas import revisions
-from agents.canvas.graph import Edge, Graph, Node
+from agents.canvas.graph import TYPES, Edge, Graph, Node, validate
 from agents.canvas.revisions import Author
-from agents.canvas.validation import TYPES, validate
 from agents.exceptions import CanvasConflict, CanvasInvalid
 from agents.models import CanvasRevision
 from core.exceptions import Conflict, InvalidFields

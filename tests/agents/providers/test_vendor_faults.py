@@ -15,8 +15,9 @@ from agents.exceptions import (
     ProviderUnauthorized,
     ProviderUnavailable,
 )
-from agents.providers.failures import retry_after, scrub
+from agents.providers.failures import scrub
 from agents.providers.registry import build_provider
+from core.http import retry_after
 from tests.agents.providers.talk import complete
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.answers import Answer, Refuse

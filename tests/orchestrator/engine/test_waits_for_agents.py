@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from queue import SimpleQueue
+
 import pytest
 
 from agents.definitions import create_agent
 from agents.providers.base import TextDelta, Usage
-from core.pg_listen import listen
+from core.pg_listen import subscribe
 from orchestrator.engine.lifecycle import restart, terminate
 from orchestrator.engine.recovery import settle_lost
 from orchestrator.engine.waits import settle_child, settle_run
@@ -75,11 +77,11 @@ def test_the_end_of_a_run_notifies_the_workflow_that_waits_for_it(
     begin()
     serve()
     run = Run.objects.get(status="queued")
-    with listen(WAKE_CHANNEL) as listener:
+    heard: SimpleQueue[str] = SimpleQueue()
+    with subscribe(WAKE_CHANNEL, heard.put):
         serve_lane(run.session_id)
-        heard = [note.payload for note in listener.notifies(timeout=5, stop_after=1)]
 
-    assert heard == [f"workflow-run:{run.pk}"]
+        assert heard.get(timeout=30) == f"workflow-run:{run.pk}"
 
 
 def test_the_supervisor_makes_up_for_a_lost_wake_up(define, begin, agent, monkeypatch):

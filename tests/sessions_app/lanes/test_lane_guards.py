@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from queue import SimpleQueue
+
 import pytest
 from django.db import IntegrityError, transaction
 
-from core.pg_listen import listen
+from core.pg_listen import subscribe
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.host import STOP_CHANNEL
 from sessions_app.lanes.recovery import recover_lanes
@@ -84,22 +86,20 @@ def test_a_stop_notifies_the_holder_of_the_lane_and_wakes_the_next_run(session):
     run_queue.claim(session.pk, OWNER)
     send(session, "two")
 
-    with listen(STOP_CHANNEL) as holders, listen(WAKE_CHANNEL) as workers:
+    holders: SimpleQueue[str] = SimpleQueue()
+    workers: SimpleQueue[str] = SimpleQueue()
+    with subscribe(STOP_CHANNEL, holders.put), subscribe(WAKE_CHANNEL, workers.put):
         run_queue.stop(session.pk)
 
-        assert notified_sessions(holders) == notified_sessions(workers) == {str(session.pk)}
+        assert holders.get(timeout=30) == workers.get(timeout=30) == str(session.pk)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_message_and_a_released_run_wake_the_lane(session):
-    with listen(WAKE_CHANNEL) as workers:
+    workers: SimpleQueue[str] = SimpleQueue()
+    with subscribe(WAKE_CHANNEL, workers.put):
         send(session)
-        assert notified_sessions(workers) == {str(session.pk)}
+        assert workers.get(timeout=30) == str(session.pk)
 
         run_queue.release(run_queue.claim(session.pk, OWNER), reason="shutdown")
-        assert notified_sessions(workers) == {str(session.pk)}
-
-
-def notified_sessions(listener) -> set[str]:
-    """Return the sessions notified so far; the commits that notify are over."""
-    return {note.payload for note in listener.notifies(timeout=1, stop_after=1)}
+        assert workers.get(timeout=30) == str(session.pk)

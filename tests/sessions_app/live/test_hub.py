@@ -67,7 +67,7 @@ def end_listeners() -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE application_name = 'switchyard live' AND datname = current_database()"
+            " WHERE application_name = 'switchyard listener' AND datname = current_database()"
         )
 
 

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from agents.definitions import change_agent, find_agent
 from agents.models import Agent
-from tenants.pages.keys import curl_example, curl_list_agents
+from tenants.pages.workspace import curl_example, curl_list_agents
 
 
 @pytest.fixture

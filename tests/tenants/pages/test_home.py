@@ -89,12 +89,12 @@ def headings_of(client: Client) -> list[str]:
 def test_home_shows_pending_approvals_before_recent_activity(
     browser_client, workspace, monkeypatch
 ):
-    def section(title: str) -> overview.HomeSection:
+    def section(title: str, count: int = 1) -> overview.HomeSection:
         item = overview.HomeItem(title=f"{title} line", url="/chat/", at=timezone.now())
-        return overview.HomeSection(title=title, url="/", more="All", lines=[item])
+        return overview.HomeSection(title=title, url="/", more="All", lines=[item] * count)
 
     monkeypatch.setattr(overview, "recent", lambda *_: section("Recent"))
-    monkeypatch.setattr(overview, "workflows", lambda *_: None)
+    monkeypatch.setattr(overview, "workflows", lambda *_: section("Workflows", count=0))
     monkeypatch.setattr(overview, "pending_approvals", lambda *_: section("Needs you"))
 
     assert headings_of(browser_client) == ["Needs you", "Recent"]

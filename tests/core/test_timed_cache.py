@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from agents.providers import keys
-from agents.providers.keys import TimedCache
+from core.db import TimedCache
 
 
 class Source:
@@ -23,7 +22,7 @@ class Source:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr("agents.providers.keys.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("core.db.time.monotonic", lambda: now[0])
     return now
 
 
@@ -56,7 +55,7 @@ def test_a_value_read_before_the_commit_is_forgotten_after_it(
 
 
 def test_the_cache_does_not_grow_without_bound(clock, monkeypatch):
-    monkeypatch.setattr(keys, "MOST_ENTRIES", 3)
+    monkeypatch.setattr("core.db.MOST_CACHED", 3)
     source = Source()
     cache = TimedCache(source.read)
 

@@ -7,8 +7,9 @@ from django.db import IntegrityError, transaction
 
 from agents.environments import EnvironmentInput, create_environment
 from agents.models import Environment
-from agents.named_rows import lock_row, read_change, save_row
+from core.db import lock_row, save_row
 from core.exceptions import Conflict, NotFound
+from core.validation import read_change
 
 BOX = EnvironmentInput(name="box")
 
