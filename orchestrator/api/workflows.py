@@ -22,8 +22,7 @@ from orchestrator.consumers import node_field
 from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.definition import definitions, description_of
 from orchestrator.engine.lifecycle import find_workflow, start_as
-from orchestrator.models import Step, Workflow, WorkflowEvent
-from orchestrator.models.step import attempts_of
+from orchestrator.models import Step, Workflow, WorkflowEvent, attempts_of
 from sessions_app.api.base import (
     LOG_PARAMETERS,
     LogRange,

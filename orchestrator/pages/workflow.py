@@ -21,8 +21,7 @@ from orchestrator.canvas.run import names_of, title_of
 from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.definition import description_of, registry
 from orchestrator.engine.lifecycle import find_workflow
-from orchestrator.models import Step, Workflow, WorkflowEvent
-from orchestrator.models.step import Attempt, attempts_of
+from orchestrator.models import Step, StepAttempt, Workflow, WorkflowEvent, attempts_of
 from orchestrator.pages.labels import (
     ATTEMPTS,
     KINDS,
@@ -93,7 +92,7 @@ def line_of(step: Step, workflow: Workflow, names: dict[str, str]) -> StepLine:
     )
 
 
-def describe_attempt(attempt: Attempt) -> str:
+def describe_attempt(attempt: StepAttempt) -> str:
     said = (attempt.error or {}).get("message", "")
     return f"Attempt {attempt.number}: {ATTEMPTS[attempt.status]}{f', {said}' if said else ''}"
 

@@ -12,8 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from orchestrator.engine.definition import definitions, description_of
-from orchestrator.models import Workflow
-from orchestrator.models.workflow import WorkflowQuerySet
+from orchestrator.models import Workflow, WorkflowQuerySet
 from orchestrator.pages.labels import STATUSES, duration, subject_of, subject_params
 from orchestrator.pages.triggers import list_triggers
 from sessions_app.pages.filters import Chip

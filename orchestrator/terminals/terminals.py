@@ -16,8 +16,7 @@ from core.exceptions import Fault, Forbidden, Invalid, NotFound
 from core.ids import digest, new_token
 from orchestrator.engine.lifecycle import find_workflow
 from orchestrator.exceptions import NoSandbox, TerminalOver, TooManyTerminals
-from orchestrator.models import Step, Terminal, Workflow
-from orchestrator.models.terminal import TerminalQuerySet
+from orchestrator.models import Step, Terminal, TerminalQuerySet, Workflow
 from orchestrator.tasks import sandbox as task_sandboxes
 from orchestrator.tasks.billing import check_task_affordable
 from orchestrator.tasks.sandbox import TaskSandbox, environment_of

@@ -17,8 +17,7 @@ from orchestrator.consumers import WorkflowLog, frame_of
 from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.definition import definitions, description_of
 from orchestrator.engine.lifecycle import find_workflow, start_as
-from orchestrator.models import Workflow
-from orchestrator.models.step import attempts_of
+from orchestrator.models import Workflow, attempts_of
 from sessions_app.live.follow import follow_log
 from sessions_app.management.cli.commands import CommandContext
 
