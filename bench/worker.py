@@ -17,7 +17,7 @@ from django_q.cluster import Cluster
 
 from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
 from bench.flows import define
-from orchestrator import cluster
+from orchestrator import worker
 from sessions_app.harness import answer
 
 SECONDS = float(os.environ["MODEL_SECONDS"])
@@ -37,5 +37,5 @@ class TimedModel:
 if __name__ == "__main__":
     define()
     answer.provider_for = lambda *_: TimedModel()  # type: ignore[attr-defined]
-    cluster.install()
+    worker.install()
     Cluster().start()
