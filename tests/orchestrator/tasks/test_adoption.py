@@ -12,7 +12,7 @@ from agents.models import Environment
 from orchestrator.engine.lifecycle import restart, terminate
 from orchestrator.engine.runner import Runner
 from orchestrator.models import WorkflowEvent
-from orchestrator.supervisor import SandboxSweeper
+from orchestrator.supervisor import sweep_sandboxes
 from orchestrator.tasks import execute, sandbox
 from orchestrator.tasks.artifacts import artifacts_of
 from orchestrator.tasks.commands import end_running, running
@@ -178,9 +178,7 @@ def test_the_supervisor_ends_the_command_of_a_task_that_is_over(task, serve_unti
     made = task(f"echo one; setsid {marker} & {marker}")
     with pytest.raises(Killed):
         serve_until("one", die)
-    sweeper = SandboxSweeper()
-    sweeper.work()
-    sweeper.wait()
+    sweep_sandboxes()
     assert len(running()) == 1, "a task that goes on keeps its command"
 
     terminate(now(made))
