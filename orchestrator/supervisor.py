@@ -18,7 +18,7 @@ from orchestrator.canvas.tool_node import close_lost_calls
 from orchestrator.engine import recovery as workflows
 from orchestrator.tasks import sandbox as tasks
 from orchestrator.tasks.billing import payers_of_sandboxes
-from orchestrator.terminals import records as terminals
+from orchestrator.terminals import terminals
 from orchestrator.triggers import delete_old_firings, fire_due_triggers
 from sessions_app.harness.model_call import charge_lost_calls
 from sessions_app.lanes import recovery

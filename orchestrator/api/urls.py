@@ -5,11 +5,10 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from orchestrator.api.canvas_runs import CanvasRunViewSet
 from orchestrator.api.tasks import ArtifactsView, ArtifactView
 from orchestrator.api.terminals import TerminalViewSet
 from orchestrator.api.triggers import TriggerViewSet
-from orchestrator.api.workflows import WorkflowViewSet
+from orchestrator.api.workflows import CanvasRunViewSet, WorkflowViewSet
 from orchestrator.consumers import WorkflowStream
 
 router = SimpleRouter()

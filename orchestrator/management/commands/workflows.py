@@ -20,7 +20,7 @@ from core.exceptions import NotFound
 from orchestrator import triggers
 from orchestrator.consumers import WorkflowLog, frame_of
 from orchestrator.engine import approvals, lifecycle
-from orchestrator.engine.definition import definitions, description_of
+from orchestrator.engine.definition import definitions
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger, attempts_of
 from sessions_app.live.follow import follow_log
 from sessions_app.management.cli.commands import CommandContext
@@ -123,8 +123,8 @@ def list_workflows(context: CommandContext) -> None:
 def list_definitions(context: CommandContext) -> None:
     """List the workflows that can be started."""
     for made in definitions():
-        about = description_of(made)
-        context.print(f"{made.name}@{made.version}  {about}", name=made.name, version=made.version)
+        text = f"{made.name}@{made.version}  {made.description()}"
+        context.print(text, name=made.name, version=made.version)
 
 
 def start(context: CommandContext) -> None:

@@ -13,10 +13,10 @@ from orchestrator.engine.lifecycle import restart, terminate
 from orchestrator.engine.runner import Runner
 from orchestrator.models import WorkflowEvent
 from orchestrator.supervisor import sweep_sandboxes
-from orchestrator.tasks import execute, sandbox
+from orchestrator.tasks import commands, sandbox
 from orchestrator.tasks.artifacts import artifacts_of
+from orchestrator.tasks.commands import ProgressReporter as RealVoice
 from orchestrator.tasks.commands import end_running, running
-from orchestrator.tasks.progress import ProgressReporter as RealVoice
 from sessions_app.lanes.signals import StopSignal
 from tests.orchestrator.conftest import claim, now, serve, steps
 from tests.orchestrator.tasks.test_commands import Killed, content, log_of, lose
@@ -75,7 +75,7 @@ def serve_until(monkeypatch):
                     happens(sign)
 
         with monkeypatch.context() as patch:
-            patch.setattr(execute, "ProgressReporter", Voice)
+            patch.setattr(commands, "ProgressReporter", Voice)
             Runner(claim(), sign, lambda _: None).run()
 
     return use
