@@ -28,7 +28,6 @@ from core.validation import can_be_stored
 from orchestrator import triggers
 from orchestrator.exceptions import HookRefused, HookTooLarge
 from orchestrator.models import TriggerFiring, WorkflowTrigger
-from orchestrator.triggers import SecretTrigger, receive
 from sessions_app.api.base import ObjectField
 from tenants.access import Verb, authorise
 from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
@@ -78,7 +77,7 @@ class TriggerFiringSerializer(serializers.ModelSerializer):
         fields = ["id", "outcome", "missed", "workflow_id", "note", "created_at"]
 
 
-def with_secret(created: SecretTrigger) -> dict[str, Any]:
+def with_secret(created: triggers.SecretTrigger) -> dict[str, Any]:
     return {**TriggerSerializer(created.trigger).data, "secret": created.secret}
 
 
@@ -200,7 +199,7 @@ class HookView(APIView):
         allowance = buckets.spend(f"hook {trigger.pk}", per_minute=PER_MINUTE)
         if allowance.wait:
             raise TooManyRequests(retry_after=allowance.wait)
-        firing, is_new = receive(trigger, read_body(body), message_id(request))
+        firing, is_new = triggers.receive(trigger, read_body(body), message_id(request))
         return Response({"workflow_id": firing.workflow_id, "duplicate": not is_new}, status=202)
 
 

@@ -1,7 +1,8 @@
-"""REST: workflows, their steps and events, and what can be done with them."""
+"""REST: workflows, their steps and events, what can be done with them, and runs of canvases."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -26,14 +27,8 @@ from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.definition import definitions
 from orchestrator.engine.lifecycle import find_workflow, start_as
 from orchestrator.models import Step, Workflow, WorkflowEvent, attempts_of
-from sessions_app.api.base import (
-    LOG_PARAMETERS,
-    LogRange,
-    ObjectField,
-    log_page,
-    log_page_schema,
-    validate_body,
-)
+from sessions_app.api import base
+from sessions_app.api.base import ObjectField, validate_body
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import required_verb
@@ -120,20 +115,9 @@ class StepSerializer(serializers.ModelSerializer):
     class Meta:
         model = Step
         fields = [
-            "position",
-            "name",
-            "nth",
-            "kind",
-            "status",
-            "result",
-            "error",
-            "detail",
-            "attempts",
-            "retry_at",
-            "wake_at",
-            "started_at",
-            "finished_at",
-        ]
+            "position", "name", "nth", "kind", "status", "result", "error", "detail", "attempts",
+            "retry_at", "wake_at", "started_at", "finished_at",
+        ]  # fmt: skip
 
     @extend_schema_field(JSON)
     def get_result(self, step: Step) -> Any:
@@ -165,28 +149,10 @@ class WorkflowSerializer(serializers.ModelSerializer):
     class Meta:
         model = Workflow
         fields = [
-            "id",
-            "workflow_id",
-            "key",
-            "name",
-            "version",
-            "status",
-            "params",
-            "progress",
-            "error",
-            "agent",
-            "parent",
-            "priority",
-            "generation",
-            "recoveries",
-            "is_dead",
-            "wake_at",
-            "last_seq",
-            "created_by",
-            "created_at",
-            "started_at",
-            "finished_at",
-        ]
+            "id", "workflow_id", "key", "name", "version", "status", "params", "progress",
+            "error", "agent", "parent", "priority", "generation", "recoveries", "is_dead",
+            "wake_at", "last_seq", "created_by", "created_at", "started_at", "finished_at",
+        ]  # fmt: skip
 
 
 class WorkflowDetailSerializer(WorkflowSerializer):
@@ -277,8 +243,8 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     @extend_schema(
         methods=["GET"],
         operation_id="workflows_events_list",
-        parameters=LOG_PARAMETERS,
-        responses=log_page_schema(WorkflowEventSerializer),
+        parameters=base.LOG_PARAMETERS,
+        responses=base.log_page_schema(WorkflowEventSerializer),
     )
     @extend_schema(
         methods=["POST"],
@@ -294,9 +260,11 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
             body = validate_body(request, SendInput)
             seq = lifecycle.send_event(workflow, **body, author_id=self.principal.user_id)
             return Response({"seq": seq}, status=202)
-        log_range = LogRange.from_request(request)
+        log_range = base.LogRange.from_request(request)
         rows = workflow.events.after(log_range.after)[: log_range.limit + 1]
-        return log_page(request, log_range, list(WorkflowEventSerializer(rows, many=True).data))
+        return base.log_page(
+            request, log_range, list(WorkflowEventSerializer(rows, many=True).data)
+        )
 
     @extend_schema(request=AnswerInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
@@ -311,46 +279,52 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         return self._answer(request, pk, allow=False)
 
     def _answer(self, request: Request, pk: str, *, allow: bool) -> Response:
+        def answer(workflow: Workflow) -> None:
+            body = validate_body(request, AnswerInput)
+            approvals.answer_approval(workflow, self.principal, allow=allow, **body)
+
+        return self._control(pk, answer)
+
+    def _control(self, pk: str, act: Callable[[Workflow], object]) -> Response:
+        """Do this with the workflow, and show what became of it."""
         workflow = self.find(pk)
-        approvals.answer_approval(
-            workflow, self.principal, allow=allow, **validate_body(request, AnswerInput)
-        )
+        act(workflow)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(request=None, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str) -> Response:
         """Let the running step finish and begin nothing new; timers stand still."""
-        workflow = self.find(pk)
-        lifecycle.pause(workflow)
-        return Response(show(workflow.pk), status=202)
+        return self._control(pk, lifecycle.pause)
 
     @extend_schema(request=None, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
         """Continue; every timer continues with the time it had left."""
-        workflow = self.find(pk)
-        lifecycle.resume(workflow)
-        return Response(show(workflow.pk), status=202)
+        return self._control(pk, lifecycle.resume)
 
     @extend_schema(request=TerminateInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def terminate(self, request: Request, pk: str) -> Response:
         """End the workflow now, with its children; with `rollback`, undo what it did."""
-        workflow = self.find(pk)
-        body = validate_body(request, TerminateInput)
-        lifecycle.terminate(workflow, **body, author_id=self.principal.user_id)
-        return Response(show(workflow.pk), status=202)
+
+        def terminate(workflow: Workflow) -> None:
+            body = validate_body(request, TerminateInput)
+            lifecycle.terminate(workflow, **body, author_id=self.principal.user_id)
+
+        return self._control(pk, terminate)
 
     @extend_schema(request=RestartInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def restart(self, request: Request, pk: str) -> Response:
         """Restart it, or continue from a step with the results of those before it."""
-        workflow = self.find(pk)
-        body = validate_body(request, RestartInput)
-        body["from_step"] = body["from_step"] or ""
-        lifecycle.restart(workflow, **body, author_id=self.principal.user_id)
-        return Response(show(workflow.pk), status=202)
+
+        def restart(workflow: Workflow) -> None:
+            body = validate_body(request, RestartInput)
+            body["from_step"] = body["from_step"] or ""
+            lifecycle.restart(workflow, **body, author_id=self.principal.user_id)
+
+        return self._control(pk, restart)
 
     @extend_schema(
         operation_id="workflows_definitions", responses=whole_page_of(DefinitionSerializer)
@@ -370,6 +344,8 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
             ]
         )
 
+
+# ── Runs of an agent's published canvas ──────────────────────────────────────────────────────────
 
 NODE_STATES = ["running", "waiting", "waiting_approval", "complete", "errored", "skipped"]
 
@@ -462,14 +438,7 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
         """Run the published canvas. Follow it as a workflow; frames name the node."""
         agent = self._agent()
         body = validate_body(request, CanvasRunInput)
-        started, _ = start_as(
-            self.principal,
-            CANVAS,
-            {"agent": str(agent.pk), "input": body["input"]},
-            key=body["id"],
-            agent_id=agent.pk,
-        )
-        return Response(
-            {"workflow_id": started.pk, "revision": started.params["revision"]},
-            status=202,
-        )
+        params = {"agent": str(agent.pk), "input": body["input"]}
+        started, _ = start_as(self.principal, CANVAS, params, key=body["id"], agent_id=agent.pk)
+        answer = {"workflow_id": started.pk, "revision": started.params["revision"]}
+        return Response(answer, status=202)
