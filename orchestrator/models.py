@@ -358,12 +358,8 @@ def attempts_of(step: Step) -> list[StepAttempt]:
     """
     attempts = sorted(step.failures.all(), key=lambda failure: failure.number)
     if step.tried_at and step.attempts > (attempts[-1].number if attempts else 0):
-        latest = StepAttempt(
-            number=step.attempts,
-            status=step.status,
-            started_at=step.tried_at,
-            finished_at=step.finished_at,
-        )
+        latest = StepAttempt(number=step.attempts, status=step.status, started_at=step.tried_at)
+        latest.finished_at = step.finished_at  # type: ignore[assignment]  # None while it runs
         attempts.append(latest)
     return attempts
 

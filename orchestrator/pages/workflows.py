@@ -204,8 +204,8 @@ def workflow_new(request: HttpRequest) -> HttpResponse:
     authorise(principal, "run")
     name = request.POST.get("name") or request.GET.get("name") or ""
     if not name:
-        context = {"definitions": definition.definitions()}
-        return render(request, "pages/workflows/choose.html", context)
+        definitions = definition.definitions()
+        return render(request, "pages/workflows/choose.html", {"definitions": definitions})
     made = definition.latest_version(name)
     form = params_form(made, request.POST if request.method == "POST" else None)
     error = ""

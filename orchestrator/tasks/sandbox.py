@@ -28,10 +28,7 @@ from agents.models import Environment
 from core.db import for_each
 from core.exceptions import Fault
 from orchestrator.engine.definition import Event
-from orchestrator.exceptions import (
-    NonRetryableError,
-    TaskSandboxGone,
-)
+from orchestrator.exceptions import NonRetryableError, TaskSandboxGone
 from orchestrator.models import Workflow
 from orchestrator.tasks.start import TaskParams, chosen_agent
 from tools_app.files import SessionFolder, write_file
