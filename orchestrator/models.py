@@ -40,7 +40,6 @@ class Workflow(OwnedModel):
         TERMINATED = "terminated"
 
     OVER = (Status.COMPLETE, Status.ERRORED, Status.TERMINATED)
-    WAITS = (Status.WAITING, Status.WAITING_APPROVAL)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: The client's name for it. The same key in a workspace is the same workflow.

@@ -15,7 +15,7 @@ from core.exceptions import NotFound
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, WorkflowTrigger
 from sessions_app.models import Firing, Schedule
-from sessions_app.schedules import schedules
+from sessions_app.schedules import schedules, timing
 from tenants import vault
 from tenants.models import Secret, Webhook, WebhookDelivery
 from tenants.notifications import webhooks
@@ -82,8 +82,8 @@ CHANGES: dict[str, tuple[type[Schedule | WorkflowTrigger | Webhook | Secret], Ca
     "a schedule is paused": (Schedule, schedules.pause),
     "a schedule goes on": (Schedule, schedules.resume),
     "a schedule is reworded": (Schedule, lambda row: schedules.change_schedule(row, message="x")),
-    "a trigger is paused": (WorkflowTrigger, triggers.pause),
-    "a trigger goes on": (WorkflowTrigger, triggers.resume),
+    "a trigger is paused": (WorkflowTrigger, timing.pause),
+    "a trigger goes on": (WorkflowTrigger, timing.resume),
     "a trigger is renamed": (WorkflowTrigger, lambda row: triggers.change_trigger(row, name="x")),
     "a trigger has a new secret": (WorkflowTrigger, triggers.rotate_secret),
     "a webhook is changed": (Webhook, lambda row: webhooks.change_webhook(row, active=False)),

@@ -29,6 +29,7 @@ from orchestrator import triggers
 from orchestrator.exceptions import HookRefused, HookTooLarge
 from orchestrator.models import TriggerFiring, WorkflowTrigger
 from sessions_app.api.base import ObjectField
+from sessions_app.schedules import timing
 from tenants.access import Verb, authorise
 from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
 
@@ -120,7 +121,7 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceV
     def pause(self, request: Request, pk: str) -> Response:
         """Fire nothing until the trigger is resumed."""
         trigger = self.get_object()
-        triggers.pause(trigger)
+        timing.pause(trigger)
         return Response(TriggerSerializer(trigger).data)
 
     @extend_schema(request=None, responses=TriggerSerializer)
@@ -128,7 +129,7 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceV
     def resume(self, request: Request, pk: str) -> Response:
         """Continue from now; missed times are not made up for."""
         trigger = self.get_object()
-        triggers.resume(trigger)
+        timing.resume(trigger)
         return Response(TriggerSerializer(trigger).data)
 
     @extend_schema(request=None, responses=NewTriggerSerializer)

@@ -15,7 +15,7 @@ from orchestrator.engine.steps import Steps
 from orchestrator.tasks import artifacts, billing, commands, sandbox
 from orchestrator.tasks.start import SessionParams, TaskParams, chosen_agent
 from sessions_app.lanes.signals import FINISHED
-from sessions_app.models import Run, Session
+from sessions_app.models import Run
 from sessions_app.sessions import cancel_run, get_or_create_session
 from tenants.billing.spending import check_purses
 from tenants.exceptions import BudgetReached, OutOfCredits
@@ -31,7 +31,7 @@ RUN = "run command"
 GRACE_SECONDS = 120
 #: The stop reasons of a turn without an answer.
 UNANSWERED = {"budget_reached", "retries_exhausted", "interrupted", "step_limit"}
-#: Characters shown of a command or prompt, and in an approval's title.
+#: Characters shown of a command or prompt, and in the title of an approval or session.
 SHOWN, IN_TITLE = 2_000, 80
 
 
@@ -222,7 +222,7 @@ def too_long(ran: dict[str, Any], seconds: int) -> str:
     )
 
 
-MAX_TITLE = 80
+# ── Sessions ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @workflow(name="create-session")
@@ -241,21 +241,20 @@ class CreateSession(Workflow):
 def create_session(event: Event, params: SessionParams) -> dict[str, Any]:
     """Create the session, the same in every attempt: its key is the client's or the workflow's."""
     key = params.session_key or f"workflow:{event.id}"
-    return _open(event, params.agent, params.environment, key, params.title)
+    return _open(event, params, key, params.title)
 
 
 def open_session(event: Event, params: TaskParams, key: str) -> dict[str, Any]:
     """Create the session that `step.run_session` will use under this key."""
-    title = " ".join(params.prompt.split())[:MAX_TITLE]
-    return _open(event, params.agent, params.environment, f"workflow:{event.id}:{key}", title)
+    title = " ".join(params.prompt.split())[:IN_TITLE]
+    return _open(event, params, f"workflow:{event.id}:{key}", title)
 
 
-def _open(event: Event, ref: str, environment_ref: str, key: str, title: str) -> dict[str, Any]:
+def _open(event: Event, params: SessionParams | TaskParams, key: str, title: str) -> dict[str, Any]:
+    workspace_id, ref = event.workspace_id, params.environment
     try:
-        agent = chosen_agent(event.workspace_id, ref)
-        environment = (
-            find_environment(event.workspace_id, environment_ref) if environment_ref else None
-        )
+        agent = chosen_agent(workspace_id, params.agent)
+        environment = find_environment(workspace_id, ref) if ref else None
         session, _ = get_or_create_session(
             agent=agent,
             session_key=key,
@@ -271,10 +270,6 @@ def _open(event: Event, ref: str, environment_ref: str, key: str, title: str) ->
 
 def stop_session(session_id: UUID, author_id: UUID | None) -> None:
     """Cancel the session's runs, because the task no longer waits for the agent."""
-    if not Session.objects.filter(pk=session_id).exists():
-        return
     for run in Run.objects.filter(session_id=session_id).exclude(status__in=FINISHED):
-        try:
+        with suppress(Conflict):  # it ended by itself meanwhile
             cancel_run(run, author_id)
-        except Conflict:
-            continue  # it ended by itself meanwhile

@@ -13,6 +13,7 @@ from core.throttling import buckets
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, Workflow
 from orchestrator.triggers import create_trigger
+from sessions_app.schedules import timing
 
 pytestmark = pytest.mark.django_db
 
@@ -141,10 +142,10 @@ def test_a_flood_is_slowed_down(hook):
 
 
 def test_a_paused_trigger_starts_nothing_and_the_message_may_come_again(hook):
-    triggers.pause(hook.trigger)
+    timing.pause(hook.trigger)
     assert send(hook, {"name": "Ada"}).status_code == 409
     assert TriggerFiring.objects.get().outcome == "failed"
-    triggers.resume(hook.trigger)
+    timing.resume(hook.trigger)
     assert send(hook, {"name": "Ada"}).json()["duplicate"] is False
 
 

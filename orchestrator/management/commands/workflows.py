@@ -26,6 +26,7 @@ from sessions_app.live.follow import follow_log
 from sessions_app.management.cli.commands import CommandContext
 from sessions_app.management.cli.parser import Commands, at_least_one, fail
 from sessions_app.management.commands.agent import Command as AgentCommand
+from sessions_app.schedules import timing
 
 LISTED = 50
 
@@ -316,14 +317,14 @@ def find_trigger(context: CommandContext) -> WorkflowTrigger:
 def pause_trigger(context: CommandContext) -> None:
     """Fire nothing until the trigger is resumed."""
     trigger = find_trigger(context)
-    triggers.pause(trigger)
+    timing.pause(trigger)
     _print_trigger(context, trigger)
 
 
 def resume_trigger(context: CommandContext) -> None:
     """Continue from now."""
     trigger = find_trigger(context)
-    triggers.resume(trigger)
+    timing.resume(trigger)
     _print_trigger(context, trigger)
 
 

@@ -15,7 +15,6 @@ from orchestrator.models import WorkflowEvent
 from orchestrator.supervisor import sweep_sandboxes
 from orchestrator.tasks import commands, sandbox
 from orchestrator.tasks.artifacts import artifacts_of
-from orchestrator.tasks.commands import ProgressReporter as RealVoice
 from orchestrator.tasks.commands import end_running, running
 from sessions_app.lanes.signals import StopSignal
 from tests.orchestrator.conftest import claim, now, serve, steps
@@ -64,7 +63,7 @@ def serve_until(monkeypatch):
     def use(words, happens, *, is_told=True):
         sign = StopSignal()
 
-        class Voice(RealVoice):
+        class Reporter(commands.ProgressReporter):
             heard = ""
 
             def take(self, text):
@@ -75,7 +74,7 @@ def serve_until(monkeypatch):
                     happens(sign)
 
         with monkeypatch.context() as patch:
-            patch.setattr(commands, "ProgressReporter", Voice)
+            patch.setattr(commands, "ProgressReporter", Reporter)
             Runner(claim(), sign, lambda _: None).run()
 
     return use
