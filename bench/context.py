@@ -1,6 +1,7 @@
 """Measures the cost of a turn after the first compaction, at 1,000 and at 10,000 messages.
 
 It runs in this process with an instant model: reading the context, asking, writing the answer.
+Give it at least 1,000 messages: shorter histories are not compacted.
 """
 
 from __future__ import annotations

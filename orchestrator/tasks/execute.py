@@ -91,14 +91,14 @@ class ExecuteTask(Workflow):
         self, event: Event, step: Steps, token: str, given: dict[str, str]
     ) -> None:
         """Keep the sandbox of a command whose end is unknown for an hour, and collect its files."""
-        act = partial(sandbox.keep_sandbox, event.id, token, VERIFY_SECONDS)
+        act = partial(sandbox.keep, event.id, token, VERIFY_SECONDS)
         with suppress(exceptions.StepFailed):  # the task fails with the reason for the inspection
             step.do("keep sandbox for a look", act, delay=1)
             self._collect(event, step, token, given)
 
     def _execute(self, event: Event, params: TaskParams, step: Steps, token: str) -> dict[str, Any]:
         task_sandbox = sandbox.reopen(event.id, token)
-        sandbox.keep(task_sandbox, 0)  # it is in use again
+        sandbox.keep(event.id, token, 0)  # it is in use again
         name = commands.name_of(step.key)
         reporter = commands.ProgressReporter(
             name=name,
@@ -174,7 +174,7 @@ class ExecuteTask(Workflow):
 
     def _leave(self, event: Event, params: TaskParams, step: Steps, token: str) -> float | None:
         if params.keep_seconds:
-            act = partial(sandbox.keep_sandbox, event.id, token, params.keep_seconds)
+            act = partial(sandbox.keep, event.id, token, params.keep_seconds)
             return step.do("keep sandbox", act, delay=1)
         # A retry after a crash finds it closed already.
         step.do("destroy sandbox", partial(sandbox.close_sandbox, event.id, token), delay=1)
