@@ -21,14 +21,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 # Every thread keeps its connection while it waits for the others.
 os.environ["DATABASE_POOL"] = "20"
 
-from bench.yard import make_sessions, spread, yard
+from bench import installation
 
-QUESTIONS, SESSIONS, AT_ONCE = 10_000, 100, 4
+#: The answers that each approval gets.
+AT_ONCE = 4
 #: Races that run in parallel, each over separate approvals.
 SIDE_BY_SIDE = 4
 
 
-def ask(sessions: list) -> list:
+def ask(sessions: list, each: int) -> list:
     """Create waiting calls with their approvals, as runs would leave them."""
     from sessions_app.approvals.approvals import approvals_for
     from sessions_app.models import Approval, Run, Session, ToolExecution
@@ -48,7 +49,7 @@ def ask(sessions: list) -> list:
                 input={},
                 state=ToolExecution.State.AWAITING_APPROVAL,
             )
-            for nth in range(QUESTIONS // SESSIONS)
+            for nth in range(each)
         ]
         ToolExecution.objects.bulk_create(calls)
         asked += Approval.objects.bulk_create(approvals_for(calls, session.agent_id))
@@ -80,7 +81,7 @@ def race(asked: list) -> tuple[Counter, list[float]]:
                 first = 0
             with lock:
                 taken[one.pk] += first
-                times.append((time.perf_counter() - began) * 1000)
+                times.append(installation.milliseconds_since(began))
         connection.close()
 
     answers = [(n, d) for n in range(SIDE_BY_SIDE) for d in ["allow", "deny"] * (AT_ONCE // 2)]
@@ -90,17 +91,20 @@ def race(asked: list) -> tuple[Counter, list[float]]:
 
 
 def main() -> None:
-    with yard():
+    options = installation.parse_options(__doc__, approvals=10_000, sessions=100)
+    with installation.running():
         from sessions_app.models import Approval, ToolExecution
 
-        sessions = make_sessions(SESSIONS)
-        asked = ask(sessions)
+        sessions = installation.make_sessions(options.sessions)
+        asked = ask(sessions, options.approvals // options.sessions)
         began = time.monotonic()
         taken, times = race(asked)
         print(
             f"{len(asked):,} approvals, {len(times):,} answers in {time.monotonic() - began:.0f} s"
         )
-        print(f"answered once: {sum(n == 1 for n in taken.values()):,}   an answer {spread(times)}")
+        print(
+            f"answered once: {sum(n == 1 for n in taken.values()):,}   an answer {installation.spread(times)}"
+        )
         statuses = Counter(Approval.objects.values_list("status", flat=True))
         states = Counter(ToolExecution.objects.values_list("state", flat=True))
         print(f"approvals {dict(statuses)}   calls {dict(states)}")

@@ -1,38 +1,39 @@
 """Measures the cost of a turn after the first compaction, at 1,000 and at 10,000 messages.
 
 It runs in this process with an instant model: reading the context, asking, writing the answer.
+Give it at least 1,000 messages: shorter histories are not compacted.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
 from pathlib import Path
+from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.yard import make_sessions, send, spread, yard
-
-TURNS = 100
+from bench import installation
 
 
-def measure(messages: int) -> None:
+def measure(messages: int, turns: int) -> None:
     from sessions_app.models import ContextSnapshot
 
-    [session] = make_sessions(1, events=messages)
+    [session] = installation.make_sessions(1, events=messages)
     take_turn(session)  # this turn compacts the whole history, in as many rounds as needed
     while session.snapshots.order_by("-id").first().last_seq < messages - 200:
         take_turn(session)
     times, build = [], []
-    for _ in range(TURNS):
+    for _ in range(turns):
         build.append(build_time(session))
         began = time.perf_counter()
         take_turn(session)
-        times.append((time.perf_counter() - began) * 1000)
+        times.append(installation.milliseconds_since(began))
     made = ContextSnapshot.objects.filter(session=session).count()
     print(
-        f"{messages:6d} messages, {made} snapshots   a turn {spread(times)}   "
+        f"{messages:6d} messages, {made} snapshots   a turn {installation.spread(times)}   "
         f"its context {statistics.median(build):5.1f} ms"
     )
 
@@ -42,30 +43,27 @@ def build_time(session: object) -> float:
 
     began = time.perf_counter()
     preview(session)  # type: ignore[arg-type]
-    return (time.perf_counter() - began) * 1000
+    return installation.milliseconds_since(began)
 
 
 def take_turn(session: object) -> None:
-    from uuid import uuid4
-
     from sessions_app.harness.loop import run
     from sessions_app.lanes import run_queue
     from sessions_app.lanes.signals import StopSignal
 
     owner = uuid4()
-    send(session, "say hello")
+    installation.send(session, "say hello")
     claim = run_queue.claim(session.pk, owner)  # type: ignore[attr-defined]
     while claim:
         claim = run(claim, owner, StopSignal())
 
 
 def main() -> None:
-    import os
-
+    options = installation.parse_options(__doc__, turns=100, messages=[1_000, 10_000])
     os.environ["DEMO_DELAY_SECONDS"] = "0"
-    with yard():
-        for messages in (1_000, 10_000):
-            measure(messages)
+    with installation.running():
+        for messages in options.messages:
+            measure(messages, options.turns)
 
 
 if __name__ == "__main__":

@@ -12,40 +12,40 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.yard import make_sessions, send, spread, wait_until_done, workers, yard
+from bench import installation
 
-RUNS = 300
+SESSIONS = 20
 #: Turns before the measurement, in which statements are planned and long histories compacted.
 FIRST = 4
 
 
-def measure(events: int, done: int) -> None:
+def measure(events: int, count: int) -> None:
     from sessions_app.models import Run
 
-    sessions = make_sessions(20, events=events)
+    done = Run.objects.count()
+    sessions = installation.make_sessions(SESSIONS, events=events)
     for _ in range(FIRST):
         for session in sessions:
-            send(session)
-    wait_until_done(done + FIRST * len(sessions))
+            installation.send(session)
+    installation.wait_until_done(done + FIRST * SESSIONS)
     ids = []
-    for nth in range(RUNS):
-        ids.append(send(sessions[nth % len(sessions)]))
+    for nth in range(count):
+        ids.append(installation.send(sessions[nth % SESSIONS]))
         time.sleep(0.02)
-    wait_until_done(done + FIRST * len(sessions) + RUNS)
+    installation.wait_until_done(done + FIRST * SESSIONS + count)
     runs = list(Run.objects.filter(pk__in=ids))
     started = [(r.started_at - r.created_at).total_seconds() * 1000 for r in runs]
     answered = [(r.finished_at - r.created_at).total_seconds() * 1000 for r in runs]
     print(
-        f"{events:6d} events   accepted → started {spread(started)}   → answered {spread(answered)}"
+        f"{events:6d} events   accepted → started {installation.spread(started)}   → answered {installation.spread(answered)}"
     )
 
 
 def main() -> None:
-    with yard(), workers(model_seconds=0):
-        done = 0
-        for events in (10, 1_000, 10_000):
-            measure(events, done)
-            done += FIRST * 20 + RUNS
+    options = installation.parse_options(__doc__, runs=300, events=[10, 1_000, 10_000])
+    with installation.running(), installation.workers(model_seconds=0):
+        for events in options.events:
+            measure(events, options.runs)
 
 
 if __name__ == "__main__":

@@ -10,24 +10,25 @@ file it measures speed.
 from __future__ import annotations
 
 import json
+import math
 import random
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.bm25 import BM25
+from bench import installation
 from bench.memory_crowd import Writer, fill
-from bench.yard import spread, yard
 
 #: Questions of this category have no answer in the conversation.
 ADVERSARIAL = 5
 CUTS = (1, 5, 10)
-ENTRIES, AGENTS, ASKED = 100_000, 1_000, 200
 
 Ranking = Callable[[str], list[Any]]
 #: By chunk: its turns and its text.
@@ -35,11 +36,15 @@ Turns = dict[Any, tuple[set[str], str]]
 
 
 def main() -> None:
-    with yard():
-        if len(sys.argv) > 1:
-            measure_quality(json.loads(Path(sys.argv[1]).read_text()))
+    counts = {"entries": 100_000, "agents": 1_000, "questions": 200}
+    options = installation.parse_options(
+        __doc__, file_help="measure recall on this benchmark", **counts
+    )
+    with installation.running():
+        if options.file:
+            measure_quality(json.loads(options.file.read_text()))
         else:
-            measure_speed()
+            measure_speed(options.entries, options.agents, options.questions)
 
 
 def measure_quality(samples: list[dict[str, Any]]) -> None:
@@ -66,22 +71,20 @@ def measure_quality(samples: list[dict[str, Any]]) -> None:
         at = [statistics.mean(one[0][cut] for one in scores) for cut in range(len(CUTS))]
         shown = "  ".join(f"@{cut} {value:6.1%}" for cut, value in zip(CUTS, at, strict=True))
         mrr = statistics.mean(one[1] for one in scores)
-        print(f"{name:14} recall {shown}   MRR {mrr:.3f}   {spread([one[2] for one in scores])}")
+        print(
+            f"{name:14} recall {shown}   MRR {mrr:.3f}   {installation.spread([one[2] for one in scores])}"
+        )
     print(f"{len(next(iter(results.values())))} questions")
 
 
 def load(sample: dict[str, Any]) -> tuple[Any, Turns]:
     """Store one conversation as an agent's memory. Return its reader and the turns in each chunk."""
-    from agents.definitions import create_agent
     from memory.documents import write_entry
     from memory.models import MemoryVersion
     from memory.ownership import Author, Reader, owner_within
-    from orchestrator.workspaces import create_workspace
 
-    workspace = create_workspace(name="Bench", owner=None)
-    fields = {"name": "Bench", "provider": "demo", "model": "demo"}
-    agent = create_agent(workspace_id=workspace.pk, fields=fields)
-    reader = Reader(workspace_id=workspace.pk, agent_id=agent.pk)
+    [agent] = installation.make_agents()
+    reader = Reader(workspace_id=agent.workspace_id, agent_id=agent.pk)
     talk = sample["conversation"]
     turns: Turns = {}
     for name in [key for key in talk if key.startswith("session_") and isinstance(talk[key], list)]:
@@ -136,54 +139,92 @@ def score(
     wanted = {part for one in question["evidence"] for part in one.replace(";", " ").split()}
     began = time.perf_counter()
     found = [turns[one][0] for one in rank(question["question"])]
-    took = (time.perf_counter() - began) * 1000
+    took = installation.milliseconds_since(began)
     places = [place for place, held in enumerate(found, 1) if held & wanted]
     recalls = [len(wanted.intersection(set().union(*found[:cut]))) / len(wanted) for cut in CUTS]
     return recalls, 1 / places[0] if places else 0.0, took
 
 
-def measure_speed() -> None:
+def measure_speed(entries: int, agents: int, questions: int) -> None:
     from django.db import connection
 
-    from agents.definitions import create_agent
     from memory.embedders import WordLlamaEmbedder
     from memory.embeddings import ensure_index, index_name
     from memory.ownership import Reader
-    from orchestrator.workspaces import create_workspace
 
-    workspace = create_workspace(name="Crowd", owner=None)
-    fields = {"name": "Bench", "provider": "demo", "model": "demo"}
-    agents = [create_agent(workspace_id=workspace.pk, fields=fields).pk for _ in range(AGENTS)]
-    writer = Writer()
+    made, writer = installation.make_agents(agents), Writer()
+    workspace_id = made[0].workspace_id
     with connection.cursor() as cursor:
         # Building the index at the end is faster than row by row.
         cursor.execute(f"DROP INDEX {index_name(WordLlamaEmbedder.name)}")
     began = time.perf_counter()
-    texts = fill(workspace.pk, agents, ENTRIES, writer=writer)
+    texts = fill(workspace_id, [agent.pk for agent in made], entries, writer=writer)
     filled = time.perf_counter()
     ensure_index(WordLlamaEmbedder())
     built = time.perf_counter()
-    print(f"{ENTRIES:,} entries: {filled - began:.0f} s, and {built - filled:.0f} s for the index")
+    print(f"{entries:,} entries: {filled - began:.0f} s, and {built - filled:.0f} s for the index")
     chance = random.Random(3)  # noqa: S311 - a choice of questions
-    asked = [writer.question(text) for text in chance.sample(sorted(texts.values()), ASKED)]
-    one = [Reader(workspace_id=workspace.pk, agent_id=agent) for agent in agents[:ASKED]]
-    everyone = [Reader(workspace_id=workspace.pk, whole_workspace=True)] * ASKED
-    compare("one agent of a thousand", list(zip(one, asked, strict=True)))
-    compare("the whole workspace", list(zip(everyone, asked, strict=True))[:50])
+    asked = [writer.question(text) for text in chance.sample(sorted(texts.values()), questions)]
+    asking = islice(cycle(made), questions)
+    one = [Reader(workspace_id=workspace_id, agent_id=agent.pk) for agent in asking]
+    everyone = Reader(workspace_id=workspace_id, whole_workspace=True)
+    compare(f"one agent of {agents:,}", list(zip(one, asked, strict=True)), 10 * entries)
+    compare("the whole workspace", [(everyone, text) for text in asked[:50]], 10 * entries)
 
 
-def compare(name: str, questions: list[tuple[Any, str]]) -> None:
+def compare(name: str, questions: list[tuple[Any, str]], exact_up_to: int) -> None:
+    """Print how fast the search is, and how much it finds of what an exact search finds."""
     from memory.recall import Search, recall
 
     millis, kept, total = [], 0, 0
     for reader, question in questions:
         began = time.perf_counter()
         quick = recall(reader, question, Search(thin=False))
-        millis.append((time.perf_counter() - began) * 1000)
-        exact = recall(reader, question, Search(thin=False, exact_up_to=10 * ENTRIES))
+        millis.append(installation.milliseconds_since(began))
+        exact = recall(reader, question, Search(thin=False, exact_up_to=exact_up_to))
         kept += len({hit.chunk_id for hit in quick} & {hit.chunk_id for hit in exact})
         total += len(exact)
-    print(f"{name:26} {spread(millis)}   {kept / total:.1%} of the exact first ten")
+    print(f"{name:26} {installation.spread(millis)}   {kept / total:.1%} of the exact first ten")
+
+
+K1, B = 1.2, 0.75
+
+
+class BM25:
+    """Ranks by plain BM25 over stemmed words, as a baseline for recall."""
+
+    def __init__(self, texts: Mapping[Any, str]) -> None:
+        self._words = {key: Counter(stems(text)) for key, text in texts.items()}
+        self._length = {key: sum(words.values()) for key, words in self._words.items()}
+        self._mean = sum(self._length.values()) / max(len(texts), 1)
+        self._having = Counter(word for words in self._words.values() for word in words)
+
+    def rank(self, query: str, limit: int = 10) -> list[Any]:
+        words = set(stems(query))
+        scores = {key: self._score(key, words) for key in self._words}
+        best = sorted(scores, key=lambda key: -scores[key])
+        return [key for key in best[:limit] if scores[key] > 0]
+
+    def _score(self, key: Any, words: set[str]) -> float:
+        count = len(self._words)
+        total = 0.0
+        for word in words & self._words[key].keys():
+            having, times = self._having[word], self._words[key][word]
+            rarity = math.log(1 + (count - having + 0.5) / (having + 0.5))
+            long = 1 - B + B * self._length[key] / self._mean
+            total += rarity * times * (K1 + 1) / (times + K1 * long)
+        return total
+
+
+def stems(text: str) -> list[str]:
+    """Return the words as PostgreSQL stems them, without stop words."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT lexeme, cardinality(positions) FROM unnest(to_tsvector('english', %s))", [text]
+        )
+        return [lexeme for lexeme, times in cursor.fetchall() for _ in range(times)]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fills a workspace with many agents and documents, with a natural distribution of words."""
+"""Fills a workspace with many documents, whose words are distributed as in any language."""
 
 from __future__ import annotations
 

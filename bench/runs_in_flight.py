@@ -13,7 +13,7 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.yard import make_sessions, send, wait_until_done, workers, yard
+from bench import installation
 
 
 def measure(sessions: int, model_seconds: float, rounds: int) -> None:
@@ -22,12 +22,12 @@ def measure(sessions: int, model_seconds: float, rounds: int) -> None:
     from sessions_app.models import Run
 
     done = Run.objects.count()
-    made = make_sessions(sessions)
+    made = installation.make_sessions(sessions)
     for _ in range(rounds):
         for session in made:
-            send(session)
-    with workers(model_seconds=model_seconds):
-        wait_until_done(done + sessions * rounds)
+            installation.send(session)
+    with installation.workers(model_seconds=model_seconds):
+        installation.wait_until_done(done + sessions * rounds)
     per_session = Run.objects.filter(session__in=made).values("session")
     spans = per_session.annotate(first=Min("started_at"), last=Max("finished_at"))
     took = mean((span["last"] - span["first"]).total_seconds() for span in spans)
@@ -43,9 +43,10 @@ def measure(sessions: int, model_seconds: float, rounds: int) -> None:
 
 
 def main() -> None:
-    with yard():
-        measure(1_000, 10, 3)
-        measure(1_000, 2, 8)
+    options = installation.parse_options(__doc__, sessions=1_000)
+    with installation.running():
+        measure(options.sessions, model_seconds=10, rounds=3)
+        measure(options.sessions, model_seconds=2, rounds=8)
 
 
 if __name__ == "__main__":

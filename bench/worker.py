@@ -1,6 +1,6 @@
-"""Runs a real cluster of workers with a model that answers after a given time, without a network.
+"""Runs the measured workers: a real cluster, with a model that answers after a given time.
 
-Run it with `python -m bench.worker`; `MODEL_SECONDS` sets the model's time.
+The other scripts start it with `python -m bench.worker`; `MODEL_SECONDS` sets the model's time.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import django
 
@@ -16,11 +17,28 @@ django.setup()
 from django_q.cluster import Cluster
 
 from agents.providers.base import Delta, ModelRequest, TextDelta, Usage
-from bench.flows import define
-from orchestrator import cluster
+from orchestrator import Event, Steps, Workflow, worker, workflow
 from sessions_app.harness import loop
 
-SECONDS = float(os.environ["MODEL_SECONDS"])
+SECONDS = float(os.environ.get("MODEL_SECONDS", "0"))
+
+
+@workflow(name="bench-steps")
+class ManySteps(Workflow):
+    """Does many empty steps."""
+
+    def run(self, event: Event, step: Steps) -> int:
+        for nth in range(event.payload["count"]):
+            step.do("step", partial(int, nth))
+        return 1
+
+
+@workflow(name="bench-start")
+class ReportStart(Workflow):
+    """Reports only when it began."""
+
+    def run(self, event: Event, step: Steps) -> float:
+        return time.time()
 
 
 class TimedModel:
@@ -35,7 +53,6 @@ class TimedModel:
 
 
 if __name__ == "__main__":
-    define()
     loop.provider_for = lambda *_: TimedModel()  # type: ignore[attr-defined]
-    cluster.install()
+    worker.install()
     Cluster().start()

@@ -15,17 +15,15 @@ import statistics
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.flows import define
-from bench.yard import FOLDER, ROOT, spread, workers, yard
+from bench import installation
 from core.postgres import socket_dir
-
-STEPS, ROUNDS, STARTS = 300, 5, 100
 
 
 def raw_steps(count: int) -> float:
@@ -48,6 +46,7 @@ def raw_steps(count: int) -> float:
 
 
 def our_steps(count: int, workspace_id: Any) -> float:
+    """Do this many empty steps of one workflow in this process."""
     from orchestrator import run_workflow
     from orchestrator.engine import store
     from orchestrator.engine.runner import Runner
@@ -61,13 +60,13 @@ def our_steps(count: int, workspace_id: Any) -> float:
     return (time.perf_counter() - began) / count * 1000
 
 
-def dbos_figures() -> list[tuple[str, float]]:
+def dbos_figures(options: Namespace) -> list[tuple[str, float]]:
     """Return the figures of DBOS, measured in a separate process with its own database."""
-    env = {**os.environ, "BENCH_HOST": str(socket_dir(FOLDER)), "BENCH_STEPS": str(STEPS)}
-    env |= {"BENCH_ROUNDS": str(ROUNDS), "BENCH_STARTS": str(STARTS)}
+    counts = {f"BENCH_{name.upper()}": str(count) for name, count in vars(options).items()}
+    env = {**os.environ, **counts, "BENCH_HOST": str(socket_dir(installation.FOLDER))}
     peer = [sys.executable, "-m", "bench.dbos_peer"]
     done = subprocess.run(  # noqa: S603 (this interpreter, this folder)
-        peer, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        peer, cwd=installation.ROOT, env=env, capture_output=True, text=True, check=False
     )
     if done.returncode:
         print("DBOS was not measured:", done.stderr.strip().splitlines()[-1:])
@@ -77,13 +76,13 @@ def dbos_figures() -> list[tuple[str, float]]:
     return [(kind, float(figure)) for kind, figure in lines]
 
 
-def our_starts(workspace_id: Any) -> list[float]:
+def our_starts(count: int, workspace_id: Any) -> list[float]:
     """Return the times from the call to the first line of the workflow's code, by this machine's clock."""
     from orchestrator import run_workflow
     from orchestrator.models import Workflow
 
     called = {}
-    for nth in range(STARTS + 10):
+    for nth in range(count + 10):
         before = time.time()
         made = run_workflow("bench-start", {}, workspace_id=workspace_id)
         if nth >= 10:  # the first ones plan their statements
@@ -96,18 +95,18 @@ def our_starts(workspace_id: Any) -> list[float]:
 
 
 def main() -> None:
-    with yard():
+    options = installation.parse_options(__doc__, steps=300, rounds=5, starts=100)
+    with installation.running():
+        import bench.worker  # noqa: F401 - registers the measured workflows
         from orchestrator.engine.store import use_pool
-        from orchestrator.workspaces import create_workspace
 
-        define()
-        hot = use_pool()
-        yard_id = create_workspace(name="Bench", owner=None).pk
+        pool = use_pool()
+        workspace_id = installation.make_agents()[0].workspace_id
         raw, ours = [], []
-        for _ in range(ROUNDS):
-            raw.append(raw_steps(STEPS))
-            ours.append(our_steps(STEPS, yard_id))
-        peer = dbos_figures()
+        for _ in range(options.rounds):
+            raw.append(raw_steps(options.steps))
+            ours.append(our_steps(options.steps, workspace_id))
+        peer = dbos_figures(options)
         dbos = [figure for kind, figure in peer if kind == "step"]
         floor = statistics.median(raw)
         print(f"raw insert + commit     {floor:6.2f} ms a step")
@@ -115,11 +114,13 @@ def main() -> None:
             if figures:
                 middle = statistics.median(figures)
                 print(f"{name:<22}  {middle:6.2f} ms a step   {middle / floor:4.1f} times raw")
-        with workers(model_seconds=0):
-            print(f"Switchyard starts       {spread(our_starts(yard_id))}")
+        with installation.workers(model_seconds=0):
+            print(
+                f"Switchyard starts       {installation.spread(our_starts(options.starts, workspace_id))}"
+            )
         if starts := [figure for kind, figure in peer if kind == "start"]:
-            print(f"DBOS starts             {spread(starts)}")
-        hot.close()
+            print(f"DBOS starts             {installation.spread(starts)}")
+        pool.close()
 
 
 if __name__ == "__main__":

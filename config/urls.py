@@ -10,6 +10,7 @@ from django.views.generic import RedirectView
 from core.openapi import DocsView, SchemaView
 from core.problems import staff_sign_in
 from orchestrator.api.health import HealthView, metrics
+from orchestrator.api.urls import unversioned_urlpatterns
 
 handler400 = "core.problems.bad_request"
 handler403 = "core.problems.permission_denied"
@@ -32,7 +33,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("memory.api.urls")),
     path("api/v1/", include("sessions_app.api.urls")),
     path("api/v1/", include("orchestrator.api.urls")),
-    path("", include("orchestrator.urls")),
+    *unversioned_urlpatterns,
     path("", include("tenants.pages.urls")),
     path("", include("agents.pages.urls")),
     path("", include("tools_app.pages.urls")),

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from django.contrib import admin
-from django.db.models import ForeignKey, Model
+from django.db.models import ForeignKey, Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from core.exceptions import Conflict
+
+M = TypeVar("M", bound=Model)
+
 
 class StaffAdmin(admin.ModelAdmin):
-    """An admin that stays fast on large tables: one count, and related rows are searched for."""
+    """An admin that stays fast on large tables: one count, and related rows are joined or searched for."""
 
     show_full_result_count = False
     list_per_page = 50
+    #: The relations that the model's `__str__` reads.
+    str_related: Sequence[str] = ()
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Join every related row, because lists and forms show them by name."""
+        related = [*self.str_related]
+        for field in self.opts.fields:
+            if isinstance(field, ForeignKey):
+                related.append(field.name)
+                shown = self.admin_site._registry.get(field.related_model)
+                related += [f"{field.name}__{name}" for name in getattr(shown, "str_related", ())]
+        return super().get_queryset(request).select_related(*related)
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         """Search for every related row, because a drop-down would load the whole table."""
@@ -36,6 +54,9 @@ class StaffAdmin(admin.ModelAdmin):
 class ReadOnlyAdmin(StaffAdmin):
     """An admin for rows that only the product writes. Staff can read them."""
 
+    #: Whether staff with the permission may delete rows.
+    may_delete = False
+
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return every column that is not excluded, including those that are not editable."""
         excluded = self.get_exclude(request, obj) or ()
@@ -50,9 +71,19 @@ class ReadOnlyAdmin(StaffAdmin):
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+        return self.may_delete and super().has_delete_permission(request, obj)
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         """Allow actions with `permissions=["act"]` to staff who have the change permission."""
         name = f"{self.opts.app_label}.change_{self.opts.model_name}"
         return request.user.has_perm(name)
+
+
+def act_on_each(rows: Iterable[M], act: Callable[[M], object]) -> int:
+    """Call `act` with each row and return how often it succeeded; a row in another state is skipped."""
+    done = 0
+    for row in rows:
+        with suppress(Conflict):
+            act(row)
+            done += 1
+    return done

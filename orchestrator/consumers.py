@@ -33,8 +33,7 @@ from orchestrator.engine.publisher import list_group, workflow_group
 from orchestrator.exceptions import TerminalOver, TerminalsAway
 from orchestrator.models import Workflow, WorkflowEvent
 from orchestrator.terminals.client import HostConnection, watch
-from orchestrator.terminals.records import machine
-from orchestrator.terminals.terminals import TerminalAccess, grant_access, renew_access
+from orchestrator.terminals.terminals import TerminalAccess, grant_access, machine, renew_access
 from sessions_app.api.events import STREAM_SCHEMA, LogStream
 from sessions_app.consumers import LogConsumer
 from sessions_app.live.frames import Body, Frame, encode, error_frame, iso_timestamp

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from uuid import UUID
 
 import structlog
@@ -17,11 +16,9 @@ from django.db import connection
 from core.db import for_each
 from orchestrator.canvas.tool_node import close_lost_calls
 from orchestrator.engine import recovery as workflows
-from orchestrator.engine.recovery import timers
 from orchestrator.tasks import sandbox as tasks
 from orchestrator.tasks.billing import payers_of_sandboxes
-from orchestrator.tasks.sandbox import TaskSandbox
-from orchestrator.terminals.records import close_lost, close_session_terminals
+from orchestrator.terminals import terminals
 from orchestrator.triggers import delete_old_firings, fire_due_triggers
 from sessions_app.harness.model_call import charge_lost_calls
 from sessions_app.lanes import recovery
@@ -42,20 +39,20 @@ log = structlog.get_logger(__name__)
 
 
 class BackgroundJob:
-    """A duty that runs on a background thread, once at a time. After a failure it runs when next due."""
+    """Does something slow on a background thread, once at a time. A failure ends only this run."""
 
-    def __init__(self) -> None:
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
         self._thread: threading.Thread | None = None
 
     @property
     def is_busy(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, act: Callable[[], object]) -> None:
+    def start(self) -> None:
         """Start it and return at once; do nothing while the last run is not over."""
         if not self.is_busy:
-            name = type(self).__name__.lower()
-            self._thread = threading.Thread(target=_do, args=[act], name=name, daemon=True)
+            self._thread = threading.Thread(target=self._run, name=self.act.__name__, daemon=True)
             self._thread.start()
 
     def wait(self) -> None:
@@ -63,60 +60,35 @@ class BackgroundJob:
         if self._thread:
             self._thread.join()
 
-
-def _do(act: Callable[[], object]) -> None:
-    try:
-        act()
-    except Exception:
-        log.exception("duty_failed")
-    finally:
-        connection.close()
-
-
-class SandboxSweeper(BackgroundJob):
-    """Removes containers and task sandboxes that are no longer needed."""
-
-    def work(self) -> None:
-        if self.is_busy:
-            return
-        sessions, unneeded = sessions_with_claims(), tasks.unneeded()
-        if sessions or unneeded:
-            living = recovery.living_sessions(sessions) | tasks.needed(sessions)
-            self.begin(partial(_sweep, sessions, living, unneeded))
+    def _run(self) -> None:
+        try:
+            self.act()
+        except Exception:
+            log.exception("duty_failed")
+        finally:
+            connection.close()
 
 
-def _sweep(sessions: list[UUID], living: set[UUID], unneeded: list[TaskSandbox]) -> None:
+def sweep_sandboxes() -> None:
+    """Remove containers and task sandboxes that are no longer needed."""
+    sessions, unneeded = sessions_with_claims(), tasks.unneeded()
     if sessions:
-        sweep(sessions, living)
+        sweep(sessions, recovery.living_sessions(sessions) | tasks.needed(sessions))
     tasks.close_all(unneeded)
 
 
-class SandboxBiller(BackgroundJob):
-    """Charges running sandboxes, and stops those that are no longer paid for."""
-
-    def work(self) -> None:
-        if settings.SANDBOX_MINUTE_PRICE > 0:
-            self.begin(_charge)
+def bill_sandboxes() -> None:
+    """Charge running sandboxes, and stop those that are no longer paid for."""
+    if settings.SANDBOX_MINUTE_PRICE > 0:
+        for_each(charge_running(payers_of_sandboxes).unpaid.items(), _end_unpaid)
 
 
-def _charge() -> None:
-    for_each(charge_running(payers_of_sandboxes).unpaid.items(), _end_unpaid)
-
-
-def _end_unpaid(found: tuple[UUID, OutOfMoney]) -> None:
-    session_id, fault = found
-    close_session_terminals(session_id, fault.detail)
+def _end_unpaid(unpaid: tuple[UUID, OutOfMoney]) -> None:
+    session_id, fault = unpaid
+    terminals.close_session_terminals(session_id, fault.detail)
     stop_unpaid(session_id, fault)
 
 
-class LowCreditsNotifier(BackgroundJob):
-    """Notifies workspaces that few credits are left, also by mail."""
-
-    def work(self) -> None:
-        self.begin(tell_low_credits)
-
-
-SWEEP_SECONDS = 10.0
 LEAVE_SECONDS = 4.0
 
 
@@ -138,7 +110,7 @@ def duties() -> list[Duty]:
         Duty(every=30.0, work=close_lost_calls),
         Duty(every=10.0, work=workflows.fail_orphans),
         Duty(every=600.0, work=workflows.delete_expired),
-        Duty(every=5.0, work=close_lost),
+        Duty(every=5.0, work=terminals.close_lost),
         Duty(every=600.0, work=tasks.forget_erased),
         Duty(every=2.0, work=lambda: beat("supervisor")),
         Duty(every=1.0, work=recovery.ping_workers),
@@ -147,13 +119,13 @@ def duties() -> list[Duty]:
         Duty(every=1.0, work=fire_due_triggers),
         Duty(every=600.0, work=delete_old_firings),
         Duty(every=5.0, work=charge_lost_calls),
-        Duty(every=10.0, work=LowCreditsNotifier().work),
+        Duty(every=10.0, work=BackgroundJob(tell_low_credits).start),
         Duty(every=20.0, work=refresh_due),
         Duty(every=600.0, work=forget_old_answers),
         Duty(every=600.0, work=delete_old_pulses),
-        Duty(every=SWEEP_SECONDS, work=SandboxSweeper().work),
+        Duty(every=10.0, work=BackgroundJob(sweep_sandboxes).start),
         # Twice a minute, so that no minute is missed; each is charged once.
-        Duty(every=30.0, work=SandboxBiller().work),
+        Duty(every=30.0, work=BackgroundJob(bill_sandboxes).start),
         Duty(every=3600.0, work=delete_old_minutes),
         Duty(every=60.0, work=forget_old_deliveries),
         Duty(every=600.0, work=forget_old_items),
@@ -169,17 +141,16 @@ def _briefly(work: Callable[[], object]) -> None:
 
 
 def _recover_lanes() -> None:
-    recovered = recovery.recover_lanes()
-    if recovered.reaped or recovered.overdue:
-        log.warning("lanes_recovered", reaped=len(recovered.reaped), overdue=len(recovered.overdue))
+    _log_recovered("lanes_recovered", recovery.recover_lanes())
 
 
 def _recover_workflows() -> None:
-    recovered = workflows.recover()
-    if recovered.reaped or recovered.overdue:
-        log.warning(
-            "workflows_recovered", reaped=len(recovered.reaped), overdue=len(recovered.overdue)
-        )
+    _log_recovered("workflows_recovered", workflows.recover())
+
+
+def _log_recovered(event: str, found: recovery.RecoveryReport | workflows.Recovered) -> None:
+    if found.reaped or found.overdue:
+        log.warning(event, reaped=len(found.reaped), overdue=len(found.overdue))
 
 
 def supervise(stop: threading.Event) -> None:
@@ -188,7 +159,7 @@ def supervise(stop: threading.Event) -> None:
     Webhooks go out on their own threads: an endpoint that hangs delays no duty.
     """
     Sender(stop).start()
-    with timers(stop):
+    with workflows.timers(stop):
         _do_duties(stop)
 
 

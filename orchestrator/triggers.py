@@ -26,22 +26,8 @@ from orchestrator.canvas.run import CANVAS
 from orchestrator.engine.definition import latest_version, validate_params
 from orchestrator.engine.lifecycle import start_workflow
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
-from sessions_app.schedules.timing import advance, check_times, fire_due, next_time, pause, resume
+from sessions_app.schedules.timing import advance, check_times, fire_due, next_time
 from tenants.models import Workspace
-
-__all__ = [
-    "MAX_PARAMS",
-    "SecretTrigger",
-    "change_trigger",
-    "create_trigger",
-    "delete_old_firings",
-    "fire_due_triggers",
-    "pause",
-    "plan",
-    "receive",
-    "resume",
-    "rotate_secret",
-]
 
 log = structlog.get_logger(__name__)
 

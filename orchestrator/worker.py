@@ -1,27 +1,101 @@
-"""What a worker process does with the wake-ups that the broker hands to it.
+"""The worker processes: a django-q2 cluster whose broker delivers wake-ups, and what they do with them.
 
-A payload is a session's id, `KIND:ID` for a workflow, or a ping of the supervisor, which proves the
-whole path from NOTIFY to a worker.
+Guards let the cluster survive kills. Without them, a worker killed while it waits keeps the queue's
+reader lock and wedges the cluster; a killed parent leaves orphans that continue to work; SIGTERM to
+the process group loses tasks; a connection pool opened before a fork hangs in the child.
 """
 
 from __future__ import annotations
 
+import ctypes
+import multiprocessing
+import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from uuid import UUID
+from multiprocessing.reduction import ForkingPickler
+from queue import Empty, SimpleQueue
+from typing import Any
+from uuid import UUID, uuid4
 
+import psycopg
 import structlog
-from django.db import Error
+from django.db import Error, connections
+from django.utils import timezone
+from django_q import cluster
+from django_q.brokers.orm import ORM
+from django_q.conf import Conf
+from django_q.queues import Queue
+from django_q.signing import SignedPackage
 
-from core.db import release_connection
+from core.db import connect, release_connection
 from core.exceptions import Fault
+from core.lease_host import owner_of
+from core.pg_listen import Subscription, subscribe
 from orchestrator.engine.publisher import notify_viewers
 from orchestrator.engine.runner import WorkflowHost
+from orchestrator.engine.store import EXPIRE as EXPIRE_WORKFLOWS
 from orchestrator.engine.waits import settle_child, settle_run
 from sessions_app.lanes.host import LaneHost
+from sessions_app.lanes.run_queue import EXPIRE_LEASES
+from sessions_app.lanes.signals import WAKE_CHANNEL
 from tenants.pulse import beat
 
 log = structlog.get_logger(__name__)
+
+#: Called by name in the worker processes.
+TASK = "orchestrator.worker.wake_many"
+#: How long one read waits, so that the process sees when the cluster stops.
+LISTEN_SECONDS = 0.5
+
+
+class NotifyBroker(ORM):
+    """Delivers wake-ups to the workers as they are notified. Nothing is stored."""
+
+    _subscription: Subscription | None = None
+
+    def enqueue(self, task: object) -> None:
+        raise Fault("This queue carries only wake-ups; use sessions_app.lanes.signals.wake.")
+
+    def dequeue(self) -> list[tuple[None, str]]:
+        payloads = self._listen()
+        return [
+            (None, self._package(payloads[start : start + Conf.BULK]))
+            for start in range(0, len(payloads), Conf.BULK)
+        ]
+
+    def acknowledge(self, task_id: object) -> None:
+        """Do nothing: the run queue knows what is done."""
+
+    def queue_size(self) -> int:
+        return 0
+
+    def lock_size(self) -> int:
+        return 0
+
+    def info(self) -> str:
+        return "NOTIFY"
+
+    def _listen(self) -> list[str]:
+        """Return the distinct payloads of the next notifications."""
+        if self._subscription is None:
+            # Here and not earlier: the process that reads is a fork of the one that made the broker.
+            self._wake_ups: SimpleQueue[str] = SimpleQueue()
+            self._subscription = subscribe(WAKE_CHANNEL, self._wake_ups.put)
+        payloads: dict[str, None] = {}
+        with suppress(Empty):
+            payloads[self._wake_ups.get(timeout=LISTEN_SECONDS)] = None
+            while True:
+                payloads[self._wake_ups.get_nowait()] = None
+        return list(payloads)
+
+    def _package(self, payloads: list[str]) -> str:
+        task = {"id": uuid4().hex, "name": "wake", "func": TASK, "args": (payloads,), "kwargs": {}}
+        return SignedPackage.dumps({**task, "started": timezone.now()})
+
+
+# ── Serving wake-ups ─────────────────────────────────────────────────────────────────────────────
 
 
 @cache
@@ -37,7 +111,11 @@ def workflows() -> WorkflowHost:
 
 
 def wake_many(payloads: list[str]) -> None:
-    """Serve the wake-ups that arrived together. django-q2 calls this by its dotted path."""
+    """Serve the wake-ups that arrived together. django-q2 calls this by its dotted path.
+
+    A payload is a session's id, `KIND:ID` for a workflow, or a ping of the supervisor, which proves
+    the whole path from NOTIFY to a worker.
+    """
     if "ping" in payloads:
         beat("worker")
         release_connection()
@@ -66,3 +144,76 @@ def settle(settle_by: Callable[[UUID], UUID | None], id: str) -> None:
         log.warning("settling_failed", id=id, exc_info=True)
     finally:
         release_connection()
+
+
+# ── Guards ───────────────────────────────────────────────────────────────────────────────────────
+
+PR_SET_PDEATHSIG = 1
+
+
+class SafeQueue(Queue):
+    """A queue that records which process holds the reader lock, to release it if that one dies."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.holder = multiprocessing.Value("i", 0, lock=False)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        if not block or timeout is not None:
+            return super().get(block, timeout)
+        with self._rlock:
+            self.holder.value = os.getpid()
+            data = self._recv_bytes()
+            self._sem.release()
+            self.holder.value = 0
+        self.size.increment(-1)
+        return ForkingPickler.loads(data)
+
+    def release_of(self, pid: int) -> None:
+        """Release the reader lock if this process died with it."""
+        if self.holder.value == pid:
+            self.holder.value = 0
+            self._rlock.release()
+
+
+class SafeSentinel(cluster.Sentinel):
+    """A sentinel that frees what a dead worker held: the queue's lock and its leases."""
+
+    def start(self) -> None:
+        # Only the main process handles SIGTERM; it tells the sentinel, which drains the workers.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        super().start()
+
+    def reincarnate(self, process: Any) -> None:
+        if process is not None and not process.is_alive():
+            for queue in (self.task_queue, self.result_queue):
+                queue.release_of(process.pid)
+            if process in self.pool:
+                self._expire_leases(process.pid)
+        super().reincarnate(process)
+
+    def _expire_leases(self, pid: int) -> None:
+        """Let the supervisor recover the dead worker's work at once, not when its leases run out."""
+        try:
+            with connect() as outside_the_pool:
+                for statement in (EXPIRE_LEASES, EXPIRE_WORKFLOWS):
+                    outside_the_pool.execute(statement, [owner_of(pid)])
+        except psycopg.Error:
+            cluster.logger.exception("could not expire the leases of a dead worker")
+
+
+def _after_fork() -> None:
+    """Die with the parent, leave SIGTERM to the main process, and drop inherited pools."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for inherited in connections.all(initialized_only=True):
+        inherited._connection_pools.clear()  # type: ignore[attr-defined]
+        inherited.connection = None
+
+
+def install() -> None:
+    """Install the guards. Call it before the cluster is created."""
+    cluster.Queue = SafeQueue
+    cluster.Sentinel = SafeSentinel
+    os.register_at_fork(after_in_child=_after_fork)

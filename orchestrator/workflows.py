@@ -14,8 +14,7 @@ from memory.ownership import Owner, person
 from orchestrator.canvas import run as canvas  # noqa: F401 - registers the workflow of canvases
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import Steps
-from orchestrator.tasks.execute import ExecuteTask
-from orchestrator.tasks.sessions import CreateSession
+from orchestrator.tasks.execute import CreateSession, ExecuteTask
 
 __all__ = ["Ask", "CreateSession", "Digest", "ExecuteTask", "Panel"]
 

@@ -9,28 +9,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from core.admin import ReadOnlyAdmin
-from core.exceptions import Conflict
+from core.admin import ReadOnlyAdmin, act_on_each
+from sessions_app import models
 from sessions_app.lanes import run_queue
-from sessions_app.models import (
-    Approval,
-    ContextSnapshot,
-    Draft,
-    Firing,
-    ResourceAttachment,
-    Run,
-    SavedView,
-    Schedule,
-    Session,
-    SessionEvent,
-    SubagentSpawn,
-    ToolExecution,
-    ToolOutput,
-)
 from sessions_app.sessions import retry_run
 
 
-@admin.register(Session)
+@admin.register(models.Session)
 class SessionAdmin(ReadOnlyAdmin):
     list_display = [
         "__str__",
@@ -43,17 +28,11 @@ class SessionAdmin(ReadOnlyAdmin):
         "links",
     ]
     list_filter = ["status", ("archived_at", admin.EmptyFieldListFilter), "active_at"]
-    list_select_related = ["workspace", "agent__current"]
     search_fields = ["=id", "title", "session_key", "workspace__name", "agent__current__name"]
     actions = ["stop"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        # The detail form shows these too.
-        related = ["workspace", "agent__current", "agent_version", "environment", "parent"]
-        return super().get_queryset(request).select_related(*related, "created_by")
-
     @admin.display(description="Links")
-    def links(self, session: Session) -> str:
+    def links(self, session: models.Session) -> str:
         """Return links to the rows of a session here, and to its page for members of its workspace."""
         about = f"?q={session.pk}"
         return format_html(
@@ -65,7 +44,7 @@ class SessionAdmin(ReadOnlyAdmin):
         )
 
     @admin.action(description="Stop running and waiting runs", permissions=["act"])
-    def stop(self, request: HttpRequest, sessions: QuerySet[Session]) -> None:
+    def stop(self, request: HttpRequest, sessions: QuerySet[models.Session]) -> None:
         stopped = [
             run_queue.stop(session.pk, note="Stopped by staff.", author_id=request.user.pk).run_id
             for session in sessions
@@ -73,24 +52,19 @@ class SessionAdmin(ReadOnlyAdmin):
         self.message_user(request, f"Runs stopped: {len([run for run in stopped if run])}.")
 
 
-@admin.register(SessionEvent)
+@admin.register(models.SessionEvent)
 class SessionEventAdmin(ReadOnlyAdmin):
     list_display = ["seq", "type", "text", "session", "workspace", "created_at", "processed_at"]
     list_filter = ["type", "created_at", ("processed_at", admin.EmptyFieldListFilter)]
-    list_select_related = ["session", "workspace"]
     search_fields = ["=id", "=session__id", "session__title", "payload__text"]
     ordering = ["-created_at", "-seq"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[SessionEvent]:
-        related = ["workspace", "session", "run", "processed_run", "created_by"]
-        return super().get_queryset(request).select_related(*related)
-
     @admin.display
-    def text(self, event: SessionEvent) -> str:
+    def text(self, event: models.SessionEvent) -> str:
         return Truncator(str(event.payload.get("text") or event.payload)).chars(80)
 
 
-@admin.register(Run)
+@admin.register(models.Run)
 class RunAdmin(ReadOnlyAdmin):
     list_display = [
         "id",
@@ -103,49 +77,31 @@ class RunAdmin(ReadOnlyAdmin):
         "finished_at",
     ]
     list_filter = ["status", "stop_reason", "on_busy", "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "session__title", "workspace__name"]
     actions = ["retry"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Run]:
-        return super().get_queryset(request).select_related("session", "workspace", "created_by")
-
     @admin.action(description="Retry failed and dead runs", permissions=["act"])
-    def retry(self, request: HttpRequest, runs: QuerySet[Run]) -> None:
-        queued = 0
-        for run in runs.filter(status__in=[Run.Status.DEAD, Run.Status.FAILED]):
-            try:
-                retry_run(run)
-            except Conflict:
-                continue
-            queued += 1
+    def retry(self, request: HttpRequest, runs: QuerySet[models.Run]) -> None:
+        lost = runs.filter(status__in=[models.Run.Status.DEAD, models.Run.Status.FAILED])
+        queued = act_on_each(lost, retry_run)
         self.message_user(request, f"Runs queued again: {queued}.")
 
 
-@admin.register(ToolExecution)
+@admin.register(models.ToolExecution)
 class ToolExecutionAdmin(ReadOnlyAdmin):
     list_display = ["name", "state", "decision", "session", "attempts", "created_at", "finished_at"]
     list_filter = ["state", "decision", "ownership", "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "tool_use_id", "name", "error"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ToolExecution]:
-        related = ["session", "run", "workspace", "created_by"]
-        return super().get_queryset(request).select_related(*related)
 
-
-@admin.register(Approval)
+@admin.register(models.Approval)
 class ApprovalAdmin(ReadOnlyAdmin):
     list_display = ["title", "status", "scope", "resolved_name", "created_at", "resolved_at"]
     list_filter = ["status", "subject", "scope", "created_at"]
     search_fields = ["=id", "=session__id", "title", "resolved_name"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Approval]:
-        related = ["session", "execution", "agent__current", "workspace", "created_by"]
-        return super().get_queryset(request).select_related(*related, "resolved_by")
 
-
-@admin.register(ContextSnapshot)
+@admin.register(models.ContextSnapshot)
 class ContextSnapshotAdmin(ReadOnlyAdmin):
     list_display = [
         "__str__",
@@ -158,77 +114,61 @@ class ContextSnapshotAdmin(ReadOnlyAdmin):
         "undone_at",
     ]
     list_filter = ["trigger", ("undone_at", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "summary"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ContextSnapshot]:
-        related = ["session", "run", "previous", "workspace", "created_by", "undone_by"]
-        return super().get_queryset(request).select_related(*related)
 
-
-@admin.register(ResourceAttachment)
+@admin.register(models.ResourceAttachment)
 class ResourceAttachmentAdmin(ReadOnlyAdmin):
     list_display = ["mount_path", "kind", "source_ref", "access", "session", "created_at"]
     list_filter = ["kind", "access", "created_at"]
-    list_select_related = ["session"]
     search_fields = ["=id", "=session__id", "mount_path", "source_ref"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ResourceAttachment]:
-        related = ["session", "workspace", "created_by"]
-        return super().get_queryset(request).select_related(*related)
 
-
-@admin.register(Draft)
+@admin.register(models.Draft)
 class DraftAdmin(ReadOnlyAdmin):
     list_display = ["session", "run_id", "epoch", "start"]
     list_filter = ["session__status"]
-    list_select_related = ["session"]
     search_fields = ["=session__id", "=run_id", "=event_id"]
 
     @admin.display
-    def start(self, draft: Draft) -> str:
+    def start(self, draft: models.Draft) -> str:
         return Truncator(draft.text).chars(80)
 
 
-@admin.register(SubagentSpawn)
+@admin.register(models.SubagentSpawn)
 class SubagentSpawnAdmin(ReadOnlyAdmin):
     list_display = ["created_at", "workspace", "kind", "status", "depth", "delivered_at"]
     list_filter = ["kind", "status", "created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["=id", "=parent_session__id", "=child_session__id"]
 
 
-@admin.register(Schedule)
+@admin.register(models.Schedule)
 class ScheduleAdmin(ReadOnlyAdmin):
     list_display = ["name", "workspace", "agent", "kind", "next_at", "last_at", "paused_at"]
     list_filter = ["kind", "heartbeat", ("paused_at", admin.EmptyFieldListFilter)]
-    list_select_related = ["workspace", "agent__current"]
     search_fields = ["=id", "name", "workspace__name"]
 
 
-@admin.register(Firing)
+@admin.register(models.Firing)
 class FiringAdmin(ReadOnlyAdmin):
     list_display = ["due_at", "schedule", "workspace", "outcome", "missed", "note"]
     list_filter = ["outcome", "due_at"]
-    list_select_related = ["schedule", "workspace"]
     search_fields = ["=id", "schedule__name"]
 
 
-@admin.register(SavedView)
+@admin.register(models.SavedView)
 class SavedViewAdmin(ReadOnlyAdmin):
     list_display = ["name", "workspace", "person", "query", "is_shared", "created_at"]
     list_filter = ["is_shared", "created_at"]
-    list_select_related = ["workspace", "person"]
     search_fields = ["=id", "name", "workspace__name", "person__email"]
 
 
-@admin.register(ToolOutput)
+@admin.register(models.ToolOutput)
 class ToolOutputAdmin(ReadOnlyAdmin):
     list_display = ["tool_use_id", "name", "session", "run_id", "epoch", "end"]
     list_filter = ["name"]
-    list_select_related = ["session"]
     search_fields = ["=tool_use_id", "=session__id", "=run_id"]
 
     @admin.display
-    def end(self, output: ToolOutput) -> str:
+    def end(self, output: models.ToolOutput) -> str:
         return output.text[-80:]

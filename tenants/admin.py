@@ -10,32 +10,11 @@ from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest
 
 from core.admin import ReadOnlyAdmin, StaffAdmin
+from tenants import models
 from tenants.keys import revoke_keys_of
-from tenants.models import (
-    ApiKey,
-    CreditEntry,
-    IdempotentAnswer,
-    InboxItem,
-    InboxRead,
-    Invitation,
-    Membership,
-    ModelCall,
-    Price,
-    Pulse,
-    Purse,
-    SandboxMinute,
-    Secret,
-    SentMail,
-    SignInAttempt,
-    SignInLink,
-    User,
-    Webhook,
-    WebhookDelivery,
-    Workspace,
-)
 
 
-@admin.register(Workspace)
+@admin.register(models.Workspace)
 class WorkspaceAdmin(StaffAdmin):
     list_display = ["name", "slug", "members", "created_at"]
     list_filter = ["created_at"]
@@ -43,29 +22,33 @@ class WorkspaceAdmin(StaffAdmin):
     readonly_fields = ["id", "created_at"]
     prepopulated_fields = {"slug": ["name"]}
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Workspace]:
-        members = Membership.objects.filter(workspace=OuterRef("pk")).order_by().values("workspace")
+    def get_queryset(self, request: HttpRequest) -> QuerySet[models.Workspace]:
+        members = (
+            models.Membership.objects.filter(workspace=OuterRef("pk"))
+            .order_by()
+            .values("workspace")
+        )
         counted = members.annotate(number=Count("pk")).values("number")
         return super().get_queryset(request).annotate(members=Coalesce(Subquery(counted), 0))
 
     @admin.display(ordering="members")
-    def members(self, workspace: Workspace) -> int:
+    def members(self, workspace: models.Workspace) -> int:
         return int(getattr(workspace, "members", 0))
 
 
 class UserAddForm(AdminUserCreationForm):
     class Meta:
-        model = User
+        model = models.User
         fields = ("email", "name")
 
 
 class UserEditForm(UserChangeForm):
     class Meta:
-        model = User
+        model = models.User
         fields = "__all__"
 
 
-@admin.register(User)
+@admin.register(models.User)
 class UserAdmin(DjangoUserAdmin):
     form = UserEditForm
     add_form = UserAddForm
@@ -90,35 +73,34 @@ class UserAdmin(DjangoUserAdmin):
     ]
 
     @admin.action(description="Deactivate and sign out everywhere", permissions=["change"])
-    def switch_off(self, request: HttpRequest, people: QuerySet[User]) -> None:
+    def switch_off(self, request: HttpRequest, people: QuerySet[models.User]) -> None:
         changed = people.exclude(email=request.user.get_username()).update(is_active=False)
         self.message_user(request, f"{changed} deactivated.")
 
-    def delete_model(self, request: HttpRequest, obj: User) -> None:
+    def delete_model(self, request: HttpRequest, obj: models.User) -> None:
         # A key whose creator was deleted would look like one without a creator, which stays valid.
         revoke_keys_of(obj.pk)
         super().delete_model(request, obj)
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[models.User]) -> None:
         for person in queryset:
             revoke_keys_of(person.pk)
         super().delete_queryset(request, queryset)
 
     @admin.action(description="Activate", permissions=["change"])
-    def switch_on(self, request: HttpRequest, people: QuerySet[User]) -> None:
+    def switch_on(self, request: HttpRequest, people: QuerySet[models.User]) -> None:
         self.message_user(request, f"{people.update(is_active=True)} activated.")
 
 
-@admin.register(Membership)
+@admin.register(models.Membership)
 class MembershipAdmin(StaffAdmin):
     list_display = ["user", "workspace", "role", "created_by", "created_at"]
     list_filter = ["role", "created_at"]
-    list_select_related = ["user", "workspace", "created_by"]
     search_fields = ["=id", "user__email", "user__name", "workspace__name"]
     readonly_fields = ["id", "created_by", "created_at"]
 
 
-@admin.register(ApiKey)
+@admin.register(models.ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
     list_display = [
         "name",
@@ -131,47 +113,44 @@ class ApiKeyAdmin(ReadOnlyAdmin):
         "created_by",
     ]
     list_filter = ["scope", ("revoked_at", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["workspace", "created_by"]
     search_fields = ["=id", "name", "prefix", "workspace__name", "created_by__email"]
     exclude = ["digest"]
     actions = ["revoke"]
 
     @admin.action(description="Revoke", permissions=["act"])
-    def revoke(self, request: HttpRequest, keys: QuerySet[ApiKey]) -> None:
+    def revoke(self, request: HttpRequest, keys: QuerySet[models.ApiKey]) -> None:
         revoked = keys.filter(revoked_at=None).update(revoked_at=Now())
         self.message_user(request, f"{revoked} revoked.")
 
 
-@admin.register(Invitation)
+@admin.register(models.Invitation)
 class InvitationAdmin(ReadOnlyAdmin):
     list_display = ["email", "workspace", "role", "expires_at", "accepted_at", "created_by"]
     list_filter = ["role", ("accepted_at", admin.EmptyFieldListFilter), "expires_at"]
-    list_select_related = ["workspace", "created_by"]
     search_fields = ["=id", "email", "workspace__name"]
     exclude = ["digest"]
     actions = ["withdraw"]
 
     @admin.action(description="Withdraw pending invitations", permissions=["act"])
-    def withdraw(self, request: HttpRequest, invitations: QuerySet[Invitation]) -> None:
+    def withdraw(self, request: HttpRequest, invitations: QuerySet[models.Invitation]) -> None:
         withdrawn, _ = invitations.filter(accepted_at=None).delete()
         self.message_user(request, f"{withdrawn} withdrawn.")
 
 
-@admin.register(SignInLink)
+@admin.register(models.SignInLink)
 class SignInLinkAdmin(ReadOnlyAdmin):
     list_display = ["user", "created_at", "expires_at", "used_at"]
     list_filter = [("used_at", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["user"]
     search_fields = ["=id", "user__email"]
     exclude = ["digest"]
     actions = ["use_up"]
 
     @admin.action(description="Expire", permissions=["act"])
-    def use_up(self, request: HttpRequest, links: QuerySet[SignInLink]) -> None:
+    def use_up(self, request: HttpRequest, links: QuerySet[models.SignInLink]) -> None:
         self.message_user(request, f"{links.filter(used_at=None).update(used_at=Now())} expired.")
 
 
-@admin.register(SignInAttempt)
+@admin.register(models.SignInAttempt)
 class SignInAttemptAdmin(ReadOnlyAdmin):
     """Failed sign-ins. Deleting them lifts a lockout early."""
 
@@ -181,119 +160,107 @@ class SignInAttemptAdmin(ReadOnlyAdmin):
     actions = ["forgive"]
 
     @admin.action(description="Delete, so that the user can try again", permissions=["act"])
-    def forgive(self, request: HttpRequest, attempts: QuerySet[SignInAttempt]) -> None:
+    def forgive(self, request: HttpRequest, attempts: QuerySet[models.SignInAttempt]) -> None:
         deleted, _ = attempts.delete()
         self.message_user(request, f"{deleted} deleted.")
 
 
-@admin.register(Purse)
+@admin.register(models.Purse)
 class PurseAdmin(ReadOnlyAdmin):
     list_display = ["workspace", "kind", "owner_id", "ceiling", "spent", "reserved", "debt"]
     list_filter = ["kind", "period"]
-    list_select_related = ["workspace"]
     search_fields = ["=owner_id", "workspace__name"]
 
 
-@admin.register(CreditEntry)
+@admin.register(models.CreditEntry)
 class CreditEntryAdmin(ReadOnlyAdmin):
     list_display = ["created_at", "workspace", "kind", "amount", "note", "created_by"]
     list_filter = ["kind", "created_at"]
-    list_select_related = ["workspace", "created_by"]
     search_fields = ["=id", "workspace__name", "note"]
 
 
-@admin.register(ModelCall)
+@admin.register(models.ModelCall)
 class ModelCallAdmin(ReadOnlyAdmin):
     list_display = ["created_at", "workspace", "provider", "model", "state", "reserved", "cost"]
     list_filter = ["state", "purpose", "provider", "created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["=id", "=session_id", "=run_id", "workspace__name"]
 
 
-@admin.register(Price)
+@admin.register(models.Price)
 class PriceAdmin(ReadOnlyAdmin):
     list_display = ["workspace", "provider", "model", "input_price", "output_price", "created_by"]
     list_filter = ["provider"]
-    list_select_related = ["workspace", "created_by"]
     search_fields = ["model", "workspace__name"]
 
 
-@admin.register(SandboxMinute)
+@admin.register(models.SandboxMinute)
 class SandboxMinuteAdmin(ReadOnlyAdmin):
     list_display = ["sandbox", "minute", "workspace"]
     list_filter = ["minute"]
-    list_select_related = ["workspace"]
     search_fields = ["sandbox", "workspace__name"]
 
 
-@admin.register(Secret)
+@admin.register(models.Secret)
 class SecretAdmin(ReadOnlyAdmin):
     """Shows that a secret exists, never its value."""
 
     list_display = ["name", "workspace", "hosts", "set_at", "last_used_at"]
     list_filter = ["last_used_at"]
-    list_select_related = ["workspace"]
     search_fields = ["=id", "name", "workspace__name"]
     # An explicit list, so that the value is not shown by accident.
     fields = ("workspace", "name", "hosts", "set_at", "last_used_at", "created_by", "created_at")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Secret]:
+    def get_queryset(self, request: HttpRequest) -> QuerySet[models.Secret]:
         return super().get_queryset(request).defer("value")
 
 
-@admin.register(Webhook)
+@admin.register(models.Webhook)
 class WebhookAdmin(ReadOnlyAdmin):
     list_display = ["url", "workspace", "active", "failures", "failing_since", "created_at"]
     list_filter = ["active", ("failing_since", admin.EmptyFieldListFilter), "created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["=id", "url", "workspace__name"]
     exclude = ["secret", "old_secret"]
 
 
-@admin.register(WebhookDelivery)
+@admin.register(models.WebhookDelivery)
 class WebhookDeliveryAdmin(ReadOnlyAdmin):
     list_display = ["type", "webhook", "status", "attempts", "response_status", "created_at"]
     list_filter = ["status", "created_at"]
-    list_select_related = ["webhook"]
     search_fields = ["=id", "type", "webhook__url"]
     exclude = ["body"]
 
 
-@admin.register(InboxItem)
+@admin.register(models.InboxItem)
 class InboxItemAdmin(ReadOnlyAdmin):
     list_display = ["title", "kind", "workspace", "user", "created_at"]
     list_filter = ["kind", "created_at"]
-    list_select_related = ["workspace", "user"]
     search_fields = ["=id", "title", "workspace__name"]
     exclude = ["body"]
 
 
-@admin.register(InboxRead)
+@admin.register(models.InboxRead)
 class InboxReadAdmin(ReadOnlyAdmin):
     list_display = ["item", "user", "read_at"]
     list_filter = ["read_at"]
-    list_select_related = ["item", "user"]
     search_fields = ["=item__id", "user__email"]
 
 
-@admin.register(SentMail)
+@admin.register(models.SentMail)
 class SentMailAdmin(ReadOnlyAdmin):
     list_display = ["recipient", "subject", "workspace", "created_at"]
     list_filter = ["created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["=id", "recipient", "workspace__name"]
 
 
-@admin.register(IdempotentAnswer)
+@admin.register(models.IdempotentAnswer)
 class IdempotentAnswerAdmin(ReadOnlyAdmin):
     list_display = ["key_digest", "workspace", "status", "content_type", "created_at"]
     list_filter = ["status", "created_at"]
-    list_select_related = ["workspace"]
     search_fields = ["=key_digest", "workspace__name"]
     exclude = ["body"]
 
 
-@admin.register(Pulse)
+@admin.register(models.Pulse)
 class PulseAdmin(ReadOnlyAdmin):
     list_display = ["kind", "host", "pid", "at"]
     list_filter = ["kind", "host"]

@@ -158,7 +158,7 @@ LOW_CREDITS = env.amount("LOW_CREDITS", "1")
 APPROVAL_SECONDS = env.seconds("APPROVAL_SECONDS", 7 * 24 * 3600)
 Q_CLUSTER: dict[str, Any] = {
     "name": "lanes",
-    "broker_class": "orchestrator.cluster.NotifyBroker",
+    "broker_class": "orchestrator.worker.NotifyBroker",
     "orm": "default",
     "workers": WORKERS,
     "timeout": 80_000,

@@ -33,7 +33,7 @@ DEFAULT_WAIT = 10.0
 
 
 class TaskFileInput(serializers.Serializer):
-    """Either `text`, also describe_workflow as `content`, or `base64`."""
+    """Either `text`, also accepted as `content`, or `base64`."""
 
     path = serializers.CharField(max_length=500)
     text = serializers.CharField(required=False, allow_null=True)
@@ -158,12 +158,12 @@ class SessionView(APIView):
         found = wait_for_workflow(made.pk, seconds)
         output = found.output if found.status == Workflow.Status.COMPLETE else {}
         session_id = output.get("session_id")
-        answer: dict[str, object] = {
+        answer = {
             **describe_workflow(found),
             "session_id": session_id,
             "id": session_id,
+            "session": serialize_session(UUID(session_id)) if session_id else None,
         }
-        answer["session"] = serialize_session(UUID(session_id)) if session_id else None
         return Response(answer, status=201 if session_id else 202)
 
 

@@ -25,21 +25,9 @@ class TerminalSerializer(serializers.ModelSerializer):
     class Meta:
         model = Terminal
         fields = [
-            "id",
-            "ws_url",
-            "session",
-            "workflow",
-            "status",
-            "reason",
-            "columns",
-            "rows",
-            "share_expires",
-            "created_by",
-            "created_at",
-            "opened_at",
-            "closed_at",
-            "closed_by",
-        ]
+            "id", "ws_url", "session", "workflow", "status", "reason", "columns", "rows",
+            "share_expires", "created_by", "created_at", "opened_at", "closed_at", "closed_by",
+        ]  # fmt: skip
         read_only_fields = fields
 
     def get_ws_url(self, terminal: Terminal) -> str:

@@ -28,8 +28,8 @@ from core.validation import can_be_stored
 from orchestrator import triggers
 from orchestrator.exceptions import HookRefused, HookTooLarge
 from orchestrator.models import TriggerFiring, WorkflowTrigger
-from orchestrator.triggers import SecretTrigger, receive
 from sessions_app.api.base import ObjectField
+from sessions_app.schedules import timing
 from tenants.access import Verb, authorise
 from tenants.api.base import OwnedRelatedField, RemoveMixin, WorkspaceViewSet
 
@@ -78,7 +78,7 @@ class TriggerFiringSerializer(serializers.ModelSerializer):
         fields = ["id", "outcome", "missed", "workflow_id", "note", "created_at"]
 
 
-def with_secret(created: SecretTrigger) -> dict[str, Any]:
+def with_secret(created: triggers.SecretTrigger) -> dict[str, Any]:
     return {**TriggerSerializer(created.trigger).data, "secret": created.secret}
 
 
@@ -121,7 +121,7 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceV
     def pause(self, request: Request, pk: str) -> Response:
         """Fire nothing until the trigger is resumed."""
         trigger = self.get_object()
-        triggers.pause(trigger)
+        timing.pause(trigger)
         return Response(TriggerSerializer(trigger).data)
 
     @extend_schema(request=None, responses=TriggerSerializer)
@@ -129,7 +129,7 @@ class TriggerViewSet(ListModelMixin, RetrieveModelMixin, RemoveMixin, WorkspaceV
     def resume(self, request: Request, pk: str) -> Response:
         """Continue from now; missed times are not made up for."""
         trigger = self.get_object()
-        triggers.resume(trigger)
+        timing.resume(trigger)
         return Response(TriggerSerializer(trigger).data)
 
     @extend_schema(request=None, responses=NewTriggerSerializer)
@@ -200,7 +200,7 @@ class HookView(APIView):
         allowance = buckets.spend(f"hook {trigger.pk}", per_minute=PER_MINUTE)
         if allowance.wait:
             raise TooManyRequests(retry_after=allowance.wait)
-        firing, is_new = receive(trigger, read_body(body), message_id(request))
+        firing, is_new = triggers.receive(trigger, read_body(body), message_id(request))
         return Response({"workflow_id": firing.workflow_id, "duplicate": not is_new}, status=202)
 
 

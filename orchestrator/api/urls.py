@@ -1,15 +1,14 @@
-"""URLs of the REST API of workflows and terminals, under /api/v1/."""
+"""URLs of the REST API of workflows and terminals: under /api/v1/, and a few without a version."""
 
 from __future__ import annotations
 
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from orchestrator.api.canvas_runs import CanvasRunViewSet
-from orchestrator.api.tasks import ArtifactsView, ArtifactView
+from orchestrator.api.tasks import ArtifactsView, ArtifactView, SessionView, TaskView
 from orchestrator.api.terminals import TerminalViewSet
-from orchestrator.api.triggers import TriggerViewSet
-from orchestrator.api.workflows import WorkflowViewSet
+from orchestrator.api.triggers import HookView, TriggerViewSet
+from orchestrator.api.workflows import CanvasRunViewSet, WorkflowViewSet
 from orchestrator.consumers import WorkflowStream
 
 router = SimpleRouter()
@@ -34,4 +33,14 @@ urlpatterns = [
         "workflows/<str:pk>/artifacts/<path:path>", ArtifactView.as_view(), name="workflow-artifact"
     ),
     path("", include(router.urls)),
+]
+
+#: Tasks, and the webhooks that other systems call.
+unversioned_urlpatterns = [
+    path("api/orchestrator", TaskView.as_view(), name="orchestrator"),
+    path("api/orchestrator/session", SessionView.as_view(), name="orchestrator-session"),
+    # Also with a trailing slash; the OpenAPI document lists each path once.
+    path("api/orchestrator/", TaskView.as_view(schema=None)),
+    path("api/orchestrator/session/", SessionView.as_view(schema=None)),
+    path("hooks/<str:token>/", HookView.as_view(), name="hook"),
 ]

@@ -1,7 +1,8 @@
-"""REST: workflows, their steps and events, and what can be done with them."""
+"""REST: workflows, their steps and events, what can be done with them, and runs of canvases."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -15,16 +16,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from agents.definitions import find_agent
+from agents.models import Agent
+from core.exceptions import NotFound
 from core.pagination import whole_page, whole_page_of
 from core.rest import PatternField, StrictJSONParser, TextField, validate_body
-from core.validation import errors_under
+from core.validation import can_be_stored, errors_under
+from orchestrator.canvas.run import CANVAS, states_of
 from orchestrator.consumers import node_field
 from orchestrator.engine import approvals, lifecycle
-from orchestrator.engine.definition import definitions, description_of
+from orchestrator.engine.definition import definitions
 from orchestrator.engine.lifecycle import find_workflow, start_as
-from orchestrator.models import Step, Workflow, WorkflowEvent
-from orchestrator.models.step import attempts_of
-from sessions_app.api.base import LOG_PARAMETERS, LogRange, ObjectField, log_page, log_page_schema
+from orchestrator.models import Step, Workflow, WorkflowEvent, attempts_of
+from sessions_app.api import base
+from sessions_app.api.base import ObjectField
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import required_verb
@@ -111,20 +115,9 @@ class StepSerializer(serializers.ModelSerializer):
     class Meta:
         model = Step
         fields = [
-            "position",
-            "name",
-            "nth",
-            "kind",
-            "status",
-            "result",
-            "error",
-            "detail",
-            "attempts",
-            "retry_at",
-            "wake_at",
-            "started_at",
-            "finished_at",
-        ]
+            "position", "name", "nth", "kind", "status", "result", "error", "detail", "attempts",
+            "retry_at", "wake_at", "started_at", "finished_at",
+        ]  # fmt: skip
 
     @extend_schema_field(JSON)
     def get_result(self, step: Step) -> Any:
@@ -156,28 +149,10 @@ class WorkflowSerializer(serializers.ModelSerializer):
     class Meta:
         model = Workflow
         fields = [
-            "id",
-            "workflow_id",
-            "key",
-            "name",
-            "version",
-            "status",
-            "params",
-            "progress",
-            "error",
-            "agent",
-            "parent",
-            "priority",
-            "generation",
-            "recoveries",
-            "is_dead",
-            "wake_at",
-            "last_seq",
-            "created_by",
-            "created_at",
-            "started_at",
-            "finished_at",
-        ]
+            "id", "workflow_id", "key", "name", "version", "status", "params", "progress",
+            "error", "agent", "parent", "priority", "generation", "recoveries", "is_dead",
+            "wake_at", "last_seq", "created_by", "created_at", "started_at", "finished_at",
+        ]  # fmt: skip
 
 
 class WorkflowDetailSerializer(WorkflowSerializer):
@@ -268,8 +243,8 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
     @extend_schema(
         methods=["GET"],
         operation_id="workflows_events_list",
-        parameters=LOG_PARAMETERS,
-        responses=log_page_schema(WorkflowEventSerializer),
+        parameters=base.LOG_PARAMETERS,
+        responses=base.log_page_schema(WorkflowEventSerializer),
     )
     @extend_schema(
         methods=["POST"],
@@ -285,9 +260,11 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
             body = validate_body(request, SendInput)
             seq = lifecycle.send_event(workflow, **body, author_id=self.principal.user_id)
             return Response({"seq": seq}, status=202)
-        log_range = LogRange.from_request(request)
+        log_range = base.LogRange.from_request(request)
         rows = workflow.events.after(log_range.after)[: log_range.limit + 1]
-        return log_page(request, log_range, list(WorkflowEventSerializer(rows, many=True).data))
+        return base.log_page(
+            request, log_range, list(WorkflowEventSerializer(rows, many=True).data)
+        )
 
     @extend_schema(request=AnswerInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
@@ -302,46 +279,52 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
         return self._answer(request, pk, allow=False)
 
     def _answer(self, request: Request, pk: str, *, allow: bool) -> Response:
+        def answer(workflow: Workflow) -> None:
+            body = validate_body(request, AnswerInput)
+            approvals.answer_approval(workflow, self.principal, allow=allow, **body)
+
+        return self._control(pk, answer)
+
+    def _control(self, pk: str, act: Callable[[Workflow], object]) -> Response:
+        """Do this with the workflow, and show what became of it."""
         workflow = self.find(pk)
-        approvals.answer_approval(
-            workflow, self.principal, allow=allow, **validate_body(request, AnswerInput)
-        )
+        act(workflow)
         return Response(show(workflow.pk), status=202)
 
     @extend_schema(request=None, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def pause(self, request: Request, pk: str) -> Response:
         """Let the running step finish and begin nothing new; timers stand still."""
-        workflow = self.find(pk)
-        lifecycle.pause(workflow)
-        return Response(show(workflow.pk), status=202)
+        return self._control(pk, lifecycle.pause)
 
     @extend_schema(request=None, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
         """Continue; every timer continues with the time it had left."""
-        workflow = self.find(pk)
-        lifecycle.resume(workflow)
-        return Response(show(workflow.pk), status=202)
+        return self._control(pk, lifecycle.resume)
 
     @extend_schema(request=TerminateInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def terminate(self, request: Request, pk: str) -> Response:
         """End the workflow now, with its children; with `rollback`, undo what it did."""
-        workflow = self.find(pk)
-        body = validate_body(request, TerminateInput)
-        lifecycle.terminate(workflow, **body, author_id=self.principal.user_id)
-        return Response(show(workflow.pk), status=202)
+
+        def terminate(workflow: Workflow) -> None:
+            body = validate_body(request, TerminateInput)
+            lifecycle.terminate(workflow, **body, author_id=self.principal.user_id)
+
+        return self._control(pk, terminate)
 
     @extend_schema(request=RestartInput, responses={202: WorkflowDetailSerializer})
     @action(detail=True, methods=["post"])
     def restart(self, request: Request, pk: str) -> Response:
         """Restart it, or continue from a step with the results of those before it."""
-        workflow = self.find(pk)
-        body = validate_body(request, RestartInput)
-        body["from_step"] = body["from_step"] or ""
-        lifecycle.restart(workflow, **body, author_id=self.principal.user_id)
-        return Response(show(workflow.pk), status=202)
+
+        def restart(workflow: Workflow) -> None:
+            body = validate_body(request, RestartInput)
+            body["from_step"] = body["from_step"] or ""
+            lifecycle.restart(workflow, **body, author_id=self.principal.user_id)
+
+        return self._control(pk, restart)
 
     @extend_schema(
         operation_id="workflows_definitions", responses=whole_page_of(DefinitionSerializer)
@@ -354,9 +337,108 @@ class WorkflowViewSet(ListModelMixin, WorkspaceViewSet):
                 {
                     "name": made.name,
                     "version": made.version,
-                    "description": description_of(made),
+                    "description": made.description(),
                     "params": made.params.model_json_schema() if made.params else None,
                 }
                 for made in definitions()
             ]
         )
+
+
+# ── Runs of an agent's published canvas ──────────────────────────────────────────────────────────
+
+NODE_STATES = ["running", "waiting", "waiting_approval", "complete", "errored", "skipped"]
+
+
+@extend_schema_field(JSON)
+class AnyField(serializers.JSONField):
+    """Any JSON value that PostgreSQL can store."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        value = super().to_internal_value(data)
+        if not can_be_stored(value):
+            raise serializers.ValidationError("This cannot be stored.")
+        return value
+
+
+class CanvasRunInput(serializers.Serializer):
+    input = AnyField(required=False, default=None, allow_null=True, help_text="Any JSON value.")
+    id = TextField(
+        max_length=200,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Your own id for the run. The same id and input start it once.",
+    )
+
+
+class CanvasStartedSerializer(serializers.Serializer):
+    workflow_id = serializers.UUIDField()
+    revision = serializers.IntegerField()
+
+
+class NodeStateSerializer(serializers.Serializer):
+    node = serializers.CharField()
+    status = serializers.ChoiceField(choices=NODE_STATES)
+    error = ErrorSerializer(allow_null=True)
+    started_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class CanvasRunSerializer(serializers.ModelSerializer):
+    workflow_id = serializers.UUIDField(source="pk")
+    revision = serializers.IntegerField(source="params.revision")
+    input = serializers.JSONField(source="params.input", allow_null=True)
+    error = ErrorSerializer(allow_null=True)
+    nodes = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Workflow
+        fields = [
+            "workflow_id", "status", "revision", "input", "error", "nodes",
+            "created_by", "created_at", "finished_at",
+        ]  # fmt: skip
+
+    @extend_schema_field(NodeStateSerializer(many=True))
+    def get_nodes(self, run: Workflow) -> Any:
+        return NodeStateSerializer(states_of(run.steps.all()), many=True).data
+
+
+class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
+    queryset = Workflow.objects.filter(name=CANVAS)
+    serializer_class = CanvasRunSerializer
+    parser_classes = [StrictJSONParser]
+
+    def get_queryset(self) -> Any:
+        # Results may be large, and are not shown here.
+        steps = Step.objects.order_by("position").defer("result")
+        rows = super().get_queryset().filter(agent=self._agent()).defer("result")
+        return rows.prefetch_related(Prefetch("steps", steps)).order_by("-created_at")
+
+    def _agent(self) -> Agent:
+        workspace_id = authorise(self.principal, required_verb(self.request, self))
+        agents = Agent.objects.for_workspace(workspace_id)
+        found = agents.filter(pk=self.kwargs["agent_id"]).first()
+        if found is None:
+            raise NotFound
+        return found
+
+    @extend_schema(operation_id="agents_canvas_runs_list")
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """List runs of the canvas, newest first, with the state of each node."""
+        self._agent()
+        return super().list(request, *args, **kwargs)
+
+    @extend_schema(
+        operation_id="agents_canvas_run",
+        request=CanvasRunInput,
+        responses={202: CanvasStartedSerializer},
+    )
+    def run(self, request: Request, agent_id: UUID) -> Response:
+        """Run the published canvas. Follow it as a workflow; frames name the node."""
+        agent = self._agent()
+        body = validate_body(request, CanvasRunInput)
+        params = {"agent": str(agent.pk), "input": body["input"]}
+        started, _ = start_as(self.principal, CANVAS, params, key=body["id"], agent_id=agent.pk)
+        answer = {"workflow_id": started.pk, "revision": started.params["revision"]}
+        return Response(answer, status=202)

@@ -15,12 +15,6 @@ from orchestrator.engine.publisher import notify_viewers
 from orchestrator.exceptions import NoPendingApproval
 from orchestrator.models import Step, Workflow
 from sessions_app.approvals import approvals
-from sessions_app.approvals.approvals import (
-    ApprovalAnswer,
-    open_approval,
-    resolver,
-    too_late,
-)
 from sessions_app.log.sql import row, rows
 from sessions_app.models import Approval
 
@@ -47,7 +41,7 @@ def request_approval(
     claim: WorkflowClaim, step_id: UUID, detail: dict[str, Any], seconds: float | None
 ) -> None:
     """Request the approval that a step waits for, in the transaction that writes the step."""
-    open_approval(
+    approvals.open_approval(
         workspace_id=claim.workspace_id,
         subject=Approval.Subject.WORKFLOW,
         subject_id=step_id,
@@ -103,7 +97,7 @@ def answer_approval(
     if pending is None:
         raise NoPendingApproval
     note = note.replace("\0", "")[:MAX_NOTE]
-    answer = ApprovalAnswer(decision="allow" if allow else "deny", note=note)
+    answer = approvals.ApprovalAnswer(decision="allow" if allow else "deny", note=note)
     approvals.answer_approval(pending, answer, principal)
 
 
@@ -111,14 +105,14 @@ def lock_workflow(approval: Approval) -> None:
     rows(LOCK, [approval.subject_id])
 
 
-@resolver("workflow", lock=lock_workflow, keeps_time=True)
+@approvals.resolver("workflow", lock=lock_workflow, keeps_time=True)
 def settle_step(answered: Approval) -> None:
     """End the step that waits, in the transaction of the answer."""
     step = Step.objects.filter(pk=answered.subject_id).first()
     if step is None or answered.status == Status.CANCELLED:
         return
     if row(IS_LATE, [step.pk])[0]:
-        raise too_late(answered)
+        raise approvals.too_late(answered)
     person = answered.resolved_by
     by, note = person.display_name if person else answered.resolved_name, answered.note
     if answered.status == Status.ALLOWED:

@@ -140,6 +140,11 @@ class Workflow:
         raise NotImplementedError
 
     @classmethod
+    def description(cls) -> str:
+        """Return the first paragraph of the docstring."""
+        return (getdoc(cls) or "").split("\n\n")[0]
+
+    @classmethod
     def admit(cls, workspace_id: UUID, params: dict[str, Any]) -> dict[str, Any]:
         """Return the params to start with in this workspace, or raise why it cannot start."""
         return params
@@ -242,10 +247,6 @@ def unknown_version_error(name: str, version: int) -> dict[str, str]:
     has = f"the code now has version {', '.join(map(str, known))}" if known else "its code is gone"
     message = f"This workflow began with version {version} of {name}, but {has}. Start a new one."
     return {"code": "version_gone", "message": message}
-
-
-def description_of(made: type[Workflow]) -> str:
-    return (getdoc(made) or "").split("\n\n")[0]
 
 
 def validate_params(made: type[Workflow], params: object, workspace_id: UUID) -> dict[str, Any]:

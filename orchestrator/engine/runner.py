@@ -14,18 +14,9 @@ from agents.models import Agent
 from core.db import release_connection
 from core.exceptions import StaleEpoch
 from core.lease_host import Lease, LeaseHost
-from orchestrator.engine import store
+from orchestrator.engine import definition, store
 from orchestrator.engine.approvals import announce_closed
-from orchestrator.engine.definition import (
-    Event,
-    RollingBack,
-    Suspended,
-    Workflow,
-    WorkflowAgent,
-    known_versions,
-    registry,
-    unknown_version_error,
-)
+from orchestrator.engine.definition import RollingBack, Suspended, Workflow
 from orchestrator.engine.lifecycle import stop_started_work
 from orchestrator.engine.publisher import Publisher
 from orchestrator.engine.step_writer import FLUSH_SECONDS, StepWriter, encode_error, encode_result
@@ -59,9 +50,9 @@ class Runner(StepWriter):
 
     def _run_class(self) -> None:
         name, version = self.claim.name, self.claim.version
-        made = registry.get((name, version))
+        made = definition.registry.get((name, version))
         if made is None:
-            self._finish(Status.ERRORED, error=unknown_version_error(name, version))
+            self._finish(Status.ERRORED, error=definition.unknown_version_error(name, version))
             return
         crash_point("workflow_claimed")
         try:
@@ -78,7 +69,7 @@ class Runner(StepWriter):
 
     def _call(self, made: type[Workflow]) -> str:
         claim = self.claim
-        event = Event(
+        event = definition.Event(
             id=claim.id,
             key=claim.key,
             name=claim.name,
@@ -148,7 +139,7 @@ class Runner(StepWriter):
         }
         return progress if self.log_event("progress", progress) else None
 
-    def notify_agent(self, agent: WorkflowAgent, name: str, progress: Body) -> None:
+    def notify_agent(self, agent: definition.WorkflowAgent, name: str, progress: Body) -> None:
         try:
             agent.on_workflow_progress(name, self.claim.id, progress)
         except Exception:
@@ -187,7 +178,7 @@ class WorkflowHost(LeaseHost[None, Runner]):
 
     def _run_next(self) -> bool:
         """Continue one workflow that is due. Return False when there is none."""
-        claim = store.claim_next(self.owner, known_versions())
+        claim = store.claim_next(self.owner, definition.known_versions())
         if claim is None:
             return False
         self._publisher.publish(claim)

@@ -22,28 +22,11 @@ from core.db import release_connection
 from core.exceptions import Invalid
 from core.ids import uuid7
 from core.validation import storable, storable_json
-from orchestrator.engine import waits
-from orchestrator.engine.definition import (
-    DELAY,
-    RETRIES,
-    TIMEOUT,
-    Backoff,
-    BranchWaiting,
-    RetryPolicy,
-    RollingBack,
-    Seconds,
-    check_event_type,
-    to_seconds,
-)
+from orchestrator import exceptions
+from orchestrator.engine import definition, waits
+from orchestrator.engine.definition import Backoff, BranchWaiting, RetryPolicy, RollingBack, Seconds
 from orchestrator.engine.step_writer import PREVIEW, encode_error, encode_result
 from orchestrator.engine.store import Body, RecordedStep
-from orchestrator.exceptions import (
-    NonDeterminism,
-    NonRetryableError,
-    StepFailed,
-    WaitTimedOut,
-    WorkflowRejected,
-)
 from orchestrator.models import Step
 from sessions_app.exceptions import LimitReached
 from sessions_app.harness.crash_points import crash_point
@@ -96,10 +79,15 @@ class StepCall:
         return orjson.loads(result) if result is not None else None
 
 
-def step_error(name: str, error: Body) -> StepFailed:
+def limit_of(timeout: Seconds | None) -> float | None:
+    return None if timeout is None else definition.to_seconds(timeout)
+
+
+def step_error(name: str, error: Body) -> exceptions.StepFailed:
     """Return what a step that failed for good raises, the first time and at every replay."""
     code = str(error.get("code", "error"))
-    kind = {"timeout": WaitTimedOut, "rejected": WorkflowRejected}.get(code, StepFailed)
+    kinds = {"timeout": exceptions.WaitTimedOut, "rejected": exceptions.WorkflowRejected}
+    kind = kinds.get(code, exceptions.StepFailed)
     return kind(str(error.get("message", "")), step=name, reason=code)
 
 
@@ -107,10 +95,7 @@ def step_error(name: str, error: Body) -> StepFailed:
 class Rollback:
     """How to roll back a finished step."""
 
-    name: str
-    nth: int
-    #: Among the steps of all branches: the last is rolled back first.
-    position: int
+    call: StepCall
     act: Callable[[Any], object]
     result: Any
     policy: RetryPolicy
@@ -131,7 +116,7 @@ class Track:
     def check_complete(self) -> None:
         """Raise unless the code has reached every recorded step."""
         if self.is_replaying:
-            raise NonDeterminism(
+            raise exceptions.NonDeterminism(
                 f"The code ended before step {self.next + 1}, {self.recorded[self.next].name!r}, "
                 "which it reached the first time. Give changed code a new version."
             )
@@ -215,7 +200,7 @@ class Replay:
             raise Invalid(f"Another branch has a step named {name!r}. Rename one of them.")
         recorded = track.recorded[track.next] if track.is_replaying else None
         if recorded and (recorded.name, recorded.kind) != (name, kind):
-            raise NonDeterminism(
+            raise exceptions.NonDeterminism(
                 f"Step {track.next + 1} was {recorded.name!r} ({recorded.kind}) the first time, "
                 f"and is {name!r} ({kind}) now. Give changed code a new version."
             )
@@ -251,30 +236,19 @@ class Steps(Replay):
         name: str,
         act: Callable[[], T],
         *,
-        retries: int = RETRIES,
-        delay: Seconds = DELAY,
+        retries: int = definition.RETRIES,
+        delay: Seconds = definition.DELAY,
         backoff: Backoff = "exponential",
-        timeout: Seconds | None = TIMEOUT,
+        timeout: Seconds | None = definition.TIMEOUT,
         rollback: Callable[[T], object] | None = None,
     ) -> T:
         """Run a function once and remember what it returned. Failures are retried."""
-        limit = None if timeout is None else to_seconds(timeout)
-        policy = RetryPolicy(
-            retries=retries, delay=to_seconds(delay), backoff=backoff, timeout=limit
-        )
+        seconds, limit = definition.to_seconds(delay), limit_of(timeout)
+        policy = RetryPolicy(retries=retries, delay=seconds, backoff=backoff, timeout=limit)
         call = self._call(name, Kind.DO)
         result = call.outcome() if call.is_over else self._try(call, act, policy)
         if rollback:
-            self.rollbacks.append(
-                Rollback(
-                    name=name,
-                    nth=call.nth,
-                    position=call.position,
-                    act=rollback,
-                    result=result,
-                    policy=policy,
-                )
-            )
+            self.rollbacks.append(Rollback(call=call, act=rollback, result=result, policy=policy))
         return result
 
     def _try(self, call: StepCall, act: Callable[[], T], policy: RetryPolicy) -> T:
@@ -296,7 +270,7 @@ class Steps(Replay):
                 value = act()
                 packed = encode_result(value, f"The step {call.name!r}")
             except (Exception, SystemExit) as error:  # noqa: BLE001 (what it raises is its outcome)
-                is_final = isinstance(error, NonRetryableError | Invalid)
+                is_final = isinstance(error, exceptions.NonRetryableError | Invalid)
                 self._fail(call, attempts, encode_error(error), policy, is_final=is_final)
                 continue
             finally:
@@ -337,7 +311,7 @@ class Steps(Replay):
 
     def sleep(self, name: str, duration: Seconds) -> None:
         """Continue after this time. No thread or connection is used meanwhile."""
-        self._wait(self._call(name, Kind.SLEEP), seconds=to_seconds(duration))
+        self._wait(self._call(name, Kind.SLEEP), seconds=definition.to_seconds(duration))
 
     def sleep_until(self, name: str, moment: datetime) -> None:
         """Continue at this moment, or at once when it has passed."""
@@ -349,8 +323,8 @@ class Steps(Replay):
         self, name: str, *, type: str, timeout: Seconds | None = WAIT_SECONDS
     ) -> Any:
         """Return the payload of the next event of this type. One that came early counts."""
-        check_event_type(type)
-        seconds = None if timeout is None else to_seconds(timeout)
+        definition.check_event_type(type)
+        seconds = limit_of(timeout)
         call = self._call(name, Kind.WAIT_FOR_EVENT)
         return self._wait(call, seconds=seconds, detail={"type": type})
 
@@ -364,7 +338,7 @@ class Steps(Replay):
         timeout: Seconds | None = None,
     ) -> Any:
         """Continue when a person approves: return who, and their note. Else raise WorkflowRejected."""
-        seconds = None if timeout is None else to_seconds(timeout)
+        seconds = limit_of(timeout)
         detail = storable_json({"title": title or name, "message": message, "details": details})
         call = self._call(name, Kind.WAIT_FOR_APPROVAL)
         if call.is_over:
@@ -381,7 +355,7 @@ class Steps(Replay):
         timeout: Seconds | None = None,
     ) -> Any:
         """Ask an agent: return its answer as `text`, with the session and its usage."""
-        seconds = None if timeout is None else to_seconds(timeout)
+        seconds = limit_of(timeout)
         call = self._call(name, Kind.RUN_SESSION)
         if call.is_over:
             return call.outcome()
@@ -406,7 +380,7 @@ class Steps(Replay):
             return self.do(
                 name, lambda: str(waits.start_child(claim, workflow, params or {}, self.key))
             )
-        seconds = None if timeout is None else to_seconds(timeout)
+        seconds = limit_of(timeout)
         call = self._call(name, Kind.SPAWN)
         if call.is_over:
             return call.outcome()
@@ -429,13 +403,15 @@ class Steps(Replay):
     def roll_back(self) -> list[str]:
         """Roll back what was done, the last first. Return the names of steps where that failed."""
         failed = []
-        for rollback in sorted(self.rollbacks, key=lambda one: one.position, reverse=True):
-            recorded = self._rolled_back.get((rollback.name, rollback.nth))
+        # Positions are unique among the steps of all branches.
+        for rollback in sorted(self.rollbacks, key=lambda one: one.call.position, reverse=True):
+            done = rollback.call
+            recorded = self._rolled_back.get((done.name, done.nth))
             call = StepCall(
                 id=recorded.id if recorded else uuid7(),
                 position=recorded.position if recorded else self._take_position(),
-                name=rollback.name,
-                nth=rollback.nth,
+                name=done.name,
+                nth=done.nth,
                 kind=Kind.ROLLBACK,
                 recorded=recorded,
             )
@@ -444,8 +420,8 @@ class Steps(Replay):
                     call.outcome()
                 else:
                     self._try(call, partial(rollback.act, rollback.result), rollback.policy)
-            except StepFailed:
-                failed.append(rollback.name)
+            except exceptions.StepFailed:
+                failed.append(done.name)
         return failed
 
 

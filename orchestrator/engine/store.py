@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -109,6 +109,11 @@ def _from_json(text: str | None) -> Any:
     return None if text is None else orjson.loads(text)
 
 
+def _by_field(made: type[Any], found: tuple[Any, ...]) -> Body:
+    """Return a row by the fields of its dataclass, whose order is that of the columns."""
+    return dict(zip((field.name for field in fields(made)), found, strict=True))
+
+
 # ── Starting and claiming ────────────────────────────────────────────────────────────────────────
 
 START = (
@@ -177,7 +182,11 @@ class WorkflowClaim:
     created_at: datetime
     started_at: datetime
     undoing: Body | None
-    has_steps: bool
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether steps may be recorded: the first holder of all finds none."""
+        return self.epoch > 1
 
 
 def start(new: NewWorkflow) -> StartedWorkflow:
@@ -205,25 +214,9 @@ def claim_next(owner: UUID, versions: Sequence[str]) -> WorkflowClaim | None:
     claimed = rows(CLAIM, params)
     if not claimed:
         return None
-    id, workspace_id, epoch, key, name, version, args, generation, agent_id, *rest = claimed[0]
-    created_by_id, created_at, started_at, undoing = rest
-    return WorkflowClaim(
-        id=id,
-        workspace_id=workspace_id,
-        epoch=epoch,
-        key=key,
-        name=name,
-        version=version,
-        params=_from_json(args),
-        generation=generation,
-        agent_id=agent_id,
-        created_by_id=created_by_id,
-        created_at=created_at,
-        started_at=started_at,
-        undoing=_from_json(undoing),
-        # The first holder of all finds no steps.
-        has_steps=epoch > 1,
-    )
+    facts = _by_field(WorkflowClaim, claimed[0])
+    facts |= {name: _from_json(facts[name]) for name in ("params", "undoing")}
+    return WorkflowClaim(**facts)
 
 
 def heartbeat(owner: UUID, workflow_ids: Sequence[UUID]) -> dict[UUID, int]:
@@ -240,7 +233,7 @@ def release(claim: WorkflowClaim, reason: str) -> None:
 
 STEPS = (
     "SELECT id, position, name, nth, kind, status, result, branch, error::text, attempts, "
-    "detail::text, retry_at > clock_timestamp() "
+    "detail::text, coalesce(retry_at > clock_timestamp(), false) "
     "FROM workflow_steps WHERE workflow_id = %s ORDER BY position"
 )
 ADVANCE = "SELECT state, result FROM workflow_advance(%s, %s, %s::jsonb, %s, %s::jsonb, %s::jsonb)"
@@ -268,17 +261,10 @@ class RecordedStep:
 
 
 def load_steps(workflow_id: UUID) -> list[RecordedStep]:
-    names = ("id", "position", "name", "nth", "kind", "status", "result", "branch")
-    return [
-        RecordedStep(
-            **dict(zip(names, found[:8], strict=True)),
-            error=_from_json(found[8]),
-            attempts=found[9],
-            detail=_from_json(found[10]) or {},
-            is_early=bool(found[11]),
-        )
-        for found in rows(STEPS, [workflow_id])
-    ]
+    found = [_by_field(RecordedStep, one) for one in rows(STEPS, [workflow_id])]
+    for step in found:
+        step |= {"error": _from_json(step["error"]), "detail": _from_json(step["detail"]) or {}}
+    return [RecordedStep(**step) for step in found]
 
 
 def advance(

@@ -30,24 +30,22 @@ class ManagedPart(Protocol):
     def cause(self) -> str: ...
 
 
-class Program:
-    """A program of Switchyard: a process with all that it starts."""
+class Process:
+    """A process that writes to a log and can be restarted."""
 
-    def __init__(self, name: str, command: list[str], *, mark: str, log: Path) -> None:
+    def __init__(self, name: str, command: list[str], *, log: Path) -> None:
         self.name = name
         self.command = command
-        self.mark = f"{mark}:{name}"
         self.log = log
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        self.kill()  # what a dead predecessor left running
+    def spawn(self, command: list[str], *, env: dict[str, str], stdin: int) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603 (all parts are ours)
-                bound(self.command),
+                command,
                 cwd=ROOT,
-                env={**os.environ, MARK: self.mark},
-                stdin=subprocess.DEVNULL,
+                env=env,
+                stdin=stdin,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -55,6 +53,19 @@ class Program:
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+
+class Program(Process):
+    """A program of Switchyard: a process with all that it starts."""
+
+    def __init__(self, name: str, command: list[str], *, mark: str, log: Path) -> None:
+        super().__init__(name, command, log=log)
+        self.mark = f"{mark}:{name}"
+
+    def start(self) -> None:
+        self.kill()  # what a dead predecessor left running
+        env = {**os.environ, MARK: self.mark}
+        self.spawn(bound(self.command), env=env, stdin=subprocess.DEVNULL)
 
     def cause(self) -> str:
         code = self.process.returncode if self.process else None
@@ -77,40 +88,28 @@ class Program:
             self.process.wait(timeout=5)
 
 
-class Guardian:
-    """The process that cleans up when `up` is killed."""
+BOUND = Path(__file__).with_name("bound.py")
 
-    name = "guardian"
+
+def bound(command: list[str]) -> list[str]:
+    """Extend a command line so that its process is killed when this one ends."""
+    return [sys.executable, "-I", "-S", str(BOUND), str(os.getpid()), *command]
+
+
+class Guardian(Process):
+    """The process that cleans up when `up` is killed."""
 
     def __init__(self, data_dir: Path, *, mark: str, embedded: bool) -> None:
         kind = "embedded" if embedded else "external"
-        self.command = [
-            sys.executable,
-            "-m",
-            "orchestrator.launcher.guardian",
-            mark,
-            str(data_dir),
-            kind,
-        ]
-        self.log = data_dir / "logs" / "guardian.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        module = [sys.executable, "-m", "orchestrator.launcher.guardian"]
+        log = data_dir / "logs" / "guardian.log"
+        super().__init__("guardian", [*module, mark, str(data_dir), kind], log=log)
 
     def start(self) -> None:
         if self.process is not None and self.process.stdin is not None:
             self.process.stdin.close()
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(  # noqa: S603 (all parts are ours)
-                self.command,
-                cwd=ROOT,
-                env={name: value for name, value in os.environ.items() if name != MARK},
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def is_alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+        env = {name: value for name, value in os.environ.items() if name != MARK}
+        self.spawn(self.command, env=env, stdin=subprocess.PIPE)
 
     def cause(self) -> str:
         return "died"
@@ -253,11 +252,3 @@ class Keeper:
         self._due = now + self._delay
         self._say(f"{reason}; restarting in {self._delay:g} s.")
         self._delay = min(self._delay * 2, LONGEST_DELAY)
-
-
-BOUND = Path(__file__).with_name("bound.py")
-
-
-def bound(command: list[str]) -> list[str]:
-    """Extend a command line so that its process is killed when this one ends."""
-    return [sys.executable, "-I", "-S", str(BOUND), str(os.getpid()), *command]

@@ -25,27 +25,9 @@ from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from core.postgres import require_usable
-from orchestrator.launcher.checks import (
-    HANGS_AFTER,
-    HangWatch,
-    Health,
-    answers_of,
-    ask_health,
-    claim_data_dir,
-    pulse_of,
-    require_free_port,
-    sign_claim,
-)
+from orchestrator.launcher import checks, parts
 from orchestrator.launcher.dev import CodeWatch, dev_programs
 from orchestrator.launcher.guardian import DATABASE_PROGRAMS, MARK, kill_marked
-from orchestrator.launcher.parts import (
-    Guardian,
-    Keeper,
-    LaunchPlan,
-    ManagedPart,
-    Postgres,
-    programs,
-)
 from orchestrator.tasks.commands import end_running, running
 from orchestrator.workspaces import prepare_installation
 
@@ -131,29 +113,31 @@ class Stack:
     again at the next start otherwise.
     """
 
-    def __init__(self, plan: LaunchPlan, *, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: parts.LaunchPlan, *, say: Callable[[str], None]) -> None:
         self.plan = plan
         self.say = say
         self.mark = uuid.uuid4().hex
         self.signals = Signals()
-        self.guardian = Guardian(plan.data_dir, mark=self.mark, embedded=not plan.database_url)
-        self.postgres = None if plan.database_url else Postgres(plan.data_dir)
-        self.programs = (dev_programs if settings.AUTORELOAD else programs)(plan, mark=self.mark)
+        is_embedded = not plan.database_url
+        self.guardian = parts.Guardian(plan.data_dir, mark=self.mark, embedded=is_embedded)
+        self.postgres = parts.Postgres(plan.data_dir) if is_embedded else None
+        list_programs = dev_programs if settings.AUTORELOAD else parts.programs
+        self.programs = list_programs(plan, mark=self.mark)
         self.code_watch: CodeWatch | None = None
-        self.keepers: dict[str, Keeper] = {}
-        self.watch = HangWatch(
+        self.keepers: dict[str, parts.Keeper] = {}
+        self.watch = checks.HangWatch(
             {
-                "web": answers_of(self._ask_health),
-                "workers": pulse_of("worker", pinged_by="supervisor"),
-                "supervisor": pulse_of("supervisor"),
-                "terminals": pulse_of("terminals"),
+                "web": checks.answers_of(self._ask_health),
+                "workers": checks.pulse_of("worker", pinged_by="supervisor"),
+                "supervisor": checks.pulse_of("supervisor"),
+                "terminals": checks.pulse_of("terminals"),
             }
         )
         self._logs_rotated = 0.0
 
     def run(self) -> None:
         """Run until asked to stop."""
-        with claim_data_dir(self.plan.data_dir) as claim, self.signals:
+        with checks.claim_data_dir(self.plan.data_dir) as claim, self.signals:
             try:
                 self._open(claim)
                 self._supervise()
@@ -164,8 +148,8 @@ class Stack:
                 self._close()
 
     def _open(self, claim: IO[str]) -> None:
-        require_free_port(self.plan.host, self.plan.port)
-        sign_claim(claim, address=self.plan.address)
+        checks.require_free_port(self.plan.host, self.plan.port)
+        checks.sign_claim(claim, address=self.plan.address)
         rotate_logs(self.plan.logs)
         adopt_orphans()
         self._start(self.guardian)
@@ -187,12 +171,12 @@ class Stack:
         self._welcome(self._wait_until_healthy(), sign_in_path)
         self.watch.start()
 
-    def _start(self, part: ManagedPart) -> None:
-        self.keepers[part.name] = keeper = Keeper(part, say=self.say)
+    def _start(self, part: parts.ManagedPart) -> None:
+        self.keepers[part.name] = keeper = parts.Keeper(part, say=self.say)
         keeper.start(time.monotonic())
 
-    def _wait_until_healthy(self) -> Health:
-        health = Health()
+    def _wait_until_healthy(self) -> checks.Health:
+        health = checks.Health()
         deadline = time.monotonic() + HEALTHY_WITHIN
         while not health.ok and not self.signals.stop and time.monotonic() < deadline:
             self.signals.wait(TICK / 2)
@@ -200,11 +184,11 @@ class Stack:
             health = self._ask_health(seconds=2)
         return health
 
-    def _ask_health(self, *, seconds: float = 10) -> Health:
+    def _ask_health(self, *, seconds: float = 10) -> checks.Health:
         plan = self.plan
-        return ask_health(plan.host, plan.port, name=plan.host_name, seconds=seconds)
+        return checks.ask_health(plan.host, plan.port, name=plan.host_name, seconds=seconds)
 
-    def _welcome(self, health: Health, sign_in_path: str | None) -> None:
+    def _welcome(self, health: checks.Health, sign_in_path: str | None) -> None:
         if self.signals.stop:
             return
         if not health.answered:
@@ -229,8 +213,8 @@ class Stack:
         for program in self.programs:
             if self.watch.hangs(program.name):
                 self.watch.reset(program.name)
-                if self.keepers[program.name].age(now) > HANGS_AFTER:
-                    self.say(f"{program.name}: no sign of life for {HANGS_AFTER:g} s.")
+                if self.keepers[program.name].age(now) > checks.HANGS_AFTER:
+                    self.say(f"{program.name}: no sign of life for {checks.HANGS_AFTER:g} s.")
                     program.kill()
         if now - self._logs_rotated > LOGS_EVERY:
             self._logs_rotated = now

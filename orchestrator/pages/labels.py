@@ -12,6 +12,8 @@ from uuid import UUID
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import JSONObject, Left
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.text import Truncator
 
 from orchestrator.canvas.run import CANVAS
 from orchestrator.engine.definition import registry
@@ -37,7 +39,7 @@ STEP_STATUSES = {
 }
 #: The label of an attempt's outcome.
 ATTEMPTS = {
-    **{status: word.lower() for status, (_, word) in STEP_STATUSES.items()},
+    **{status: label.lower() for status, (_, label) in STEP_STATUSES.items()},
     "timed_out": "took too long",
     "lost": "its worker was lost",
 }
@@ -53,10 +55,8 @@ KINDS = {
 MAX_SHOWN = 4_000
 
 
-def duration(time: timedelta | None) -> str:
+def duration(time: timedelta) -> str:
     """Return a duration that is read at a glance."""
-    if time is None:
-        return ""
     seconds = max(time.total_seconds(), 0)
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -156,14 +156,27 @@ def _named(values: list[Any]) -> Iterable[tuple[str, Any]]:
 
 
 def _label(name: str) -> str:
-    words = name.replace("_", " ").strip()
-    return words[:1].upper() + words[1:]
+    label = name.replace("_", " ").strip()
+    return label[:1].upper() + label[1:]
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, bool):
         return "Yes" if value else "No"
     return "Nothing" if value in (None, [], {}) else str(value)
+
+
+def summary_of(workflow: Workflow, params: dict[str, Any]) -> dict[str, Any]:
+    """Return what the list and the page show of a workflow: its subject, status and duration."""
+    lamp, label = STATUSES[workflow.status]
+    ended = workflow.finished_at or timezone.now()
+    return {
+        "workflow": workflow,
+        "subject": subject_of(workflow, params),
+        "lamp": lamp,
+        "status": "Given up" if workflow.is_dead else label,
+        "duration": duration(ended - workflow.started_at) if workflow.started_at else "",
+    }
 
 
 #: Characters read of a param, and shown of a subject.
@@ -182,5 +195,4 @@ def subject_of(workflow: Workflow, params: dict[str, Any]) -> str:
         return f"Canvas of {workflow.agent}" if workflow.agent else ""
     made = registry.get((workflow.name, workflow.version))
     found = next((params[name] for name in made.about if params.get(name)), "") if made else ""
-    words = " ".join(str(found)[:MAX_READ].split())
-    return words if len(words) <= MAX_SUBJECT else f"{words[: MAX_SUBJECT - 1]}…"
+    return Truncator(" ".join(str(found)[:MAX_READ].split())).chars(MAX_SUBJECT)

@@ -48,12 +48,10 @@ def terminal(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
     if not token and not principal.may("run"):
         raise Forbidden("This terminal was not shared with you.")
     context = {
-        "terminal": found,
-        "place": place_of(found),
+        **summary_of(found),
         "token": token,
         "may_write": not token,
         "may_close": not token and may_close(principal, found),
-        "state": STATUSES[Terminal.Status(found.status)],
     }
     return render(request, "pages/terminals/terminal.html", context)
 
@@ -69,9 +67,9 @@ def terminal_open(request: HttpRequest) -> HttpResponse:
     """Open a terminal for a session or a workflow, and redirect to it."""
     principal = principal_of(request)
     authorise(principal, "run")
-    named = [request.POST.get(name) for name in ("session", "workflow")]
+    given = [request.POST.get(name) for name in ("session", "workflow")]
     try:
-        session, workflow = (UUID(asked) if asked else None for asked in named)
+        session, workflow = (UUID(id) if id else None for id in given)
     except ValueError as error:
         raise Invalid("Name a session or a workflow.") from error
     made = service.open_for(principal, session=session, workflow=workflow)
@@ -93,22 +91,22 @@ def terminals(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     authorise(principal, "read")
     rows = service.visible_to(principal).select_related(*RELATED, "created_by")
-    living = list(rows.living())
-    closed = list(rows.filter(status=Terminal.Status.CLOSED)[:MAX_CLOSED])
+    closed = rows.filter(status=Terminal.Status.CLOSED)[:MAX_CLOSED]
     context = {
-        "living": [line(one) for one in living],
-        "closed": [line(one) for one in closed],
+        "open_terminals": [summary_of(one) for one in rows.living()],
+        "closed_terminals": [summary_of(one) for one in closed],
         "may_admin": principal.may("admin"),
     }
     return render(request, "pages/terminals/terminals.html", context)
 
 
-def line(found: Terminal) -> dict[str, Any]:
-    lamp, word = STATUSES[Terminal.Status(found.status)]
-    return {"terminal": found, "place": place_of(found), "lamp": lamp, "word": word}
+def summary_of(found: Terminal) -> dict[str, Any]:
+    """Return what the list and the page show of a terminal."""
+    lamp, status = STATUSES[Terminal.Status(found.status)]
+    return {"terminal": found, "location": location_of(found), "lamp": lamp, "status": status}
 
 
-def place_of(found: Terminal) -> str:
+def location_of(found: Terminal) -> str:
     """Return where a terminal is: the title of the session, or what the task is about."""
     if found.session:
         return found.session.title or str(found.session.agent)

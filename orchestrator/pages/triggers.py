@@ -20,9 +20,8 @@ from orchestrator.canvas.run import CANVAS
 from orchestrator.engine.definition import definitions
 from orchestrator.models import TriggerFiring, WorkflowTrigger
 from orchestrator.pages.labels import as_text
-from orchestrator.triggers import SecretTrigger
 from sessions_app.pages.schedules import zones
-from sessions_app.schedules.timing import check_cron
+from sessions_app.schedules import timing
 from tenants.access import Verb, authorise
 from tenants.authentication import principal_of
 
@@ -87,7 +86,7 @@ class TriggerForm(forms.Form):
         found = super().clean() or {}
         if found.get("kind") == "schedule" and "cron" in found and "timezone" in found:
             try:
-                check_cron(found["cron"], found["timezone"])
+                timing.check_cron(found["cron"], found["timezone"])
             except Invalid as fault:
                 self.add_error(
                     "cron", fault.detail if found["cron"] else "Enter a cron expression."
@@ -148,7 +147,7 @@ def trigger_new(request: HttpRequest) -> HttpResponse:
     return render(request, "pages/workflows/trigger_new.html", {"form": form})
 
 
-def _secret_page(request: HttpRequest, made: SecretTrigger) -> HttpResponse:
+def _secret_page(request: HttpRequest, made: triggers.SecretTrigger) -> HttpResponse:
     address = request.build_absolute_uri(made.trigger.path)
     context = {"trigger": made.trigger, "secret": made.secret, "address": address}
     return render(request, "pages/workflows/trigger_secret.html", context)
@@ -179,13 +178,13 @@ def _find(request: HttpRequest, trigger_id: UUID, verb: Verb = "build") -> Workf
 
 @require_POST
 def trigger_pause(request: HttpRequest, trigger_id: UUID) -> HttpResponse:
-    triggers.pause(_find(request, trigger_id))
+    timing.pause(_find(request, trigger_id))
     return redirect("trigger", trigger_id)
 
 
 @require_POST
 def trigger_resume(request: HttpRequest, trigger_id: UUID) -> HttpResponse:
-    triggers.resume(_find(request, trigger_id))
+    timing.resume(_find(request, trigger_id))
     return redirect("trigger", trigger_id)
 
 

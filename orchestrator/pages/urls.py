@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from orchestrator.pages import start, terminals, triggers, workflow, workflows
+from orchestrator.pages import terminals, triggers, workflow, workflows
 
 urlpatterns = [
     path("workflows/", workflows.workflows, name="workflows"),
-    path("workflows/new/", start.workflow_new, name="workflow_new"),
+    path("workflows/new/", workflows.workflow_new, name="workflow_new"),
     path("workflows/triggers/new/", triggers.trigger_new, name="trigger_new"),
     path("workflows/triggers/<uuid:trigger_id>/", triggers.trigger, name="trigger"),
     path(

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from core.exceptions import Conflict, NotFound
 from orchestrator.canvas.run import names_of, title_of
 from orchestrator.engine import approvals, lifecycle
-from orchestrator.engine.definition import description_of, registry
 from orchestrator.engine.lifecycle import find_workflow
-from orchestrator.models import Step, Workflow, WorkflowEvent
-from orchestrator.models.step import Attempt, attempts_of
-from orchestrator.pages.labels import (
-    ATTEMPTS,
-    KINDS,
-    STATUSES,
-    STEP_STATUSES,
-    ResultPart,
-    as_text,
-    duration,
-    readable,
-    subject_of,
-)
+from orchestrator.models import Step, StepAttempt, Workflow, WorkflowEvent, attempts_of
+from orchestrator.pages import labels
+from orchestrator.pages.labels import as_text, duration, readable, summary_of
 from orchestrator.tasks import sandbox
 from orchestrator.tasks.artifacts import COLLECT, artifacts_of
 from tenants.access import Principal
@@ -48,54 +34,40 @@ UNPAID = {"task_unpaid", "out_of_credits", "budget_reached"}
 Status = Workflow.Status
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepLine:
-    """One step in the timeline."""
-
-    step: Step
-    title: str
-    lamp: str
-    status: str
-    kind: str
-    took: str
-    #: How a command failed whose step succeeded.
-    wrong: str
-    output: ResultPart | None
-    #: The attempts, if they say more than the step does.
-    attempts: list[str]
-    child_id: str
-    session_id: str
-
-
-def line_of(step: Step, workflow: Workflow, names: dict[str, str]) -> StepLine:
-    lamp, word = STEP_STATUSES[step.status]
-    detail = step.detail or {}
-    tries = attempts_of(step)
+def line_of(step: Step, workflow: Workflow, names: dict[str, str]) -> dict[str, Any]:
+    """Return what the timeline shows of one step."""
+    lamp, label = labels.STEP_STATUSES[step.status]
     output = step.output
     if failure := command_failure(output):
-        lamp, word = "is-failed", failure
+        lamp, label = "is-failed", failure
     if workflow.is_over and step.status not in {"complete", "errored"}:
-        lamp, word = "is-unknown", "Left open"
-    return StepLine(
-        step=step,
-        title=title_of(step, names),
-        lamp=lamp,
-        status=word,
-        kind=KINDS[step.kind],
-        took=duration(step.finished_at - step.started_at) if step.finished_at else "",
-        wrong=failure,
-        output=None if output is None else readable(output),
-        attempts=list(map(describe_attempt, tries))
-        if len(tries) > 1 or (tries and tries[0].error)
-        else [],
-        child_id=str(step.child_id or ""),
-        session_id=str(detail.get("session_id", "")),
-    )
+        lamp, label = "is-unknown", "Left open"
+    return {
+        "step": step,
+        "title": title_of(step, names),
+        "lamp": lamp,
+        "status": label,
+        "kind": labels.KINDS[step.kind],
+        "duration": duration(step.finished_at - step.started_at) if step.finished_at else "",
+        "failure": failure,
+        "output": None if output is None else readable(output),
+        "attempts": describe_attempts(step),
+        "session_id": (step.detail or {}).get("session_id", ""),
+    }
 
 
-def describe_attempt(attempt: Attempt) -> str:
-    said = (attempt.error or {}).get("message", "")
-    return f"Attempt {attempt.number}: {ATTEMPTS[attempt.status]}{f', {said}' if said else ''}"
+def describe_attempts(step: Step) -> list[str]:
+    """Return a line per attempt, if the attempts say more than the step does."""
+    attempts = attempts_of(step)
+    if len(attempts) == 1 and not attempts[0].error:
+        return []
+    return [_describe_attempt(attempt) for attempt in attempts]
+
+
+def _describe_attempt(attempt: StepAttempt) -> str:
+    message = (attempt.error or {}).get("message", "")
+    outcome = labels.ATTEMPTS[attempt.status]
+    return f"Attempt {attempt.number}: {outcome}" + (f", {message}" if message else "")
 
 
 def command_failure(output: Any) -> str:
@@ -108,24 +80,13 @@ def command_failure(output: Any) -> str:
     return f"Exit code {output['exit_code']}" if ended_by == "itself" else f"Limit on {ended_by}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PendingApproval:
-    """An approval that waits for a person."""
-
-    step: Step
-    details: str
-
-
-def pending_approvals(steps: list[Step], workflow: Workflow) -> list[PendingApproval]:
-    """Return the pending approvals; several if branches of a canvas wait at once."""
-    asked = [step for step in steps if step.kind == Step.Kind.WAIT_FOR_APPROVAL]
+def pending_approvals(steps: list[Step]) -> list[dict[str, Any]]:
+    """Return the steps that wait for a person; several if branches of a canvas wait at once."""
     return [
-        PendingApproval(
-            step=step,
-            details=as_text(detail) if (detail := (step.detail or {}).get("details")) else "",
-        )
-        for step in asked
-        if step.status == Step.Status.WAITING and not workflow.is_over
+        {"step": step, "details": as_text(details) if details else ""}
+        for step in steps
+        if step.kind == Step.Kind.WAIT_FOR_APPROVAL and step.status == Step.Status.WAITING
+        for details in [(step.detail or {}).get("details")]
     ]
 
 
@@ -134,7 +95,7 @@ def pending_approvals(steps: list[Step], workflow: Workflow) -> list[PendingAppr
 def workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
     principal = principal_of(request)
     found = find_workflow(principal, workflow_id)
-    template = "run_body" if request.GET.get("part") == "body" else "run"
+    template = "workflow_body" if request.GET.get("part") == "body" else "workflow"
     context = {**page_context(found), "may_run": principal.may("run")}
     return render(request, f"pages/workflows/{template}.html", context)
 
@@ -142,36 +103,27 @@ def workflow(request: HttpRequest, workflow_id: UUID) -> HttpResponse:
 def page_context(workflow: Workflow) -> dict[str, Any]:
     """Return the context of the page, in a constant number of queries."""
     newest = Step.objects.filter(workflow=workflow).order_by("-position")[:MAX_STEPS]
-    steps = list(reversed(newest.prefetch_related(Prefetch("failures"))))
-    said, heard = output_of(workflow)
+    steps = list(reversed(newest.prefetch_related("failures")))
+    log_lines, command_output = output_of(workflow)
     names = names_of(workflow)
-    lamp, word = STATUSES[workflow.status]
-    made = registry.get((workflow.name, workflow.version))
-    progress = workflow.progress or {}
-    ended = workflow.finished_at or timezone.now()
-    reason, _, last_words = (workflow.error or {}).get("message", "").partition("\n")
+    error = workflow.error or {}
+    reason, _, output_tail = error.get("message", "").partition("\n")
     failed = next((one for one in reversed(steps) if one.status == Step.Status.ERRORED), None)
     return {
-        "workflow": workflow,
-        "lamp": lamp,
-        "status": "Given up" if workflow.is_dead else word,
-        "description": description_of(made) if made else "",
+        **summary_of(workflow, workflow.params),
         "lines": [line_of(step, workflow, names) for step in steps],
-        "is_cut": bool(steps and steps[0].position > 0),
-        "said": said,
-        "heard": heard,
+        "is_truncated": bool(steps and steps[0].position > 0),
+        "log_lines": log_lines,
+        "command_output": command_output,
         "artifacts": artifacts_of(workflow) if any(s.name == COLLECT for s in steps) else [],
-        "progress": progress,
-        "percent": 100.0 if workflow.status == Status.COMPLETE else progress.get("percent"),
-        "subject": subject_of(workflow, workflow.params),
+        "progress": workflow.progress or {},
         "reason": reason,
         # The end of a command's output is shown with all of its output.
-        "last_words": "" if heard else last_words,
-        "needs_credits": (workflow.error or {}).get("code") in UNPAID,
-        "gates": pending_approvals(steps, workflow),
-        **result_context(workflow, heard),
+        "output_tail": "" if command_output else output_tail,
+        "needs_credits": error.get("code") in UNPAID,
+        "approvals": [] if workflow.is_over else pending_approvals(steps),
+        **result_context(workflow, command_output),
         "params": as_text(workflow.params) if workflow.params else "",
-        "took": duration(ended - workflow.started_at) if workflow.started_at else "",
         "failed_name": title_of(failed, names) if failed else "",
         "failed_step": failed if workflow.status == Status.ERRORED else None,
         **sandbox_context(workflow, steps),
@@ -190,31 +142,31 @@ def sandbox_context(workflow: Workflow, steps: list[Step]) -> dict[str, Any]:
     }
 
 
-def result_context(workflow: Workflow, heard: str) -> dict[str, Any]:
-    """Return the answer alone, where there is one, and the whole result."""
+def result_context(workflow: Workflow, command_output: str) -> dict[str, Any]:
+    """Return the result for people, unless it is the output shown above, and the whole as JSON."""
     whole = workflow.output
     if whole is None:
-        return {"answer": None, "whole": ""}
+        return {"result": None, "result_json": ""}
     answer = whole["output"] if isinstance(whole, dict) and "output" in whole else whole
-    is_shown = answer in (None, "") or (heard and answer is not whole)
+    is_shown = answer in (None, "") or (command_output and answer is not whole)
     return {
-        "answer": None if is_shown else readable(answer),
-        "whole": "" if isinstance(whole, str) else as_text(whole),
+        "result": None if is_shown else readable(answer),
+        "result_json": "" if isinstance(whole, str) else as_text(whole),
     }
 
 
 def output_of(workflow: Workflow) -> tuple[list[WorkflowEvent], str]:
-    """Return the newest messages, and the end of a command's output, joined."""
+    """Return the newest messages of the log, and the end of a command's output, joined."""
     rows = WorkflowEvent.objects.filter(workflow=workflow, type__in=["log", "output"])
-    said: list[WorkflowEvent] = []
+    log_lines: list[WorkflowEvent] = []
     pieces: list[str] = []
-    for one in rows.order_by("-seq")[:MAX_PIECES]:
-        message = one.payload.get("message")
+    for event in rows.order_by("-seq")[:MAX_PIECES]:
+        message = event.payload.get("message")
         if isinstance(message, dict) and "stream" in message:
             pieces.append(str(message.get("text", "")))
-        elif len(said) < MAX_LINES:
-            said.append(one)
-    return said[::-1], "".join(reversed(pieces))[-MAX_OUTPUT:]
+        elif len(log_lines) < MAX_LINES:
+            log_lines.append(event)
+    return log_lines[::-1], "".join(reversed(pieces))[-MAX_OUTPUT:]
 
 
 Action = Callable[[Workflow, Principal, HttpRequest], None]

@@ -2,22 +2,26 @@
 
 A separate keeper process runs the command and writes a record beside the sandbox; any worker that
 finds the record continues to read it. Only if the keeper itself dies without reporting an end is
-the outcome unknown, and then the command is not run again.
+the outcome unknown, and then the command is not run again. A worker that continues a command reads
+its output from the beginning and skips what the workflow's log holds: nothing is lost or logged twice.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 from core.db import release_connection
 from orchestrator.engine.definition import Suspended
 from orchestrator.exceptions import CommandStopped, CommandUnknown, NonRetryableError
+from orchestrator.models import WorkflowEvent
 from orchestrator.tasks import sandbox as sandboxes
 from orchestrator.tasks.sandbox import TaskSandbox, end_commands
 from sessions_app.harness.crash_points import crash_point
@@ -139,3 +143,109 @@ def end_running(reason: str) -> int:
 def _ordered() -> list[Record]:
     found = [sandboxes.read(id) for id in sandboxes.workflows_with_sandbox()]
     return [record for sandbox in found if sandbox for record in sandbox.records()]
+
+
+# ── Reporting output and progress ────────────────────────────────────────────────────────────────
+
+#: Characters of output that go to the log; the step keeps more.
+MAX_CHARACTERS = 200_000
+STREAM = "command"
+TRUNCATED = "\n[… more output is not shown while it runs …]\n"
+#: A line of output that reports progress: `::progress 40 Compiling`.
+PROGRESS = re.compile(r"^::progress +(\d{1,3}(?:\.\d+)?)(?: +(.*))?$")
+MAX_LINE = 1_000
+MAX_MESSAGE = 200
+#: The share of the whole task that its command takes, in percent.
+FIRST, LAST = 20.0, 90.0
+
+
+class Report(Protocol):
+    def __call__(self, message: str, *, percent: float, step: str) -> object: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """What the log already holds of a command."""
+
+    characters: int = 0
+    percent: float = FIRST
+    message: str = ""
+
+
+def already_reported(workflow_id: UUID, name: str) -> Reported:
+    """Return what the workflow's log already holds of this command."""
+    log = WorkflowEvent.objects.filter(workflow_id=workflow_id).order_by("-seq")
+    last = log.filter(type="output", payload__message__command=name).first()
+    progress = log.filter(type="progress").first()
+    return Reported(
+        characters=_end_of(last.payload["message"]) if last else 0,
+        percent=max(FIRST, (progress.payload["percent"] or 0.0) if progress else 0.0),
+        message=progress.payload["message"] if progress else "",
+    )
+
+
+def _end_of(message: dict[str, object]) -> int:
+    return int(str(message["offset"])) + len(str(message["text"]))
+
+
+@dataclass(kw_only=True)
+class ProgressReporter:
+    """Passes output on to the workflow's log, up to a limit, and reports the progress found in it."""
+
+    #: The name of the command's record.
+    name: str
+    step: str
+    reported: Reported
+    broadcast: Callable[[dict[str, object]], object]
+    report: Report
+    #: Characters taken, and characters that the log holds.
+    _seen: int = 0
+    _offset: int = field(init=False)
+    #: The beginning of a line whose end has not come yet, and the last progress that was found.
+    _line: str = ""
+    _found: tuple[float, str] | None = None
+
+    def __post_init__(self) -> None:
+        self._offset = self.reported.characters
+
+    def take(self, text: str) -> None:
+        """Take the next piece of output, counted from its very beginning."""
+        self._parse_progress(text)
+        over = max(0, min(self.reported.characters - self._seen, len(text)))
+        self._seen += len(text)
+        # Progress within skipped output was reported; only the latest may have been lost.
+        if self._seen >= self.reported.characters:
+            self._report_progress()
+        self._show(text[over:])
+
+    def _show(self, text: str) -> None:
+        room = MAX_CHARACTERS - self._offset
+        if room <= 0 or not text:
+            return
+        self._append(text[:room])
+        if len(text) >= room:
+            self._append(TRUNCATED)
+
+    def _append(self, text: str) -> None:
+        last = {"stream": STREAM, "text": text, "offset": self._offset, "command": self.name}
+        self.broadcast(last)
+        self._offset += len(text)
+
+    def _parse_progress(self, text: str) -> None:
+        *lines, rest = (self._line + text).split("\n")
+        self._line = rest[:MAX_LINE]
+        for line in lines:
+            if found := PROGRESS.match(line.rstrip("\r")):
+                share = min(float(found[1]), 100.0) / 100
+                percent = round(FIRST + share * (LAST - FIRST), 1)
+                self._found = percent, (found[2] or "")[:MAX_MESSAGE]
+
+    def _report_progress(self) -> None:
+        """Report progress, never less than before and nothing twice."""
+        if self._found is None:
+            return
+        percent, message = max(self._found[0], self.reported.percent), self._found[1] or "Running"
+        self._found = None
+        if (percent, message) != (self.reported.percent, self.reported.message):
+            self.reported = replace(self.reported, percent=percent, message=message)
+            self.report(message, percent=percent, step=self.step)

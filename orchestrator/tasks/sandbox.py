@@ -28,10 +28,7 @@ from agents.models import Environment
 from core.db import for_each
 from core.exceptions import Fault
 from orchestrator.engine.definition import Event
-from orchestrator.exceptions import (
-    NonRetryableError,
-    TaskSandboxGone,
-)
+from orchestrator.exceptions import NonRetryableError, TaskSandboxGone
 from orchestrator.models import Workflow
 from orchestrator.tasks.start import TaskParams, chosen_agent
 from tools_app.files import SessionFolder, write_file
@@ -104,12 +101,11 @@ def reopen(workflow_id: UUID, token: str) -> TaskSandbox:
     return found
 
 
-def keep(sandbox: TaskSandbox, seconds: float) -> float:
+def keep(workflow_id: UUID, token: str, seconds: float) -> float:
     """Keep it for a while after the task is over. Return until when, by this machine's clock."""
     until = time.time() + seconds
-    with _locked(sandbox.workflow_id):
-        reopen(sandbox.workflow_id, sandbox.token)
-        _write(replace(sandbox, keep_until=until))
+    with _locked(workflow_id):
+        _write(replace(reopen(workflow_id, token), keep_until=until))
     return until
 
 
@@ -229,10 +225,6 @@ def put_files(sandbox: TaskSandbox, params: TaskParams) -> dict[str, str]:
     for file in params.files:
         write_file(sandbox.folder, file.path, file.content)
     return {file.path: sha256(file.content).hexdigest() for file in params.files}
-
-
-def keep_sandbox(workflow_id: UUID, token: str, seconds: float) -> float:
-    return keep(reopen(workflow_id, token), seconds)
 
 
 def close_sandbox(workflow_id: UUID, token: str) -> None:

@@ -16,13 +16,7 @@ import orjson
 from django.conf import settings
 
 from core.exceptions import Fault
-from orchestrator.exceptions import (
-    NoSandbox,
-    TerminalFailed,
-    TerminalOver,
-    TerminalsAway,
-    TooManyViewers,
-)
+from orchestrator import exceptions
 from tools_app.exceptions import SandboxUnavailable
 
 SOCKET = "terminals.sock"
@@ -57,7 +51,7 @@ def frame(body: bytes | Message) -> bytes:
 def size_of(head: bytes) -> int:
     """Return the length of the body. A longer one does not come from a host."""
     if (size := int.from_bytes(head[:4])) > MAX_BYTES:
-        raise TerminalsAway
+        raise exceptions.TerminalsAway
     return size
 
 
@@ -93,25 +87,21 @@ def ask(**asked: str) -> None:
             with host.makefile("rb") as stream:
                 head = stream.read(5)
                 if len(head) < 5:
-                    raise TerminalsAway
+                    raise exceptions.TerminalsAway
                 answer = body_of(head, stream.read(size_of(head)))
     except OSError as error:
-        raise TerminalsAway from error
+        raise exceptions.TerminalsAway from error
     if isinstance(answer, dict) and answer["type"] == "fault":
         raise error_of(answer)
 
 
 def error_of(answer: Message) -> Fault:
     """Return the exception for an error that the host reported."""
-    for known in (
-        TerminalOver,
-        TooManyViewers,
-        SandboxUnavailable,
-        NoSandbox,
-    ):
+    known_errors = (SandboxUnavailable, exceptions.NoSandbox, exceptions.TerminalOver)
+    for known in (*known_errors, exceptions.TooManyViewers):
         if known.code == answer["code"]:
             return known(answer["detail"])
-    return TerminalFailed(answer["detail"])
+    return exceptions.TerminalFailed(answer["detail"])
 
 
 class HostConnection:
@@ -123,7 +113,7 @@ class HostConnection:
     async def next(self) -> bytes | Message:
         answer = await next_frame(self._reader)
         if answer is None:
-            raise TerminalsAway
+            raise exceptions.TerminalsAway
         if isinstance(answer, dict) and answer["type"] == "fault":
             raise error_of(answer)
         return answer
@@ -133,7 +123,7 @@ class HostConnection:
             self._writer.write(frame(body))
             await self._writer.drain()
         except ConnectionError as error:
-            raise TerminalsAway from error
+            raise exceptions.TerminalsAway from error
 
     def close(self) -> None:
         with suppress(ConnectionError):
@@ -147,7 +137,7 @@ async def watch(terminal_id: UUID, *, may_write: bool) -> AsyncIterator[HostConn
         async with asyncio.timeout(CONNECT_SECONDS):
             host = HostConnection(*await asyncio.open_unix_connection(address()))
     except (OSError, TimeoutError) as error:
-        raise TerminalsAway from error
+        raise exceptions.TerminalsAway from error
     try:
         await host.send({"do": "watch", "id": str(terminal_id), "write": may_write})
         yield host

@@ -10,20 +10,19 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import Error
 
+from core.db import read as in_thread
 from core.db import release_connection
 from core.exceptions import Fault
 from orchestrator.exceptions import NoSandbox, TerminalFailed, TerminalOver, TooManyViewers
 from orchestrator.models import Terminal
-from orchestrator.terminals import records
+from orchestrator.terminals import terminals
 from orchestrator.terminals.client import MAX_BYTES, Message, address, frame, next_frame
-from orchestrator.terminals.terminals import find_task_sandbox, sandbox_of
 from tenants.pulse import beat
 from tools_app.sandbox import Terminal as Shell
 
@@ -38,7 +37,6 @@ READ_SECONDS = 1.0
 #: A shell that writes faster is held back, because browsers would choke on it.
 BYTES_PER_SECOND = 8 * 1024 * 1024
 MAX_VIEWERS = 32
-T = TypeVar("T")
 Viewer = asyncio.StreamWriter
 
 
@@ -152,7 +150,7 @@ class TerminalHost:
 
     async def serve(self, stop: asyncio.Event) -> None:
         """Hold terminals until `stop` is set; then end them all."""
-        await in_thread(records.close_left_behind)
+        await in_thread(terminals.close_left_behind)
         path = address()
         with suppress(FileNotFoundError):
             os.unlink(path)
@@ -208,11 +206,11 @@ class TerminalHost:
             raise TerminalFailed("Too many terminals are open on this machine.")
         self._opening += 1
         try:
-            row, terminal = await in_thread(lambda: open_shell(terminal_id))
+            row, terminal = await in_thread(open_shell, terminal_id)
         finally:
             self._opening -= 1
         session = TerminalSession(row.pk, terminal, columns=row.columns, rows=row.rows)
-        if not await in_thread(lambda: records.record_opened(row.pk)):
+        if not await in_thread(terminals.record_opened, row.pk):
             await session.end(TerminalOver().detail)
             raise TerminalOver
         self.sessions[row.pk] = session
@@ -250,14 +248,14 @@ class TerminalHost:
 
     async def _forget(self, session: TerminalSession) -> None:
         self.sessions.pop(session.id, None)
-        await in_thread(lambda: records.record_closed(session.id, session.reason))
+        await in_thread(terminals.record_closed, session.id, session.reason)
         await session.close_viewers()
         log.info("terminal_closed", terminal_id=str(session.id), reason=session.reason)
 
     async def _check_often(self) -> None:
         while True:
             try:
-                await in_thread(lambda: beat(records.PULSE))
+                await in_thread(beat, terminals.PULSE)
                 await self._check()
             except Error:
                 log.warning("terminals_check_failed", exc_info=True)
@@ -268,7 +266,7 @@ class TerminalHost:
         if not self.sessions:
             return
         held = dict(self.sessions)
-        to_close = await in_thread(lambda: records.to_close(list(held)))
+        to_close = await in_thread(terminals.to_close, list(held))
         late = time.monotonic() - settings.TERMINAL_IDLE_SECONDS
         ends = []
         for id, session in held.items():
@@ -285,28 +283,16 @@ def open_shell(terminal_id: UUID) -> tuple[Terminal, Shell]:
     row = rows.filter(pk=terminal_id, status=Terminal.Status.OPENING).first()
     if row is None:
         raise TerminalOver
-    sandbox = sandbox_of(row)
+    sandbox = terminals.sandbox_of(row)
     release_connection()
     shell = sandbox.open_terminal(columns=row.columns, rows=row.rows)
     if row.session_id is None:
         try:
-            find_task_sandbox(row.workflow_id)
+            terminals.find_task_sandbox(row.workflow_id)
         except NoSandbox:  # it was closed meanwhile, after its processes were ended
             shell.close()
             raise
     return row, shell
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Run blocking work on a thread, and release its database connection at once."""
-
-    def run() -> T:
-        try:
-            return work()
-        finally:
-            release_connection()
-
-    return await asyncio.to_thread(run)
 
 
 def host_until_stopped() -> None:

@@ -1,14 +1,24 @@
-"""Opens, finds, shares and closes terminals, for REST, pages and sockets."""
+"""Opens, finds, shares and closes terminals, for REST, pages and sockets; and keeps their rows true.
+
+A row is `open` only while a host holds the terminal: a host that starts closes what its dead
+predecessor left, and the supervisor closes what a lost host left.
+"""
 
 from __future__ import annotations
 
+import os
+import socket
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from hmac import compare_digest
+from pathlib import Path
 from uuid import UUID
 
+import structlog
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Case, Exists, F, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from agents.environments import environment_or_default
@@ -16,23 +26,31 @@ from core.exceptions import Fault, Forbidden, Invalid, NotFound
 from core.ids import digest, new_token
 from orchestrator.engine.lifecycle import find_workflow
 from orchestrator.exceptions import NoSandbox, TerminalOver, TooManyTerminals
-from orchestrator.models import Step, Terminal, Workflow
-from orchestrator.models.terminal import TerminalQuerySet
+from orchestrator.models import Step, Terminal, TerminalQuerySet, Workflow
 from orchestrator.tasks import sandbox as task_sandboxes
 from orchestrator.tasks.billing import check_task_affordable
 from orchestrator.tasks.sandbox import TaskSandbox, environment_of
-from orchestrator.terminals import client, records
+from orchestrator.terminals import client
 from sessions_app.exceptions import SessionEnded
-from sessions_app.models import Session
+from sessions_app.log.sql import retry_on_disconnect
+from sessions_app.log.writer import NewEvent, append_events
+from sessions_app.models import Session, SessionEvent
 from sessions_app.resources.mounts import persistent_mounts
 from sessions_app.sandbox_billing import check_affordable
 from sessions_app.sessions import find_session
 from tenants.access import Principal, authorise, refresh_principal
-from tenants.models import Workspace
+from tenants.models import Pulse, Workspace
 from tools_app.sandbox import Sandbox, SessionFolder, provision
+
+log = structlog.get_logger(__name__)
 
 Status = Terminal.Status
 SHARED_MINUTES, MAX_MINUTES = 60, 7 * 24 * 60
+#: The kind of pulse that a host gives.
+PULSE = "terminals"
+#: How long opening one may take.
+OPENING_SECONDS = 60.0
+LOST = "The process that ran it is gone."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +117,7 @@ def open_terminal(
     try:
         client.ask(do="open", id=str(terminal.pk))
     except Fault as fault:
-        records.record_closed(terminal.pk, fault.detail)
+        record_closed(terminal.pk, fault.detail)
         raise
     return Terminal.objects.get(pk=terminal.pk)
 
@@ -173,7 +191,7 @@ def close_terminal(terminal: Terminal, principal: Principal) -> None:
         client.ask(do="look")
     except Fault:
         # Its host sees the row at its next check; the rows of a dead host are closed here.
-        records.close_left_behind()
+        close_left_behind()
 
 
 def sandbox_of(terminal: Terminal) -> Sandbox:
@@ -204,3 +222,90 @@ def _session_sandbox(session: Session) -> Sandbox:
     folder = SessionFolder(workspace_id=session.workspace_id, session_id=session.pk)
     environment = environment_or_default(session.workspace_id, session.environment_id)
     return provision(environment, folder, persistent_mounts(session))
+
+
+# ── Rows, as the host and the supervisor write them ──────────────────────────────────────────────
+
+
+def machine() -> str:
+    return socket.gethostname()[:80]
+
+
+def record_opened(terminal_id: UUID) -> bool:
+    """Record that this process holds the terminal, and log it in the session.
+
+    Return False when the terminal is no longer wanted.
+    """
+    with transaction.atomic():
+        opening = Terminal.objects.filter(pk=terminal_id, status=Status.OPENING)
+        taken = opening.update(
+            status=Status.OPEN, host=machine(), host_pid=os.getpid(), opened_at=timezone.now()
+        )
+        if taken:
+            _log_opened(Terminal.objects.select_related("created_by").get(pk=terminal_id))
+    return bool(taken)
+
+
+def _log_opened(terminal: Terminal) -> None:
+    if terminal.session_id is None:
+        return  # the sandbox of a task has no session log
+    by = terminal.created_by
+    payload = {"terminal_id": str(terminal.pk), "opened_by": by.display_name if by else ""}
+    event = NewEvent(type=SessionEvent.Type.TERMINAL_OPENED, payload=payload)
+    append_events(terminal.session_id, [event], author_id=terminal.created_by_id)
+
+
+def record_closed(terminal_id: UUID, reason: str) -> None:
+    """Record that it is over, even if the database is away for a while."""
+    retry_on_disconnect(lambda _: _close(Terminal.objects.filter(pk=terminal_id), reason))
+
+
+def _close(terminals: QuerySet[Terminal], reason: str) -> int:
+    """Close these terminals. The first reason given is kept."""
+    first_reason = Case(When(reason="", then=Value(reason[:300])), default=F("reason"))
+    living = terminals.exclude(status=Status.CLOSED)
+    return living.update(status=Status.CLOSED, closed_at=timezone.now(), reason=first_reason)
+
+
+def to_close(ids: Collection[UUID]) -> dict[UUID, str]:
+    """Return which of these are to end, and why: they or their session were closed."""
+    columns = ("pk", "status", "reason", "session__archived_at")
+    rows = Terminal.objects.filter(pk__in=ids).values_list(*columns)
+    # A row that is gone was deleted with its session.
+    found = dict.fromkeys(ids, "The session was deleted.")
+    for id, status, reason, archived_at in rows:
+        if status == Status.OPEN and archived_at is None:
+            del found[id]
+        else:
+            found[id] = reason or ("The session was archived." if archived_at else LOST)
+    return found
+
+
+def close_session_terminals(session_id: UUID, reason: str) -> int:
+    """Close all terminals of a session. Their host ends them."""
+    return _close(Terminal.objects.filter(session_id=session_id), reason)
+
+
+def close_left_behind() -> int:
+    """Close what dead hosts of this machine held. A host does it when it starts."""
+    mine = Terminal.objects.living().filter(host=machine(), host_pid__isnull=False)
+    pids = set(mine.values_list("host_pid", flat=True))
+    dead = {pid for pid in pids if pid == os.getpid() or not Path(f"/proc/{pid}").exists()}
+    return _close(mine.filter(host_pid__in=dead), LOST) if dead else 0
+
+
+def close_lost() -> int:
+    """Close what no living host holds. The supervisor does it."""
+    now = timezone.now()
+    fresh = Pulse.objects.filter(
+        kind=PULSE,
+        host=OuterRef("host"),
+        pid=OuterRef("host_pid"),
+        at__gt=now - timedelta(seconds=settings.PULSE_SECONDS),
+    )
+    held = Q(host_pid__isnull=False)
+    late = Q(host_pid__isnull=True, created_at__lt=now - timedelta(seconds=OPENING_SECONDS))
+    lost = Terminal.objects.living().filter((held & ~Exists(fresh)) | late)
+    if closed := _close(lost, LOST):
+        log.warning("terminals_lost", count=closed)
+    return closed

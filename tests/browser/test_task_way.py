@@ -111,7 +111,7 @@ def test_from_sign_up_to_the_artifact(
     page.get_by_label("Note").fill("go")
     page.get_by_role("button", name="Approve").click()
     expect(status(page)).to_have_text("Complete")
-    expect(page.locator("#flow-heard")).to_contain_text("made of iron")
+    expect(page.locator("#flow-command")).to_contain_text("made of iron")
     assert faults_of(page) == []
     with page.expect_download() as coming:
         page.locator("#flow-artifacts").get_by_role("link", name="out.txt").click()
@@ -146,7 +146,7 @@ def test_approving_in_the_inbox_updates_the_open_run_page(
     card.get_by_role("button", name="Approve").click()
 
     expect(status(stranger)).to_have_text("Complete")
-    expect(stranger.locator("#flow-heard")).to_contain_text("said by the inbox")
+    expect(stranger.locator("#flow-command")).to_contain_text("said by the inbox")
 
 
 def test_each_failure_shows_its_reason(stranger: Page, make_program: MakeProgram) -> None:
@@ -174,7 +174,7 @@ def test_each_failure_shows_its_reason(stranger: Page, make_program: MakeProgram
         expect(page.locator("#flow-head .flow-reason")).to_contain_text(reason)
         if words:
             assert words in error["message"]
-            expect(page.locator("#flow-heard")).to_contain_text(words)
+            expect(page.locator("#flow-command")).to_contain_text(words)
         assert faults_of(page) == []
     expect_failed_steps(page, {failing: "Exit code 3", slow: "Took too long"})
     page.goto("/workflows/")

@@ -19,7 +19,7 @@ django.setup()
 from django_q.cluster import Cluster
 from pydantic import BaseModel
 
-from orchestrator import cluster
+from orchestrator import worker
 from sessions_app.harness import crash_points, turn
 from tools_app.context import ToolContext
 from tools_app.policy.evaluation import Decision, EffectivePolicy
@@ -59,7 +59,7 @@ def allow_everything(*_: object) -> EffectivePolicy:
 def main() -> None:
     crash_points.on_reach = die_once
     turn.effective_policy = allow_everything  # type: ignore[attr-defined, assignment]
-    cluster.install()
+    worker.install()
     Cluster().start()
 
 

@@ -17,8 +17,7 @@ from orchestrator.engine.definition import known_versions, registry
 from orchestrator.engine.lifecycle import start_workflow
 from orchestrator.engine.runner import Runner
 from orchestrator.engine.store import rows
-from orchestrator.models import Step, Workflow, WorkflowTrigger
-from orchestrator.models.step import attempts_of
+from orchestrator.models import Step, Workflow, WorkflowTrigger, attempts_of
 from orchestrator.triggers import create_trigger
 from sessions_app.lanes.signals import StopSignal
 from tenants.access import Principal, principal_of_user

@@ -12,7 +12,7 @@ from channels.layers import get_channel_layer
 from django.db import OperationalError
 from django.test import AsyncClient
 
-from orchestrator import health
+from orchestrator.api import health
 from tenants.models import Pulse
 from tenants.pulse import beat
 

@@ -7,10 +7,11 @@ from decimal import Decimal
 
 import pytest
 from django.db import OperationalError
+from tenants.notifications.inbox import tell_low_credits
 
 from core.exceptions import NotFound
 from orchestrator import supervisor
-from orchestrator.supervisor import Duty, LowCreditsNotifier, duties
+from orchestrator.supervisor import BackgroundJob, Duty, duties
 from tenants.billing.credits import add_credits
 from tenants.models import InboxItem
 
@@ -48,9 +49,10 @@ def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
 
     monkeypatch.setattr("tenants.notifications.inbox.send_mail", hang)
     add_credits(workspace.pk, Decimal("-9.5"), kind="adjustment")
-    teller = next(one for duty in duties() if isinstance(one := _doer(duty), LowCreditsNotifier))
-    teller.work()
-    teller.work()
+    jobs = [job for duty in duties() if isinstance(job := _doer(duty), BackgroundJob)]
+    (teller,) = [job for job in jobs if job.act is tell_low_credits]
+    teller.start()
+    teller.start()
 
     assert asked.wait(30)
     assert teller.is_busy

@@ -13,6 +13,7 @@ from core.throttling import buckets
 from orchestrator import triggers
 from orchestrator.models import TriggerFiring, Workflow
 from orchestrator.triggers import create_trigger
+from sessions_app.schedules import timing
 
 pytestmark = pytest.mark.django_db
 
@@ -141,10 +142,10 @@ def test_a_flood_of_messages_is_throttled(hook):
 
 
 def test_a_message_to_a_paused_trigger_can_be_sent_again(hook):
-    triggers.pause(hook.trigger)
+    timing.pause(hook.trigger)
     assert send(hook, {"name": "Ada"}).status_code == 409
     assert TriggerFiring.objects.get().outcome == "failed"
-    triggers.resume(hook.trigger)
+    timing.resume(hook.trigger)
     assert send(hook, {"name": "Ada"}).json()["duplicate"] is False
 
 

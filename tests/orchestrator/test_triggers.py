@@ -12,7 +12,8 @@ from django.core.management import call_command
 from core.exceptions import StaleEpoch
 from orchestrator.models import Workflow, WorkflowTrigger
 from orchestrator.tools import RunWorkflow, run_workflow
-from orchestrator.triggers import fire_due_triggers, resume
+from orchestrator.triggers import fire_due_triggers
+from sessions_app.schedules.timing import resume
 from sessions_app.sessions import get_or_create_session
 from tenants.models import ApiKey
 from tests.conftest import key_client

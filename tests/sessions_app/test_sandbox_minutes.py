@@ -14,7 +14,7 @@ from django.utils import timezone
 from agents.environments import change_environment, create_environment, default_environment
 from agents.providers.base import ToolCall
 from core.ids import uuid7
-from orchestrator.supervisor import SandboxBiller
+from orchestrator.supervisor import BackgroundJob, bill_sandboxes
 from sessions_app.lanes import run_queue
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.sandbox_billing import charge_running, stop_unpaid
@@ -105,9 +105,9 @@ def test_a_container_without_a_session_is_not_charged(session, priced, boxes):
 @pytest.mark.django_db(transaction=True)
 def test_two_supervisors_charge_a_minute_once(session, priced, boxes):
     boxes += [box(session) for _ in range(5)]
-    billers = [SandboxBiller() for _ in range(4)]
+    billers = [BackgroundJob(bill_sandboxes) for _ in range(4)]
     for biller in billers:
-        biller.work()
+        biller.start()
     for biller in billers:
         biller.wait()
 
@@ -291,8 +291,8 @@ def test_the_supervisor_removes_containers_that_cannot_be_paid(session, priced, 
     set_budget(
         workspace_id=session.workspace_id, kind="session", owner_id=session.pk, ceiling=D("0.01")
     )
-    biller = SandboxBiller()
-    biller.work()
+    biller = BackgroundJob(bill_sandboxes)
+    biller.start()
     biller.wait()
 
     assert ended == [session.pk]

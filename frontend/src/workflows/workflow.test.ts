@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { announcement, replaceBody } from "./workflow.ts";
+import { announce, replaceBody } from "./workflow.ts";
 
 const step = (n: number, words: string, more = ""): string =>
   `<li id="step-${n}">${words}<details id="out-${n}"><summary>Output</summary></details>${more}</li>`;
@@ -58,7 +58,11 @@ test("a response without a body changes nothing", () => {
 });
 
 test("a status is announced once", () => {
-  const shown = root.querySelector<HTMLElement>("[data-body]") as HTMLElement;
-  expect(announcement("", shown)).toBe("Running");
-  expect(announcement("Running", shown)).toBe("Running");
+  const live = document.createElement("p");
+  announce(live, "Running");
+  const first = live.firstChild;
+  announce(live, "Running");
+  expect(live.firstChild).toBe(first);
+  announce(live, "Complete");
+  expect(live.textContent).toBe("Complete");
 });

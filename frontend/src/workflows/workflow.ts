@@ -23,7 +23,7 @@ const workflow: Island = (root) => {
     (page) => {
       const body = replaceBody(root, page);
       root.dispatchEvent(new Event("times-shown", { bubbles: true }));
-      if (live && body) live.textContent = announcement(live.textContent ?? "", body);
+      if (live && body) announce(live, body.dataset["status"] ?? "");
     },
   );
   const link = connect({
@@ -120,8 +120,7 @@ function token(html: string): string {
   return html.replace(/name="csrfmiddlewaretoken" value="[^"]*"/g, "");
 }
 
-/** Return the status to announce to screen readers, if it changed. */
-export function announcement(said: string, body: HTMLElement): string {
-  const status = body.dataset["status"] ?? "";
-  return said === status ? said : status;
+/** Announce a status to screen readers, unless it was announced before. */
+export function announce(live: HTMLElement, status: string): void {
+  if (live.textContent !== status) live.textContent = status;
 }

@@ -7,12 +7,12 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django_q.cluster import Cluster
 
-from orchestrator import cluster
+from orchestrator import worker
 
 
 class Command(BaseCommand):
     help = "Run the workers. WORKERS sets the number of processes."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        cluster.install()
+        worker.install()
         Cluster().start()

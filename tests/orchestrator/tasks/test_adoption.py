@@ -12,11 +12,10 @@ from agents.models import Environment
 from orchestrator.engine.lifecycle import restart, terminate
 from orchestrator.engine.runner import Runner
 from orchestrator.models import WorkflowEvent
-from orchestrator.supervisor import SandboxSweeper
-from orchestrator.tasks import execute, sandbox
+from orchestrator.supervisor import sweep_sandboxes
+from orchestrator.tasks import commands, sandbox
 from orchestrator.tasks.artifacts import artifacts_of
 from orchestrator.tasks.commands import end_running, running
-from orchestrator.tasks.progress import ProgressReporter
 from sessions_app.lanes.signals import StopSignal
 from tests.orchestrator.conftest import claim, now, serve, steps
 from tests.orchestrator.tasks.test_commands import Killed, content, log_of, lose
@@ -64,7 +63,7 @@ def serve_until(monkeypatch):
     def use(words, happens, *, is_told=True):
         sign = StopSignal()
 
-        class WatchingReporter(ProgressReporter):
+        class WatchingReporter(commands.ProgressReporter):
             heard = ""
 
             def take(self, text):
@@ -75,7 +74,7 @@ def serve_until(monkeypatch):
                     happens(sign)
 
         with monkeypatch.context() as patch:
-            patch.setattr(execute, "ProgressReporter", WatchingReporter)
+            patch.setattr(commands, "ProgressReporter", WatchingReporter)
             Runner(claim(), sign, lambda _: None).run()
 
     return use
@@ -178,9 +177,7 @@ def test_the_supervisor_ends_the_command_of_a_terminated_task(task, serve_until)
     made = task(f"echo one; setsid {marker} & {marker}")
     with pytest.raises(Killed):
         serve_until("one", die)
-    sweeper = SandboxSweeper()
-    sweeper.work()
-    sweeper.wait()
+    sweep_sandboxes()
     assert len(running()) == 1, "a task that goes on keeps its command"
 
     terminate(now(made))

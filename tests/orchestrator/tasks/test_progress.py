@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.tasks.progress import MAX_CHARACTERS, TRUNCATED, ProgressReporter, Reported
+from orchestrator.tasks.commands import MAX_CHARACTERS, TRUNCATED, ProgressReporter, Reported
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def heard() -> list[dict[str, Any]]:
 
 def reporter(heard: list[dict[str, Any]], told: int = 0) -> ProgressReporter:
     return ProgressReporter(
-        "run-1",
-        Reported(characters=told),
+        name="run-1",
         step="run",
+        reported=Reported(characters=told),
         broadcast=heard.append,
         report=lambda message, *, percent, step: None,
     )

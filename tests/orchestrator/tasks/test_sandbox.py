@@ -33,7 +33,7 @@ def test_a_kept_sandbox_stays_until_its_time_is_up(kept):
     assert sandbox.unneeded() == []
     assert sandbox.needed([here.workflow_id, uuid4()]) == {here.workflow_id}
     assert here.folder.files.joinpath("left.txt").exists()
-    sandbox.keep(here, -1)
+    sandbox.keep(here.workflow_id, here.token, -1)
     sandbox.close_all(sandbox.unneeded())
     assert sandbox.read(here.workflow_id) is None
     assert not here.folder.files.exists()

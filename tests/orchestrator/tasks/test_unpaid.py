@@ -10,7 +10,7 @@ from django.db import connections
 
 from agents.environments import create_environment
 from agents.providers.base import ToolCall
-from orchestrator.supervisor import SandboxBiller
+from orchestrator.supervisor import BackgroundJob, bill_sandboxes
 from orchestrator.tasks import sandbox
 from sessions_app.models import Run, Session, ToolExecution
 from tenants.billing.credits import set_budget
@@ -31,8 +31,8 @@ __all__ = ["agent", "script", "session"]
 
 def bill() -> None:
     """Bill once, as the supervisor does twice a minute."""
-    biller = SandboxBiller()
-    biller.work()
+    biller = BackgroundJob(bill_sandboxes)
+    biller.start()
     biller.wait()
 
 

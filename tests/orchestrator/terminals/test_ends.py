@@ -15,7 +15,7 @@ from django.utils import timezone
 from core.env import ROOT
 from orchestrator.models import Terminal
 from orchestrator.supervisor import duties
-from orchestrator.terminals import client, records, terminals
+from orchestrator.terminals import client, terminals
 from sessions_app.sessions import archive
 from tenants.models import Pulse
 from tests.orchestrator.terminals.conftest import is_closed, now, reachable, until
@@ -40,25 +40,25 @@ def test_an_idle_terminal_without_viewers_ends(terminal, settings):
 
 
 def test_the_supervisor_closes_terminals_without_a_living_host(terminal):
-    until(lambda: Pulse.objects.filter(kind=records.PULSE).exists())
-    records.close_lost()
+    until(lambda: Pulse.objects.filter(kind=terminals.PULSE).exists())
+    terminals.close_lost()
     assert now(terminal).status == Terminal.Status.OPEN
     old = timezone.now() - timedelta(seconds=settings.PULSE_SECONDS + 60)
     Terminal.objects.filter(pk=terminal.pk).update(host_pid=1)
-    Pulse.objects.create(kind=records.PULSE, host=records.machine(), pid=1, at=old)
+    Pulse.objects.create(kind=terminals.PULSE, host=terminals.machine(), pid=1, at=old)
 
-    assert records.close_lost() == 1
-    assert now(terminal).reason == records.LOST
-    assert records.close_lost in [duty.work for duty in duties()]
+    assert terminals.close_lost() == 1
+    assert now(terminal).reason == terminals.LOST
+    assert terminals.close_lost in [duty.work for duty in duties()]
 
 
 def test_a_terminal_that_never_opened_is_closed(transactional_db, session):
     made = Terminal.objects.create(workspace_id=session.workspace_id, session=session)
-    assert records.close_lost() == 0
-    late = timezone.now() - timedelta(seconds=records.OPENING_SECONDS + 1)
+    assert terminals.close_lost() == 0
+    late = timezone.now() - timedelta(seconds=terminals.OPENING_SECONDS + 1)
     Terminal.objects.filter(pk=made.pk).update(created_at=late)
 
-    assert records.close_lost() == 1
+    assert terminals.close_lost() == 1
 
 
 def start_host() -> subprocess.Popen[bytes]:
@@ -87,7 +87,7 @@ def test_the_shells_of_a_killed_host_end_and_the_next_host_closes_their_rows(
         second = start_host()
         try:
             until(lambda: is_closed(terminal))
-            assert now(terminal).reason == records.LOST
+            assert now(terminal).reason == terminals.LOST
             until(reachable)
         finally:
             second.terminate()

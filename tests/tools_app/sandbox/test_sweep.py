@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.ids import uuid7
-from orchestrator.supervisor import SandboxSweeper
+from orchestrator.supervisor import sweep_sandboxes
 from sessions_app.lanes import recovery
 from tests.tools_app.sandbox.conftest import IMAGE, reconfigured, run
 from tests.tools_app.sandbox.test_containers import container_id
@@ -87,12 +87,9 @@ def test_the_supervisor_keeps_containers_of_living_sessions_only(
 ):
     run(container, "true")
     monkeypatch.setattr(recovery, "living_sessions", lambda ids: set(ids))
-    sweeper = SandboxSweeper()
-    sweeper.work()
-    sweeper.wait()
+    sweep_sandboxes()
     assert container_id(container)
 
     monkeypatch.undo()
-    sweeper.work()
-    sweeper.wait()
+    sweep_sandboxes()
     assert container_id(container) is None

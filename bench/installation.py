@@ -1,7 +1,8 @@
-"""A temporary installation to measure: durable PostgreSQL, workers, a supervisor and sessions."""
+"""What all measurements share: a temporary installation with a durable PostgreSQL, and their options."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 
 FOLDER = Path(tempfile.mkdtemp(prefix="switchyard-bench-"))
 FOLDER.chmod(0o755)
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 os.environ |= {
     "DATA_DIR": str(FOLDER),
     "DJANGO_SETTINGS_MODULE": "config.settings.local",
@@ -32,9 +35,26 @@ from core.postgres import Embedded
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def parse_options(
+    description: str | None, *, file_help: str = "", **defaults: int | list[int]
+) -> Namespace:
+    """Read the command line. Every count is an option, so that a first try can be small."""
+    parser = ArgumentParser(
+        description=description, formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    if file_help:
+        parser.add_argument("file", type=Path, nargs="?", help=file_help)
+    for name, default in defaults.items():
+        many = "+" if isinstance(default, list) else None
+        parser.add_argument(
+            f"--{name}", type=int, nargs=many, default=default, help=f"default: {default}"
+        )
+    return parser.parse_args()
+
+
 @contextmanager
-def yard() -> Iterator[None]:
-    """Run PostgreSQL with all tables during the block, and delete it afterwards."""
+def running() -> Iterator[None]:
+    """Run PostgreSQL with all tables during the block. The folder is deleted when the program ends."""
     server = Embedded(FOLDER)
     server.start()
     django.setup()
@@ -48,7 +68,6 @@ def yard() -> Iterator[None]:
 
         connection.close_pool()  # type: ignore[attr-defined]
         server.stop("immediate")
-        shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 @contextmanager
@@ -82,16 +101,22 @@ def workers(*, model_seconds: float, processes: int = 2) -> Iterator[None]:
         cluster.wait()
 
 
-def make_sessions(count: int, *, events: int = 0) -> list[Any]:
-    """Create sessions of one agent with this much history."""
+def make_agents(count: int = 1) -> list[Any]:
+    """Create a workspace with this many agents."""
     from agents.definitions import create_agent
     from orchestrator.workspaces import create_workspace
-    from sessions_app.log.writer import import_events
-    from sessions_app.sessions import get_or_create_session
 
     workspace = create_workspace(name="Bench", owner=None)
     fields = {"name": "Bench", "provider": "demo", "model": "demo"}
-    agent = create_agent(workspace_id=workspace.pk, fields=fields)
+    return [create_agent(workspace_id=workspace.pk, fields=fields) for _ in range(count)]
+
+
+def make_sessions(count: int, *, events: int = 0) -> list[Any]:
+    """Create sessions of one agent with this much history."""
+    from sessions_app.log.writer import import_events
+    from sessions_app.sessions import get_or_create_session
+
+    [agent] = make_agents()
     history = [
         {
             "type": "user.message" if nth % 2 == 0 else "agent.message",
@@ -124,6 +149,10 @@ def wait_until_done(count: int, seconds: float = 600) -> None:
         if time.monotonic() > end:
             raise TimeoutError(f"{count} runs were not over after {seconds:g} s")
         time.sleep(0.2)
+
+
+def milliseconds_since(began: float) -> float:
+    return (time.perf_counter() - began) * 1000
 
 
 def spread(millis: list[float]) -> str:
