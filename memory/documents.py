@@ -19,8 +19,7 @@ from core.validation import STORABLE, Input, is_storable
 from memory.embeddings import lock_choice
 from memory.exceptions import MemoryConflict, MemoryTooLarge
 from memory.index import index_entry
-from memory.models import MemoryChunk, MemoryEntry, MemoryVersion
-from memory.models.document import LONGEST_PATH
+from memory.models import LONGEST_PATH, MemoryChunk, MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner, Reader
 
 #: Always shown to its agent: pinned when created, until a person unpins it.

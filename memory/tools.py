@@ -31,9 +31,8 @@ from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Author, Reader, owner_within
 from memory.recall import LONGEST_QUERY, MOST_HITS, Hit, Search, recall
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 
 def trust_of(context: ToolContext) -> MemoryEntry.Trust:

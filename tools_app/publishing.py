@@ -16,8 +16,7 @@ from agents.models import Agent, AgentVersion
 from core.exceptions import Conflict
 from core.validation import read_input
 from tenants.access import Principal, authorise
-from tools_app.policy.layers import Verdict
-from tools_app.policy.rules import GROUP, parse_rule
+from tools_app.policy.rules import GROUP, Verdict, parse_rule
 from tools_app.policy.storage import (
     LISTS,
     PolicyInput,

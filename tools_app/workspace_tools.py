@@ -15,11 +15,18 @@ from agents.named_rows import lock_row, read_change, save_row
 from agents.providers.base import JSON
 from core.validation import STORABLE, Input, read_input
 from tenants.models import User
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
 from tools_app.mcp.tools import mcp_tools, tools_of_revisions
 from tools_app.models import CustomTool
-from tools_app.registry import AnyArguments, Category, Permission, SchemaTool, Tool, registry
+from tools_app.registry import (
+    AnyArguments,
+    Category,
+    Permission,
+    SchemaTool,
+    Tool,
+    ToolContext,
+    registry,
+)
 from tools_app.schemas import check_schema
 
 

@@ -7,13 +7,14 @@ from rest_framework.routers import SimpleRouter
 
 from memory.api.documents import (
     EntryViewSet,
+    ExportView,
+    ImportView,
     RedactView,
     RestoreVersionView,
     RestoreView,
     SearchView,
     VersionViewSet,
 )
-from memory.api.transfer import ExportView, ImportView
 
 router = SimpleRouter()
 router.register("memory", EntryViewSet, basename="memory")

@@ -17,8 +17,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from core.exceptions import Fault, Forbidden, Invalid, NotFound, Unauthenticated
 from core.validation import read_input
+from memory.api.documents import IN_MEMORY, MOST_BYTES, ZIP
 from memory.api.serializers import owner_for, reader_for, workspace_reader
-from memory.api.transfer import IN_MEMORY, MOST_BYTES, ZIP
 from memory.archive import Imported, import_archive, read_archive, write_archive
 from memory.documents import ABSENT, DocumentInput, write_entry
 from memory.models import MemoryEntry

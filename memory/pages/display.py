@@ -12,8 +12,7 @@ from django import forms
 from django.urls import reverse
 
 from agents.models import Agent
-from memory.models import MemoryEntry, MemoryVersion
-from memory.models.document import LONGEST_PATH
+from memory.models import LONGEST_PATH, MemoryEntry, MemoryVersion
 from memory.recall import Hit
 from sessions_app.models import Session
 

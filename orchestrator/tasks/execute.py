@@ -33,7 +33,7 @@ from orchestrator.tasks.sessions import open_session, stop_session
 from orchestrator.tasks.start import TaskParams
 from tenants.billing.spending import check_purses
 from tenants.exceptions import BudgetReached, OutOfCredits
-from tools_app.sandbox import provision
+from tools_app.sandbox.provisioning import provision
 
 #: How often following a command is retried after its worker died; the command begins once.
 TRIES = 1_000

@@ -25,7 +25,7 @@ from orchestrator.terminals import records
 from orchestrator.terminals.client import MAX_BYTES, Message, address, frame, next_frame
 from orchestrator.terminals.terminals import find_task_sandbox, sandbox_of
 from tenants.pulse import beat
-from tools_app.sandbox import Terminal as Shell
+from tools_app.sandbox.base import Terminal as Shell
 
 log = structlog.get_logger(__name__)
 CHECK_SECONDS = 2.0

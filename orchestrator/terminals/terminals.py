@@ -29,7 +29,9 @@ from sessions_app.sandbox_billing import check_affordable
 from sessions_app.services import find_session
 from tenants.access import Principal, authorise, refresh_principal
 from tenants.models import Workspace
-from tools_app.sandbox import Sandbox, SessionFolder, provision
+from tools_app.files import SessionFolder
+from tools_app.sandbox.base import Sandbox
+from tools_app.sandbox.provisioning import provision
 
 Status = Terminal.Status
 SHARED_MINUTES, MAX_MINUTES = 60, 7 * 24 * 60

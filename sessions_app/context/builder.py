@@ -20,7 +20,7 @@ from sessions_app.context.conversation import (
 )
 from sessions_app.context.inputs import PromptInputs, TokenBudget, token_budget
 from sessions_app.context.memories import Memories, find_memories, render_memories, skills_text
-from sessions_app.context.taint import fence_mark
+from tools_app.taint import fence_mark
 
 #: As many entries are read as would fill the budget if each had this many tokens.
 TOKENS_PER_ENTRY, MIN_ENTRIES = 40, 200

@@ -17,10 +17,9 @@ from memory.ownership import Reader
 from memory.recall import LONGEST_QUERY, Hit, Search, recall
 from sessions_app.context.conversation import LogEntry, apply_edits
 from sessions_app.context.inputs import PromptInputs
-from sessions_app.context.taint import fence
 from sessions_app.models import SessionEvent
 from tools_app.skills import prompt_lines
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model, fence
 
 log = structlog.get_logger(__name__)
 

@@ -28,7 +28,7 @@ from sessions_app.outcomes.judging import close, find_unjudged
 from sessions_app.resources.mounts import delete_secret_files
 from sessions_app.subagents.spawns import deliver_results_of
 from tenants.exceptions import BudgetReached, OutOfCredits
-from tools_app.sandbox import kill_leftovers
+from tools_app.sandbox.provisioning import kill_leftovers
 
 log = structlog.get_logger(__name__)
 

@@ -16,13 +16,13 @@ from agents.definitions import create_agent
 from tenants import vault
 from tests.conftest import key_client
 from tests.wire.mcp_process import McpProcess, free_port, wait_until
-from tools_app.context import ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.mcp import discovery
 from tools_app.mcp.servers import add_server, change_server
 from tools_app.models import McpServer
 from tools_app.policy.effective import effective_policy, filter_tools_by_policy
-from tools_app.policy.layers import Layer
+from tools_app.policy.rules import Layer
+from tools_app.registry import ToolContext
 from tools_app.workspace_tools import tools_of_workspace
 
 SERVERS = "/api/v1/tools/mcp-servers/"

@@ -11,14 +11,15 @@ import pytest
 
 from tenants.models import Workspace
 from tests.tools_app.conftest import needs_bwrap
-from tools_app.context import ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.files import SessionFolder
 from tools_app.mcp import discovery
 from tools_app.mcp.servers import add_server
 from tools_app.models import McpServer
-from tools_app.sandbox import LazySandbox, Limits
+from tools_app.registry import ToolContext
+from tools_app.sandbox.base import Limits
 from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.provisioning import LazySandbox
 from tools_app.workspace_tools import tools_of_workspace
 
 pytestmark = needs_bwrap

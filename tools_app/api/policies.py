@@ -28,8 +28,7 @@ from tenants.authentication import principal_of, required_verb
 from tools_app.models import ToolPolicy
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import EffectivePolicy, Explanation
-from tools_app.policy.layers import LayerName, Verdict
-from tools_app.policy.rules import PROFILES
+from tools_app.policy.rules import PROFILES, LayerName, Verdict
 from tools_app.policy.storage import (
     MOST_CALLS,
     MOST_RULES,

@@ -14,7 +14,7 @@ from tools_app.api.tools import (
     SkillViewSet,
     ToolListView,
 )
-from tools_app.policy.layers import LayerName
+from tools_app.policy.rules import LayerName
 
 
 def _policy_patterns(under: str, layer: LayerName, verb: Verb) -> list[URLPattern]:

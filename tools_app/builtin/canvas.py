@@ -16,9 +16,8 @@ from agents.canvas.validation import TYPES, validate
 from agents.exceptions import CanvasConflict
 from agents.models import Agent
 from core.exceptions import Fault, StaleEpoch
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 from tools_app.workspace_tools import tools_of_workspace
 
 #: The distance between nodes that the model gave no position.

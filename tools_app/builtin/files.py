@@ -10,7 +10,6 @@ from typing import Annotated
 from pydantic import Field
 
 from core.validation import storable
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
 from tools_app.files import (
     Entry,
@@ -21,7 +20,7 @@ from tools_app.files import (
     resolve_mount,
     write_file,
 )
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 #: Bytes of one answer. Later lines are read with another call.
 LARGEST_ANSWER = 200_000

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from core.exceptions import NotFound
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, tool
+from tools_app.registry import Arguments, Category, ToolContext, tool
 from tools_app.skills import MOST_LISTED, load_skill, skills_of
 
 

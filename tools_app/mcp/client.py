@@ -29,10 +29,10 @@ from pydantic import ValidationError
 
 from core.exceptions import Fault
 from core.http import AsyncGuardedTransport
-from tools_app.context import LOOK_UP_SECONDS
 from tools_app.exceptions import McpFailed, OutcomeUnknown, ToolStopped
 from tools_app.files import WORKSPACE_PATH, SessionFolder, sandbox_gid, sandbox_uid
 from tools_app.mcp.tools import no_mask, one_line
+from tools_app.registry import LOOK_UP_SECONDS
 from tools_app.sandbox.base import ExecResult, Sandbox
 
 LONGEST_LINE = 8_000_000

@@ -90,7 +90,7 @@ def _ask(server: McpServer, stopped: threading.Event | None) -> tuple[Any, Catal
 def _place(server: McpServer) -> Any:
     """Return a sandbox for a server that is asked outside any session, with its own folder."""
     from tools_app.mcp.client import ServerSandbox
-    from tools_app.sandbox import provision
+    from tools_app.sandbox.provisioning import provision
 
     folder = SessionFolder(workspace_id=server.workspace_id, session_id=server.pk)
     environment = default_environment(server.workspace_id)

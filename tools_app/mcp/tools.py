@@ -18,7 +18,7 @@ import orjson
 
 from agents.providers.base import JSON, ToolSpec
 from core.validation import storable_json
-from tools_app.models import McpServer
+from tools_app.models import McpServer, Permission
 from tools_app.registry import AnyArguments, Category, Effect, SchemaTool, Tool
 from tools_app.schemas import check_schema, count_objects, portable_schema
 
@@ -35,11 +35,11 @@ from core.db import release_connection
 from core.exceptions import Fault
 from core.validation import storable
 from tenants.vault import mask
-from tools_app.context import ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.files import SessionFolder
 from tools_app.mcp.servers import endpoint_of
-from tools_app.tool_output import clip_for_model, fence_untrusted
+from tools_app.registry import ToolContext
+from tools_app.taint import clip_for_model, fence_untrusted
 
 #: Control characters, and marks that reorder or hide text.
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
@@ -165,7 +165,7 @@ def _as_tool(server: McpServer, entry: dict[str, Any]) -> McpTool:
     name: str = entry["name"]
     schema: JSON = entry["input_schema"]
     repeatable = any(fnmatchcase(name, pattern) for pattern in server.repeatable_tools)
-    allowed = server.permission == McpServer.Permission.ALWAYS_ALLOW
+    allowed = server.permission == Permission.ALWAYS_ALLOW
     return McpTool(
         name=f"{PREFIX}:{server.name}:{name}",
         title=f"{server.name}: {name.replace('_', ' ')}",

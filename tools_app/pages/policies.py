@@ -36,8 +36,7 @@ from tools_app.pages.policy_matrix import (
     sentence,
 )
 from tools_app.policy.evaluation import EffectivePolicy, Explanation
-from tools_app.policy.layers import LayerName
-from tools_app.policy.rules import PROFILES
+from tools_app.policy.rules import PROFILES, LayerName
 from tools_app.policy.storage import (
     GUARDED,
     PolicyTarget,

@@ -18,7 +18,7 @@ from core.exceptions import Invalid
 from core.validation import read_input
 from tools_app.policy.effective import load_agent_layers, load_session_binding
 from tools_app.policy.evaluation import EffectivePolicy, Explanation
-from tools_app.policy.layers import ORDER, Layer
+from tools_app.policy.rules import ORDER, Layer
 from tools_app.policy.storage import (
     LISTS,
     PolicyInput,

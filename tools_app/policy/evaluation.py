@@ -13,9 +13,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from tools_app.policy.grants import grant_rule
-from tools_app.policy.layers import STRICTNESS, Layer, Verdict, call_limit
-from tools_app.policy.rules import PROFILES, parse_rule, rule_matches_call, rule_matches_tool
+from tools_app.policy.rules import (
+    PROFILES,
+    STRICTNESS,
+    Layer,
+    Verdict,
+    call_limit,
+    grant_rule,
+    parse_rule,
+    rule_matches_call,
+    rule_matches_tool,
+)
 from tools_app.registry import Tool, registry
 
 

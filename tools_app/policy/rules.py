@@ -1,4 +1,4 @@
-"""The rules of policies: how they are written, and which tools and calls they match.
+"""The rules of policies: how they are written, which tools and calls they match, and their layers.
 
 A file, a page and a person have many spellings: `./a` is `a`, `HTTPS://A.example:443` is
 `https://a.example`. A rule that matched only one of them could be bypassed.
@@ -7,12 +7,12 @@ A file, a page and a person have many spellings: `./a` is `a`, `HTTPS://A.exampl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, Literal, TypeAlias, get_args
+from urllib.parse import unquote, urlsplit
 
 import httpx2
 
@@ -21,6 +21,7 @@ from tools_app.registry import Category, Tool
 
 DEFAULT_PROFILE = "coding"
 
+_SHARED = ("group:web", "group:memory", "group:time", "group:skills", "group:mcp", "group:custom")
 #: Names and groups. Time and skills change nothing, so every profile has them; waiting occupies a
 #: lane, so `minimal` goes without it. MCP and custom tools were added on purpose, with a setting
 #: for whether they ask, so only `minimal` leaves them out. `exec` is part of coding work and asks
@@ -35,26 +36,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "current_time",
         "group:skills",
     ),
-    "coding": (
-        "group:filesystem",
-        "group:web",
-        "group:memory",
-        "group:exec",
-        "group:time",
-        "group:skills",
-        "group:mcp",
-        "group:custom",
-    ),
-    "messaging": (
-        "read",
-        "group:messaging",
-        "group:web",
-        "group:memory",
-        "group:time",
-        "group:skills",
-        "group:mcp",
-        "group:custom",
-    ),
+    "coding": ("group:filesystem", "group:exec", *_SHARED),
+    "messaging": ("read", "group:messaging", *_SHARED),
     "full": ("*",),
 }
 
@@ -224,3 +207,129 @@ def rule_matches_call(
     if input is None or rule.pattern is None:
         return False
     return pattern_matches(tool, rule.pattern, str(input.get(tool.subject, "")), strictly=strictly)
+
+
+# ── Layers ───────────────────────────────────────────────────────────────────
+
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+LayerName: TypeAlias = Literal["workspace", "agent", "environment", "session", "subagent"]
+#: From the workspace ceiling down.
+ORDER: tuple[LayerName, ...] = get_args(LayerName)
+STRICTNESS: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """The rules of one layer. A layer without rules has no effect.
+
+    - `denied` and `asked`: a matching rule denies the call, or asks a person first.
+    - `profile`: a set of tools; all others are denied.
+    - `allowed`: a rule without a pattern narrows the layer to the tools that such rules name. A
+      rule with a pattern, such as `exec(git status*)`, narrows no other tool: calls that match it
+      are allowed, other calls of the same tool ask.
+    """
+
+    name: LayerName
+    profile: str | None = None
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    max_tool_calls_per_turn: int | None = None
+    #: For a subagent, the layers of the session that started it: what is denied or asks there,
+    #: is denied or asks here.
+    parent: tuple[Layer, ...] = ()
+
+
+def call_limit(layers: Iterable[Layer]) -> int | None:
+    """Return the smallest number of tool calls per turn that any layer sets."""
+    limits = [
+        limit
+        for layer in layers
+        for limit in (layer.max_tool_calls_per_turn, call_limit(layer.parent))
+        if limit is not None
+    ]
+    return min(limits, default=None)
+
+
+def with_allow_rule(layer: Layer, tool: Tool, rule: str) -> Layer:
+    """Return the layer with one more rule that allows calls of this tool.
+
+    It replaces a rule that asks at every call of the tool: calls that the new rule does not match
+    ask anyway, unless another rule allows some of them.
+    """
+    others = any(rule_matches_tool(parse_rule(one), tool) for one in layer.allowed)
+    asked = layer.asked if others else tuple(one for one in layer.asked if one != tool.name)
+    return replace(layer, allowed=(*layer.allowed, rule), asked=asked)
+
+
+def unknown_rules(layer: Layer, tools: Mapping[str, Tool]) -> list[str]:
+    """Return the rules that match no known tool: most likely typing errors."""
+    return [
+        rule
+        for rule in (*layer.allowed, *layer.denied, *layer.asked)
+        if not any(rule_matches_tool(parse_rule(rule), tool) for tool in tools.values())
+    ]
+
+
+# ── Approvals ────────────────────────────────────────────────────────────────
+
+#: What an approval covers, as it is shown to the person who decides, by the category of the tool.
+COVERS = {
+    Category.EXEC: "exactly this command",
+    Category.WEB: "every page of this site",
+    Category.MESSAGING: "the same recipient",
+}
+EVERY_CALL = "every call of this tool"
+_GLOBS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
+
+
+def grant_rule(tool: Tool, input: Mapping[str, Any]) -> str:
+    """Return the rule that this call and others like it fall under.
+
+    For a command it is exactly that command, for a page every page of its site, for a message the
+    same recipient, and for any other tool every call of it. A grant covers a call whose own rule is
+    equal.
+    """
+    pattern = _pattern(tool, input)
+    return tool.name if pattern is None else f"{tool.name}({pattern})"
+
+
+def permanent_rule(tool: Tool, input: Mapping[str, Any]) -> str:
+    """Return the same rule as a policy writes it, with the globs in its arguments escaped.
+
+    It always has a pattern: a bare name in an allow list would deny every other tool.
+    """
+    pattern = _pattern(tool, input)
+    if pattern is None:
+        return f"{tool.name}(*)"
+    site = _site(pattern) if tool.category == Category.WEB else ""
+    literal = f"{site.translate(_GLOBS)}/*" if site else pattern.translate(_GLOBS)
+    return f"{tool.name}({literal})"
+
+
+def covers(tool: Tool | None) -> str:
+    """Describe what an approval for the whole session would cover."""
+    if tool is None or (tool.category == Category.WEB and tool.subject != "url"):
+        return EVERY_CALL
+    return COVERS.get(tool.category, EVERY_CALL)
+
+
+def _pattern(tool: Tool, input: Mapping[str, Any]) -> str | None:
+    subject = str(input.get(tool.subject, "")).strip()
+    match tool.category:
+        case Category.EXEC | Category.MESSAGING:
+            return subject
+        case Category.WEB if "://" in subject:
+            return f"{_site(subject)}/*" if _site(subject) else subject
+        case _:
+            return None
+
+
+def _site(address: str) -> str:
+    """Return scheme, host and port, or an empty string for what is not a plain web address."""
+    try:
+        parts = urlsplit(address)
+        named = parts.hostname and parts.scheme in {"http", "https"} and "@" not in parts.netloc
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.lower()}" if named else ""

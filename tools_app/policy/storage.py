@@ -20,18 +20,21 @@ from core.exceptions import Conflict, Forbidden, InvalidFields, NotFound
 from core.validation import STORABLE, FieldError, Input, describe_errors, field_error, read_input
 from tenants.access import Principal, Verb, authorise
 from tenants.models import User
-from tools_app.models import PolicyRevision, ToolPolicy
-from tools_app.models.policy import RULE_LENGTH, PolicyFields
+from tools_app.models import RULE_LENGTH, PolicyFields, PolicyRevision, ToolPolicy
 from tools_app.policy.evaluation import decide, judge
-from tools_app.policy.layers import (
+from tools_app.policy.rules import (
+    DEFAULT_PROFILE,
+    GROUP,
+    PROFILES,
     STRICTNESS,
     Layer,
     LayerName,
     Verdict,
+    parse_rule,
+    rule_matches_tool,
     unknown_rules,
     with_allow_rule,
 )
-from tools_app.policy.rules import DEFAULT_PROFILE, GROUP, PROFILES, parse_rule, rule_matches_tool
 from tools_app.registry import Arguments, Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 

@@ -15,9 +15,9 @@ from agents.providers.base import estimate_tokens
 from sessions_app.context.builder import Context, build_context
 from sessions_app.context.compaction.summaries import batches
 from sessions_app.context.conversation import RESULT_CHARS, LogEntry, is_visible, read_oldest
-from sessions_app.context.taint import fence_mark
 from sessions_app.harness.turn import Turn
 from sessions_app.models import ContextSnapshot, SessionEvent
+from tools_app.taint import fence_mark
 
 EventType = SessionEvent.Type
 TOOL_USES = frozenset({EventType.AGENT_TOOL_USE, EventType.AGENT_CUSTOM_TOOL_USE})

@@ -17,8 +17,7 @@ import pytest
 from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, remade, run
 from tests.tools_app.sandbox.test_leftovers import until
 from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
-from tools_app.sandbox import kill_leftovers
-from tools_app.sandbox.container import ContainerSandbox, cgroup, lifecycle
+from tools_app.sandbox.container import cgroup, lifecycle
 from tools_app.sandbox.container import engine as engine_module
 from tools_app.sandbox.container.claims import claim_container, list_claims, session_dir
 from tools_app.sandbox.container.engine import connect
@@ -29,6 +28,8 @@ from tools_app.sandbox.container.lifecycle import (
     remove_unused_containers,
     sweep,
 )
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.provisioning import kill_leftovers
 
 WORKER = """
 import sys
@@ -39,8 +40,8 @@ django.setup()
 from django.conf import settings
 settings.DATA_DIR, settings.CONTAINER_SOCKET = Path(sys.argv[3]), sys.argv[4]
 from tools_app.files import SessionFolder
-from tools_app.sandbox import Limits
-from tools_app.sandbox.container import ContainerSandbox
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.container.sandbox import ContainerSandbox
 folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
 sandbox = ContainerSandbox(folder=folder, limits=Limits(), image="switchyard/base")
 sandbox.execute(f"touch running; exec -a {sys.argv[5]} sleep 600", seconds=600)

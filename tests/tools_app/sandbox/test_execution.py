@@ -12,8 +12,8 @@ from tests.tools_app.sandbox.conftest import PATIENCE, alive, limited, nap
 from tools_app.exceptions import ToolFailed, ToolStopped
 from tools_app.files import sandbox_uid
 from tools_app.registry import registry
-from tools_app.sandbox import LazySandbox
 from tools_app.sandbox.output import KEPT, Output
+from tools_app.sandbox.provisioning import LazySandbox
 
 #: Tries to start far more processes than it may, but never without end.
 FORKER = """
@@ -264,16 +264,6 @@ def test_commands_of_one_session_do_not_end_each_other(sandbox, files):
     assert results[0].output == "slow\n"
 
 
-def test_files_are_read_written_and_listed_without_a_command(sandbox):
-    assert sandbox.write("folder/a.bin", b"\0\1\2")
-    assert not sandbox.write("folder/a.bin", b"\0\1\2\3")
-
-    assert sandbox.read("folder/a.bin") == b"\0\1\2\3"
-    assert sandbox.read("folder/a.bin", limit=2) == b"\0\1"
-    assert [(entry.name, entry.size) for entry in sandbox.list("folder")] == [("a.bin", 4)]
-    assert sandbox.execute("wc -c < folder/a.bin", seconds=PATIENCE).output.strip() == "4"
-
-
 def test_a_lazy_sandbox_is_made_once_and_only_when_used(sandbox):
     made = []
 
@@ -286,7 +276,5 @@ def test_a_lazy_sandbox_is_made_once_and_only_when_used(sandbox):
     assert made == []
 
     lazy.execute("true", seconds=PATIENCE)
-    lazy.write("a", b"b")
-    assert lazy.read("a") == b"b"
-    assert [entry.name for entry in lazy.list()] == ["a"]
+    lazy.execute("true", seconds=PATIENCE)
     assert made == [sandbox]

@@ -15,12 +15,15 @@ from core.ids import uuid7
 from tests.tools_app.sandbox.conftest import PATIENCE
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
-from tools_app.sandbox import Limits, host, provision, seccomp
-from tools_app.sandbox.container import ContainerSandbox, cgroup
+from tools_app.sandbox import host, seccomp
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.container import cgroup
 from tools_app.sandbox.container import engine as engine_module
+from tools_app.sandbox.container.sandbox import ContainerSandbox
 from tools_app.sandbox.local import bubblewrap
 from tools_app.sandbox.local.sandbox import LocalSandbox
-from tools_app.sandbox.network.namespace import Network
+from tools_app.sandbox.network import Network
+from tools_app.sandbox.provisioning import provision
 
 pytestmark = pytest.mark.usefixtures("local")
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from core.exceptions import Fault
-from tools_app.sandbox.base import EndedBy, ExecResult, Terminal
+from tools_app.sandbox.base import EndedBy, ExecResult, SandboxBase, Terminal
 from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.cgroup import CgroupWatch, cgroup_of
 from tools_app.sandbox.container.claims import Claim, claim_container
@@ -36,9 +36,8 @@ from tools_app.sandbox.container.lifecycle import (
     start,
     temporary_container,
 )
-from tools_app.sandbox.host import SandboxBase
 from tools_app.sandbox.local.bubblewrap import HOME, TERMINAL_VARIABLES
-from tools_app.sandbox.network.namespace import serve_network
+from tools_app.sandbox.network import serve_network
 from tools_app.sandbox.output import TICK_SECONDS, Output, Source, follow
 
 #: How long the engine may take to report that a command started, or ended.

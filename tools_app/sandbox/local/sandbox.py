@@ -22,8 +22,7 @@ from core.exceptions import Fault
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import sandbox_gid, sandbox_uid
 from tools_app.sandbox import host
-from tools_app.sandbox.base import EndedBy, ExecResult, Terminal
-from tools_app.sandbox.host import SandboxBase
+from tools_app.sandbox.base import EndedBy, ExecResult, SandboxBase, Terminal
 from tools_app.sandbox.local.bubblewrap import (
     UNLIMITED_CODE,
     UNLIMITED_WORDS,
@@ -34,7 +33,7 @@ from tools_app.sandbox.local.bubblewrap import (
     refusal,
 )
 from tools_app.sandbox.local.processes import UsageWatch, kill_marked, mark_running
-from tools_app.sandbox.network.namespace import serve_network
+from tools_app.sandbox.network import serve_network
 from tools_app.sandbox.output import CHUNK, WATCH_SECONDS, Output, Source, follow
 
 
