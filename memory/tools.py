@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from django.db import transaction
@@ -204,9 +205,13 @@ class MemoryAppend(Arguments):
 
 
 MOST_LISTED = 200
+memory_tool = partial(tool, category=Category.MEMORY, seconds=30)
+reading_tool = partial(memory_tool, read_only=True)
+#: A call that is repeated finds its own version; see `already_wrote`.
+writing_tool = partial(memory_tool, effects=[Effect.MEMORY], idempotent=True)
 
 
-@tool(category=Category.MEMORY, read_only=True, seconds=30, title="Search memory")
+@reading_tool(title="Search memory")
 def memory_search(arguments: MemorySearch, context: ToolContext) -> str:
     """Search memory: your notes, your learnings, daily logs, and what the workspace knows.
 
@@ -218,14 +223,14 @@ def memory_search(arguments: MemorySearch, context: ToolContext) -> str:
     return "\n\n".join(_render_hit(number, hit) for number, hit in enumerate(found, 1))
 
 
-@tool(category=Category.MEMORY, read_only=True, seconds=30, title="Read a memory")
+@reading_tool(title="Read a memory")
 def memory_get(arguments: MemoryGet, context: ToolContext) -> str:
     """Read one document of memory by its path, with the hash that memory_update accepts."""
     with tool_errors():
         return render_document(find_by_path(reader_of(context), arguments.path))
 
 
-@tool(category=Category.MEMORY, read_only=True, seconds=30, title="List memories")
+@reading_tool(title="List memories")
 def memory_list(arguments: MemoryList, context: ToolContext) -> str:
     """List the documents of memory by their paths."""
     rows = MemoryEntry.objects.seen_by(reader_of(context)).kept()
@@ -242,13 +247,7 @@ def memory_list(arguments: MemoryList, context: ToolContext) -> str:
     return "\n".join(lines)
 
 
-@tool(
-    category=Category.MEMORY,
-    effects=[Effect.MEMORY],
-    idempotent=True,
-    seconds=30,
-    title="Store a memory",
-)
+@writing_tool(title="Store a memory")
 def memory_store(arguments: MemoryStore, context: ToolContext) -> str:
     """Remember something: write a document at a path. The text before stays as an older version.
 
@@ -261,13 +260,7 @@ def memory_store(arguments: MemoryStore, context: ToolContext) -> str:
     return f"Stored {entry.path} for the {entry.scope} (hash {entry.hash})."
 
 
-@tool(
-    category=Category.MEMORY,
-    effects=[Effect.MEMORY],
-    idempotent=True,
-    seconds=30,
-    title="Change a memory",
-)
+@writing_tool(title="Change a memory")
 def memory_update(arguments: MemoryUpdate, context: ToolContext) -> str:
     """Change a document of memory: give its whole new content, or `old` and `new` for one place."""
     entry = find_writable(context, arguments.path)
@@ -286,13 +279,7 @@ def memory_update(arguments: MemoryUpdate, context: ToolContext) -> str:
     return f"Changed {changed.path} (hash {changed.hash})."
 
 
-@tool(
-    category=Category.MEMORY,
-    effects=[Effect.MEMORY],
-    idempotent=True,
-    seconds=30,
-    title="Add to a memory",
-)
+@writing_tool(title="Add to a memory")
 def memory_append(arguments: MemoryAppend, context: ToolContext) -> str:
     """Add lines to the end of a document, or of today's log. It is created if it is missing."""
     path = arguments.path or daily_log(datetime.now(UTC).date())
@@ -319,13 +306,7 @@ def memory_append(arguments: MemoryAppend, context: ToolContext) -> str:
     raise AssertionError("the last try returns or raises")
 
 
-@tool(
-    category=Category.MEMORY,
-    effects=[Effect.MEMORY],
-    idempotent=True,
-    seconds=30,
-    title="Forget a memory",
-)
+@writing_tool(title="Forget a memory")
 def memory_forget(arguments: MemoryForget, context: ToolContext) -> str:
     """Forget a document of yours that is wrong or no longer useful. People can restore it."""
     return forget(context, arguments.path)

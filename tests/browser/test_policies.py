@@ -95,8 +95,8 @@ def test_the_ceiling_is_seen_from_below(owner_page: Page, workspace, agent: Agen
     save_policy(find_target(workspace.pk, "workspace"), {"denied_tools": ["group:web"]})
     page = owner_page
     page.goto("/policies/")
-    page.locator(".place-menu summary").click()
-    page.locator(".place-list").get_by_role("link", name=str(agent)).click()
+    page.locator(".target-menu summary").click()
+    page.locator(".target-list").get_by_role("link", name=str(agent)).click()
     why = row(page, "web_fetch").locator("[data-why]")
 
     expect(why).to_have_text("Denied by the workspace ceiling: group:web.")

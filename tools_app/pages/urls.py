@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from tools_app.pages import mcp, tools
-from tools_app.pages.policies import PLACES, policies, policy_preview
+from tools_app.pages.policies import LAYERS, policies, policy_preview
 
 
 def of_layer(layer: str) -> list[URLPattern]:
@@ -20,7 +20,7 @@ def of_layer(layer: str) -> list[URLPattern]:
 urlpatterns = [
     path("policies/", policies, name="policies"),
     path("policies/preview/", policy_preview, name="policy_preview"),
-    *(door for layer in PLACES for door in of_layer(layer)),
+    *(pattern for layer in LAYERS for pattern in of_layer(layer)),
     path("settings/mcp/", mcp.servers, name="mcp"),
     path("settings/mcp/new/", mcp.server_new, name="mcp_new"),
     path("settings/mcp/<uuid:server_id>/", mcp.server_edit, name="mcp_edit"),

@@ -216,7 +216,7 @@ def test_the_script_is_told_what_the_form_would_mean(page, url, place):
     assert answer["tools"]["exec"]["decision"] == "allow"
     assert answer["lines"] == ["+ allow exec(*)"]
     assert answer["risky"] == ["exec"]
-    assert answer["call"]["said"]["decision"] == "allow"
+    assert answer["call"]["explanation"]["decision"] == "allow"
     assert stored_policy(place).revision == 0
     wrong = page.post(f"{url}preview/", form(place, "", max_tool_calls_per_turn="many"))
     assert wrong.status_code == 400
