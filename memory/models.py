@@ -171,6 +171,20 @@ class MemoryVersion(OwnedModel):
     def __str__(self) -> str:
         return f"version {self.number}"
 
+    @property
+    def author_name(self) -> str:
+        """Return the author as the pages name it: a person, an agent's tool, an import."""
+        name = self.created_by.display_name if self.created_by else ""
+        match self.author:
+            case MemoryVersion.Author.TOOL:
+                return f"Agent, by {self.tool}" if self.tool else "Agent"
+            case MemoryVersion.Author.IMPORT:
+                return f"Import by {name}" if name else "Import"
+            case MemoryVersion.Author.RUNTIME:
+                return "Switchyard"
+            case _:
+                return name or "A person"
+
 
 def _weighed() -> CombinedExpression:
     """Weigh a chunk's own words most, then its label, its speakers and its neighbours."""

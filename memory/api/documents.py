@@ -155,8 +155,8 @@ class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
 def find_entry(principal: Principal, entry_id: UUID) -> MemoryEntry:
     """Return a document that the caller may see, deleted or not. Raise NotFound otherwise."""
-    rows = MemoryEntry.objects.seen_by(workspace_reader(principal)).select_related("current")
-    entry = rows.filter(pk=entry_id).first()
+    rows = MemoryEntry.objects.seen_by(workspace_reader(principal))
+    entry = rows.select_related("current__created_by").filter(pk=entry_id).first()
     if entry is None:
         raise NotFound
     return entry
@@ -356,6 +356,14 @@ class MemoryImportedSerializer(serializers.Serializer):
     unchanged = serializers.IntegerField()
 
 
+def export_response(owner: Owner, name: str) -> FileResponse:
+    """Return the owner's documents as a zip to download under this name."""
+    file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by the response
+    write_archive(owner, file)
+    file.seek(0)
+    return FileResponse(file, as_attachment=True, filename=name, content_type=ZIP)
+
+
 class ExportView(APIView):
     renderer_classes = [ZipRenderer, JSONRenderer]
 
@@ -367,12 +375,7 @@ class ExportView(APIView):
     def get(self, request: Request) -> FileResponse:
         """Export the agent's documents, one Markdown file each, to edit with any tool."""
         owner = _owner(principal_of(request), request, "read")
-        file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by the response
-        write_archive(owner, file)
-        file.seek(0)
-        return FileResponse(
-            file, as_attachment=True, filename=f"memory-{owner.owner_id}.zip", content_type=ZIP
-        )
+        return export_response(owner, f"memory-{owner.owner_id}.zip")
 
 
 class ImportView(APIView):

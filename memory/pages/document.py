@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
@@ -30,11 +30,11 @@ from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry
 from memory.ownership import person
 from memory.pages.browse import frame
-from memory.pages.display import DocumentForm, owner_name, version_row, version_rows
+from memory.pages.display import DocumentForm, owner_names
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
-TEMPLATE = "pages/memory/document.html"
+MOST_VERSIONS = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -51,34 +51,32 @@ def memory_document(request: HttpRequest, entry_id: UUID) -> HttpResponse:
 def page(
     request: HttpRequest, principal: Principal, entry: MemoryEntry, **more: Any
 ) -> HttpResponse:
+    versions = entry.versions.select_related("created_by").defer("content")
     context = frame(principal, current=entry)
-    versions = version_rows(entry)
     context |= {
         "entry": entry,
         "content": content_of(entry),
         "path": entry.path,
-        "owner": owner_name(entry),
-        "versions": versions,
-        "newest": next((one for one in versions if one.is_current), None),
+        "owner": owner_names({entry.owner_id: entry.scope})[entry.owner_id],
+        "versions": versions[:MOST_VERSIONS],
         "may_redact": principal.may("admin"),
         "most_bytes": MOST_BYTES,
         **_compared(request, entry),
         **more,
     }
     context["may_write"] = context["may_write"] and entry.deleted_at is None
-    return render(request, TEMPLATE, context, status=more.get("status", 200))
+    return render(request, "pages/memory/document.html", context, status=more.get("status", 200))
 
 
 def _compared(request: HttpRequest, entry: MemoryEntry) -> dict[str, Any]:
     """Compare the version in the query with the newest."""
-    asked = request.GET.get("version", "")
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 9):
+    number = _number(request.GET)
+    if number is None:
         return {}
-    version = version_of(entry, int(asked))
+    version = version_of(entry, number)
     lines = diff_lines(version.content, content_of(entry))
     added, removed = counted(lines)
-    seen = {"compared": version_row(version, entry), "diff": lines}
-    return {**seen, "added": added, "removed": removed, "old_text": version.content}
+    return {"compared": version, "diff": lines, "added": added, "removed": removed}
 
 
 def _save(request: HttpRequest, principal: Principal, entry: MemoryEntry) -> HttpResponse:
@@ -88,7 +86,13 @@ def _save(request: HttpRequest, principal: Principal, entry: MemoryEntry) -> Htt
     mine, path = form.cleaned_data["content"], form.cleaned_data["path"]
     seen = form.cleaned_data["expected_hash"]
     try:
-        change_entry(entry, author=_author(principal), content=mine, path=path, expected_hash=seen)
+        change_entry(
+            entry,
+            author=person(principal.user_id),
+            content=mine,
+            path=path,
+            expected_hash=seen,
+        )
     except MemoryConflict:
         return _clash(request, principal, find_entry(principal, entry.pk), mine, seen)
     except (Unauthenticated, Forbidden, NotFound):
@@ -113,15 +117,10 @@ def _clash(
         "mine": mine,
         "theirs": theirs,
         "merged": merged,
-        "newest": version_row(entry.current, entry) if entry.current else None,
         "their_changes": diff_lines(base.content, theirs) if base else [],
         "my_changes": diff_lines(base.content, mine) if base else [],
     }
     return render(request, "pages/memory/merge.html", context, status=409)
-
-
-def _author(principal: Principal) -> Any:
-    return person(principal.user_id)
 
 
 #: The flags that buttons set, and the message that each shows.
@@ -163,7 +162,7 @@ def memory_delete(request: HttpRequest, entry_id: UUID) -> HttpResponse:
 def memory_restore(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     """Restore an earlier version, or a deleted document."""
     principal, entry = _open(request, entry_id)
-    number = _number(request)
+    number = _number(request.POST)
     if number is None:
         raise Invalid("version must be the number of a version.")
     with _report(request, f"Version {number} was restored as the newest version."):
@@ -176,7 +175,9 @@ def memory_redact(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     """Remove the text of one version, or of all, permanently."""
     principal, entry = _open(request, entry_id, "admin")
     with _report(request, "The text was removed. Authors and dates stay on record."):
-        redact(entry, by=principal.user_id, number=_number(request), expected_hash=_seen(request))
+        redact(
+            entry, by=principal.user_id, number=_number(request.POST), expected_hash=_seen(request)
+        )
     return redirect("memory_document", entry.pk)
 
 
@@ -207,6 +208,7 @@ def _seen(request: HttpRequest) -> str | None:
     return request.POST.get(name) or request.GET.get(name) or None
 
 
-def _number(request: HttpRequest) -> int | None:
-    number = request.POST.get("version", "")
+def _number(given: QueryDict) -> int | None:
+    """Return the number of a version that a form or a query string names."""
+    number = given.get("version", "")
     return int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None
