@@ -52,15 +52,20 @@ ORDER = ("workspace", "user", "agent", "session")
 @dataclass(kw_only=True)
 class Folder:
     name: str = ""
-    folders: dict[str, Folder] = field(default_factory=dict)
+    by_name: dict[str, Folder] = field(default_factory=dict)
     #: The documents in the folder, each with its name in it.
     documents: list[tuple[str, MemoryEntry]] = field(default_factory=list)
+
+    @property
+    def folders(self) -> list[Folder]:
+        """The folders in this one. A template would look up `by_name.values` as a folder's name."""
+        return list(self.by_name.values())
 
     def add(self, entry: MemoryEntry) -> None:
         *parents, name = entry.path.split("/")
         folder = self
         for parent in parents:
-            folder = folder.folders.setdefault(parent, Folder(name=parent))
+            folder = folder.by_name.setdefault(parent, Folder(name=parent))
         folder.documents.append((name, entry))
 
 
@@ -82,7 +87,7 @@ class Branch:
     @property
     def is_shown(self) -> bool:
         """Return whether its documents are shown, or only linked."""
-        return bool(self.root.folders or self.root.documents)
+        return bool(self.root.by_name or self.root.documents)
 
     @property
     def left_out(self) -> int:

@@ -34,6 +34,12 @@ def test_the_tree_shows_each_memory_by_whose_it_is(page, remember):
     assert "You" in shown
 
 
+def test_a_folder_may_have_a_name_that_templates_know(page, remember):
+    remember("values/items.md", "Be kind.")
+
+    assert "values/" in text(page.get("/memory/"))
+
+
 def test_a_large_store_shows_the_open_memory_and_links_to_the_others(
     workspace, agent, reader, remember, monkeypatch, django_assert_max_num_queries
 ):
