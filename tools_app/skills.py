@@ -53,10 +53,10 @@ def create_skill(
 
 
 @transaction.atomic
-def change_skill(skill: Skill, changes: Mapping[str, Any], *, replace: bool = False) -> Skill:
+def change_skill(row: Skill, fields: Mapping[str, Any], *, replace: bool = False) -> Skill:
     """Change the named fields, or with `replace` all of them, from each agent's next answer on."""
-    held = lock_row(skill)
-    return _write(held, read_change(SkillInput, held, changes, replace=replace))
+    held = lock_row(row)
+    return _write(held, read_change(SkillInput, held, fields, replace=replace))
 
 
 def _write(skill: Skill, given: SkillInput) -> Skill:

@@ -89,11 +89,11 @@ def create_custom_tool(
 
 @transaction.atomic
 def change_custom_tool(
-    tool: CustomTool, changes: Mapping[str, Any], *, replace: bool = False
+    row: CustomTool, fields: Mapping[str, Any], *, replace: bool = False
 ) -> CustomTool:
     """Change the named fields, or with `replace` all of them. Pending calls keep waiting."""
-    held = lock_row(tool)
-    return save_row(held, read_change(CustomToolInput, held, changes, replace=replace), what=WHAT)
+    held = lock_row(row)
+    return save_row(held, read_change(CustomToolInput, held, fields, replace=replace), what=WHAT)
 
 
 def custom_tools(workspace_id: UUID) -> dict[str, Tool]:

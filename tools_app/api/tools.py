@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, get_args
 from uuid import UUID
 
@@ -142,11 +141,8 @@ class CustomToolViewSet(NamedRowViewSet):
     serializer_class = CustomToolSerializer
     filterset_fields = ["name"]
 
-    def make(self, **given: Any) -> CustomTool:
-        return create_custom_tool(**given)
-
-    def change(self, row: CustomTool, fields: Mapping[str, Any], *, replace: bool) -> CustomTool:
-        return change_custom_tool(row, fields, replace=replace)
+    make = staticmethod(create_custom_tool)
+    change = staticmethod(change_custom_tool)
 
 
 class OfferedSerializer(serializers.Serializer):
@@ -234,11 +230,8 @@ class McpServerViewSet(NamedRowViewSet):
     filterset_fields = ["name", "status", "enabled"]
     verbs = {**write_verbs("admin"), "refresh": "build", "test": "build"}
 
-    def make(self, **given: Any) -> McpServer:
-        return add_server(**given)
-
-    def change(self, row: McpServer, fields: Mapping[str, Any], *, replace: bool) -> McpServer:
-        return change_server(row, fields, replace=replace)
+    make = staticmethod(add_server)
+    change = staticmethod(change_server)
 
     @extend_schema(request=None, responses=McpServerSerializer)
     @action(detail=True, methods=["post"])
@@ -285,8 +278,5 @@ class SkillViewSet(NamedRowViewSet):
     serializer_class = SkillSerializer
     filterset_fields = ["name", "enabled"]
 
-    def make(self, **given: Any) -> Skill:
-        return create_skill(**given)
-
-    def change(self, row: Skill, fields: Mapping[str, Any], *, replace: bool) -> Skill:
-        return change_skill(row, fields, replace=replace)
+    make = staticmethod(create_skill)
+    change = staticmethod(change_skill)

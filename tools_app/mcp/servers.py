@@ -15,7 +15,6 @@ from django.utils import timezone
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from agents.named_rows import lock_row, read_change, save_row
-from core.exceptions import NotFound
 from core.logging import is_secret_name, redact_text
 from core.validation import STORABLE, Input, read_input
 from tenants.models import User
@@ -156,12 +155,10 @@ def add_server(
 
 
 @transaction.atomic
-def change_server(
-    server: McpServer, changes: Mapping[str, Any], *, replace: bool = False
-) -> McpServer:
+def change_server(row: McpServer, fields: Mapping[str, Any], *, replace: bool = False) -> McpServer:
     """Change the named fields, or with `replace` all of them. Active runs keep their tools."""
-    held = lock_row(server)
-    given = read_change(McpServerInput, held, changes, replace=replace)
+    held = lock_row(row)
+    given = read_change(McpServerInput, held, fields, replace=replace)
     if any(getattr(given, name) != getattr(held, name) for name in REACH_FIELDS):
         # It may be another server now, so the known tools are not its tools.
         held.status, held.error, held.protocol = McpServer.Status.NEW, "", ""
@@ -170,14 +167,6 @@ def change_server(
     held.due_at = timezone.now()
     held.revision += 1
     return save_row(held, given, what=WHAT)
-
-
-def find_server(workspace_id: UUID, server_id: UUID) -> McpServer:
-    """Return the workspace's server with this id. Raise NotFound if it has none."""
-    server = McpServer.objects.for_workspace(workspace_id).filter(pk=server_id).first()
-    if server is None:
-        raise NotFound
-    return server
 
 
 def secrets_used(workspace_id: UUID) -> dict[str, list[str]]:
