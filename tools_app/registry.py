@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from importlib import import_module
 from inspect import getdoc
 from typing import Any, Literal, TypeAlias, get_type_hints
@@ -25,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agents.providers.base import JSON, RAW, ToolSpec
 from tools_app.exceptions import ToolFailed, ToolStopped
 from tools_app.sandbox.base import Mount, Sandbox
-from tools_app.schemas import SHOWN_ERRORS, check_arguments, portable_schema, schema_of
+from tools_app.schemas import check_arguments, invalid_arguments, portable_schema, schema_of
 
 #: How often a waiting tool checks whether it was stopped.
 LOOK_UP_SECONDS = 0.1
@@ -163,13 +164,14 @@ class Tool:
     subject: str = ""
     handler: Handler
 
+    @cached_property
+    def json_schema(self) -> JSON:
+        """The schema of the arguments, as every vendor accepts it."""
+        return schema_of(self.arguments)
+
     def spec(self) -> ToolSpec:
         """Return the tool as it is described to a model."""
-        return ToolSpec(
-            name=self.name,
-            description=self.description,
-            json_schema=schema_of(self.arguments),
-        )
+        return ToolSpec(name=self.name, description=self.description, json_schema=self.json_schema)
 
     def parse(self, raw: JSON) -> BaseModel:
         """Validate the arguments. Raise ToolFailed with a message that the model can act on."""
@@ -184,7 +186,9 @@ class Tool:
         try:
             return self.arguments.model_validate(raw)
         except ValidationError as error:
-            raise ToolFailed(_describe_errors(self.name, error)) from error
+            faults = error.errors(include_url=False, include_input=False)
+            places = [(fault["loc"], fault["msg"]) for fault in faults]
+            raise invalid_arguments(self.name, places) from error
 
     def call(self, raw: JSON, context: ToolContext) -> Any:
         """Validate the arguments and run the tool. The result can be serialised as JSON."""
@@ -205,10 +209,9 @@ class SchemaTool(Tool):
 
     schema: JSON = field(hash=False)
 
-    def spec(self) -> ToolSpec:
-        return ToolSpec(
-            name=self.name, description=self.description, json_schema=portable_schema(self.schema)
-        )
+    @cached_property
+    def json_schema(self) -> JSON:
+        return portable_schema(self.schema)
 
     def _validate(self, raw: JSON) -> BaseModel:
         check_arguments(self.name, self.schema, raw)
@@ -265,12 +268,3 @@ def discover() -> None:
             package = getattr(app.module, place, None)
             for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
                 import_module(f"{app.name}.{place}.{module.name}")
-
-
-def _describe_errors(name: str, error: ValidationError) -> str:
-    faults = [
-        f"{'.'.join(str(part) for part in fault['loc']) or 'arguments'}: {fault['msg']}"
-        for fault in error.errors(include_url=False, include_input=False)
-    ]
-    more = f" (and {len(faults) - SHOWN_ERRORS} more)" if len(faults) > SHOWN_ERRORS else ""
-    return f"Invalid arguments for {name}: {'; '.join(faults[:SHOWN_ERRORS])}{more}."

@@ -7,7 +7,7 @@ evaluation of all others is counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache, wraps
 from typing import Any
@@ -175,14 +175,23 @@ def check_arguments(name: str, schema: JSON, raw: JSON) -> None:
         errors = _errors(orjson.dumps(schema), raw)
     except SCHEMA_ERRORS:
         raise ToolFailed(f"The arguments of {name} cannot be checked with its schema.") from None
-    if not errors:
-        return
-    problems = [
-        f"{'.'.join(str(part) for part in error.path) or 'arguments'}: {error.message[:200]}"
-        for error in errors[:SHOWN_ERRORS]
+    if errors:
+        raise invalid_arguments(name, [(error.path, error.message[:200]) for error in errors])
+
+
+def invalid_arguments(name: str, errors: Sequence[tuple[Iterable[str | int], str]]) -> ToolFailed:
+    """Return the fault for arguments that are wrong at these places, for these reasons."""
+    shown = [
+        f"{'.'.join(map(str, path)) or 'arguments'}: {why}" for path, why in errors[:SHOWN_ERRORS]
     ]
     more = f" (and {len(errors) - SHOWN_ERRORS} more)" if len(errors) > SHOWN_ERRORS else ""
-    raise ToolFailed(f"Invalid arguments for {name}: {'; '.join(problems)}{more}.")
+    return ToolFailed(f"Invalid arguments for {name}: {'; '.join(shown)}{more}.")
+
+
+def first_argument(schema: JSON) -> str:
+    """Return the argument that patterns of rules are matched against."""
+    # The database keeps the order of `required`, but not that of `properties`.
+    return next(iter([*schema.get("required", []), *schema.get("properties", {})]), "")
 
 
 def count_objects(node: object) -> int:

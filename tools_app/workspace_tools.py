@@ -27,7 +27,7 @@ from tools_app.registry import (
     ToolContext,
     registry,
 )
-from tools_app.schemas import check_schema
+from tools_app.schemas import check_schema, first_argument
 
 
 def tools_of_workspace(workspace_id: UUID | None) -> dict[str, Tool]:
@@ -120,8 +120,7 @@ def _as_tool(row: CustomTool) -> SchemaTool:
         ownership="custom",
         permission="always_allow" if row.permission == "always_allow" else "always_ask",
         seconds=row.timeout_seconds,
-        # The database keeps the order of `required`, but not that of `properties`.
-        subject=next(iter([*schema.get("required", []), *schema.get("properties", {})]), ""),
+        subject=first_argument(schema),
         handler=_run_outside,
         schema=schema,
     )

@@ -14,18 +14,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.exceptions import Conflict, Fault, Forbidden, Invalid, NotFound, Unauthenticated
+from memory import documents
 from memory.api.documents import find_entry
 from memory.diffs import counted, diff_lines, merge
-from memory.documents import (
-    MOST_BYTES,
-    Marks,
-    change_entry,
-    content_of,
-    delete_entry,
-    redact,
-    restore_version,
-    version_of,
-)
+from memory.documents import Marks
 from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry
 from memory.ownership import person
@@ -55,12 +47,12 @@ def page(
     context = frame(principal, current=entry)
     context |= {
         "entry": entry,
-        "content": content_of(entry),
+        "content": documents.content_of(entry),
         "path": entry.path,
         "owner": owner_names({entry.owner_id: entry.scope})[entry.owner_id],
         "versions": versions[:MOST_VERSIONS],
         "may_redact": principal.may("admin"),
-        "most_bytes": MOST_BYTES,
+        "most_bytes": documents.MOST_BYTES,
         **_compared(request, entry),
         **more,
     }
@@ -73,8 +65,8 @@ def _compared(request: HttpRequest, entry: MemoryEntry) -> dict[str, Any]:
     number = _number(request.GET)
     if number is None:
         return {}
-    version = version_of(entry, number)
-    lines = diff_lines(version.content, content_of(entry))
+    version = documents.version_of(entry, number)
+    lines = diff_lines(version.content, documents.content_of(entry))
     added, removed = counted(lines)
     return {"compared": version, "diff": lines, "added": added, "removed": removed}
 
@@ -86,7 +78,7 @@ def _save(request: HttpRequest, principal: Principal, entry: MemoryEntry) -> Htt
     mine, path = form.cleaned_data["content"], form.cleaned_data["path"]
     seen = form.cleaned_data["expected_hash"]
     try:
-        change_entry(
+        documents.change_entry(
             entry,
             author=person(principal.user_id),
             content=mine,
@@ -108,7 +100,7 @@ def _clash(
     request: HttpRequest, principal: Principal, entry: MemoryEntry, mine: str, seen: str
 ) -> HttpResponse:
     """Show both texts side by side, and the merged text."""
-    theirs = content_of(entry)
+    theirs = documents.content_of(entry)
     base = entry.versions.filter(hash=seen, redacted_at=None).first()
     merged = merge(base.content if base else "", mine, theirs)
     context = {
@@ -143,7 +135,7 @@ def memory_mark(request: HttpRequest, entry_id: UUID) -> HttpResponse:
         raise Invalid("This flag does not exist.")
     author = person(principal.user_id)
     with _report(request, done):
-        change_entry(entry, author=author, marks=marks, expected_hash=_seen(request))
+        documents.change_entry(entry, author=author, marks=marks, expected_hash=_seen(request))
     return redirect("memory_document", entry.pk)
 
 
@@ -153,7 +145,7 @@ def memory_delete(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     _, entry = _open(request, entry_id)
     onward = redirect("memory_document", entry.pk)
     with _report(request):
-        delete_entry(entry, expected_hash=_seen(request))
+        documents.delete_entry(entry, expected_hash=_seen(request))
         onward = redirect(f"{reverse('memory')}?gone={entry.pk}&in={entry.owner_id}")
     return onward
 
@@ -166,7 +158,7 @@ def memory_restore(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     if number is None:
         raise Invalid("version must be the number of a version.")
     with _report(request, f"Version {number} was restored as the newest version."):
-        restore_version(entry, number, author=person(principal.user_id))
+        documents.restore_version(entry, number, author=person(principal.user_id))
     return redirect("memory_document", entry.pk)
 
 
@@ -175,7 +167,7 @@ def memory_redact(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     """Remove the text of one version, or of all, permanently."""
     principal, entry = _open(request, entry_id, "admin")
     with _report(request, "The text was removed. Authors and dates stay on record."):
-        redact(
+        documents.redact(
             entry, by=principal.user_id, number=_number(request.POST), expected_hash=_seen(request)
         )
     return redirect("memory_document", entry.pk)

@@ -197,9 +197,9 @@ def test_the_smallest_number_of_calls_counts():
 
 
 def test_a_rule_that_names_no_known_tool_is_told():
-    layer = agent(allowed=("read", "raed", "group:web"), denied=("mcp:gitlab:*", "bash(ls*)"))
+    rules = ("read", "raed", "group:web", "mcp:gitlab:*", "bash(ls*)")
 
-    assert unknown_rules(layer, TOOLS) == ["raed", "mcp:gitlab:*", "bash(ls*)"]
+    assert unknown_rules(rules, TOOLS) == ["raed", "mcp:gitlab:*", "bash(ls*)"]
 
 
 RULES = st.lists(

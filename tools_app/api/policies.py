@@ -26,19 +26,11 @@ from core.rest import StrictJSONParser, TextField
 from tenants.access import Principal, Verb, authorise
 from tenants.authentication import principal_of, required_verb
 from tools_app.models import ToolPolicy
+from tools_app.policy import storage
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import EffectivePolicy, Explanation
 from tools_app.policy.rules import PROFILES, LayerName, Verdict
-from tools_app.policy.storage import (
-    MOST_CALLS,
-    MOST_RULES,
-    PolicyTarget,
-    change_policy,
-    find_target,
-    policy_history,
-    revert_policy,
-    stored_policy,
-)
+from tools_app.policy.storage import PolicyTarget
 
 PROFILE_CHOICES = [(name, name) for name in PROFILES]
 DECISIONS = [(name, name) for name in get_args(Verdict)]
@@ -47,7 +39,10 @@ LAYERS = [*ToolPolicy.Layer.choices, ("default", "Default")]
 
 def _rules(help_text: str) -> serializers.ListField:
     return serializers.ListField(
-        child=serializers.CharField(), required=False, max_length=MOST_RULES, help_text=help_text
+        child=serializers.CharField(),
+        required=False,
+        max_length=storage.MOST_RULES,
+        help_text=help_text,
     )
 
 
@@ -64,7 +59,7 @@ class PolicyWordsSerializer(serializers.Serializer):
     denied_tools = _rules("Names, `group:web`, `mcp:github:*`, `exec(rm *)`. Denying wins.")
     ask_tools = _rules("Calls that need a person's approval first.")
     max_tool_calls_per_turn = serializers.IntegerField(
-        required=False, allow_null=True, min_value=0, max_value=MOST_CALLS
+        required=False, allow_null=True, min_value=0, max_value=storage.MOST_CALLS
     )
 
 
@@ -115,14 +110,14 @@ class PolicyAPIView(APIView):
 
     def target(self, named: dict[str, UUID]) -> PolicyTarget:
         workspace_id = authorise(self.principal, required_verb(self.request, self))
-        return find_target(workspace_id, self.layer, next(iter(named.values()), None))
+        return storage.find_target(workspace_id, self.layer, next(iter(named.values()), None))
 
 
 class PolicyView(PolicyAPIView):
     @extend_schema(responses=PolicySerializer)
     def get(self, request: Request, **named: UUID) -> Response:
         """Return the policy of this layer. A layer can only narrow what the layers above it allow."""
-        return Response(PolicySerializer(stored_policy(self.target(named))).data)
+        return Response(PolicySerializer(storage.stored_policy(self.target(named))).data)
 
     @extend_schema(request=PolicySerializer, responses={200: PolicySerializer, 409: STALE})
     def put(self, request: Request, **named: UUID) -> Response:
@@ -133,7 +128,7 @@ class PolicyView(PolicyAPIView):
         target = self.target(named)
         fields = writable_fields(request, PolicySerializer)
         expected = pop_number(fields, "expected_revision")
-        saved = change_policy(self.principal, target, fields, expected_revision=expected)
+        saved = storage.change_policy(self.principal, target, fields, expected_revision=expected)
         return Response(PolicySerializer(saved).data)
 
 
@@ -142,7 +137,7 @@ class HistoryView(PolicyAPIView):
     def get(self, request: Request, **named: UUID) -> Response:
         """List all revisions of the policy with their authors, newest first."""
         pages = NewestFirst()
-        found = pages.paginate_queryset(policy_history(self.target(named)), request, self)
+        found = pages.paginate_queryset(storage.policy_history(self.target(named)), request, self)
         return pages.get_paginated_response(list(PolicyRevisionSerializer(found, many=True).data))
 
 
@@ -153,7 +148,7 @@ class RevertView(PolicyAPIView):
         target = self.target(named)
         serializer = RevertSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        saved = revert_policy(self.principal, target, serializer.validated_data["revision"])
+        saved = storage.revert_policy(self.principal, target, serializer.validated_data["revision"])
         return Response(PolicySerializer(saved).data)
 
 

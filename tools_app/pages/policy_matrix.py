@@ -16,18 +16,11 @@ from django.http import QueryDict
 from agents.models import Agent
 from core.exceptions import Invalid
 from core.validation import read_input
+from tools_app.policy import storage
 from tools_app.policy.effective import load_agent_layers, load_session_binding
 from tools_app.policy.evaluation import EffectivePolicy, Explanation
 from tools_app.policy.rules import ORDER, Layer
-from tools_app.policy.storage import (
-    LISTS,
-    PolicyInput,
-    PolicyTarget,
-    find_target,
-    policy_columns,
-    stored_policy,
-    to_layer,
-)
+from tools_app.policy.storage import LISTS, PolicyTarget
 from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -162,7 +155,7 @@ def fields_from_form(
         "max_tool_calls_per_turn": _call_limit(post),
     }
     fields = fields_from_choices(given, choices, rules, before)
-    return policy_columns(read_input(PolicyInput, fields), target.layer)
+    return storage.policy_columns(read_input(storage.PolicyInput, fields), target.layer)
 
 
 def _call_limit(post: QueryDict) -> int | None:
@@ -209,18 +202,18 @@ def layers_around(target: PolicyTarget) -> tuple[Layer, ...]:
             bound = load_session_binding(target.subject_id)
             return bound.layers if bound else ()
         case "environment":
-            ceiling = find_target(target.workspace_id, "workspace")
+            ceiling = storage.find_target(target.workspace_id, "workspace")
             return (
-                to_layer("workspace", stored_policy(ceiling)),
-                to_layer("environment", stored_policy(target)),
+                storage.to_layer("workspace", storage.stored_policy(ceiling)),
+                storage.to_layer("environment", storage.stored_policy(target)),
             )
         case _:
-            return (to_layer("workspace", stored_policy(target)),)
+            return (storage.to_layer("workspace", storage.stored_policy(target)),)
 
 
 def effective(target: PolicyTarget, fields: Mapping[str, Any]) -> EffectivePolicy:
     """Return the effective policy if the target had this policy."""
-    own = to_layer(target.layer, fields)
+    own = storage.to_layer(target.layer, fields)
     return EffectivePolicy.of(
         _with(layers_around(target), own), tools_of_workspace(target.workspace_id)
     )

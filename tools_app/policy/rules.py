@@ -262,11 +262,11 @@ def with_allow_rule(layer: Layer, tool: Tool, rule: str) -> Layer:
     return replace(layer, allowed=(*layer.allowed, rule), asked=asked)
 
 
-def unknown_rules(layer: Layer, tools: Mapping[str, Tool]) -> list[str]:
+def unknown_rules(rules: Iterable[str], tools: Mapping[str, Tool]) -> list[str]:
     """Return the rules that match no known tool: most likely typing errors."""
     return [
         rule
-        for rule in (*layer.allowed, *layer.denied, *layer.asked)
+        for rule in rules
         if not any(rule_matches_tool(parse_rule(rule), tool) for tool in tools.values())
     ]
 

@@ -79,12 +79,12 @@ def find_target(
     return PolicyTarget(workspace_id=workspace_id, layer=layer, subject_id=subject_id)
 
 
-def agent_target(agent_id: UUID) -> PolicyTarget:
+def agent_target(agent: Agent | UUID | str) -> PolicyTarget:
     """Return the target of an agent's policy."""
-    workspace_id = Agent.objects.filter(pk=agent_id).values_list("workspace_id", flat=True).first()
-    if workspace_id is None:
+    found = agent if isinstance(agent, Agent) else Agent.objects.filter(pk=agent).first()
+    if found is None:
         raise NotFound
-    return PolicyTarget(workspace_id=workspace_id, layer="agent", subject_id=agent_id)
+    return PolicyTarget(workspace_id=found.workspace_id, layer="agent", subject_id=found.pk)
 
 
 MOST_RULES = 200
@@ -165,17 +165,11 @@ def layer_fields(layer: Layer) -> dict[str, Any]:
 
 def check_rules(layer: Layer, tools: Mapping[str, Tool]) -> None:
     """Raise InvalidFields for rules that match no tool: in an allow list, one would deny silently."""
-    lists = {
-        "allowed_tools": Layer(name=layer.name, allowed=layer.allowed),
-        "denied_tools": Layer(name=layer.name, denied=layer.denied),
-        "ask_tools": Layer(name=layer.name, asked=layer.asked),
-    }
+    fields = layer_fields(layer)
     errors: list[FieldError] = []
-    for field, rules in lists.items():
-        unknown = [
-            rule for rule in unknown_rules(rules, tools) if not _may_match_later(rule, field)
-        ]
-        if unknown:
+    for field in ("allowed_tools", "denied_tools", "ask_tools"):
+        unmatched = unknown_rules(fields[field], tools)
+        if unknown := [rule for rule in unmatched if not _may_match_later(rule, field)]:
             message = f"No tool is named {', '.join(unknown)}."
             errors.append(field_error((field,), message, "invalid"))
     if errors:
@@ -290,7 +284,7 @@ def stored_policy(target: PolicyTarget) -> ToolPolicy:
 
 def load_tool_policy(agent: Agent | UUID | str) -> Layer:
     """Return the agent's own policy, as `filter_tools_by_policy` takes it."""
-    return to_layer("agent", stored_policy(_agent_target(agent)))
+    return to_layer("agent", stored_policy(agent_target(agent)))
 
 
 def save_tool_policy(
@@ -298,11 +292,7 @@ def save_tool_policy(
 ) -> ToolPolicy:
     """Replace the agent's own policy, without checking rights."""
     fields = layer_fields(policy) if isinstance(policy, Layer) else policy
-    return save_policy(_agent_target(agent), fields, by=by)
-
-
-def _agent_target(agent: Agent | UUID | str) -> PolicyTarget:
-    return agent_target(agent.pk if isinstance(agent, Agent) else UUID(str(agent)))
+    return save_policy(agent_target(agent), fields, by=by)
 
 
 def change_policy(

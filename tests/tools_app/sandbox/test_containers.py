@@ -148,7 +148,7 @@ def test_a_stale_worker_cannot_start_a_command(container, monkeypatch):
         kill_leftovers(container.folder.session_id)
         return ensure_container(*arguments, **options)
 
-    monkeypatch.setattr("tools_app.sandbox.container.sandbox.ensure_container", slow_ensure)
+    monkeypatch.setattr("tools_app.sandbox.container.lifecycle.ensure_container", slow_ensure)
 
     with pytest.raises(SandboxReplaced):
         container.execute("touch ran", seconds=PATIENCE)

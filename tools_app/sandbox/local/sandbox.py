@@ -23,15 +23,8 @@ from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import sandbox_gid, sandbox_uid
 from tools_app.sandbox import host
 from tools_app.sandbox.base import EndedBy, ExecResult, SandboxBase, Terminal
-from tools_app.sandbox.local.bubblewrap import (
-    UNLIMITED_CODE,
-    UNLIMITED_WORDS,
-    Launched,
-    command_line,
-    launch,
-    options,
-    refusal,
-)
+from tools_app.sandbox.local import bubblewrap
+from tools_app.sandbox.local.bubblewrap import Launched
 from tools_app.sandbox.local.processes import UsageWatch, kill_marked, mark_running
 from tools_app.sandbox.network import serve_network
 from tools_app.sandbox.output import CHUNK, WATCH_SECONDS, Output, Source, follow
@@ -50,7 +43,9 @@ class LocalSandbox(SandboxBase):
         until = time.monotonic() + min(seconds, self.limits.wall_seconds)
         output = Output(on_output)
         with ExitStack() as stack:
-            launched = stack.enter_context(launch(host.find_bwrap(), *self._confined(command)))
+            launched = stack.enter_context(
+                bubblewrap.launch(host.find_bwrap(), *self._confined(command))
+            )
             first_pid = launched.first_pid
             stack.enter_context(mark_running(self.folder.session_id, first_pid))
             stack.enter_context(serve_network(self.network, first_pid))
@@ -75,14 +70,16 @@ class LocalSandbox(SandboxBase):
 
     def _confined(self, command: str, *, terminal: bool = False) -> tuple[list[str], list[str]]:
         """Return bubblewrap's options, and the command line that it runs."""
-        told = options(
+        told = bubblewrap.options(
             files=self.make(),
             limits=self.limits,
             variables=self.network.variables,
             mounts=self.mounts,
             terminal=terminal,
         )
-        return told, command_line(bash=host.find_bash(), limits=self.limits, command=command)
+        return told, bubblewrap.command_line(
+            bash=host.find_bash(), limits=self.limits, command=command
+        )
 
 
 def _result(
@@ -90,10 +87,10 @@ def _result(
 ) -> ExecResult:
     if ended_by == "itself" and exit_code is None:
         if launcher_code is not None and launcher_code > 0:
-            raise refusal(output)
+            raise bubblewrap.refusal(output)
         ended_by = "stop"  # Bubblewrap itself was killed.
-    if exit_code == UNLIMITED_CODE and output.startswith(UNLIMITED_WORDS):
-        limit = output.splitlines()[0].removeprefix(UNLIMITED_WORDS)
+    if exit_code == bubblewrap.UNLIMITED_CODE and output.startswith(bubblewrap.UNLIMITED_WORDS):
+        limit = output.splitlines()[0].removeprefix(bubblewrap.UNLIMITED_WORDS)
         raise SandboxUnavailable(
             f"The sandbox cannot set this limit here: {limit}. The process that started Switchyard "
             "has a lower hard limit. Raise it (see `ulimit -aH`), or lower the environment's limit."
@@ -183,7 +180,7 @@ class LocalTerminal:
         try:
             if os.geteuid() == 0:
                 os.fchown(inner, sandbox_uid(), sandbox_gid())
-            launching = launch(host.find_bwrap(), options, command, screen=inner)
+            launching = bubblewrap.launch(host.find_bwrap(), options, command, screen=inner)
             launched = stack.enter_context(launching)
         finally:
             os.close(inner)
