@@ -16,7 +16,7 @@ from core.ids import uuid7
 from tools_app.files import SessionFolder
 from tools_app.registry import ToolContext, registry
 from tools_app.sandbox.base import Limits
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.local import LocalSandbox
 from tools_app.sandbox.provisioning import LazySandbox
 
 #: With SWITCHYARD_REQUIRE_SANDBOX set, as in CI, they run and fail instead.

@@ -16,20 +16,20 @@ from agents.api.base import NamedRowViewSet, documented, write_verbs
 from core.pagination import whole_page, whole_page_of
 from tenants.access import authorise
 from tenants.authentication import principal_of
+from tools_app import workspace_tools
 from tools_app.api.policies import DECISIONS, AgentPolicyView
-from tools_app.mcp.discovery import probe, refresh
-from tools_app.mcp.servers import LONGEST_SECONDS, SERVER_NAME_PATTERN, add_server, change_server
+from tools_app.mcp.servers import (
+    LONGEST_SECONDS,
+    SERVER_NAME_PATTERN,
+    add_server,
+    change_server,
+    probe,
+    refresh,
+)
 from tools_app.mcp.tools import PREFIX
 from tools_app.models import CustomTool, McpServer, Skill
 from tools_app.registry import Category, Effect, Ownership, Permission, Tool
 from tools_app.skills import LONGEST_BODY, SKILL_NAME_PATTERN, change_skill, create_skill
-from tools_app.workspace_tools import (
-    LONGEST_WAIT,
-    TOOL_NAME_PATTERN,
-    change_custom_tool,
-    create_custom_tool,
-    tools_of_workspace,
-)
 
 PERMISSIONS = [(name, name) for name in get_args(Permission)]
 
@@ -80,7 +80,7 @@ class ToolListView(APIView):
     @extend_schema(operation_id="tools_list", responses=whole_page_of(ToolSerializer))
     def get(self, request: Request) -> Response:
         """List all tools of the workspace, with what they do and whether they ask by default."""
-        tools = tools_of_workspace(authorise(principal_of(request), "read"))
+        tools = workspace_tools.tools_of_workspace(authorise(principal_of(request), "read"))
         return whole_page([describe_tool(tools[name]) for name in sorted(tools)])
 
 
@@ -107,7 +107,7 @@ class CustomToolSerializer(serializers.Serializer):
     """A tool that a client runs. Each call is sent as an event and waits for its result."""
 
     id = serializers.UUIDField(read_only=True)
-    name = serializers.RegexField(TOOL_NAME_PATTERN)
+    name = serializers.RegexField(workspace_tools.TOOL_NAME_PATTERN)
     description = serializers.CharField(
         max_length=4_000, help_text="What it does and when to use it. The model reads this."
     )
@@ -121,7 +121,7 @@ class CustomToolSerializer(serializers.Serializer):
     )
     timeout_seconds = serializers.IntegerField(
         min_value=1,
-        max_value=LONGEST_WAIT,
+        max_value=workspace_tools.LONGEST_WAIT,
         required=False,
         help_text="How long a call waits for its result. The default is 300.",
     )
@@ -141,8 +141,8 @@ class CustomToolViewSet(NamedRowViewSet):
     serializer_class = CustomToolSerializer
     filterset_fields = ["name"]
 
-    make = staticmethod(create_custom_tool)
-    change = staticmethod(change_custom_tool)
+    make = staticmethod(workspace_tools.create_custom_tool)
+    change = staticmethod(workspace_tools.change_custom_tool)
 
 
 class OfferedSerializer(serializers.Serializer):

@@ -26,7 +26,6 @@ from core.validation import storable, storable_json
 from tenants.vault import mask
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.files import SessionFolder
-from tools_app.mcp.servers import endpoint_of
 from tools_app.models import McpServer, Permission
 from tools_app.registry import AnyArguments, Category, Effect, SchemaTool, Tool, ToolContext
 from tools_app.schemas import check_schema, count_objects, first_argument
@@ -251,7 +250,7 @@ class Call:
             raise ToolFailed(mask(context.workspace_id, fault.detail)) from None
 
     def _ask(self, server: McpServer, arguments: dict[str, Any], context: ToolContext) -> str:
-        from tools_app.mcp.client import ServerSandbox, call_tool
+        from tools_app.mcp.client import ServerSandbox, call_tool, endpoint_of
 
         folder = SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
         place = ServerSandbox(folder=folder, sandbox=context.sandbox) if server.command else None

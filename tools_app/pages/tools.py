@@ -20,17 +20,12 @@ from core.validation import submit_form
 from tenants.access import Verb, authorise
 from tenants.authentication import principal_of
 from tenants.models import OwnedModel
+from tools_app import workspace_tools
 from tools_app.mcp import servers
-from tools_app.mcp.discovery import refresh
+from tools_app.mcp.servers import refresh
 from tools_app.models import CustomTool, McpServer, Skill
 from tools_app.schemas import LARGEST
 from tools_app.skills import LONGEST_BODY, SKILL_NAME_PATTERN, change_skill, create_skill
-from tools_app.workspace_tools import (
-    LONGEST_WAIT,
-    TOOL_NAME_PATTERN,
-    change_custom_tool,
-    create_custom_tool,
-)
 
 R = TypeVar("R", bound=OwnedModel)
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
@@ -247,7 +242,7 @@ EXAMPLE_SCHEMA = """{
 
 class CustomToolForm(forms.Form):
     name = forms.RegexField(
-        TOOL_NAME_PATTERN,
+        workspace_tools.TOOL_NAME_PATTERN,
         label="Name",
         widget=forms.TextInput(attrs=PLAIN),
         help_text="Lowercase letters, digits and _, as in look_up_order.",
@@ -274,7 +269,10 @@ class CustomToolForm(forms.Form):
         ],
     )
     timeout_seconds = forms.IntegerField(
-        label="Wait for the result (seconds)", min_value=1, max_value=LONGEST_WAIT, initial=300
+        label="Wait for the result (seconds)",
+        min_value=1,
+        max_value=workspace_tools.LONGEST_WAIT,
+        initial=300,
     )
 
     def clean_input_schema(self) -> dict[str, Any]:
@@ -302,7 +300,7 @@ def custom_tools(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def custom_tool_new(request: HttpRequest) -> HttpResponse:
     form = CustomToolForm(request.POST or None)
-    made = submit_new(request, form, create_custom_tool)
+    made = submit_new(request, form, workspace_tools.create_custom_tool)
     if made is None:
         return form_page(request, "pages/custom_tools/edit.html", form)
     messages.success(request, f"{made.name} was created. Agents can use it from their next run.")
@@ -315,7 +313,9 @@ def custom_tool_edit(request: HttpRequest, tool_id: UUID) -> HttpResponse:
     current = {name: getattr(tool, name) for name in CustomToolForm.base_fields}
     current["input_schema"] = json.dumps(tool.input_schema, indent=2, ensure_ascii=False)
     form = CustomToolForm(request.POST or None, initial=current)
-    if not submit_form(form, lambda: change_custom_tool(tool, form.cleaned_data, replace=True)):
+    if not submit_form(
+        form, lambda: workspace_tools.change_custom_tool(tool, form.cleaned_data, replace=True)
+    ):
         return form_page(request, "pages/custom_tools/edit.html", form, tool=tool)
     messages.success(request, f"{tool.name} was saved. Pending calls keep waiting.")
     return redirect("custom_tools")

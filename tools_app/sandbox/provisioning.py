@@ -21,17 +21,12 @@ from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
 from tools_app.sandbox import host
 from tools_app.sandbox.base import ExecResult, Limits, Mount, Sandbox, Terminal
+from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.claims import forget_session
-from tools_app.sandbox.container.lifecycle import (
-    ROLE,
-    SESSION,
-    end_session_claims,
-    list_containers,
-)
 from tools_app.sandbox.container.sandbox import ContainerSandbox
-from tools_app.sandbox.local.processes import kill_marked, marked_sessions
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.local import LocalSandbox
 from tools_app.sandbox.network import Network
+from tools_app.sandbox.processes import kill_marked, marked_sessions
 
 if TYPE_CHECKING:
     from agents.models import Environment
@@ -57,7 +52,7 @@ def provision(
 
 def kill_leftovers(session_id: UUID) -> int:
     """End every command of the session that still runs on this machine; return their number."""
-    return kill_marked(session_id) + end_session_claims(session_id)
+    return kill_marked(session_id) + lifecycle.end_session_claims(session_id)
 
 
 class LazySandbox:
@@ -168,11 +163,15 @@ def running_sandboxes() -> list[Running]:
         for session_id in marked_sessions(kind=role)
     ]
     try:
-        boxes = list_containers()
+        boxes = lifecycle.list_containers()
     except Fault:
         return found
     return found + [
-        Running(session_id=UUID(box["Labels"][SESSION]), kind="container", role=box["Labels"][ROLE])
+        Running(
+            session_id=UUID(box["Labels"][lifecycle.SESSION]),
+            kind="container",
+            role=box["Labels"][lifecycle.ROLE],
+        )
         for box in boxes
     ]
 

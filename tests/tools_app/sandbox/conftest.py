@@ -23,7 +23,7 @@ from tools_app.sandbox import host
 from tools_app.sandbox.base import Limits
 from tools_app.sandbox.container.engine import connect, find_socket
 from tools_app.sandbox.container.sandbox import ContainerSandbox
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.local import LocalSandbox
 
 IMAGE = "switchyard/base"
 #: Long enough that a command never ends by it, short enough that a broken test does.

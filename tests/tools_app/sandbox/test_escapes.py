@@ -242,7 +242,7 @@ def test_filling_the_disk_is_bounded_per_file_and_by_the_reserve(sandbox, files,
     run(small, "for n in 1 2 3; do head -c 3000000 /dev/zero > big$n; done 2>/dev/null; true")
     assert [(files / f"big{n}").stat().st_size for n in (1, 2, 3)] == [1024 * 1024] * 3
 
-    monkeypatch.setattr("tools_app.sandbox.local.processes.DISK_RESERVE_MB", 10**12)
+    monkeypatch.setattr("tools_app.sandbox.processes.DISK_RESERVE_MB", 10**12)
     assert small.execute("sleep 600", seconds=60).ended_by == "disk"
 
 

@@ -208,7 +208,7 @@ def test_files_in_memory_are_bounded(sandbox, place):
 
 
 def test_a_nearly_full_disk_ends_the_command(sandbox, monkeypatch):
-    monkeypatch.setattr("tools_app.sandbox.local.processes.DISK_RESERVE_MB", 10**12)
+    monkeypatch.setattr("tools_app.sandbox.processes.DISK_RESERVE_MB", 10**12)
 
     assert sandbox.execute("sleep 600", seconds=PATIENCE).ended_by == "disk"
 

@@ -26,8 +26,8 @@ from tools_app.sandbox.container import claims
 from tools_app.sandbox.container.cgroup import Cgroup, cgroup_of, pids_max
 from tools_app.sandbox.container.claims import Claim
 from tools_app.sandbox.container.engine import Engine, connect, containers_dir
-from tools_app.sandbox.local.bubblewrap import HOME
-from tools_app.sandbox.local.processes import MEGABYTE
+from tools_app.sandbox.local import HOME
+from tools_app.sandbox.processes import MEGABYTE
 
 #: The container's main process only waits; commands run beside it.
 WAIT = ["sleep", "2147483647"]

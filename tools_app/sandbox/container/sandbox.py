@@ -24,7 +24,7 @@ from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.cgroup import CgroupWatch, cgroup_of
 from tools_app.sandbox.container.claims import Claim, claim_container
 from tools_app.sandbox.container.engine import Engine, Stream, connect
-from tools_app.sandbox.local.bubblewrap import HOME, TERMINAL_VARIABLES
+from tools_app.sandbox.local import HOME, TERMINAL_VARIABLES
 from tools_app.sandbox.network import serve_network
 from tools_app.sandbox.output import TICK_SECONDS, Output, Source, follow
 

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from core.env import ROOT, STACK
 from tools_app.exceptions import KeeperLost, SandboxUnavailable
-from tools_app.sandbox.local.processes import has_ended, kill, process_identity
+from tools_app.sandbox.processes import has_ended, kill, process_identity
 from tools_app.sandbox.tasks.record import Ending, Record
 
 #: A keeper ends its command and records the end within this time of being asked.
