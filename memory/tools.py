@@ -88,17 +88,6 @@ def write(
         )
 
 
-def forget(context: ToolContext, path: str) -> str:
-    """Delete a document for a call. A call that runs again finds it deleted."""
-    with tool_errors(), transaction.atomic():
-        context.fence()
-        entry = find_writable(context, path)
-        if entry is None:
-            return f"You have no document {path!r}."
-        documents.delete_entry(entry)
-    return f"Forgot {entry.path}. People can restore it."
-
-
 @contextmanager
 def tool_errors() -> Iterator[None]:
     """Turn errors into messages that a model can act on."""
@@ -304,7 +293,14 @@ def memory_append(arguments: MemoryAppend, context: ToolContext) -> str:
 @writing_tool(title="Forget a memory")
 def memory_forget(arguments: MemoryForget, context: ToolContext) -> str:
     """Forget a document of yours that is wrong or no longer useful. People can restore it."""
-    return forget(context, arguments.path)
+    with tool_errors(), transaction.atomic():
+        context.fence()
+        entry = find_writable(context, arguments.path)
+        # A call that runs again finds it deleted.
+        if entry is None:
+            return f"You have no document {arguments.path!r}."
+        documents.delete_entry(entry)
+    return f"Forgot {entry.path}. People can restore it."
 
 
 def _changed(arguments: MemoryUpdate, before: str) -> str:

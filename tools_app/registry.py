@@ -32,24 +32,6 @@ from tools_app.schemas import check_arguments, invalid_arguments, portable_schem
 LOOK_UP_SECONDS = 0.1
 
 
-def _silent(text: str) -> None:
-    """Discard the text."""
-
-
-def _unfenced() -> None:
-    """Check nothing: no other worker can hold this session."""
-
-
-def _untainted() -> bool:
-    """Outside a session there is no untrusted content to have read."""
-    return False
-
-
-def _allowed(input: Mapping[str, Any]) -> str:
-    """Allow the call: no policy applies."""
-    return "allow"
-
-
 class Parked:
     """Returned by a tool whose call goes on elsewhere, from where its result comes later.
 
@@ -59,13 +41,19 @@ class Parked:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
+    """Says who makes a call, and how its tool stops, reports progress and acts.
+
+    The defaults are for calls outside a session: no policy applies, nothing is tainted, and no other
+    worker can interfere.
+    """
+
     workspace_id: UUID
     session_id: UUID
     agent_id: UUID
     run_id: UUID
     #: The same across retries of one call.
     call_id: str
-    #: Provisioned on first use; see `tools_app.sandbox.LazySandbox`.
+    #: Provisioned on first use; see `tools_app.sandbox.provisioning.LazySandbox`.
     sandbox: Sandbox
     #: The agent that a builder builds in this session.
     about_id: UUID | None = None
@@ -74,14 +62,14 @@ class ToolContext:
     #: The person whose message is being answered, if a person sent it.
     user_id: UUID | None = None
     #: The policy's verdict on a call of this tool with other arguments: `allow`, `ask` or `deny`.
-    judge: Callable[[Mapping[str, Any]], str] = _allowed
+    judge: Callable[[Mapping[str, Any]], str] = lambda input: "allow"
     #: Shows text to viewers while the tool is running.
-    emit: Callable[[str], None] = _silent
+    emit: Callable[[str], None] = lambda text: None
     #: Whether the session has read untrusted content by now. Asks the database at every call.
-    is_tainted: Callable[[], bool] = _untainted
+    is_tainted: Callable[[], bool] = lambda: False
     #: Called first in a transaction that writes: raises if another worker holds the session by now,
     #: and keeps others from taking it until the commit.
-    fence: Callable[[], None] = _unfenced
+    fence: Callable[[], None] = lambda: None
     #: Set on interrupt or shutdown. A tool must end within a second.
     stopped: threading.Event = field(default_factory=threading.Event)
     #: On the clock of `time.monotonic()`.

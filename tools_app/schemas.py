@@ -13,11 +13,7 @@ from functools import cache, lru_cache, wraps
 from typing import Any
 
 import orjson
-from jsonschema import (  # type: ignore[import-untyped]
-    Draft202012Validator,
-    SchemaError,
-    ValidationError,
-)
+from jsonschema import Draft202012Validator, exceptions  # type: ignore[import-untyped]
 from jsonschema.validators import extend  # type: ignore[import-untyped]
 from pydantic import BaseModel
 from referencing import Registry
@@ -121,7 +117,7 @@ UNUSABLE = (
     "Models cannot use this schema: it refers to itself, is too complex, or a part of it is not "
     "an object."
 )
-Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
+Check = Callable[[Any, Any, Any, Any], Iterable[exceptions.ValidationError] | None]
 _left: ContextVar[int] = ContextVar("steps left")
 
 
@@ -163,7 +159,7 @@ def check_schema(schema: JSON) -> None:
         portable_schema(schema)
         # The first use reveals references that lead nowhere or in a circle.
         _errors(packed, {})
-    except SchemaError as error:
+    except exceptions.SchemaError as error:
         raise ValueError(f"This is not a JSON Schema: {error.message[:300]}") from None
     except SCHEMA_ERRORS:
         raise ValueError(UNUSABLE) from None
@@ -201,7 +197,7 @@ def count_objects(node: object) -> int:
     return sum(map(count_objects, node)) if isinstance(node, list) else 0
 
 
-def _errors(packed: bytes, value: object) -> list[ValidationError]:
+def _errors(packed: bytes, value: object) -> list[exceptions.ValidationError]:
     """Return everything that does not fit, found within a bounded number of steps."""
     before = _left.set(MOST_STEPS)
     try:

@@ -18,15 +18,7 @@ from tenants.models import User
 from tools_app.exceptions import ToolFailed
 from tools_app.mcp.tools import mcp_tools, tools_of_revisions
 from tools_app.models import CustomTool
-from tools_app.registry import (
-    AnyArguments,
-    Category,
-    Permission,
-    SchemaTool,
-    Tool,
-    ToolContext,
-    registry,
-)
+from tools_app.registry import AnyArguments, Category, Permission, SchemaTool, Tool, registry
 from tools_app.schemas import check_schema, first_argument
 
 
@@ -126,5 +118,5 @@ def _as_tool(row: CustomTool) -> SchemaTool:
     )
 
 
-def _run_outside(arguments: AnyArguments, context: ToolContext) -> None:
+def _run_outside(arguments: AnyArguments, context: object) -> None:
     raise ToolFailed("This tool is run by a client, not by Switchyard.")

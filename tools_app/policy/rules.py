@@ -46,12 +46,8 @@ _OPERATORS = re.compile(r"[;&|<>$`\n\r(){}\\]+")
 _PORTS = {"http": 80, "https": 443}
 
 
-def pattern_matches(tool: Tool, pattern: str, subject: str, *, strictly: bool) -> bool:
-    """Return whether a pattern matches the subject of a call, by the category of the tool."""
-    return _reading(tool)(pattern, subject, strictly)
-
-
-def _reading(tool: Tool) -> Callable[[str, str, bool], bool]:
+def _matcher(tool: Tool) -> Callable[[str, str, bool], bool]:
+    """Return how a pattern is matched against the subject of a call, by the tool's category."""
     match tool.category:
         case Category.EXEC:
             return _command
@@ -186,27 +182,25 @@ def parse_rule(text: str) -> Rule:
     return Rule(name=found["name"].strip(), pattern=found["pattern"])
 
 
-def rule_matches_tool(rule: Rule, tool: Tool) -> bool:
+def matches_tool(rule: str, tool: Tool) -> bool:
     """Return whether the rule is about this tool at all."""
-    if rule.name.startswith(GROUP):
-        return tool.category == rule.name.removeprefix(GROUP)
-    return fnmatchcase(tool.name, rule.name)
+    name = parse_rule(rule).name
+    if name.startswith(GROUP):
+        return tool.category == name.removeprefix(GROUP)
+    return fnmatchcase(tool.name, name)
 
 
-def rule_matches_call(
-    rule: Rule, tool: Tool, input: Mapping[str, Any] | None, *, strictly: bool
-) -> bool:
+def matches_call(rule: str, tool: Tool, input: Mapping[str, Any] | None, *, strictly: bool) -> bool:
     """Return whether the rule matches this call. Without input, a rule with a pattern does not.
 
     Rules that allow are matched strictly; rules that ask or deny are matched widely.
     """
-    if not rule_matches_tool(rule, tool):
+    pattern = parse_rule(rule).pattern
+    if not matches_tool(rule, tool):
         return False
-    if rule.pattern in {None, "*"}:
+    if pattern is None or pattern == "*":
         return True
-    if input is None or rule.pattern is None:
-        return False
-    return pattern_matches(tool, rule.pattern, str(input.get(tool.subject, "")), strictly=strictly)
+    return input is not None and _matcher(tool)(pattern, str(input.get(tool.subject, "")), strictly)
 
 
 # ── Layers ───────────────────────────────────────────────────────────────────
@@ -257,18 +251,14 @@ def with_allow_rule(layer: Layer, tool: Tool, rule: str) -> Layer:
     It replaces a rule that asks at every call of the tool: calls that the new rule does not match
     ask anyway, unless another rule allows some of them.
     """
-    others = any(rule_matches_tool(parse_rule(one), tool) for one in layer.allowed)
+    others = any(matches_tool(one, tool) for one in layer.allowed)
     asked = layer.asked if others else tuple(one for one in layer.asked if one != tool.name)
     return replace(layer, allowed=(*layer.allowed, rule), asked=asked)
 
 
 def unknown_rules(rules: Iterable[str], tools: Mapping[str, Tool]) -> list[str]:
     """Return the rules that match no known tool: most likely typing errors."""
-    return [
-        rule
-        for rule in rules
-        if not any(rule_matches_tool(parse_rule(rule), tool) for tool in tools.values())
-    ]
+    return [rule for rule in rules if not any(matches_tool(rule, tool) for tool in tools.values())]
 
 
 # ── Approvals ────────────────────────────────────────────────────────────────

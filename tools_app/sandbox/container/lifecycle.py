@@ -191,7 +191,7 @@ def _installation_id(folder: Path) -> str:
 
 
 def labels(session_id: UUID, role: str) -> dict[str, str]:
-    return {INSTALLATION: installation_id(), SESSION: str(session_id), ROLE: role}
+    return {**_of_session(session_id), ROLE: role}
 
 
 def container_name(session_id: UUID, suffix: str = "") -> str:
@@ -290,11 +290,8 @@ def remove_containers(session_id: UUID, role: str = "") -> int:
     """Remove the containers of a session, or those with one role. Its files stay."""
     if not claims.session_dir(session_id).exists():
         return 0
-    engine = connect()
-    wanted = labels(session_id, role)
-    if not role:
-        del wanted[ROLE]
-    return sum(engine.remove(found["Id"]) for found in engine.list_labelled(wanted))
+    wanted = labels(session_id, role) if role else _of_session(session_id)
+    return _remove_all(connect(), wanted)
 
 
 def sweep(sessions: Collection[UUID], living: Collection[UUID]) -> int:
@@ -318,7 +315,7 @@ def remove_unused_containers() -> None:
     try:
         engine = connect()
         for session_id in unused:
-            _remove(engine, _boxes(engine, session_id))
+            _remove_all(engine, _of_session(session_id))
     except (SandboxUnavailable, SandboxReplaced):
         log.warning("containers_not_swept", exc_info=True)
 
@@ -332,21 +329,20 @@ def _sweep(engine: Engine, sessions: Collection[UUID], living: Collection[UUID])
     removed = 0
     for session_id in sessions:
         if session_id not in living:
-            removed += _remove(engine, _boxes(engine, session_id))
+            removed += _remove_all(engine, _of_session(session_id))
             claims.forget_session(session_id)
             continue
         removed += _end_lost(engine, session_id)
         if _is_idle(session_id):
-            removed += _remove(engine, _boxes(engine, session_id))
+            removed += _remove_all(engine, _of_session(session_id))
             if not claims.list_claims(session_id):
                 claims.forget_session(session_id)
-    known = {str(session_id) for session_id in sessions}
     ours = engine.list_labelled({INSTALLATION: installation_id()})
     # A claim is written before its container is created: one without a claim has lost its folder.
-    lost = [
-        container for container in ours if container["Labels"].get(SESSION) not in known | _named()
-    ]
-    return removed + _remove(engine, lost)
+    # The claims are read again, as a session may have been added since the list was read.
+    known = {str(session_id) for session_id in (*sessions, *claims.sessions_with_claims())}
+    lost = [container for container in ours if container["Labels"].get(SESSION) not in known]
+    return removed + sum(engine.remove(container["Id"]) for container in lost)
 
 
 def _end_lost(engine: Engine, session_id: UUID) -> int:
@@ -364,14 +360,10 @@ def _is_idle(session_id: UUID) -> bool:
     return not claims.list_claims(session_id) and idle_for > settings.SANDBOX_IDLE_SECONDS
 
 
-def _boxes(engine: Engine, session_id: UUID) -> list[dict[str, Any]]:
-    return engine.list_labelled({INSTALLATION: installation_id(), SESSION: str(session_id)})
+def _remove_all(engine: Engine, wanted: dict[str, str]) -> int:
+    """Remove the containers with all these labels and return their number."""
+    return sum(engine.remove(found["Id"]) for found in engine.list_labelled(wanted))
 
 
-def _remove(engine: Engine, boxes: list[dict[str, Any]]) -> int:
-    return sum(engine.remove(container["Id"]) for container in boxes)
-
-
-def _named() -> set[str]:
-    """Read the claims again, as a session may have been added since the list was read."""
-    return {str(session_id) for session_id in claims.sessions_with_claims()}
+def _of_session(session_id: UUID) -> dict[str, str]:
+    return {INSTALLATION: installation_id(), SESSION: str(session_id)}
