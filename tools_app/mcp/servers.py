@@ -222,13 +222,13 @@ def _ask(server: McpServer, stopped: threading.Event | None) -> tuple[Any, Catal
 
     # The server may support another version by now, so a refresh negotiates again.
     server.protocol = ""
-    endpoint = endpoint_of(server, _place(server) if server.command else None)
+    endpoint = endpoint_of(server, _sandbox_for(server) if server.command else None)
     release_connection()
     told = list_tools(endpoint, seconds=ASK_SECONDS, most=MOST_TOOLS, stopped=stopped)
     return told, catalog_of(told.tools, complete=told.complete, clean=endpoint.clean)
 
 
-def _place(server: McpServer) -> Any:
+def _sandbox_for(server: McpServer) -> Any:
     """Return a sandbox for a server that is asked outside any session, with its own folder."""
     from tools_app.mcp.client import ServerSandbox
     from tools_app.sandbox.provisioning import provision

@@ -181,7 +181,7 @@ def text_of(result: types.CallToolResult, clean: Callable[[str], str]) -> str:
     """
     parts = list(_parts(result))
     if result.structured_content is not None and not _is_repeated(result, parts):
-        parts.append(_json(result.structured_content))
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False, default=str))
     return storable(clip_for_model(clean("\n\n".join(parts)), LARGEST_OUTPUT)) or "(no output)"
 
 
@@ -197,10 +197,6 @@ def _parsed(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _parts(result: types.CallToolResult) -> Iterator[str]:

@@ -40,128 +40,6 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "messaging": ("read", "group:messaging", *_SHARED),
     "full": ("*",),
 }
-
-#: With these characters a shell runs several commands, or another one than it seems.
-_OPERATORS = re.compile(r"[;&|<>$`\n\r(){}\\]+")
-_PORTS = {"http": 80, "https": 443}
-
-
-def _matcher(tool: Tool) -> Callable[[str, str, bool], bool]:
-    """Return how a pattern is matched against the subject of a call, by the tool's category."""
-    match tool.category:
-        case Category.EXEC:
-            return _command
-        case Category.FILESYSTEM:
-            return _path
-        case Category.WEB if tool.subject == "url":
-            return _address
-        case Category.MESSAGING:
-            return _person
-        case _:
-            return _words
-
-
-def _command(pattern: str, subject: str, strictly: bool) -> bool:
-    """Match a command line.
-
-    A line that chains several commands is not what a rule that allows `git status*` means; but each
-    of the chained commands may be what a rule denies.
-    """
-    pieces = [piece.strip() for piece in _OPERATORS.split(subject)]
-    if strictly:
-        return len(pieces) == 1 and fnmatchcase(subject.strip(), pattern)
-    return any(fnmatchcase(piece, pattern) for piece in (subject.strip(), *pieces))
-
-
-def _path(pattern: str, subject: str, strictly: bool) -> bool:
-    if fnmatchcase(_plain_path(subject), _plain_path(pattern)):
-        return True
-    return not strictly and fnmatchcase(f"{WORKSPACE_PATH}/{_plain_path(subject)}", pattern)
-
-
-def _plain_path(path: str) -> str:
-    """Return the path relative to the session's folder. What is mounted elsewhere stays absolute."""
-    names = [name for name in path.split("/") if name not in {"", "."}]
-    if not path.startswith("/"):
-        return "/".join(names)
-    home = WORKSPACE_PATH.strip("/")
-    return "/".join(names[1:]) if names[:1] == [home] else "/" + "/".join(names)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Place:
-    """A web address in its normal form."""
-
-    scheme: str
-    host: str
-    path: str
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{self.host}{self.path}"
-
-
-def _address(pattern: str, subject: str, strictly: bool) -> bool:
-    place = _place(subject)
-    if place and _leads_to(pattern, place):
-        return True
-    if strictly:
-        return False
-    spellings = (subject.strip(), *((str(place), unquote(str(place))) if place else ()))
-    return any(fnmatchcase(one.lower(), pattern.lower()) for one in spellings)
-
-
-def same_site(one: str, other: str) -> bool:
-    """Return whether two addresses have the same host, with or without TLS."""
-    places = (_place(one), _place(other))
-    return all(places) and len({place and place.host for place in places}) == 1
-
-
-def _leads_to(pattern: str, place: _Place) -> bool:
-    """Match scheme, host and path separately, so that a `*` in the host cannot match the path.
-
-    `https://docs.*` matches every page of such a host.
-    """
-    scheme, named, rest = pattern.partition("://")
-    if not named:
-        return fnmatchcase(str(place), pattern)
-    host, slash, path = rest.partition("/")
-    if not (fnmatchcase(place.scheme, scheme.lower()) and fnmatchcase(place.host, _ascii(host))):
-        return False
-    return fnmatchcase(place.path, f"/{path}") if slash else host.endswith("*") or place.path == "/"
-
-
-def _ascii(host: str) -> str:
-    """Return the host of a pattern as addresses write it: `bücher` becomes `xn--bcher-kva`."""
-    try:
-        labels = [one if one.isascii() else one.encode("idna").decode() for one in host.split(".")]
-    except UnicodeError:
-        return host
-    return ".".join(labels).lower()
-
-
-def _place(address: str) -> _Place | None:
-    """Parse an address as the HTTP client does. Return None for what the client would refuse."""
-    try:
-        url = httpx2.URL(address)
-    except (httpx2.InvalidURL, UnicodeError):
-        return None
-    host = url.raw_host.decode("ascii").lower().rstrip(".")
-    if url.scheme not in _PORTS or not host:
-        return None
-    host = f"[{host}]" if ":" in host else host
-    port = "" if url.port in {None, _PORTS[url.scheme]} else f":{url.port}"
-    return _Place(scheme=url.scheme, host=f"{host}{port}", path=url.raw_path.decode("ascii"))
-
-
-def _person(pattern: str, subject: str, strictly: bool) -> bool:
-    """Match an e-mail address or a name, ignoring case."""
-    return fnmatchcase(subject.strip().lower(), pattern.lower())
-
-
-def _words(pattern: str, subject: str, strictly: bool) -> bool:
-    return fnmatchcase(subject, pattern) or (not strictly and fnmatchcase(subject.strip(), pattern))
-
-
 GROUP = "group:"
 _PATTERNED = re.compile(r"(?P<name>[^()]+)\((?P<pattern>.*)\)", re.DOTALL)
 
@@ -201,6 +79,133 @@ def matches_call(rule: str, tool: Tool, input: Mapping[str, Any] | None, *, stri
     if pattern is None or pattern == "*":
         return True
     return input is not None and _matcher(tool)(pattern, str(input.get(tool.subject, "")), strictly)
+
+
+# ── Patterns ─────────────────────────────────────────────────────────────────
+
+#: With these characters a shell runs several commands, or another one than it seems.
+_OPERATORS = re.compile(r"[;&|<>$`\n\r(){}\\]+")
+_PORTS = {"http": 80, "https": 443}
+
+
+def _matcher(tool: Tool) -> Callable[[str, str, bool], bool]:
+    """Return how a pattern is matched against the subject of a call, by the tool's category."""
+    match tool.category:
+        case Category.EXEC:
+            return _match_command
+        case Category.FILESYSTEM:
+            return _match_path
+        case Category.WEB if tool.subject == "url":
+            return _match_address
+        case Category.MESSAGING:
+            return _match_person
+        case _:
+            return _match_text
+
+
+def _match_command(pattern: str, subject: str, strictly: bool) -> bool:
+    """Match a command line.
+
+    A line that chains several commands is not what a rule that allows `git status*` means; but each
+    of the chained commands may be what a rule denies.
+    """
+    pieces = [piece.strip() for piece in _OPERATORS.split(subject)]
+    if strictly:
+        return len(pieces) == 1 and fnmatchcase(subject.strip(), pattern)
+    return any(fnmatchcase(piece, pattern) for piece in (subject.strip(), *pieces))
+
+
+def _match_path(pattern: str, subject: str, strictly: bool) -> bool:
+    if fnmatchcase(_plain_path(subject), _plain_path(pattern)):
+        return True
+    return not strictly and fnmatchcase(f"{WORKSPACE_PATH}/{_plain_path(subject)}", pattern)
+
+
+def _plain_path(path: str) -> str:
+    """Return the path relative to the session's folder. What is mounted elsewhere stays absolute."""
+    names = [name for name in path.split("/") if name not in {"", "."}]
+    if not path.startswith("/"):
+        return "/".join(names)
+    home = WORKSPACE_PATH.strip("/")
+    return "/".join(names[1:]) if names[:1] == [home] else "/" + "/".join(names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WebAddress:
+    """A web address in its normal form."""
+
+    scheme: str
+    host: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host}{self.path}"
+
+
+def _match_address(pattern: str, subject: str, strictly: bool) -> bool:
+    address = _parse_address(subject)
+    if address and _address_matches(pattern, address):
+        return True
+    if strictly:
+        return False
+    spellings = (subject.strip(), *((str(address), unquote(str(address))) if address else ()))
+    return any(fnmatchcase(one.lower(), pattern.lower()) for one in spellings)
+
+
+def same_site(one: str, other: str) -> bool:
+    """Return whether two addresses have the same host, with or without TLS."""
+    addresses = (_parse_address(one), _parse_address(other))
+    return all(addresses) and len({address and address.host for address in addresses}) == 1
+
+
+def _address_matches(pattern: str, address: _WebAddress) -> bool:
+    """Match scheme, host and path separately, so that a `*` in the host cannot match the path.
+
+    `https://docs.*` matches every page of such a host.
+    """
+    scheme, named, rest = pattern.partition("://")
+    if not named:
+        return fnmatchcase(str(address), pattern)
+    host, slash, path = rest.partition("/")
+    if not (
+        fnmatchcase(address.scheme, scheme.lower()) and fnmatchcase(address.host, _ascii(host))
+    ):
+        return False
+    if slash:
+        return fnmatchcase(address.path, f"/{path}")
+    return host.endswith("*") or address.path == "/"
+
+
+def _ascii(host: str) -> str:
+    """Return the host of a pattern as addresses write it: `bücher` becomes `xn--bcher-kva`."""
+    try:
+        labels = [one if one.isascii() else one.encode("idna").decode() for one in host.split(".")]
+    except UnicodeError:
+        return host
+    return ".".join(labels).lower()
+
+
+def _parse_address(address: str) -> _WebAddress | None:
+    """Parse an address as the HTTP client does. Return None for what the client would refuse."""
+    try:
+        url = httpx2.URL(address)
+    except (httpx2.InvalidURL, UnicodeError):
+        return None
+    host = url.raw_host.decode("ascii").lower().rstrip(".")
+    if url.scheme not in _PORTS or not host:
+        return None
+    host = f"[{host}]" if ":" in host else host
+    port = "" if url.port in {None, _PORTS[url.scheme]} else f":{url.port}"
+    return _WebAddress(scheme=url.scheme, host=f"{host}{port}", path=url.raw_path.decode("ascii"))
+
+
+def _match_person(pattern: str, subject: str, strictly: bool) -> bool:
+    """Match an e-mail address or a name, ignoring case."""
+    return fnmatchcase(subject.strip().lower(), pattern.lower())
+
+
+def _match_text(pattern: str, subject: str, strictly: bool) -> bool:
+    return fnmatchcase(subject, pattern) or (not strictly and fnmatchcase(subject.strip(), pattern))
 
 
 # ── Layers ───────────────────────────────────────────────────────────────────

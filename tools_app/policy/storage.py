@@ -93,11 +93,12 @@ RuleText = Annotated[
 ]
 
 
-def _each_once(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(texts))
-
-
-Rules = Annotated[tuple[RuleText, ...], Field(max_length=MOST_RULES), AfterValidator(_each_once)]
+#: Each rule once, in the order given.
+Rules = Annotated[
+    tuple[RuleText, ...],
+    Field(max_length=MOST_RULES),
+    AfterValidator(lambda texts: tuple(dict.fromkeys(texts))),
+]
 
 
 class PolicyInput(Input):

@@ -143,10 +143,6 @@ def listen_inside(first_pid: int, port: int) -> socket.socket:
                 "the user whose engine runs the containers, or choose the network `none`."
             )
         _, (fd, *_), _, _ = socket.recv_fds(ours, 1, 1)
-    return _listener(fd)
-
-
-def _listener(fd: int) -> socket.socket:
     os.set_inheritable(fd, False)
     return socket.socket(fileno=fd)
 
@@ -212,11 +208,11 @@ def read_request(head: bytes) -> ProxyRequest:
     if not all(map(_HEADER.fullmatch, lines)):
         raise Invalid("A header of the request is not valid.")
     headers = tuple((name, value.strip()) for name, _, value in (x.partition(":") for x in lines))
-    host, port, path = _place(method, target)
+    host, port, path = _read_target(method, target)
     return ProxyRequest(method=method, host=host, port=port, target=path, headers=headers)
 
 
-def _place(method: str, target: str) -> tuple[str, int, str]:
+def _read_target(method: str, target: str) -> tuple[str, int, str]:
     """Return host, port and path of the requested address."""
     tunnel = method == "CONNECT"
     try:

@@ -149,9 +149,13 @@ class Running:
 
 def abilities() -> list[Ability]:
     """Run a command in a sandbox of each kind, without and with a network."""
+    kinds: dict[str, Callable[..., Probe]] = {
+        "local": LocalSandbox,
+        "container": partial(ContainerSandbox, image=settings.CONTAINER_IMAGE),
+    }
     return [
         Ability(name=f"{kind}, network {network.posture}", lack=_lack(make, network))
-        for kind, make in (("local", _local), ("container", _container))
+        for kind, make in kinds.items()
         for network in (Network(), Network(posture="full"))
     ]
 
@@ -176,9 +180,9 @@ def running_sandboxes() -> list[Running]:
     ]
 
 
-def _lack(make: Callable[[SessionFolder, Network], Probe], network: Network) -> str:
+def _lack(make: Callable[..., Probe], network: Network) -> str:
     folder = SessionFolder(workspace_id=UUID(int=0), session_id=uuid7())
-    sandbox = make(folder, network)
+    sandbox = make(folder=folder, limits=Limits(), network=network)
     try:
         result = sandbox.execute("echo it works", seconds=SECONDS)
         return "" if result.output == "it works\n" else result.output or result.ended_by
@@ -186,15 +190,6 @@ def _lack(make: Callable[[SessionFolder, Network], Probe], network: Network) -> 
         return fault.detail
     finally:
         _clear(sandbox)
-
-
-def _local(folder: SessionFolder, network: Network) -> Probe:
-    return LocalSandbox(folder=folder, limits=Limits(), network=network)
-
-
-def _container(folder: SessionFolder, network: Network) -> Probe:
-    image = settings.CONTAINER_IMAGE
-    return ContainerSandbox(folder=folder, limits=Limits(), network=network, image=image)
 
 
 def _clear(sandbox: Probe) -> None:

@@ -179,6 +179,7 @@ def follow(record: Record, *, on_output: Callable[[str], None], stop: int) -> En
         keeper = _Keeper(record, stack)
         selector = stack.enter_context(selectors.DefaultSelector())
         selector.register(stop, selectors.EVENT_READ)
+        patience = DEAF_SECONDS if notices.is_unavailable else LOOK_SECONDS
         if not notices.is_unavailable:
             selector.register(notices, selectors.EVENT_READ)
         selector.register(keeper.handle, selectors.EVENT_READ)
@@ -187,7 +188,7 @@ def follow(record: Record, *, on_output: Callable[[str], None], stop: int) -> En
             reader.take()  # After the check, so that no output before the end is missed.
             if ending:
                 return ending
-            ready = [key.fileobj for key, _ in selector.select(_patience(notices))]
+            ready = [key.fileobj for key, _ in selector.select(patience)]
             if stop in ready:
                 return None
             if notices in ready:
@@ -196,10 +197,6 @@ def follow(record: Record, *, on_output: Callable[[str], None], stop: int) -> En
                 selector.unregister(keeper.handle)
                 keeper.look_for_another()
                 selector.register(keeper.handle, selectors.EVENT_READ)
-
-
-def _patience(notices: FolderWatch) -> float:
-    return DEAF_SECONDS if notices.is_unavailable else LOOK_SECONDS
 
 
 class _Keeper:
