@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
@@ -28,7 +29,7 @@ from tenants.authentication import principal_of, required_verb
 from tools_app.models import ToolPolicy
 from tools_app.policy import storage
 from tools_app.policy.effective import effective_policy
-from tools_app.policy.evaluation import EffectivePolicy, Explanation
+from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.policy.rules import PROFILES, LayerName, Verdict
 from tools_app.policy.storage import PolicyTarget
 
@@ -196,69 +197,51 @@ EXPLAINED = PolymorphicProxySerializer(
 )
 
 
-class EffectivePolicyView(APIView):
-    """Explains policies. It only reads: a simulated call is not made."""
+def agent_policy(principal: Principal, agent_id: UUID) -> EffectivePolicy:
+    """Return the policy of a new session of the agent."""
+    agents = Agent.objects.for_workspace(authorise(principal, "read")).select_related("current")
+    agent = agents.filter(pk=agent_id).first()
+    if agent is None:
+        raise NotFound
+    return effective_policy(current_version(agent))
+
+
+def session_policy(principal: Principal, session_id: UUID) -> EffectivePolicy:
+    """Return the policy of the session's next run."""
+    sessions: Any = apps.get_model("sessions_app.Session")._default_manager
+    owned = sessions.for_workspace(authorise(principal, "read"))
+    session = owned.filter(pk=session_id).first()
+    if session is None:
+        raise NotFound
+    return effective_policy(version_by_id(session.agent_version_id), session.pk)
+
+
+class ExplainView(APIView):
+    """Explains a policy. It only reads: a simulated call is not made."""
 
     parser_classes = [StrictJSONParser]
     verbs = {"POST": "read"}
+    #: How the policy is found: `agent_policy` or `session_policy`.
+    policy_of: Callable[[Principal, UUID], EffectivePolicy] = staticmethod(agent_policy)
 
-    def policy(self, subject_id: UUID) -> EffectivePolicy:
-        raise NotImplementedError
-
-    def workspace_id(self) -> UUID:
-        return authorise(principal_of(self.request), "read")
-
-
-class AgentPolicyView(EffectivePolicyView):
-    def policy(self, subject_id: UUID) -> EffectivePolicy:
-        """Return the policy of a new session of the agent."""
-        agents = Agent.objects.for_workspace(self.workspace_id()).select_related("current")
-        agent = agents.filter(pk=subject_id).first()
-        if agent is None:
-            raise NotFound
-        return effective_policy(current_version(agent))
-
-
-class SessionPolicyView(EffectivePolicyView):
-    def policy(self, subject_id: UUID) -> EffectivePolicy:
-        """Return the policy of the session's next run."""
-        sessions: Any = apps.get_model("sessions_app.Session")._default_manager
-        session = sessions.for_workspace(self.workspace_id()).filter(pk=subject_id).first()
-        if session is None:
-            raise NotFound
-        return effective_policy(version_by_id(session.agent_version_id), session.pk)
-
-
-class ExplainView(EffectivePolicyView):
     @extend_schema(parameters=[TOOL], responses=EXPLAINED)
     def get(self, request: Request, **named: UUID) -> Response:
         """Explain the decision on a tool: which layer and which rule made it.
 
         Without `tool`, all tools are explained, in a list under `results`.
         """
-        policy = self.policy(*named.values())
+        policy = self.policy_of(principal_of(request), *named.values())
         if tool := request.query_params.get("tool"):
-            return _answer(policy.explain(tool))
+            return Response(ExplanationSerializer(policy.explain(tool)).data)
         everything = [policy.explain(name) for name in sorted(policy)]
         return whole_page(ExplanationSerializer(everything, many=True).data)
 
     @extend_schema(request=CallSerializer, responses=ExplanationSerializer)
     def post(self, request: Request, **named: UUID) -> Response:
         """Explain what would happen on a call with this input. The call is not made."""
-        policy = self.policy(*named.values())
+        policy = self.policy_of(principal_of(request), *named.values())
         serializer = CallSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         call = serializer.validated_data
-        return _answer(policy.simulate(call["tool"], call.get("input", {})))
-
-
-class AgentExplainView(AgentPolicyView, ExplainView):
-    pass
-
-
-class SessionExplainView(SessionPolicyView, ExplainView):
-    pass
-
-
-def _answer(explanation: Explanation) -> Response:
-    return Response(ExplanationSerializer(explanation).data)
+        explanation = policy.simulate(call["tool"], call.get("input", {}))
+        return Response(ExplanationSerializer(explanation).data)

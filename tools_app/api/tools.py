@@ -17,7 +17,7 @@ from core.pagination import whole_page, whole_page_of
 from tenants.access import authorise
 from tenants.authentication import principal_of
 from tools_app import workspace_tools
-from tools_app.api.policies import DECISIONS, AgentPolicyView
+from tools_app.api.policies import DECISIONS, agent_policy
 from tools_app.mcp.servers import (
     LONGEST_SECONDS,
     SERVER_NAME_PATTERN,
@@ -84,13 +84,13 @@ class ToolListView(APIView):
         return whole_page([describe_tool(tools[name]) for name in sorted(tools)])
 
 
-class AgentToolsView(AgentPolicyView):
+class AgentToolsView(APIView):
     @extend_schema(
         operation_id="agents_tools_list", responses=whole_page_of(EffectiveToolSerializer)
     )
     def get(self, request: Request, agent_id: UUID) -> Response:
         """List the tools of the agent with their schemas, and whether a call asks first."""
-        policy = self.policy(agent_id)
+        policy = agent_policy(principal_of(request), agent_id)
         return whole_page(
             [
                 {

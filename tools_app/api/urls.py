@@ -6,8 +6,8 @@ from django.urls import URLPattern, include, path
 from rest_framework.routers import SimpleRouter
 
 from tenants.access import Verb
-from tools_app.api import policies, tools
-from tools_app.api.policies import policy_views
+from tools_app.api import tools
+from tools_app.api.policies import ExplainView, policy_views, session_policy
 from tools_app.policy.rules import LayerName
 
 
@@ -34,12 +34,10 @@ urlpatterns = [
     path("", include(router.urls)),
     path("tools/", tools.ToolListView.as_view(), name="tool-list"),
     path(f"{AGENT}tools/", tools.AgentToolsView.as_view(), name="agent-tools"),
-    path(
-        f"{AGENT}policy/explain/", policies.AgentExplainView.as_view(), name="agent-policy-explain"
-    ),
+    path(f"{AGENT}policy/explain/", ExplainView.as_view(), name="agent-policy-explain"),
     path(
         f"{SESSION}policy/explain/",
-        policies.SessionExplainView.as_view(),
+        ExplainView.as_view(policy_of=session_policy),
         name="session-policy-explain",
     ),
     *_policy_patterns("workspace/", "workspace", "admin"),
