@@ -21,15 +21,8 @@ from uuid import UUID
 from django.db import transaction
 
 from core.exceptions import Invalid
-from memory.documents import (
-    ABSENT,
-    MOST_BYTES,
-    Marks,
-    checked_path,
-    content_of,
-    hash_of,
-    write_entry,
-)
+from memory import documents
+from memory.documents import MOST_BYTES, checked_path
 from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner
@@ -282,45 +275,45 @@ def write_archive(owner: Owner, file: IO[bytes]) -> int:
             )
             info = zipfile.ZipInfo(name, entry.updated_at.timetuple()[:6])
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            archive.writestr(info, with_front_matter(matter, content_of(entry)))
+            archive.writestr(info, with_front_matter(matter, documents.content_of(entry)))
             count += 1
     return count
 
 
 def import_archive(
-    owner: Owner, documents: list[Document], *, by: UUID | None, overwrite: bool = False
+    owner: Owner, archived: list[Document], *, by: UUID | None, overwrite: bool = False
 ) -> Imported:
     """Import all documents or none. Raise MemoryConflict if one has changed since its export."""
     author = Author(kind=MemoryVersion.Author.IMPORT, user_id=by)
     created = changed = 0
     with transaction.atomic():
         known = _hashes(owner)
-        for document in documents:
+        for document in archived:
             before = known.get(document.path)
             entry = _import(owner, document, before, author, overwrite=overwrite)
             created += before is None
             changed += before is not None and entry.hash != before
-    return Imported(created=created, changed=changed, unchanged=len(documents) - created - changed)
+    return Imported(created=created, changed=changed, unchanged=len(archived) - created - changed)
 
 
 def _import(
     owner: Owner, document: Document, before: str | None, author: Author, *, overwrite: bool
 ) -> MemoryEntry:
     matter = document.matter
-    expected = ABSENT if before is None else before
+    expected = documents.ABSENT if before is None else before
     seen = matter.hash if matter else ""
-    same = before == hash_of(document.content)
+    same = before == documents.hash_of(document.content)
     if before is not None and not overwrite and not same and seen != before:
         raise MemoryConflict(
             f"{document.path} has changed since it was exported. Nothing was imported. "
             "Export again, or import with overwrite=true."
         )
     marks = (
-        Marks(pinned=matter.pinned, never_recall=matter.never_recall, trust=matter.trust)
+        documents.Marks(pinned=matter.pinned, never_recall=matter.never_recall, trust=matter.trust)
         if matter
         else None
     )
-    return write_entry(
+    return documents.write_entry(
         owner=owner,
         path=document.path,
         content=document.content,

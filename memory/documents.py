@@ -19,8 +19,7 @@ from core.validation import STORABLE, Input, is_storable
 from memory.embeddings import lock_choice
 from memory.exceptions import MemoryConflict, MemoryTooLarge
 from memory.index import index_entry
-from memory.models import MemoryChunk, MemoryEntry, MemoryVersion
-from memory.models.document import LONGEST_PATH
+from memory.models import LONGEST_PATH, MemoryChunk, MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner, Reader
 
 #: Always shown to its agent: pinned when created, until a person unpins it.
@@ -146,8 +145,7 @@ def write_entry(
     with transaction.atomic():
         entry = _find(owner, path) or _create(owner, path, author)
         before = index_key(entry)
-        if expected_hash is not None:
-            check_hash(entry, expected_hash)
+        check_hash(entry, expected_hash)
         set_marks(entry, marks or Marks(), author=author)
         if entry.current_id is None or hash_of(content) != entry.hash:
             add_version(entry, content, author)
@@ -157,9 +155,12 @@ def write_entry(
     return entry
 
 
-def check_hash(entry: MemoryEntry, expected: str) -> None:
-    """Raise MemoryConflict unless this is the newest text's hash. The caller has locked the row."""
-    if (ABSENT if entry.current_id is None else entry.hash) == expected:
+def check_hash(entry: MemoryEntry, expected: str | None) -> None:
+    """Raise MemoryConflict unless this is the newest text's hash. The caller has locked the row.
+
+    None accepts any text.
+    """
+    if expected in (None, ABSENT if entry.current_id is None else entry.hash):
         return
     if entry.current is None:
         raise MemoryConflict("This document no longer exists.")
@@ -272,8 +273,7 @@ def change_entry(
     row = lock_entry(entry)
     if row.deleted_at:
         raise NotFound
-    if expected_hash is not None:
-        check_hash(row, expected_hash)
+    check_hash(row, expected_hash)
     before = index_key(row)
     set_marks(row, marks or Marks(), author=author)
     if content is not None and hash_of(checked_content(content)) != row.hash:
@@ -288,8 +288,7 @@ def delete_entry(entry: MemoryEntry, *, expected_hash: str | None = None) -> Non
     row = lock_entry(entry)
     if row.deleted_at:
         raise NotFound
-    if expected_hash is not None:
-        check_hash(row, expected_hash)
+    check_hash(row, expected_hash)
     MemoryChunk.objects.filter(entry=row).delete()
     MemoryEntry.objects.filter(pk=row.pk).update(deleted_at=Now())
 
@@ -300,11 +299,8 @@ def restore_version(
 ) -> MemoryEntry:
     """Write an earlier text again, as the newest version. This restores a deleted document."""
     row = lock_entry(entry)
-    if expected_hash is not None:
-        check_hash(row, expected_hash)
-    old = row.versions.filter(number=number).first()
-    if old is None:
-        raise NotFound(f"There is no version {number}.")
+    check_hash(row, expected_hash)
+    old = version_of(row, number)
     if old.redacted_at:
         raise Conflict(f"Version {number} was redacted, so its text cannot be restored.")
     before = index_key(row)
@@ -326,13 +322,10 @@ def redact(
 ) -> MemoryEntry:
     """Remove the text of one version, or of all, permanently. Authors and dates stay on record."""
     row = lock_entry(entry)
-    if expected_hash is not None:
-        check_hash(row, expected_hash)
+    check_hash(row, expected_hash)
     versions: QuerySet[MemoryVersion] = row.versions.filter(redacted_at=None)
     if number is not None:
-        if not row.versions.filter(number=number).exists():
-            raise NotFound(f"There is no version {number}.")
-        versions = versions.filter(number=number)
+        versions = versions.filter(pk=version_of(row, number).pk)
     touches_newest = row.current_id in set(versions.values_list("pk", flat=True))
     versions.update(content="", hash="", redacted_at=Now(), redacted_by_id=by)
     if not touches_newest:

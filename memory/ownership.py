@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from core.exceptions import Invalid
@@ -43,9 +43,6 @@ def visible_sql(reader: Reader, alias: str) -> tuple[str, list[Any]]:
     )
 
 
-Scope = Literal["workspace", "agent", "user", "session"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Owner:
     """The owner of a document: the workspace, an agent, a person or a session."""
@@ -79,14 +76,6 @@ def owner_within(reader: Reader, scope: str) -> Owner:
     if owner_id is None:
         raise Invalid(f"There is no {chosen.value} to own this document.")
     return Owner(workspace_id=reader.workspace_id, scope=chosen, owner_id=owner_id)
-
-
-def owner_of(entry: MemoryEntry) -> Owner:
-    return Owner(
-        workspace_id=entry.workspace_id,
-        scope=MemoryEntry.Scope(entry.scope),
-        owner_id=entry.owner_id,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

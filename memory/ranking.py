@@ -15,7 +15,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from memory.models.chunk import LANGUAGE
+from memory.models import LANGUAGE
 from memory.ownership import Reader, visible_sql
 
 #: Rarity is measured on at most this many of the reader's chunks: enough to find common words.

@@ -12,19 +12,11 @@ from uuid import UUID
 import structlog
 
 from core.exceptions import Fault, Invalid
+from memory import ranking
 from memory.chunking import BETWEEN, headings_in
 from memory.embeddings import chosen_embedder
 from memory.ownership import Reader
-from memory.ranking import (
-    EDGES,
-    EXACT_CHUNKS,
-    QueryTerms,
-    Ranked,
-    Weights,
-    rank,
-    split_words,
-    weigh,
-)
+from memory.ranking import EDGES, QueryTerms, Ranked, Weights, split_words
 
 EXCERPT_CHARACTERS = 600
 
@@ -109,7 +101,7 @@ class Search:
 
     limit: int = 10
     weights: Weights = field(default_factory=Weights)
-    exact_up_to: int = EXACT_CHUNKS
+    exact_up_to: int = ranking.EXACT_CHUNKS
     thin: bool = True
 
 
@@ -120,11 +112,11 @@ def recall(reader: Reader, query: str, search: Search | None = None) -> list[Hit
     if not query or len(query) > LONGEST_QUERY:
         raise Invalid(f"A search must have 1 to {LONGEST_QUERY:,} characters.")
     limit = max(1, min(search.limit, MOST_HITS))
-    words = weigh(query, reader, count_to=search.exact_up_to + 1)
+    words = ranking.weigh(query, reader, count_to=search.exact_up_to + 1)
     if not words.chunks:
         return []
     vector, model = _meaning(reader, query, words)
-    ranked = rank(
+    ranked = ranking.rank(
         reader,
         words,
         vector=vector,

@@ -31,7 +31,7 @@ from tenants.notifications.deliveries import Sender, forget_old_deliveries
 from tenants.notifications.inbox import forget_old_items, tell_low_credits
 from tenants.notifications.mail import forget_old_mails
 from tenants.pulse import beat, delete_old_pulses
-from tools_app.mcp.discovery import refresh_due
+from tools_app.mcp.servers import refresh_due
 from tools_app.sandbox.container.claims import sessions_with_claims
 from tools_app.sandbox.container.lifecycle import remove_unused_containers, sweep
 

@@ -13,9 +13,8 @@ from orchestrator.canvas.run import CANVAS
 from orchestrator.engine.lifecycle import start_workflow
 from sessions_app.models import Session
 from sessions_app.subagents.spawns import turn_origin
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 #: How many parent sessions are checked; spawning is limited far below it.
 MAX_DEPTH = 20

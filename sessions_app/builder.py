@@ -20,9 +20,9 @@ from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
 from tenants.access import Principal, authorise, principal_of_key, principal_of_user
 from tenants.models import ApiKey
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
 from tools_app.policy.storage import PolicyTarget, save_policy, save_tool_policy
+from tools_app.registry import ToolContext
 
 NAME = "Builder"
 DESCRIPTION = """\

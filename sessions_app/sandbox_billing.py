@@ -26,11 +26,10 @@ from sessions_app.models import Run, Session, ToolExecution
 from tenants.billing import spending
 from tenants.exceptions import BudgetReached, OutOfCredits
 from tools_app.registry import Category
-from tools_app.sandbox import kill_leftovers
-from tools_app.sandbox.container import remove_containers
 from tools_app.sandbox.container.claims import sessions_with_claims
-from tools_app.sandbox.container.lifecycle import ROLE, SESSION, list_containers
-from tools_app.sandbox.local.processes import marked_sessions
+from tools_app.sandbox.container.lifecycle import ROLE, SESSION, list_containers, remove_containers
+from tools_app.sandbox.processes import marked_sessions
+from tools_app.sandbox.provisioning import kill_leftovers
 
 OutOfMoney: TypeAlias = BudgetReached | OutOfCredits
 log = structlog.get_logger(__name__)

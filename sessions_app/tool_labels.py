@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tools_app.policy.grants import EVERY_CALL, covers
+from tools_app.policy.rules import EVERY_CALL, covers
 from tools_app.registry import Effect, registry
 
 #: What a call may do, in the order of display.

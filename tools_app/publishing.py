@@ -16,31 +16,16 @@ from agents.models import Agent, AgentVersion
 from core.exceptions import Conflict
 from core.validation import read_input
 from tenants.access import Principal, authorise
-from tools_app.policy.layers import Verdict
-from tools_app.policy.rules import GROUP, parse_rule
-from tools_app.policy.storage import (
-    LISTS,
-    PolicyInput,
-    PolicyTarget,
-    change_policy,
-    check_rules,
-    policy_columns,
-    policy_fields,
-    stored_policy,
-    to_layer,
-)
+from tools_app.policy import storage
+from tools_app.policy.rules import GROUP, Verdict, parse_rule
 from tools_app.workspace_tools import tools_of_workspace
-
-
-def draft_policy_target(agent: Agent) -> PolicyTarget:
-    return PolicyTarget(workspace_id=agent.workspace_id, layer="agent", subject_id=agent.pk)
 
 
 def draft_policy(drafted: DraftState) -> dict[str, Any]:
     """Return the policy that the draft proposes, or else the stored one."""
     if drafted.row.policy is not None:
         return dict(drafted.row.policy)
-    return policy_fields(stored_policy(draft_policy_target(drafted.agent)))
+    return storage.policy_fields(storage.stored_policy(storage.agent_target(drafted.agent)))
 
 
 @transaction.atomic
@@ -56,12 +41,14 @@ def propose(
     It is validated as if it were saved now.
     """
     held = drafts.lock(agent, revision)
-    stored = stored_policy(draft_policy_target(agent))
+    stored = storage.stored_policy(storage.agent_target(agent))
     columns = None
     if fields is not None:
-        columns = policy_columns(read_input(PolicyInput, fields), "agent")
-        check_rules(to_layer("agent", columns), tools_of_workspace(agent.workspace_id))
-        if columns == policy_fields(stored):
+        columns = storage.policy_columns(read_input(storage.PolicyInput, fields), "agent")
+        storage.check_rules(
+            storage.to_layer("agent", columns), tools_of_workspace(agent.workspace_id)
+        )
+        if columns == storage.policy_fields(stored):
             columns = None
     return drafts.propose_policy(
         agent, columns, base=stored.revision, author=author, revision=held.row.revision
@@ -84,19 +71,19 @@ def propose_rules(
     fields = draft_policy(drafts.lock(agent))
     if profile:
         fields["profile"] = profile
-    named = {parse_rule(rule).name for found in rules.values() for rule in found}
-    for field in LISTS.values():
-        fields[field] = [rule for rule in fields[field] if not _gives_way(rule, rules, named)]
-    for verdict, found in rules.items():
-        fields[LISTS[verdict]] += [_written(verdict, rule) for rule in found]
+    given = {rule for each in rules.values() for rule in each}
+    for field in storage.LISTS.values():
+        fields[field] = [rule for rule in fields[field] if not _is_replaced(rule, given)]
+    for verdict, each in rules.items():
+        fields[storage.LISTS[verdict]] += [_written(verdict, rule) for rule in each]
     return propose(agent, fields, author=author)
 
 
-def _gives_way(rule: str, rules: Mapping[Verdict, Sequence[str]], named: set[str]) -> bool:
+def _is_replaced(rule: str, given: set[str]) -> bool:
     """Return whether a rule is replaced. A rule with a pattern stays unless it is repeated."""
     parsed = parse_rule(rule)
-    said = {one for found in rules.values() for one in found}
-    return rule in said or (parsed.name in named and parsed.pattern in (None, "*"))
+    names = {parse_rule(each).name for each in given}
+    return rule in given or (parsed.name in names and parsed.pattern in (None, "*"))
 
 
 def _written(verdict: Verdict, rule: str) -> str:
@@ -118,8 +105,8 @@ def publish(principal: Principal, agent: Agent, *, revision: int | None = None) 
     version = _write(drafted, principal)
     row = drafted.row
     if row.policy is not None:
-        change_policy(
-            principal, draft_policy_target(agent), row.policy, expected_revision=row.policy_base
+        storage.change_policy(
+            principal, storage.agent_target(agent), row.policy, expected_revision=row.policy_base
         )
     drawn = revisions.read(agent)
     if row.canvas_base is not None and not drawn.graph.is_empty:

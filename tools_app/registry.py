@@ -1,31 +1,96 @@
 """The tool registry: a function with a typed argument model and a docstring becomes a tool.
 
 At start, the `tools` and `builtin` modules and packages of every installed app are imported and
-register what they define, so a later app adds tools without being imported from here.
+register what they define, so a later app adds tools without being imported from here. Each call gets
+a `ToolContext`: who makes it, and how the tool stops, reports progress and acts.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from importlib import import_module
 from inspect import getdoc
 from typing import Any, Literal, TypeAlias, get_type_hints
+from uuid import UUID
 
 from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.providers.base import JSON, RAW, ToolSpec
-from tools_app.context import ToolContext
-from tools_app.exceptions import ToolFailed
-from tools_app.schemas import SHOWN_ERRORS, check_arguments, portable_schema, schema_of
+from tools_app.exceptions import ToolFailed, ToolStopped
+from tools_app.sandbox.base import Mount, Sandbox
+from tools_app.schemas import check_arguments, invalid_arguments, portable_schema, schema_of
 
-Handler: TypeAlias = Callable[[Any, ToolContext], Any]
-Permission: TypeAlias = Literal["always_allow", "always_ask"]
-Ownership: TypeAlias = Literal["managed", "mcp", "custom"]
+#: How often a waiting tool checks whether it was stopped.
+LOOK_UP_SECONDS = 0.1
+
+
+class Parked:
+    """Returned by a tool whose call goes on elsewhere, from where its result comes later.
+
+    The tool marks its call as parked in the transaction that starts the other work.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolContext:
+    """Says who makes a call, and how its tool stops, reports progress and acts.
+
+    The defaults are for calls outside a session: no policy applies, nothing is tainted, and no other
+    worker can interfere.
+    """
+
+    workspace_id: UUID
+    session_id: UUID
+    agent_id: UUID
+    run_id: UUID
+    #: The same across retries of one call.
+    call_id: str
+    #: Provisioned on first use; see `tools_app.sandbox.provisioning.LazySandbox`.
+    sandbox: Sandbox
+    #: The agent that a builder builds in this session.
+    about_id: UUID | None = None
+    #: What file tools reach beside the session's own files.
+    mounts: tuple[Mount, ...] = ()
+    #: The person whose message is being answered, if a person sent it.
+    user_id: UUID | None = None
+    #: The policy's verdict on a call of this tool with other arguments: `allow`, `ask` or `deny`.
+    judge: Callable[[Mapping[str, Any]], str] = lambda input: "allow"
+    #: Shows text to viewers while the tool is running.
+    emit: Callable[[str], None] = lambda text: None
+    #: Whether the session has read untrusted content by now. Asks the database at every call.
+    is_tainted: Callable[[], bool] = lambda: False
+    #: Called first in a transaction that writes: raises if another worker holds the session by now,
+    #: and keeps others from taking it until the commit.
+    fence: Callable[[], None] = lambda: None
+    #: Set on interrupt or shutdown. A tool must end within a second.
+    stopped: threading.Event = field(default_factory=threading.Event)
+    #: On the clock of `time.monotonic()`.
+    deadline: float = float("inf")
+
+    def remaining(self) -> float:
+        """Return the seconds until the deadline, never negative."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    def check_stopped(self) -> None:
+        """Raise if the call was stopped or its time is up."""
+        if self.stopped.is_set():
+            raise ToolStopped
+        if not self.remaining():
+            raise ToolFailed("The tool ran out of time.")
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, but wake up and raise as soon as the call is stopped."""
+        self.check_stopped()
+        self.stopped.wait(min(seconds, self.remaining()))
+        self.check_stopped()
 
 
 class Category(StrEnum):
@@ -64,6 +129,11 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Handler: TypeAlias = Callable[[Any, ToolContext], Any]
+Permission: TypeAlias = Literal["always_allow", "always_ask"]
+Ownership: TypeAlias = Literal["managed", "mcp", "custom"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     name: str
@@ -82,13 +152,14 @@ class Tool:
     subject: str = ""
     handler: Handler
 
+    @cached_property
+    def json_schema(self) -> JSON:
+        """The schema of the arguments, as every vendor accepts it."""
+        return schema_of(self.arguments)
+
     def spec(self) -> ToolSpec:
         """Return the tool as it is described to a model."""
-        return ToolSpec(
-            name=self.name,
-            description=self.description,
-            json_schema=schema_of(self.arguments),
-        )
+        return ToolSpec(name=self.name, description=self.description, json_schema=self.json_schema)
 
     def parse(self, raw: JSON) -> BaseModel:
         """Validate the arguments. Raise ToolFailed with a message that the model can act on."""
@@ -103,7 +174,9 @@ class Tool:
         try:
             return self.arguments.model_validate(raw)
         except ValidationError as error:
-            raise ToolFailed(_describe_errors(self.name, error)) from error
+            faults = error.errors(include_url=False, include_input=False)
+            places = [(fault["loc"], fault["msg"]) for fault in faults]
+            raise invalid_arguments(self.name, places) from error
 
     def call(self, raw: JSON, context: ToolContext) -> Any:
         """Validate the arguments and run the tool. The result can be serialised as JSON."""
@@ -124,10 +197,9 @@ class SchemaTool(Tool):
 
     schema: JSON = field(hash=False)
 
-    def spec(self) -> ToolSpec:
-        return ToolSpec(
-            name=self.name, description=self.description, json_schema=portable_schema(self.schema)
-        )
+    @cached_property
+    def json_schema(self) -> JSON:
+        return portable_schema(self.schema)
 
     def _validate(self, raw: JSON) -> BaseModel:
         check_arguments(self.name, self.schema, raw)
@@ -184,12 +256,3 @@ def discover() -> None:
             package = getattr(app.module, place, None)
             for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
                 import_module(f"{app.name}.{place}.{module.name}")
-
-
-def _describe_errors(name: str, error: ValidationError) -> str:
-    faults = [
-        f"{'.'.join(str(part) for part in fault['loc']) or 'arguments'}: {fault['msg']}"
-        for fault in error.errors(include_url=False, include_input=False)
-    ]
-    more = f" (and {len(faults) - SHOWN_ERRORS} more)" if len(faults) > SHOWN_ERRORS else ""
-    return f"Invalid arguments for {name}: {'; '.join(faults[:SHOWN_ERRORS])}{more}."

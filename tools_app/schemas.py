@@ -7,17 +7,13 @@ evaluation of all others is counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache, wraps
 from typing import Any
 
 import orjson
-from jsonschema import (  # type: ignore[import-untyped]
-    Draft202012Validator,
-    SchemaError,
-    ValidationError,
-)
+from jsonschema import Draft202012Validator, exceptions  # type: ignore[import-untyped]
 from jsonschema.validators import extend  # type: ignore[import-untyped]
 from pydantic import BaseModel
 from referencing import Registry
@@ -121,7 +117,7 @@ UNUSABLE = (
     "Models cannot use this schema: it refers to itself, is too complex, or a part of it is not "
     "an object."
 )
-Check = Callable[[Any, Any, Any, Any], Iterable[ValidationError] | None]
+Check = Callable[[Any, Any, Any, Any], Iterable[exceptions.ValidationError] | None]
 _left: ContextVar[int] = ContextVar("steps left")
 
 
@@ -163,7 +159,7 @@ def check_schema(schema: JSON) -> None:
         portable_schema(schema)
         # The first use reveals references that lead nowhere or in a circle.
         _errors(packed, {})
-    except SchemaError as error:
+    except exceptions.SchemaError as error:
         raise ValueError(f"This is not a JSON Schema: {error.message[:300]}") from None
     except SCHEMA_ERRORS:
         raise ValueError(UNUSABLE) from None
@@ -175,14 +171,23 @@ def check_arguments(name: str, schema: JSON, raw: JSON) -> None:
         errors = _errors(orjson.dumps(schema), raw)
     except SCHEMA_ERRORS:
         raise ToolFailed(f"The arguments of {name} cannot be checked with its schema.") from None
-    if not errors:
-        return
-    problems = [
-        f"{'.'.join(str(part) for part in error.path) or 'arguments'}: {error.message[:200]}"
-        for error in errors[:SHOWN_ERRORS]
+    if errors:
+        raise invalid_arguments(name, [(error.path, error.message[:200]) for error in errors])
+
+
+def invalid_arguments(name: str, errors: Sequence[tuple[Iterable[str | int], str]]) -> ToolFailed:
+    """Return the fault for arguments that are wrong at these places, for these reasons."""
+    shown = [
+        f"{'.'.join(map(str, path)) or 'arguments'}: {why}" for path, why in errors[:SHOWN_ERRORS]
     ]
     more = f" (and {len(errors) - SHOWN_ERRORS} more)" if len(errors) > SHOWN_ERRORS else ""
-    raise ToolFailed(f"Invalid arguments for {name}: {'; '.join(problems)}{more}.")
+    return ToolFailed(f"Invalid arguments for {name}: {'; '.join(shown)}{more}.")
+
+
+def first_argument(schema: JSON) -> str:
+    """Return the argument that patterns of rules are matched against."""
+    # The database keeps the order of `required`, but not that of `properties`.
+    return next(iter([*schema.get("required", []), *schema.get("properties", {})]), "")
 
 
 def count_objects(node: object) -> int:
@@ -192,7 +197,7 @@ def count_objects(node: object) -> int:
     return sum(map(count_objects, node)) if isinstance(node, list) else 0
 
 
-def _errors(packed: bytes, value: object) -> list[ValidationError]:
+def _errors(packed: bytes, value: object) -> list[exceptions.ValidationError]:
     """Return everything that does not fit, found within a bounded number of steps."""
     before = _left.set(MOST_STEPS)
     try:

@@ -12,7 +12,6 @@ from pydantic import Field, StringConstraints, field_validator
 
 from agents.models import Agent
 from core.db import lock_row, save_row
-from core.exceptions import NotFound
 from core.validation import STORABLE, Input, read_change, read_input, wrong_field
 from tenants.models import User, Workspace
 from tools_app.models import Skill
@@ -53,10 +52,10 @@ def create_skill(
 
 
 @transaction.atomic
-def change_skill(skill: Skill, changes: Mapping[str, Any], *, replace: bool = False) -> Skill:
+def change_skill(row: Skill, fields: Mapping[str, Any], *, replace: bool = False) -> Skill:
     """Change the named fields, or with `replace` all of them, from each agent's next answer on."""
-    held = lock_row(skill)
-    return _write(held, read_change(SkillInput, held, changes, replace=replace))
+    held = lock_row(row)
+    return _write(held, read_change(SkillInput, held, fields, replace=replace))
 
 
 def _write(skill: Skill, given: SkillInput) -> Skill:
@@ -77,14 +76,6 @@ def prompt_lines(workspace_id: UUID, agent_id: UUID) -> str:
     rows = skills_of(workspace_id, agent_id).values_list("name", "description")[:MOST_LISTED]
     lines = [f"- {name}: {description}" for name, description in rows]
     return "\n".join(["", "", HEADING, *lines]) if lines else ""
-
-
-def load_skill(workspace_id: UUID, agent_id: UUID, name: str) -> Skill:
-    """Return a skill of the agent by name. Raise NotFound if it has none."""
-    found = skills_of(workspace_id, agent_id).filter(name=name).first()
-    if found is None:
-        raise NotFound(f"There is no skill named {name!r}.")
-    return found
 
 
 MEETING_NOTES = {

@@ -15,12 +15,11 @@ from agents.providers.base import JSON
 from core.db import lock_row, save_row
 from core.validation import STORABLE, Input, read_change, read_input
 from tenants.models import User
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
 from tools_app.mcp.tools import mcp_tools, tools_of_revisions
 from tools_app.models import CustomTool
 from tools_app.registry import AnyArguments, Category, Permission, SchemaTool, Tool, registry
-from tools_app.schemas import check_schema
+from tools_app.schemas import check_schema, first_argument
 
 
 def tools_of_workspace(workspace_id: UUID | None) -> dict[str, Tool]:
@@ -82,11 +81,11 @@ def create_custom_tool(
 
 @transaction.atomic
 def change_custom_tool(
-    tool: CustomTool, changes: Mapping[str, Any], *, replace: bool = False
+    row: CustomTool, fields: Mapping[str, Any], *, replace: bool = False
 ) -> CustomTool:
     """Change the named fields, or with `replace` all of them. Pending calls keep waiting."""
-    held = lock_row(tool)
-    return save_row(held, read_change(CustomToolInput, held, changes, replace=replace), what=WHAT)
+    held = lock_row(row)
+    return save_row(held, read_change(CustomToolInput, held, fields, replace=replace), what=WHAT)
 
 
 def custom_tools(workspace_id: UUID) -> dict[str, Tool]:
@@ -113,12 +112,11 @@ def _as_tool(row: CustomTool) -> SchemaTool:
         ownership="custom",
         permission="always_allow" if row.permission == "always_allow" else "always_ask",
         seconds=row.timeout_seconds,
-        # The database keeps the order of `required`, but not that of `properties`.
-        subject=next(iter([*schema.get("required", []), *schema.get("properties", {})]), ""),
+        subject=first_argument(schema),
         handler=_run_outside,
         schema=schema,
     )
 
 
-def _run_outside(arguments: AnyArguments, context: ToolContext) -> None:
+def _run_outside(arguments: AnyArguments, context: object) -> None:
     raise ToolFailed("This tool is run by a client, not by Switchyard.")

@@ -36,8 +36,14 @@ from tenants.access import Principal
 from tenants.authentication import principal_of
 from tools_app.pages.policies import url_of
 from tools_app.pages.policy_matrix import by_category, changes, effective, sentence
-from tools_app.policy.storage import FIELDS, PolicyInput, policy_columns, stored_policy
-from tools_app.publishing import draft_policy, draft_policy_target, publish
+from tools_app.policy.storage import (
+    FIELDS,
+    PolicyInput,
+    agent_target,
+    policy_columns,
+    stored_policy,
+)
+from tools_app.publishing import draft_policy, publish
 from tools_app.registry import Category
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -192,7 +198,7 @@ def canvas_of(drafted: DraftState) -> dict[str, Any]:
 
 def policy_of(drafted: DraftState) -> dict[str, Any]:
     """Return the policy of the draft, its changes, and the decision for every tool."""
-    place = draft_policy_target(drafted.agent)
+    place = agent_target(drafted.agent)
     words = draft_policy(drafted)
     policy = effective(place, words)
     stored = stored_policy(place)

@@ -21,7 +21,7 @@ from core.exceptions import Conflict
 from core.validation import submit_form
 from tenants.access import authorise
 from tenants.authentication import authorised, principal_of
-from tools_app.sandbox.report import Ability, abilities
+from tools_app.sandbox.provisioning import Ability, abilities
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 KINDS = [

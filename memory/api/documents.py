@@ -1,46 +1,37 @@
-"""REST views of documents: list, write, search, restore and redact."""
+"""REST views of documents: list, write, search, restore, redact, export and import."""
 
 from __future__ import annotations
 
-from typing import Any
+import tempfile
+from collections.abc import Mapping
+from io import BytesIO
+from typing import IO, Any
 from uuid import UUID
 
+from django.core.exceptions import RequestDataTooBig
+from django.http import FileResponse
 from django_filters import rest_framework as filters
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from agents.api.base import AgentFilter
+from agents.definitions import find_agent
 from core.exceptions import Invalid, NotFound
 from core.pagination import whole_page, whole_page_of
 from core.rest import StrictJSONParser
 from core.validation import is_storable
-from memory.api.serializers import (
-    EntrySerializer,
-    HitSerializer,
-    MemoryVersionSerializer,
-    RedactionSerializer,
-    WhichVersionSerializer,
-    entry_change,
-    new_entry,
-    owner_for,
-    reader_for,
-    workspace_reader,
-)
-from memory.documents import (
-    ABSENT,
-    change_entry,
-    delete_entry,
-    redact,
-    restore_version,
-    version_of,
-    whole_number,
-    write_entry,
-)
+from memory import documents
+from memory.api import serializers
+from memory.api.serializers import EntrySerializer
+from memory.archive import import_archive, read_archive, write_archive
 from memory.models import MemoryEntry, MemoryVersion
-from memory.ownership import person
+from memory.ownership import Owner, person
 from memory.ranking import Weights
 from memory.recall import MOST_HITS, Search, recall
 from tenants.access import Principal, authorise
@@ -75,7 +66,9 @@ class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     parser_classes = [StrictJSONParser]
 
     def get_queryset(self) -> Any:
-        rows = self.queryset.seen_by(workspace_reader(self.principal)).filter(current__isnull=False)
+        rows = self.queryset.seen_by(serializers.workspace_reader(self.principal)).filter(
+            current__isnull=False
+        )
         params = self.request.query_params
         deleted = self.action == "list" and params.get("deleted", "").lower() in {"1", "true"}
         rows = rows.filter(deleted_at__isnull=not deleted)
@@ -98,13 +91,13 @@ class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def create(self, request: Request) -> Response:
         """Create a document. A path that is taken answers 409 with the existing document."""
         authorise(self.principal, "run")
-        given = new_entry(request)
-        entry = write_entry(
-            owner=owner_for(self.principal, given),
+        given = serializers.new_entry(request)
+        entry = documents.write_entry(
+            owner=serializers.owner_for(self.principal, given),
             path=given.path,
             content=given.content,
             author=person(self.author_id),
-            expected_hash=ABSENT if given.expected_hash is None else given.expected_hash,
+            expected_hash=documents.ABSENT if given.expected_hash is None else given.expected_hash,
             marks=given.marks,
         )
         return Response(EntrySerializer(entry).data, status=201)
@@ -125,13 +118,15 @@ class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     )
     def destroy(self, request: Request, pk: str) -> Response:
         """Delete the document. Its versions can be restored until they are redacted."""
-        delete_entry(self.get_object(), expected_hash=request.query_params.get("expected_hash"))
+        documents.delete_entry(
+            self.get_object(), expected_hash=request.query_params.get("expected_hash")
+        )
         return Response(status=204)
 
     def _change(self, request: Request, *, replace: bool) -> Response:
         entry: MemoryEntry = self.get_object()
-        given = entry_change(request, entry, replace=replace)
-        changed = change_entry(
+        given = serializers.entry_change(request, entry, replace=replace)
+        changed = documents.change_entry(
             entry,
             author=person(self.author_id),
             content=given.content,
@@ -144,8 +139,8 @@ class EntryViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
 
 def find_entry(principal: Principal, entry_id: UUID) -> MemoryEntry:
     """Return a document that the caller may see, deleted or not. Raise NotFound otherwise."""
-    rows = MemoryEntry.objects.seen_by(workspace_reader(principal)).select_related("current")
-    entry = rows.filter(pk=entry_id).first()
+    rows = MemoryEntry.objects.seen_by(serializers.workspace_reader(principal))
+    entry = rows.select_related("current__created_by").filter(pk=entry_id).first()
     if entry is None:
         raise NotFound
     return entry
@@ -155,7 +150,7 @@ class VersionViewSet(ListModelMixin, WorkspaceViewSet):
     """The versions of a document."""
 
     queryset = MemoryVersion.objects.all()
-    serializer_class = MemoryVersionSerializer
+    serializer_class = serializers.MemoryVersionSerializer
 
     def get_queryset(self) -> Any:
         entry = find_entry(self.principal, self.kwargs["entry_id"])
@@ -168,8 +163,8 @@ class VersionViewSet(ListModelMixin, WorkspaceViewSet):
     @extend_schema(operation_id="memory_versions_retrieve")
     def retrieve(self, request: Request, entry_id: UUID, number: int) -> Response:
         """Return one version by its number."""
-        version = version_of(find_entry(self.principal, entry_id), number)
-        return Response(MemoryVersionSerializer(version).data)
+        version = documents.version_of(find_entry(self.principal, entry_id), number)
+        return Response(serializers.MemoryVersionSerializer(version).data)
 
 
 class EntryBaseView(APIView):
@@ -188,7 +183,7 @@ class EntryBaseView(APIView):
 class RestoreView(EntryBaseView):
     @extend_schema(
         operation_id="memory_restore",
-        request=WhichVersionSerializer,
+        request=serializers.WhichVersionSerializer,
         responses={200: EntrySerializer, 409: STALE},
     )
     def post(self, request: Request, entry_id: UUID) -> Response:
@@ -214,17 +209,17 @@ class RedactView(EntryBaseView):
 
     @extend_schema(
         operation_id="memory_redact",
-        request=RedactionSerializer,
+        request=serializers.RedactionSerializer,
         responses={200: EntrySerializer, 409: STALE},
     )
     def post(self, request: Request, entry_id: UUID) -> Response:
         """Remove the text of one version, or of all, permanently. Authors and dates stay on record."""
         entry, by, body = self.open(request, entry_id)
         number = body.get("version")
-        changed = redact(
+        changed = documents.redact(
             entry,
             by=by,
-            number=None if number is None else whole_number(number, "version"),
+            number=None if number is None else documents.whole_number(number, "version"),
             expected_hash=_expected(body),
         )
         return Response(EntrySerializer(changed).data)
@@ -237,7 +232,7 @@ def _number_of(entry: MemoryEntry, version: object) -> int:
     except ValueError:
         named = None
     if named is None:
-        return whole_number(version, "version")
+        return documents.whole_number(version, "version")
     number: int | None = entry.versions.filter(pk=named).values_list("number", flat=True).first()
     if number is None:
         raise NotFound(f"There is no version {version}.")
@@ -245,7 +240,9 @@ def _number_of(entry: MemoryEntry, version: object) -> int:
 
 
 def _restored(entry: MemoryEntry, number: int, by: UUID | None, body: dict[str, Any]) -> Response:
-    changed = restore_version(entry, number, author=person(by), expected_hash=_expected(body))
+    changed = documents.restore_version(
+        entry, number, author=person(by), expected_hash=_expected(body)
+    )
     return Response(EntrySerializer(changed).data)
 
 
@@ -266,12 +263,12 @@ class SearchView(APIView):
             OpenApiParameter("limit", int, description=f"At most {MOST_HITS}; default 10."),
             OpenApiParameter("recency", float, description="The weight of recency, 0 to 1."),
         ],
-        responses=whole_page_of(HitSerializer),
+        responses=whole_page_of(serializers.HitSerializer),
     )
     def get(self, request: Request) -> Response:
         """Search memory. Returns the best hits first, with the parts of each score."""
         params = request.query_params
-        reader = reader_for(
+        reader = serializers.reader_for(
             principal_of(request), agent=params.get("agent"), session=params.get("session")
         )
         recency = _number_param(params.get("recency"), "recency", default=Weights.recency, most=1)
@@ -282,7 +279,7 @@ class SearchView(APIView):
             weights=Weights(recency=recency),
         )
         hits = recall(reader, params.get("q", ""), search)
-        return whole_page(HitSerializer(hits, many=True).data)
+        return whole_page(serializers.HitSerializer(hits, many=True).data)
 
 
 def _number_param(
@@ -297,3 +294,108 @@ def _number_param(
     if not value >= least:  # Also refuses NaN.
         raise Invalid(f"{name} must be a number from {least:g} to {most:g}.")
     return min(value, most)
+
+
+# ── Export and import ────────────────────────────────────────────────────────
+
+ZIP = "application/zip"
+MOST_BYTES = 20_000_000
+IN_MEMORY = 2_000_000
+AGENT = OpenApiParameter("agent", str, required=True, description="Whose memory: id or name.")
+
+
+class ZipRenderer(BaseRenderer):
+    """Lets a client accept a zip, which the view writes itself."""
+
+    media_type = ZIP
+    format = "zip"
+    charset = None
+
+    def render(self, data: Any, *args: Any, **kwargs: Any) -> Any:
+        return data
+
+
+class ZipParser(BaseParser):
+    """Passes the body on as it is, up to a limit."""
+
+    media_type = ZIP
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> Any:
+        raw = stream.read(MOST_BYTES + 1)
+        if len(raw) > MOST_BYTES:
+            raise RequestDataTooBig
+        return BytesIO(raw)
+
+
+def export_response(owner: Owner, name: str) -> FileResponse:
+    """Return the owner's documents as a zip to download under this name."""
+    file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by the response
+    write_archive(owner, file)
+    file.seek(0)
+    return FileResponse(file, as_attachment=True, filename=name, content_type=ZIP)
+
+
+class ExportView(APIView):
+    renderer_classes = [ZipRenderer, JSONRenderer]
+
+    @extend_schema(
+        operation_id="memory_export",
+        parameters=[AGENT],
+        responses={(200, ZIP): OpenApiResponse(OpenApiTypes.BINARY, "A zip of Markdown files.")},
+    )
+    def get(self, request: Request) -> FileResponse:
+        """Export the agent's documents, one Markdown file each, to edit with any tool."""
+        owner = _owner(principal_of(request), request, "read")
+        return export_response(owner, f"memory-{owner.owner_id}.zip")
+
+
+class ImportView(APIView):
+    parser_classes = [ZipParser, MultiPartParser]
+
+    @extend_schema(
+        operation_id="memory_import",
+        parameters=[
+            AGENT,
+            OpenApiParameter(
+                "overwrite", bool, description="Also replace documents changed since."
+            ),
+        ],
+        request={ZIP: OpenApiTypes.BINARY, "multipart/form-data": serializers.MemoryImportForm},
+        responses={200: serializers.MemoryImportedSerializer, 409: STALE},
+    )
+    def post(self, request: Request) -> Response:
+        """Import every document of an archive, or none. Other documents stay."""
+        principal = principal_of(request)
+        owner = _owner(principal, request, "run")
+        if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES:
+            raise RequestDataTooBig
+        overwrite = request.query_params.get("overwrite", "").lower() in {"1", "true"}
+        done = import_archive(
+            owner,
+            read_archive(_file(request)),
+            by=principal.user_id,
+            overwrite=overwrite,
+        )
+        return Response(serializers.MemoryImportedSerializer(done).data)
+
+
+def _owner(principal: Principal, request: Request, verb: Any) -> Owner:
+    workspace_id = authorise(principal, verb)
+    ref = request.query_params.get("agent")
+    if not ref:
+        raise Invalid("Name the agent whose memory it is in `agent`.")
+    agent = find_agent(workspace_id, ref)
+    return Owner(workspace_id=workspace_id, scope=MemoryEntry.Scope.AGENT, owner_id=agent.pk)
+
+
+def _file(request: Request) -> IO[bytes]:
+    """Return the file of a form, or the body itself."""
+    body: Any = request.FILES.get("file") if request.FILES else request.data
+    if not hasattr(body, "read"):
+        raise Invalid("Send the zip as the body, or as `file` in a form.")
+    return body

@@ -136,6 +136,16 @@ class HitSerializer(serializers.Serializer):
     updated_at = serializers.DateTimeField()
 
 
+class MemoryImportForm(serializers.Serializer):
+    file = serializers.FileField(help_text="A zip as the export creates it.")
+
+
+class MemoryImportedSerializer(serializers.Serializer):
+    created = serializers.IntegerField()
+    changed = serializers.IntegerField()
+    unchanged = serializers.IntegerField()
+
+
 def new_entry(request: Request) -> DocumentInput:
     return read_input(DocumentInput, writable_fields(request, EntrySerializer))
 

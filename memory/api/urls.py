@@ -5,40 +5,32 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from memory.api.documents import (
-    EntryViewSet,
-    RedactView,
-    RestoreVersionView,
-    RestoreView,
-    SearchView,
-    VersionViewSet,
-)
-from memory.api.transfer import ExportView, ImportView
+from memory.api import documents
 
 router = SimpleRouter()
-router.register("memory", EntryViewSet, basename="memory")
+router.register("memory", documents.EntryViewSet, basename="memory")
 
 #: Below `memory/{id}/`.
 of_one_entry = [
-    path("versions/", VersionViewSet.as_view({"get": "list"}), name="memory-versions"),
+    path("versions/", documents.VersionViewSet.as_view({"get": "list"}), name="memory-versions"),
     path(
         "versions/<int:number>/",
-        VersionViewSet.as_view({"get": "retrieve"}),
+        documents.VersionViewSet.as_view({"get": "retrieve"}),
         name="memory-version",
     ),
     path(
         "versions/<int:number>/restore/",
-        RestoreVersionView.as_view(),
+        documents.RestoreVersionView.as_view(),
         name="memory-version-restore",
     ),
-    path("restore/", RestoreView.as_view(), name="memory-restore"),
-    path("redact/", RedactView.as_view(), name="memory-redact"),
+    path("restore/", documents.RestoreView.as_view(), name="memory-restore"),
+    path("redact/", documents.RedactView.as_view(), name="memory-redact"),
 ]
 
 urlpatterns = [
-    path("memory/search/", SearchView.as_view(), name="memory-search"),
-    path("memory/export/", ExportView.as_view(), name="memory-export"),
-    path("memory/import/", ImportView.as_view(), name="memory-import"),
+    path("memory/search/", documents.SearchView.as_view(), name="memory-search"),
+    path("memory/export/", documents.ExportView.as_view(), name="memory-export"),
+    path("memory/import/", documents.ImportView.as_view(), name="memory-import"),
     path("memory/<uuid:entry_id>/", include(of_one_entry)),
     path("", include(router.urls)),
 ]

@@ -8,33 +8,25 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from core.exceptions import Conflict, Fault, Forbidden, Invalid, NotFound, Unauthenticated
+from memory import documents
 from memory.api.documents import find_entry
 from memory.diffs import counted, diff_lines, merge
-from memory.documents import (
-    MOST_BYTES,
-    Marks,
-    change_entry,
-    content_of,
-    delete_entry,
-    redact,
-    restore_version,
-    version_of,
-)
+from memory.documents import Marks
 from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry
 from memory.ownership import person
 from memory.pages.browse import frame
-from memory.pages.display import DocumentForm, owner_name, version_row, version_rows
+from memory.pages.display import DocumentForm, owner_names
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
-TEMPLATE = "pages/memory/document.html"
+MOST_VERSIONS = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -51,34 +43,32 @@ def memory_document(request: HttpRequest, entry_id: UUID) -> HttpResponse:
 def page(
     request: HttpRequest, principal: Principal, entry: MemoryEntry, **more: Any
 ) -> HttpResponse:
+    versions = entry.versions.select_related("created_by").defer("content")
     context = frame(principal, current=entry)
-    versions = version_rows(entry)
     context |= {
         "entry": entry,
-        "content": content_of(entry),
+        "content": documents.content_of(entry),
         "path": entry.path,
-        "owner": owner_name(entry),
-        "versions": versions,
-        "newest": next((one for one in versions if one.is_current), None),
+        "owner": owner_names({entry.owner_id: entry.scope})[entry.owner_id],
+        "versions": versions[:MOST_VERSIONS],
         "may_redact": principal.may("admin"),
-        "most_bytes": MOST_BYTES,
+        "most_bytes": documents.MOST_BYTES,
         **_compared(request, entry),
         **more,
     }
     context["may_write"] = context["may_write"] and entry.deleted_at is None
-    return render(request, TEMPLATE, context, status=more.get("status", 200))
+    return render(request, "pages/memory/document.html", context, status=more.get("status", 200))
 
 
 def _compared(request: HttpRequest, entry: MemoryEntry) -> dict[str, Any]:
     """Compare the version in the query with the newest."""
-    asked = request.GET.get("version", "")
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 9):
+    number = _number(request.GET)
+    if number is None:
         return {}
-    version = version_of(entry, int(asked))
-    lines = diff_lines(version.content, content_of(entry))
+    version = documents.version_of(entry, number)
+    lines = diff_lines(version.content, documents.content_of(entry))
     added, removed = counted(lines)
-    seen = {"compared": version_row(version, entry), "diff": lines}
-    return {**seen, "added": added, "removed": removed, "old_text": version.content}
+    return {"compared": version, "diff": lines, "added": added, "removed": removed}
 
 
 def _save(request: HttpRequest, principal: Principal, entry: MemoryEntry) -> HttpResponse:
@@ -88,7 +78,13 @@ def _save(request: HttpRequest, principal: Principal, entry: MemoryEntry) -> Htt
     mine, path = form.cleaned_data["content"], form.cleaned_data["path"]
     seen = form.cleaned_data["expected_hash"]
     try:
-        change_entry(entry, author=_author(principal), content=mine, path=path, expected_hash=seen)
+        documents.change_entry(
+            entry,
+            author=person(principal.user_id),
+            content=mine,
+            path=path,
+            expected_hash=seen,
+        )
     except MemoryConflict:
         return _clash(request, principal, find_entry(principal, entry.pk), mine, seen)
     except (Unauthenticated, Forbidden, NotFound):
@@ -104,7 +100,7 @@ def _clash(
     request: HttpRequest, principal: Principal, entry: MemoryEntry, mine: str, seen: str
 ) -> HttpResponse:
     """Show both texts side by side, and the merged text."""
-    theirs = content_of(entry)
+    theirs = documents.content_of(entry)
     base = entry.versions.filter(hash=seen, redacted_at=None).first()
     merged = merge(base.content if base else "", mine, theirs)
     context = {
@@ -113,15 +109,10 @@ def _clash(
         "mine": mine,
         "theirs": theirs,
         "merged": merged,
-        "newest": version_row(entry.current, entry) if entry.current else None,
         "their_changes": diff_lines(base.content, theirs) if base else [],
         "my_changes": diff_lines(base.content, mine) if base else [],
     }
     return render(request, "pages/memory/merge.html", context, status=409)
-
-
-def _author(principal: Principal) -> Any:
-    return person(principal.user_id)
 
 
 #: The flags that buttons set, and the message that each shows.
@@ -144,7 +135,7 @@ def memory_mark(request: HttpRequest, entry_id: UUID) -> HttpResponse:
         raise Invalid("This flag does not exist.")
     author = person(principal.user_id)
     with _report(request, done):
-        change_entry(entry, author=author, marks=marks, expected_hash=_seen(request))
+        documents.change_entry(entry, author=author, marks=marks, expected_hash=_seen(request))
     return redirect("memory_document", entry.pk)
 
 
@@ -154,7 +145,7 @@ def memory_delete(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     _, entry = _open(request, entry_id)
     onward = redirect("memory_document", entry.pk)
     with _report(request):
-        delete_entry(entry, expected_hash=_seen(request))
+        documents.delete_entry(entry, expected_hash=_seen(request))
         onward = redirect(f"{reverse('memory')}?gone={entry.pk}&in={entry.owner_id}")
     return onward
 
@@ -163,11 +154,11 @@ def memory_delete(request: HttpRequest, entry_id: UUID) -> HttpResponse:
 def memory_restore(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     """Restore an earlier version, or a deleted document."""
     principal, entry = _open(request, entry_id)
-    number = _number(request)
+    number = _number(request.POST)
     if number is None:
         raise Invalid("version must be the number of a version.")
     with _report(request, f"Version {number} was restored as the newest version."):
-        restore_version(entry, number, author=person(principal.user_id))
+        documents.restore_version(entry, number, author=person(principal.user_id))
     return redirect("memory_document", entry.pk)
 
 
@@ -176,7 +167,9 @@ def memory_redact(request: HttpRequest, entry_id: UUID) -> HttpResponse:
     """Remove the text of one version, or of all, permanently."""
     principal, entry = _open(request, entry_id, "admin")
     with _report(request, "The text was removed. Authors and dates stay on record."):
-        redact(entry, by=principal.user_id, number=_number(request), expected_hash=_seen(request))
+        documents.redact(
+            entry, by=principal.user_id, number=_number(request.POST), expected_hash=_seen(request)
+        )
     return redirect("memory_document", entry.pk)
 
 
@@ -207,6 +200,7 @@ def _seen(request: HttpRequest) -> str | None:
     return request.POST.get(name) or request.GET.get(name) or None
 
 
-def _number(request: HttpRequest) -> int | None:
-    number = request.POST.get("version", "")
+def _number(given: QueryDict) -> int | None:
+    """Return the number of a version that a form or a query string names."""
+    number = given.get("version", "")
     return int(number) if number.isascii() and number.isdigit() and len(number) < 9 else None

@@ -31,12 +31,11 @@ from sessions_app.models import Session, ToolExecution
 from sessions_app.sandbox_billing import charge_command, check_affordable
 from sessions_app.sessions import get_or_create_session
 from tenants.exceptions import BudgetReached, OutOfCredits
-from tools_app.context import Parked, ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import EffectivePolicy
-from tools_app.registry import Category, Tool
-from tools_app.sandbox import LazySandbox
+from tools_app.registry import Category, Parked, Tool, ToolContext
+from tools_app.sandbox.provisioning import LazySandbox
 
 if TYPE_CHECKING:
     from orchestrator.engine.runner import Runner

@@ -27,9 +27,8 @@ from orchestrator.tasks.sandbox import TaskSandbox, end_commands
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.lanes.signals import StopSignal
 from tools_app.exceptions import KeeperLost, SandboxReplaced, SandboxUnavailable
-from tools_app.sandbox import Sandbox
-from tools_app.sandbox.tasks.control import is_alive, stop_all
-from tools_app.sandbox.tasks.follow import follow
+from tools_app.sandbox.base import Sandbox
+from tools_app.sandbox.tasks.control import follow, is_alive, stop_all
 from tools_app.sandbox.tasks.record import Ending, Record, make_order
 
 #: How long a stop of Switchyard waits for a command before it is killed.

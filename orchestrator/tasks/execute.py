@@ -19,7 +19,7 @@ from sessions_app.models import Run
 from sessions_app.sessions import cancel_run, get_or_create_session
 from tenants.billing.spending import check_purses
 from tenants.exceptions import BudgetReached, OutOfCredits
-from tools_app.sandbox import provision
+from tools_app.sandbox.provisioning import provision
 
 #: How often following a command is retried after its worker died; the command begins once.
 TRIES = 1_000

@@ -32,9 +32,9 @@ from orchestrator.exceptions import NonRetryableError, TaskSandboxGone
 from orchestrator.models import Workflow
 from orchestrator.tasks.start import TaskParams, chosen_agent
 from tools_app.files import SessionFolder, write_file
-from tools_app.sandbox import kill_leftovers
-from tools_app.sandbox.container import remove_containers
-from tools_app.sandbox.local.processes import kill_marked
+from tools_app.sandbox.container.lifecycle import remove_containers
+from tools_app.sandbox.processes import kill_marked
+from tools_app.sandbox.provisioning import kill_leftovers
 from tools_app.sandbox.tasks.control import stop_all
 from tools_app.sandbox.tasks.record import Record, list_records
 

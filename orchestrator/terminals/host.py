@@ -24,7 +24,7 @@ from orchestrator.models import Terminal
 from orchestrator.terminals import terminals
 from orchestrator.terminals.client import MAX_BYTES, Message, address, frame, next_frame
 from tenants.pulse import beat
-from tools_app.sandbox import Terminal as Shell
+from tools_app.sandbox.base import Terminal as Shell
 
 log = structlog.get_logger(__name__)
 CHECK_SECONDS = 2.0

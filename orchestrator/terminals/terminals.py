@@ -40,7 +40,9 @@ from sessions_app.sandbox_billing import check_affordable
 from sessions_app.sessions import find_session
 from tenants.access import Principal, authorise, refresh_principal
 from tenants.models import Pulse, Workspace
-from tools_app.sandbox import Sandbox, SessionFolder, provision
+from tools_app.files import SessionFolder
+from tools_app.sandbox.base import Sandbox
+from tools_app.sandbox.provisioning import provision
 
 log = structlog.get_logger(__name__)
 

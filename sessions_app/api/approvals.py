@@ -23,7 +23,7 @@ from sessions_app.approvals.approvals import ApprovalAnswer, answer_approval
 from sessions_app.models import Approval, ToolExecution
 from sessions_app.subagents.spawns import session_tree
 from tenants.api.base import WorkspaceViewSet
-from tools_app.policy.grants import covers
+from tools_app.policy.rules import covers
 from tools_app.registry import registry
 
 #: Relations that `ApprovalSerializer` reads.

@@ -26,8 +26,7 @@ from tenants.access import Principal
 from tools_app.exceptions import ToolFailed
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import decide
-from tools_app.policy.grants import grant_rule, permanent_rule
-from tools_app.policy.layers import with_allow_rule
+from tools_app.policy.rules import grant_rule, permanent_rule, with_allow_rule
 from tools_app.policy.storage import add_allow_rule, agent_target
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_workspace

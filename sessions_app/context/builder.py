@@ -34,13 +34,12 @@ from sessions_app.context.conversation import (
     fit,
     read_newest,
 )
-from sessions_app.context.taint import fence, fence_mark
 from sessions_app.log.sql import named_row
 from sessions_app.models import SessionEvent
 from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.registry import Category, Tool
 from tools_app.skills import prompt_lines
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model, fence, fence_mark
 
 log = structlog.get_logger(__name__)
 

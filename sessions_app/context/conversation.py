@@ -14,11 +14,11 @@ from uuid import UUID
 import orjson
 
 from agents.providers.base import Message, ToolCall, ToolResult, estimate_message
-from sessions_app.context.taint import TOOL_USES, fence, fence_mark, is_untrusted_output
+from sessions_app.context.taint import TOOL_USES, is_untrusted_output
 from sessions_app.log.sql import rows
 from sessions_app.models import SessionEvent
 from sessions_app.outcomes.criteria import return_message
-from tools_app.tool_output import clip_for_model, is_fenced
+from tools_app.taint import clip_for_model, fence, fence_mark, is_fenced
 
 EventType = SessionEvent.Type
 #: Events that a conversation is made of.

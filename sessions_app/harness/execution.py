@@ -32,11 +32,11 @@ from sessions_app.models import ToolExecution
 from sessions_app.resources import mounts
 from sessions_app.sandbox_billing import charge_commands, check_affordable
 from tenants.exceptions import BudgetReached, OutOfCredits
-from tools_app.context import Parked, ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
-from tools_app.registry import Category, Tool
-from tools_app.sandbox import LazySandbox, Sandbox, SessionFolder, provision
-from tools_app.sandbox.base import Mount
+from tools_app.files import SessionFolder
+from tools_app.registry import Category, Parked, Tool, ToolContext
+from tools_app.sandbox.base import Mount, Sandbox
+from tools_app.sandbox.provisioning import LazySandbox, provision
 
 log = structlog.get_logger(__name__)
 

@@ -33,7 +33,7 @@ from sessions_app.resources.mounts import delete_secret_files
 from sessions_app.subagents.spawns import deliver_results_of
 from tenants.exceptions import BudgetReached, OutOfCredits
 from tenants.models import ModelCall
-from tools_app.sandbox import kill_leftovers
+from tools_app.sandbox.provisioning import kill_leftovers
 
 log = structlog.get_logger(__name__)
 

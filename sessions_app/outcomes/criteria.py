@@ -20,8 +20,7 @@ from pydantic import (
 from agents.providers.base import Message, ModelRequest
 from agents.providers.registry import PROVIDERS
 from core.validation import STORABLE, Input, read_input
-from sessions_app.context.taint import fence
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model, fence
 
 MAX_RETURNS, DEFAULT_RETURNS = 5, 2
 MAX_CRITERIA = 20

@@ -17,7 +17,6 @@ from core.exceptions import Invalid
 from sessions_app.context.builder import token_budget
 from sessions_app.context.compaction.summaries import transcript
 from sessions_app.context.conversation import read_newest
-from sessions_app.context.taint import fence_mark
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.model_call import ModelAnswer, complete
 from sessions_app.harness.turn import Turn
@@ -28,7 +27,7 @@ from sessions_app.log.writer import NewEvent, append_with_retry
 from sessions_app.models import SessionEvent
 from sessions_app.outcomes.criteria import Outcome, Verdict, grade_request, read_verdict, unclear
 from tenants.models import ModelCall
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model, fence_mark
 
 log = structlog.get_logger(__name__)
 

@@ -51,7 +51,7 @@ class ApprovalCard:
         return self.approval.execution is not None
 
     @property
-    def words(self) -> ToolLabel:
+    def label(self) -> ToolLabel:
         return tool_label(self.approval.execution.name if self.approval.execution else "")
 
     @property
@@ -82,7 +82,7 @@ class ApprovalCard:
         return self._as_json(details) if details else ""
 
     @property
-    def said(self) -> str:
+    def answer(self) -> str:
         return describe_answer(self.approval)
 
     @property

@@ -22,7 +22,7 @@ from sessions_app.pages.chat import redirect_after
 from sessions_app.pages.labels import thousands
 from sessions_app.sessions import find_session
 from tenants.authentication import principal_of
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model
 
 #: The width of a bar in its own units.
 BAR_WIDTH = 1_000

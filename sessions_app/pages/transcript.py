@@ -31,7 +31,7 @@ from sessions_app.pages.labels import (
     thousands,
 )
 from sessions_app.tool_labels import ToolLabel, main_argument, tool_label
-from tools_app.policy.grants import covers
+from tools_app.policy.rules import covers
 from tools_app.registry import registry
 
 E = SessionEvent.Type

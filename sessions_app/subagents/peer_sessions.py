@@ -19,8 +19,8 @@ from sessions_app.models import Session, SubagentSpawn
 from sessions_app.models.session import SessionQuerySet
 from sessions_app.subagents.spawns import park_call, peer_message
 from tenants.billing.spending import check_purses
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
+from tools_app.registry import ToolContext
 
 #: How long a chain of messages, each answering the one before, may be.
 MAX_HOPS = 5

@@ -29,8 +29,8 @@ from sessions_app.models import Session, SessionEvent, SubagentSpawn, ToolExecut
 from sessions_app.sessions import get_or_create_session
 from tenants.billing.credits import set_budget
 from tenants.billing.spending import check_purses
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
+from tools_app.registry import ToolContext
 
 EventType, Status = SessionEvent.Type, SubagentSpawn.Status
 #: The hops of messages between sessions that led to a run's turn, and the key that pays for it.

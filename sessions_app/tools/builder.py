@@ -15,11 +15,10 @@ from agents.model_catalog import known_models
 from agents.providers.keys import statuses
 from sessions_app.builder import BuilderContext, builder_context
 from tools_app.builtin.canvas import change_canvas
-from tools_app.context import ToolContext
-from tools_app.policy.layers import Verdict
+from tools_app.policy.rules import Verdict
 from tools_app.policy.storage import LISTS
 from tools_app.publishing import draft_policy, propose_rules, publish
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 from tools_app.workspace_tools import tools_of_workspace
 
 #: The distance between two steps on the canvas.

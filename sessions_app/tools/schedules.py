@@ -14,9 +14,8 @@ from core.exceptions import Conflict, Invalid
 from sessions_app.models import Schedule, Session
 from sessions_app.schedules.schedules import create_schedule
 from sessions_app.schedules.timing import zone_of
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 #: A one-time wake-up further ahead must be set up by a person.
 MAX_DELAY = timedelta(days=1)

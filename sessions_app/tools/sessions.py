@@ -20,9 +20,8 @@ from memory.recall import make_excerpt
 from sessions_app.log import transcript
 from sessions_app.models import Session, SessionEvent
 from sessions_app.subagents import peer_sessions, spawns
-from tools_app.context import Parked, ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, Parked, ToolContext, tool
 
 MAX_LISTED = 50
 MAX_FOUND, MAX_WORDS = 20, 64

@@ -45,5 +45,5 @@ def test_pictures_of_policies(
     page.get_by_role("button", name="Review changes").click()
     page.get_by_role("heading", name="Review changes").wait_for()
     shoot(page, f"policies-review-{look}")
-    page.locator(".place-menu summary").click()
+    page.locator(".target-menu summary").click()
     shoot(page, f"policies-places-{look}")

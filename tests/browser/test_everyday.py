@@ -39,9 +39,9 @@ def test_from_the_first_visit_to_the_first_streamed_answer(open_window: OpenChat
 def decide(page: Page, tool: str, decision: str) -> None:
     """Change the decision for one of Coder's tools and save it."""
     page.goto("/policies/")
-    page.locator(".place-menu summary").click()
-    page.locator(".place-list").get_by_role("link", name="Coder").click()
-    expect(page.locator(".place-menu summary")).to_contain_text("Coder")
+    page.locator(".target-menu summary").click()
+    page.locator(".target-list").get_by_role("link", name="Coder").click()
+    expect(page.locator(".target-menu summary")).to_contain_text("Coder")
     page.locator(f"[data-tool={tool}]").get_by_role("radio", name=decision).check()
     page.get_by_role("button", name="Review changes").click()
     page.locator(".review").get_by_role("button", name="Save").click()

@@ -95,8 +95,8 @@ def test_an_agents_page_shows_the_workspace_ceiling(owner_page: Page, workspace,
     save_policy(find_target(workspace.pk, "workspace"), {"denied_tools": ["group:web"]})
     page = owner_page
     page.goto("/policies/")
-    page.locator(".place-menu summary").click()
-    page.locator(".place-list").get_by_role("link", name=str(agent)).click()
+    page.locator(".target-menu summary").click()
+    page.locator(".target-list").get_by_role("link", name=str(agent)).click()
     why = row(page, "web_fetch").locator("[data-why]")
 
     expect(why).to_have_text("Denied by the workspace ceiling: group:web.")

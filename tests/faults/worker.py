@@ -21,9 +21,8 @@ from pydantic import BaseModel
 
 from orchestrator import worker
 from sessions_app.harness import crash_points, turn
-from tools_app.context import ToolContext
 from tools_app.policy.evaluation import Decision, EffectivePolicy
-from tools_app.registry import Category, registry, tool
+from tools_app.registry import Category, ToolContext, registry, tool
 
 FOLDER = Path(os.environ["FAULTS"])
 

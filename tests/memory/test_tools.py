@@ -15,10 +15,9 @@ from memory.exceptions import MemoryTooLarge
 from memory.models import MemoryEntry, MemoryVersion
 from memory.recall import recall
 from memory.tools import reader_of
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import registry
-from tools_app.sandbox import LazySandbox
+from tools_app.registry import ToolContext, registry
+from tools_app.sandbox.provisioning import LazySandbox
 
 Call = Callable[..., Any]
 

@@ -15,7 +15,7 @@ from tests.sessions_app.conftest import serve as serve_lane
 from tests.sessions_app.stage import say
 from tests.tools_app.conftest import data_dir, needs_bwrap
 from tools_app.policy.storage import save_tool_policy
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.local import LocalSandbox
 
 __all__ = ["data_dir"]
 pytestmark = [

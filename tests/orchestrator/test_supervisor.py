@@ -7,13 +7,13 @@ from decimal import Decimal
 
 import pytest
 from django.db import OperationalError
-from tenants.notifications.inbox import tell_low_credits
 
 from core.exceptions import NotFound
 from orchestrator import supervisor
 from orchestrator.supervisor import BackgroundJob, Duty, duties
 from tenants.billing.credits import add_credits
 from tenants.models import InboxItem
+from tenants.notifications.inbox import tell_low_credits
 
 
 @pytest.mark.django_db(transaction=True)

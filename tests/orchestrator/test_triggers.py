@@ -19,9 +19,8 @@ from tenants.models import ApiKey
 from tests.conftest import key_client
 from tests.orchestrator.canvas.test_runs import draw, new_agent, node
 from tests.orchestrator.conftest import make_due
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import registry
+from tools_app.registry import ToolContext, registry
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("flow")]
 BASE = "/api/v1/triggers/"

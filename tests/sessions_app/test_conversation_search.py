@@ -11,9 +11,8 @@ from sessions_app.lanes.queued_messages import withdraw_message
 from sessions_app.models import Session
 from sessions_app.sessions import get_or_create_session
 from tests.sessions_app.long_talk import Watched, say, tell, window_of, write_exchanges
-from tools_app.context import ToolContext
-from tools_app.registry import registry
-from tools_app.sandbox import LazySandbox
+from tools_app.registry import ToolContext, registry
+from tools_app.sandbox.provisioning import LazySandbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,11 +13,11 @@ from uuid import UUID
 import pytest
 
 from core.ids import uuid7
-from tools_app.context import ToolContext
 from tools_app.files import SessionFolder
-from tools_app.registry import registry
-from tools_app.sandbox import LazySandbox, Limits
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.registry import ToolContext, registry
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.provisioning import LazySandbox
 
 #: Skips a test without bubblewrap; with SWITCHYARD_REQUIRE_SANDBOX set, as in CI, it fails.
 needs_bwrap = pytest.mark.skipif(

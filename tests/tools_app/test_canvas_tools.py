@@ -15,10 +15,9 @@ from core.exceptions import StaleEpoch
 from sessions_app.models import ToolExecution
 from tests.sessions_app.conftest import agent, principal, script, serve, session
 from tests.sessions_app.stage import say
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
 from tools_app.policy.evaluation import Decision, EffectivePolicy
-from tools_app.registry import registry
+from tools_app.registry import ToolContext, registry
 from tools_app.workspace_tools import tools_of_workspace
 
 __all__ = ["agent", "principal", "script", "session"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.validation import storable
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model
 
 
 def test_a_short_text_is_unchanged():

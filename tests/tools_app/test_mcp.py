@@ -16,13 +16,13 @@ from agents.definitions import create_agent
 from tenants import vault
 from tests.conftest import key_client
 from tests.wire.mcp_process import McpProcess, free_port, wait_until
-from tools_app.context import ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
-from tools_app.mcp import discovery
+from tools_app.mcp import servers
 from tools_app.mcp.servers import add_server, change_server
 from tools_app.models import McpServer
 from tools_app.policy.effective import effective_policy, filter_tools_by_policy
-from tools_app.policy.layers import Layer
+from tools_app.policy.rules import Layer
+from tools_app.registry import ToolContext
 from tools_app.workspace_tools import tools_of_workspace
 
 SERVERS = "/api/v1/tools/mcp-servers/"
@@ -46,7 +46,7 @@ def allowed(process: McpProcess, settings) -> McpProcess:
 def server(allowed, workspace) -> McpServer:
     vault.add(workspace.pk, "YARD", TOKEN)
     fields = {"name": "yard", "url": allowed.url, "headers": BEARER}
-    return discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
+    return servers.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_missing_secret_is_named_in_the_error(server, context, workspace):
 
     with pytest.raises(ToolFailed, match="no secret named YARD"):
         call(context, "echo", text="x")
-    assert discovery.refresh(server).error.startswith("The vault has no secret named YARD")
+    assert servers.refresh(server).error.startswith("The vault has no secret named YARD")
     assert server.status == "failed"
     assert len(server.tools) == 7
 
@@ -189,7 +189,7 @@ def test_a_dead_server_is_reported_and_keeps_its_known_tools(server, context, se
 
     with pytest.raises(ToolFailed, match="yard cannot be reached"):
         call(context, "echo", text="x")
-    discovery.refresh(server)
+    servers.refresh(server)
     assert (server.status, server.failures, len(server.tools)) == ("down", 1, 7)
     assert server.due_at > timezone.now()
 
@@ -206,7 +206,7 @@ def test_a_discovery_with_outdated_credentials_is_discarded(server, workspace):
     before = McpServer.objects.get(pk=server.pk)
     change_server(server, {"headers": {}})
 
-    discovery.refresh(before)
+    servers.refresh(before)
 
     kept = McpServer.objects.get(pk=server.pk)
     assert (kept.status, kept.tools) == ("new", [])
@@ -269,13 +269,13 @@ def test_due_servers_are_claimed_once_and_refreshed_in_the_background(
     transactional_db, allowed, workspace
 ):
     server = add_server(workspace_id=workspace.pk, fields={"name": "yard", "url": allowed.url})
-    assert discovery.claim_due() == [server.pk]
-    assert discovery.claim_due() == []
+    assert servers.claim_due() == [server.pk]
+    assert servers.claim_due() == []
 
     McpServer.objects.update(due_at=timezone.now())
-    assert discovery.refresh_due()
+    assert servers.refresh_due()
     wait_until(
-        lambda: McpServer.objects.get().status == "ok" and not discovery._busy.locked(),
+        lambda: McpServer.objects.get().status == "ok" and not servers._busy.locked(),
         "the server was refreshed",
     )
     assert McpServer.objects.get().due_at > timezone.now()

@@ -12,7 +12,7 @@ from werkzeug import Request, Response
 
 from tenants import vault
 from tests.wire.mcp_process import free_port
-from tools_app.mcp import discovery
+from tools_app.mcp import servers
 from tools_app.mcp.servers import add_server
 from tools_app.mcp.tools import MOST_TOOLS
 from tools_app.models import McpServer
@@ -50,7 +50,7 @@ def listing(httpserver: HTTPServer, workspace, settings) -> Callable[..., McpSer
 
         httpserver.expect_request("/mcp").respond_with_handler(respond)
         fields = {"name": "evil", "url": httpserver.url_for("/mcp")}
-        return discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
+        return servers.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 
     return use
 
@@ -153,7 +153,7 @@ def test_an_endless_response_is_cut_off(httpserver: HTTPServer, workspace, setti
         workspace_id=workspace.pk, fields={"name": "evil", "url": httpserver.url_for("/mcp")}
     )
 
-    discovery.refresh(server)
+    servers.refresh(server)
 
     assert server.status == "failed"
     assert "more than 8,000,000 bytes" in server.error
@@ -168,7 +168,7 @@ def test_a_compressed_response_is_not_decompressed(httpserver: HTTPServer, works
         workspace_id=workspace.pk, fields={"name": "evil", "url": httpserver.url_for("/mcp")}
     )
 
-    assert "compressed response" in discovery.refresh(server).error
+    assert "compressed response" in servers.refresh(server).error
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -188,7 +188,7 @@ def test_a_redirect_to_a_private_address_is_not_followed(
         workspace_id=workspace.pk, fields={"name": "evil", "url": httpserver.url_for("/mcp")}
     )
 
-    discovery.refresh(server)
+    servers.refresh(server)
     assert server.status == "refused"
     assert "redirects to another address" in server.error
     assert set(seen) == {"/mcp"}
@@ -210,7 +210,7 @@ def test_a_private_address_is_never_contacted(httpserver: HTTPServer, workspace,
     fields = {"name": "evil", "url": url.format(port=httpserver.port)}
     server = add_server(workspace_id=workspace.pk, fields=fields)
 
-    discovery.refresh(server)
+    servers.refresh(server)
 
     assert server.status == "failed"
     assert "not on the public internet" in server.error
@@ -236,7 +236,7 @@ def test_an_echoed_credential_is_in_no_error_and_no_log(
         "url": httpserver.url_for("/mcp"),
         "headers": {"Authorization": "Bearer {{vault:EVIL}}"},
     }
-    server = discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
+    server = servers.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 
     assert server.status == "failed"
     assert ("[secret]" in server.error) == valid
@@ -254,7 +254,7 @@ def test_the_http_status_determines_the_servers_status(
     settings.EGRESS_ALLOWED_PRIVATE = [f"{httpserver.host}:{httpserver.port}"]
     httpserver.expect_request("/mcp").respond_with_data("<html>", status=status)
     fields = {"name": "evil", "url": httpserver.url_for("/mcp")}
-    server = discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
+    server = servers.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 
     assert (server.status, server.tools) == (state, [])
     assert server.error.startswith("evil")

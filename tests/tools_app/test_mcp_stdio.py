@@ -11,14 +11,15 @@ import pytest
 
 from tenants.models import Workspace
 from tests.tools_app.conftest import needs_bwrap
-from tools_app.context import ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.files import SessionFolder
-from tools_app.mcp import discovery
+from tools_app.mcp import servers
 from tools_app.mcp.servers import add_server
 from tools_app.models import McpServer
-from tools_app.sandbox import LazySandbox, Limits
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.registry import ToolContext
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.provisioning import LazySandbox
 from tools_app.workspace_tools import tools_of_workspace
 
 pytestmark = needs_bwrap
@@ -58,7 +59,7 @@ def server(workspace: Workspace, data_dir: Any) -> McpServer:
         "transport": "stdio",
         "command": f"python3 -u -c {shlex.quote(SCRIPT)}",
     }
-    return discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
+    return servers.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_a_call_that_takes_too_long_has_an_unknown_outcome(server, context):
 
 def test_a_missing_command_is_reported(workspace, data_dir):
     fields = {"name": "pipes", "transport": "stdio", "command": "no-such-program --serve"}
-    server = discovery.refresh(add_server(workspace_id=workspace.pk, fields=fields))
+    server = servers.refresh(add_server(workspace_id=workspace.pk, fields=fields))
 
     assert (server.status, server.tools) == ("failed", [])
     assert "no-such-program" in server.error

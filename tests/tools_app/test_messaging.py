@@ -12,7 +12,7 @@ from tenants.models import InboxItem, SentMail, User, Workspace
 from tests.conftest import add_member
 from tools_app.exceptions import ToolFailed
 from tools_app.policy.evaluation import decide
-from tools_app.policy.layers import Layer
+from tools_app.policy.rules import Layer
 from tools_app.registry import registry
 
 LUNCH = {"title": "Lunch", "body": "It is **ready**."}

@@ -21,7 +21,7 @@ from tools_app import filter_tools_by_policy, load_agent_tools, load_tool_policy
 from tools_app.models import PolicyRevision, ToolPolicy
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import Decision
-from tools_app.policy.layers import ORDER, Layer
+from tools_app.policy.rules import ORDER, Layer
 from tools_app.policy.storage import (
     PolicyTarget,
     agent_target,

@@ -13,8 +13,7 @@ from agents.models import AgentVersion
 from tools_app import filter_tools_by_policy, load_agent_tools
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import Decision, decide
-from tools_app.policy.layers import STRICTNESS, Layer, call_limit, unknown_rules
-from tools_app.policy.rules import PROFILES
+from tools_app.policy.rules import PROFILES, STRICTNESS, Layer, call_limit, unknown_rules
 from tools_app.registry import Arguments, Category, Permission, Tool
 
 
@@ -198,9 +197,9 @@ def test_the_smallest_call_limit_applies():
 
 
 def test_rules_for_unknown_tools_are_reported():
-    layer = agent(allowed=("read", "raed", "group:web"), denied=("mcp:gitlab:*", "bash(ls*)"))
+    rules = ("read", "raed", "group:web", "mcp:gitlab:*", "bash(ls*)")
 
-    assert unknown_rules(layer, TOOLS) == ["raed", "mcp:gitlab:*", "bash(ls*)"]
+    assert unknown_rules(rules, TOOLS) == ["raed", "mcp:gitlab:*", "bash(ls*)"]
 
 
 RULES = st.lists(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tools_app.test_policy import AGENT, INPUTS, RULES, TOOLS
 from tools_app.policy.evaluation import decide, explain, judge
-from tools_app.policy.layers import ORDER, STRICTNESS, Layer
-from tools_app.policy.rules import PROFILES
+from tools_app.policy.rules import ORDER, PROFILES, STRICTNESS, Layer
 from tools_app.policy.storage import GUARDED, loosened_tools
 
 NAMES = st.sampled_from(sorted(TOOLS))

@@ -9,9 +9,8 @@ import pytest
 from django.apps import AppConfig, apps
 from pydantic import Field
 
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed, ToolStopped
-from tools_app.registry import Arguments, Category, Effect, discover, registry, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, discover, registry, tool
 
 BUILT_IN = {
     "read",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tools_app.policy.evaluation import decide
-from tools_app.policy.layers import Layer
+from tools_app.policy.rules import Layer
 
 
 def verdict(tool: str, subject: dict[str, str], **rules: Any) -> str:

@@ -13,11 +13,11 @@ from httpx2 import Response as Answer
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from tools_app import web
 from tools_app.exceptions import ToolFailed, ToolStopped
 from tools_app.policy.evaluation import decide
-from tools_app.policy.layers import Layer
+from tools_app.policy.rules import Layer
 from tools_app.registry import registry
-from tools_app.web import fetch
 
 ARTICLE = """<!doctype html><html><head><title>Signals &amp; switches</title>
 <script>alert(1)</script></head><body><nav><a href="/home">Home</a></nav>
@@ -67,9 +67,9 @@ def test_a_page_cannot_end_its_own_fence(call, site):
 
 
 def test_a_page_with_too_many_elements_is_converted_whole(monkeypatch):
-    monkeypatch.setattr(fetch, "MOST_ELEMENTS", 0)
+    monkeypatch.setattr(web, "MOST_ELEMENTS", 0)
 
-    text = fetch.markdown_of(ARTICLE, "https://example.com/a/")
+    text = web.markdown_of(ARTICLE, "https://example.com/a/")
 
     assert text == (
         "# Signals & switches\n\n# Signals\n\n"
@@ -166,7 +166,7 @@ def test_an_approval_for_one_site_does_not_cover_another(site, make_context, set
 
 
 def test_a_large_page_is_cut_with_a_note(call, site, monkeypatch):
-    monkeypatch.setattr(fetch, "LARGEST_PAGE", 1_000)
+    monkeypatch.setattr(web, "LARGEST_PAGE", 1_000)
     site.expect_request("/").respond_with_data("x" * 100_000, content_type="text/plain")
 
     answer = call("web_fetch", url=site.url_for("/"))
@@ -186,27 +186,27 @@ def test_a_compressed_page_is_decompressed(call, site):
 
 
 def test_a_compression_bomb_does_not_fill_the_memory(site, monkeypatch):
-    monkeypatch.setattr(fetch, "LARGEST_PAGE", 100_000)
+    monkeypatch.setattr(web, "LARGEST_PAGE", 100_000)
     sizes: list[int] = []
-    unpacked = fetch._unpacked
+    unpacked = web._unpacked
 
     def measured(response):
         for part in unpacked(response):
             sizes.append(len(part))
             yield part
 
-    monkeypatch.setattr(fetch, "_unpacked", measured)
+    monkeypatch.setattr(web, "_unpacked", measured)
     site.expect_request("/").respond_with_data(
         gzip.compress(b"\0" * 50_000_000),
         content_type="text/plain",
         headers={"Content-Encoding": "gzip"},
     )
 
-    page = fetch.fetch(site.url_for("/"), seconds=30)
+    page = web.fetch(site.url_for("/"), seconds=30)
 
     assert page.cut
-    assert max(sizes) <= fetch.CHUNK
-    assert sum(sizes) <= 100_000 + fetch.CHUNK
+    assert max(sizes) <= web.CHUNK
+    assert sum(sizes) <= 100_000 + web.CHUNK
 
 
 def test_data_after_the_end_of_a_compressed_page_is_not_read():
@@ -216,7 +216,7 @@ def test_data_after_the_end_of_a_compressed_page_is_not_read():
 
     packed = Answer(200, headers={"content-encoding": "gzip"}, content=endless())
 
-    assert b"".join(fetch._unpacked(packed)) == b"all of it"
+    assert b"".join(web._unpacked(packed)) == b"all of it"
 
 
 def test_the_charset_in_a_meta_tag_is_respected(call, site):

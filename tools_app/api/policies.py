@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, get_args
 from uuid import UUID
 
@@ -26,20 +27,11 @@ from core.rest import StrictJSONParser, TextField
 from tenants.access import Principal, Verb, authorise
 from tenants.authentication import principal_of, required_verb
 from tools_app.models import ToolPolicy
+from tools_app.policy import storage
 from tools_app.policy.effective import effective_policy
-from tools_app.policy.evaluation import EffectivePolicy, Explanation
-from tools_app.policy.layers import LayerName, Verdict
-from tools_app.policy.rules import PROFILES
-from tools_app.policy.storage import (
-    MOST_CALLS,
-    MOST_RULES,
-    PolicyTarget,
-    change_policy,
-    find_target,
-    policy_history,
-    revert_policy,
-    stored_policy,
-)
+from tools_app.policy.evaluation import EffectivePolicy
+from tools_app.policy.rules import PROFILES, LayerName, Verdict
+from tools_app.policy.storage import PolicyTarget
 
 PROFILE_CHOICES = [(name, name) for name in PROFILES]
 DECISIONS = [(name, name) for name in get_args(Verdict)]
@@ -48,7 +40,10 @@ LAYERS = [*ToolPolicy.Layer.choices, ("default", "Default")]
 
 def _rules(help_text: str) -> serializers.ListField:
     return serializers.ListField(
-        child=serializers.CharField(), required=False, max_length=MOST_RULES, help_text=help_text
+        child=serializers.CharField(),
+        required=False,
+        max_length=storage.MOST_RULES,
+        help_text=help_text,
     )
 
 
@@ -65,7 +60,7 @@ class PolicyWordsSerializer(serializers.Serializer):
     denied_tools = _rules("Names, `group:web`, `mcp:github:*`, `exec(rm *)`. Denying wins.")
     ask_tools = _rules("Calls that need a person's approval first.")
     max_tool_calls_per_turn = serializers.IntegerField(
-        required=False, allow_null=True, min_value=0, max_value=MOST_CALLS
+        required=False, allow_null=True, min_value=0, max_value=storage.MOST_CALLS
     )
 
 
@@ -116,14 +111,14 @@ class PolicyAPIView(APIView):
 
     def target(self, named: dict[str, UUID]) -> PolicyTarget:
         workspace_id = authorise(self.principal, required_verb(self.request, self))
-        return find_target(workspace_id, self.layer, next(iter(named.values()), None))
+        return storage.find_target(workspace_id, self.layer, next(iter(named.values()), None))
 
 
 class PolicyView(PolicyAPIView):
     @extend_schema(responses=PolicySerializer)
     def get(self, request: Request, **named: UUID) -> Response:
         """Return the policy of this layer. A layer can only narrow what the layers above it allow."""
-        return Response(PolicySerializer(stored_policy(self.target(named))).data)
+        return Response(PolicySerializer(storage.stored_policy(self.target(named))).data)
 
     @extend_schema(request=PolicySerializer, responses={200: PolicySerializer, 409: STALE})
     def put(self, request: Request, **named: UUID) -> Response:
@@ -134,7 +129,7 @@ class PolicyView(PolicyAPIView):
         target = self.target(named)
         fields = writable_fields(request, PolicySerializer)
         expected = pop_number(fields, "expected_revision")
-        saved = change_policy(self.principal, target, fields, expected_revision=expected)
+        saved = storage.change_policy(self.principal, target, fields, expected_revision=expected)
         return Response(PolicySerializer(saved).data)
 
 
@@ -143,7 +138,7 @@ class HistoryView(PolicyAPIView):
     def get(self, request: Request, **named: UUID) -> Response:
         """List all revisions of the policy with their authors, newest first."""
         pages = NewestFirst()
-        found = pages.paginate_queryset(policy_history(self.target(named)), request, self)
+        found = pages.paginate_queryset(storage.policy_history(self.target(named)), request, self)
         return pages.get_paginated_response(list(PolicyRevisionSerializer(found, many=True).data))
 
 
@@ -154,7 +149,7 @@ class RevertView(PolicyAPIView):
         target = self.target(named)
         serializer = RevertSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        saved = revert_policy(self.principal, target, serializer.validated_data["revision"])
+        saved = storage.revert_policy(self.principal, target, serializer.validated_data["revision"])
         return Response(PolicySerializer(saved).data)
 
 
@@ -202,69 +197,51 @@ EXPLAINED = PolymorphicProxySerializer(
 )
 
 
-class EffectivePolicyView(APIView):
-    """Explains policies. It only reads: a simulated call is not made."""
+def agent_policy(principal: Principal, agent_id: UUID) -> EffectivePolicy:
+    """Return the policy of a new session of the agent."""
+    agents = Agent.objects.for_workspace(authorise(principal, "read")).select_related("current")
+    agent = agents.filter(pk=agent_id).first()
+    if agent is None:
+        raise NotFound
+    return effective_policy(current_version(agent))
+
+
+def session_policy(principal: Principal, session_id: UUID) -> EffectivePolicy:
+    """Return the policy of the session's next run."""
+    sessions: Any = apps.get_model("sessions_app.Session")._default_manager
+    owned = sessions.for_workspace(authorise(principal, "read"))
+    session = owned.filter(pk=session_id).first()
+    if session is None:
+        raise NotFound
+    return effective_policy(version_by_id(session.agent_version_id), session.pk)
+
+
+class ExplainView(APIView):
+    """Explains a policy. It only reads: a simulated call is not made."""
 
     parser_classes = [StrictJSONParser]
     verbs = {"POST": "read"}
+    #: How the policy is found: `agent_policy` or `session_policy`.
+    policy_of: Callable[[Principal, UUID], EffectivePolicy] = staticmethod(agent_policy)
 
-    def policy(self, subject_id: UUID) -> EffectivePolicy:
-        raise NotImplementedError
-
-    def workspace_id(self) -> UUID:
-        return authorise(principal_of(self.request), "read")
-
-
-class AgentPolicyView(EffectivePolicyView):
-    def policy(self, subject_id: UUID) -> EffectivePolicy:
-        """Return the policy of a new session of the agent."""
-        agents = Agent.objects.for_workspace(self.workspace_id()).select_related("current")
-        agent = agents.filter(pk=subject_id).first()
-        if agent is None:
-            raise NotFound
-        return effective_policy(current_version(agent))
-
-
-class SessionPolicyView(EffectivePolicyView):
-    def policy(self, subject_id: UUID) -> EffectivePolicy:
-        """Return the policy of the session's next run."""
-        sessions: Any = apps.get_model("sessions_app.Session")._default_manager
-        session = sessions.for_workspace(self.workspace_id()).filter(pk=subject_id).first()
-        if session is None:
-            raise NotFound
-        return effective_policy(version_by_id(session.agent_version_id), session.pk)
-
-
-class ExplainView(EffectivePolicyView):
     @extend_schema(parameters=[TOOL], responses=EXPLAINED)
     def get(self, request: Request, **named: UUID) -> Response:
         """Explain the decision on a tool: which layer and which rule made it.
 
         Without `tool`, all tools are explained, in a list under `results`.
         """
-        policy = self.policy(*named.values())
+        policy = self.policy_of(principal_of(request), *named.values())
         if tool := request.query_params.get("tool"):
-            return _answer(policy.explain(tool))
+            return Response(ExplanationSerializer(policy.explain(tool)).data)
         everything = [policy.explain(name) for name in sorted(policy)]
         return whole_page(ExplanationSerializer(everything, many=True).data)
 
     @extend_schema(request=CallSerializer, responses=ExplanationSerializer)
     def post(self, request: Request, **named: UUID) -> Response:
         """Explain what would happen on a call with this input. The call is not made."""
-        policy = self.policy(*named.values())
+        policy = self.policy_of(principal_of(request), *named.values())
         serializer = CallSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         call = serializer.validated_data
-        return _answer(policy.simulate(call["tool"], call.get("input", {})))
-
-
-class AgentExplainView(AgentPolicyView, ExplainView):
-    pass
-
-
-class SessionExplainView(SessionPolicyView, ExplainView):
-    pass
-
-
-def _answer(explanation: Explanation) -> Response:
-    return Response(ExplanationSerializer(explanation).data)
+        explanation = policy.simulate(call["tool"], call.get("input", {}))
+        return Response(ExplanationSerializer(explanation).data)

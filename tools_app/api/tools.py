@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, get_args
 from uuid import UUID
 
@@ -17,20 +16,20 @@ from agents.api.base import NamedRowViewSet, documented, write_verbs
 from core.pagination import whole_page, whole_page_of
 from tenants.access import authorise
 from tenants.authentication import principal_of
-from tools_app.api.policies import DECISIONS, AgentPolicyView
-from tools_app.mcp.discovery import probe, refresh
-from tools_app.mcp.servers import LONGEST_SECONDS, SERVER_NAME_PATTERN, add_server, change_server
+from tools_app import workspace_tools
+from tools_app.api.policies import DECISIONS, agent_policy
+from tools_app.mcp.servers import (
+    LONGEST_SECONDS,
+    SERVER_NAME_PATTERN,
+    add_server,
+    change_server,
+    probe,
+    refresh,
+)
 from tools_app.mcp.tools import PREFIX
 from tools_app.models import CustomTool, McpServer, Skill
 from tools_app.registry import Category, Effect, Ownership, Permission, Tool
 from tools_app.skills import LONGEST_BODY, SKILL_NAME_PATTERN, change_skill, create_skill
-from tools_app.workspace_tools import (
-    LONGEST_WAIT,
-    TOOL_NAME_PATTERN,
-    change_custom_tool,
-    create_custom_tool,
-    tools_of_workspace,
-)
 
 PERMISSIONS = [(name, name) for name in get_args(Permission)]
 
@@ -81,17 +80,17 @@ class ToolListView(APIView):
     @extend_schema(operation_id="tools_list", responses=whole_page_of(ToolSerializer))
     def get(self, request: Request) -> Response:
         """List all tools of the workspace, with what they do and whether they ask by default."""
-        tools = tools_of_workspace(authorise(principal_of(request), "read"))
+        tools = workspace_tools.tools_of_workspace(authorise(principal_of(request), "read"))
         return whole_page([describe_tool(tools[name]) for name in sorted(tools)])
 
 
-class AgentToolsView(AgentPolicyView):
+class AgentToolsView(APIView):
     @extend_schema(
         operation_id="agents_tools_list", responses=whole_page_of(EffectiveToolSerializer)
     )
     def get(self, request: Request, agent_id: UUID) -> Response:
         """List the tools of the agent with their schemas, and whether a call asks first."""
-        policy = self.policy(agent_id)
+        policy = agent_policy(principal_of(request), agent_id)
         return whole_page(
             [
                 {
@@ -108,7 +107,7 @@ class CustomToolSerializer(serializers.Serializer):
     """A tool that a client runs. Each call is sent as an event and waits for its result."""
 
     id = serializers.UUIDField(read_only=True)
-    name = serializers.RegexField(TOOL_NAME_PATTERN)
+    name = serializers.RegexField(workspace_tools.TOOL_NAME_PATTERN)
     description = serializers.CharField(
         max_length=4_000, help_text="What it does and when to use it. The model reads this."
     )
@@ -122,7 +121,7 @@ class CustomToolSerializer(serializers.Serializer):
     )
     timeout_seconds = serializers.IntegerField(
         min_value=1,
-        max_value=LONGEST_WAIT,
+        max_value=workspace_tools.LONGEST_WAIT,
         required=False,
         help_text="How long a call waits for its result. The default is 300.",
     )
@@ -142,11 +141,8 @@ class CustomToolViewSet(NamedRowViewSet):
     serializer_class = CustomToolSerializer
     filterset_fields = ["name"]
 
-    def make(self, **given: Any) -> CustomTool:
-        return create_custom_tool(**given)
-
-    def change(self, row: CustomTool, fields: Mapping[str, Any], *, replace: bool) -> CustomTool:
-        return change_custom_tool(row, fields, replace=replace)
+    make = staticmethod(workspace_tools.create_custom_tool)
+    change = staticmethod(workspace_tools.change_custom_tool)
 
 
 class OfferedSerializer(serializers.Serializer):
@@ -234,11 +230,8 @@ class McpServerViewSet(NamedRowViewSet):
     filterset_fields = ["name", "status", "enabled"]
     verbs = {**write_verbs("admin"), "refresh": "build", "test": "build"}
 
-    def make(self, **given: Any) -> McpServer:
-        return add_server(**given)
-
-    def change(self, row: McpServer, fields: Mapping[str, Any], *, replace: bool) -> McpServer:
-        return change_server(row, fields, replace=replace)
+    make = staticmethod(add_server)
+    change = staticmethod(change_server)
 
     @extend_schema(request=None, responses=McpServerSerializer)
     @action(detail=True, methods=["post"])
@@ -285,8 +278,5 @@ class SkillViewSet(NamedRowViewSet):
     serializer_class = SkillSerializer
     filterset_fields = ["name", "enabled"]
 
-    def make(self, **given: Any) -> Skill:
-        return create_skill(**given)
-
-    def change(self, row: Skill, fields: Mapping[str, Any], *, replace: bool) -> Skill:
-        return change_skill(row, fields, replace=replace)
+    make = staticmethod(create_skill)
+    change = staticmethod(change_skill)

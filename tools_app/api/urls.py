@@ -6,15 +6,9 @@ from django.urls import URLPattern, include, path
 from rest_framework.routers import SimpleRouter
 
 from tenants.access import Verb
-from tools_app.api.policies import AgentExplainView, SessionExplainView, policy_views
-from tools_app.api.tools import (
-    AgentToolsView,
-    CustomToolViewSet,
-    McpServerViewSet,
-    SkillViewSet,
-    ToolListView,
-)
-from tools_app.policy.layers import LayerName
+from tools_app.api import tools
+from tools_app.api.policies import ExplainView, policy_views, session_policy
+from tools_app.policy.rules import LayerName
 
 
 def _policy_patterns(under: str, layer: LayerName, verb: Verb) -> list[URLPattern]:
@@ -32,16 +26,20 @@ def _policy_patterns(under: str, layer: LayerName, verb: Verb) -> list[URLPatter
 AGENT, SESSION = "agents/<uuid:agent_id>/", "sessions/<uuid:session_id>/"
 
 router = SimpleRouter()
-router.register("tools/custom", CustomToolViewSet, basename="custom-tool")
-router.register("tools/mcp-servers", McpServerViewSet, basename="mcp-server")
-router.register("skills", SkillViewSet, basename="skill")
+router.register("tools/custom", tools.CustomToolViewSet, basename="custom-tool")
+router.register("tools/mcp-servers", tools.McpServerViewSet, basename="mcp-server")
+router.register("skills", tools.SkillViewSet, basename="skill")
 
 urlpatterns = [
     path("", include(router.urls)),
-    path("tools/", ToolListView.as_view(), name="tool-list"),
-    path(f"{AGENT}tools/", AgentToolsView.as_view(), name="agent-tools"),
-    path(f"{AGENT}policy/explain/", AgentExplainView.as_view(), name="agent-policy-explain"),
-    path(f"{SESSION}policy/explain/", SessionExplainView.as_view(), name="session-policy-explain"),
+    path("tools/", tools.ToolListView.as_view(), name="tool-list"),
+    path(f"{AGENT}tools/", tools.AgentToolsView.as_view(), name="agent-tools"),
+    path(f"{AGENT}policy/explain/", ExplainView.as_view(), name="agent-policy-explain"),
+    path(
+        f"{SESSION}policy/explain/",
+        ExplainView.as_view(policy_of=session_policy),
+        name="session-policy-explain",
+    ),
     *_policy_patterns("workspace/", "workspace", "admin"),
     *_policy_patterns(AGENT, "agent", "build"),
     *_policy_patterns("environments/<uuid:environment_id>/", "environment", "build"),

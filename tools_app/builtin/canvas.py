@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -16,15 +17,17 @@ from agents.canvas.revisions import Author, CanvasState, lock, read, save, writt
 from agents.exceptions import CanvasConflict
 from agents.models import Agent
 from core.exceptions import Fault, StaleEpoch
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 from tools_app.workspace_tools import tools_of_workspace
 
 #: The distance between nodes that the model gave no position.
 STEP = 220
 SHOWN_COMPLAINTS = 10
 KINDS = ", ".join(TYPES)
+canvas_tool = partial(
+    tool, category=Category.CANVAS, effects=[Effect.CANVAS], idempotent=True, seconds=30
+)
 
 
 class UpdateWorkflow(Arguments):
@@ -68,13 +71,7 @@ class ConnectNodes(Arguments):
     label: str = Field(default="", max_length=120, description="What people see on the edge.")
 
 
-@tool(
-    category=Category.CANVAS,
-    effects=[Effect.CANVAS],
-    idempotent=True,
-    seconds=30,
-    title="Draw the workflow",
-)
+@canvas_tool(title="Draw the workflow")
 def update_workflow(arguments: UpdateWorkflow, context: ToolContext) -> str:
     """Replace the draft of your workflow's canvas, all of it, by these nodes and edges.
 
@@ -88,13 +85,7 @@ def update_workflow(arguments: UpdateWorkflow, context: ToolContext) -> str:
     )
 
 
-@tool(
-    category=Category.CANVAS,
-    effects=[Effect.CANVAS],
-    idempotent=True,
-    seconds=30,
-    title="Add a node",
-)
+@canvas_tool(title="Add a node")
 def add_node(arguments: AddNode, context: ToolContext) -> str:
     """Add one node to the draft of your workflow's canvas, after another one if you name it."""
 
@@ -118,13 +109,7 @@ def add_node(arguments: AddNode, context: ToolContext) -> str:
     return change_canvas(context, grown)
 
 
-@tool(
-    category=Category.CANVAS,
-    effects=[Effect.CANVAS],
-    idempotent=True,
-    seconds=30,
-    title="Connect nodes",
-)
+@canvas_tool(title="Connect nodes")
 def connect_nodes(arguments: ConnectNodes, context: ToolContext) -> str:
     """Let one node of the draft of your workflow's canvas lead to another."""
 

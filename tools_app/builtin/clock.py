@@ -7,9 +7,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field
 
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, tool
+from tools_app.registry import Arguments, Category, ToolContext, tool
 
 LONGEST_WAIT = 300
 

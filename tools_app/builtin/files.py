@@ -10,18 +10,10 @@ from typing import Annotated
 from pydantic import Field
 
 from core.validation import storable
-from tools_app.context import ToolContext
+from tools_app import files
 from tools_app.exceptions import ToolFailed
-from tools_app.files import (
-    Entry,
-    Root,
-    SessionFolder,
-    list_entries,
-    open_file,
-    resolve_mount,
-    write_file,
-)
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.files import Root
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 #: Bytes of one answer. Later lines are read with another call.
 LARGEST_ANSWER = 200_000
@@ -144,7 +136,7 @@ class ListDirectory(Arguments):
 @tool(category=Category.FILESYSTEM, read_only=True, seconds=30, title="Read a file")
 def read(arguments: ReadFile, context: ToolContext) -> str:
     """Read a text file of the workspace, whole or by a range of lines."""
-    with open_file(*_resolve(context, arguments.path)) as file:
+    with files.open_file(*_resolve(context, arguments.path)) as file:
         return read_lines(
             file,
             path=arguments.path,
@@ -164,7 +156,7 @@ def read(arguments: ReadFile, context: ToolContext) -> str:
 def write(arguments: WriteFile, context: ToolContext) -> str:
     """Write a text file in the workspace, with its folders. What was in it before is replaced."""
     content = _encoded(arguments.content)
-    created = write_file(*_resolve(context, arguments.path, writing=True), content)
+    created = files.write_file(*_resolve(context, arguments.path, writing=True), content)
     return f"{'Created' if created else 'Replaced'} {arguments.path} ({len(content):,} bytes)."
 
 
@@ -172,7 +164,7 @@ def write(arguments: WriteFile, context: ToolContext) -> str:
 def edit(arguments: EditFile, context: ToolContext) -> str:
     """Replace a piece of text in a file of the workspace. The rest of the file stays as it is."""
     folder, path = _resolve(context, arguments.path, writing=True)
-    with open_file(folder, path) as file:
+    with files.open_file(folder, path) as file:
         seen = os.fstat(file.fileno())
         if seen.st_size > LARGEST_EDIT:
             raise ToolFailed(f"{arguments.path} is too large to edit ({seen.st_size:,} bytes).")
@@ -186,14 +178,14 @@ def edit(arguments: EditFile, context: ToolContext) -> str:
             "Give more of the text around it, or set replace_all."
         )
     after = before.replace(arguments.old, arguments.new)
-    write_file(folder, path, _encoded(after), replaces=seen)
+    files.write_file(folder, path, _encoded(after), replaces=seen)
     return f"Replaced {count} occurrence{'s' if count > 1 else ''} in {arguments.path}."
 
 
 @tool(category=Category.FILESYSTEM, read_only=True, seconds=30, title="List a folder")
 def list_directory(arguments: ListDirectory, context: ToolContext) -> str:
     """List the files and folders in a folder of the workspace."""
-    entries = list_entries(*_resolve(context, arguments.path), limit=MOST_ENTRIES)
+    entries = files.list_entries(*_resolve(context, arguments.path), limit=MOST_ENTRIES)
     if not entries:
         return f"{arguments.path} is empty."
     lines = [_line(entry) for entry in entries[:MOST_ENTRIES]]
@@ -202,7 +194,7 @@ def list_directory(arguments: ListDirectory, context: ToolContext) -> str:
     return "\n".join(lines)
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: files.Entry) -> str:
     match entry.kind:
         case "folder":
             return f"{entry.name}/"
@@ -215,8 +207,8 @@ def _line(entry: Entry) -> str:
 
 
 def _resolve(context: ToolContext, path: str, *, writing: bool = False) -> tuple[Root, str]:
-    folder = SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
-    return resolve_mount(folder, context.mounts, path, writing=writing)
+    folder = files.SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
+    return files.resolve_mount(folder, context.mounts, path, writing=writing)
 
 
 def _encoded(text: str) -> bytes:

@@ -14,9 +14,8 @@ from core.exceptions import Fault
 from tenants.models import InboxItem, Membership, User, Workspace
 from tenants.notifications import inbox
 from tenants.notifications.mail import book_mail, mail_note, send_booked
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 EVERYBODY = frozenset({"", "*", "all", "everybody", "everyone", "people", "team", "the team"})
 

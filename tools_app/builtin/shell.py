@@ -6,9 +6,8 @@ import time
 
 from pydantic import Field
 
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, Effect, tool
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 from tools_app.sandbox.base import ExecResult
 
 LONGEST_SECONDS = 600

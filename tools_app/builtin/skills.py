@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from core.exceptions import NotFound
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
-from tools_app.registry import Arguments, Category, tool
-from tools_app.skills import MOST_LISTED, load_skill, skills_of
+from tools_app.registry import Arguments, Category, ToolContext, tool
+from tools_app.skills import MOST_LISTED, skills_of
 
 
 class LoadSkill(Arguments):
@@ -18,11 +16,9 @@ class LoadSkill(Arguments):
 @tool(category=Category.SKILLS, read_only=True, seconds=10, title="Load a skill")
 def skill_load(arguments: LoadSkill, context: ToolContext) -> str:
     """Load the text of a skill: a document that tells how something is done in this workspace."""
-    try:
-        return load_skill(context.workspace_id, context.agent_id, arguments.name).body
-    except NotFound:
-        rows = skills_of(context.workspace_id, context.agent_id).values_list("name", flat=True)
-        known = ", ".join(rows[:MOST_LISTED]) or "none"
-        raise ToolFailed(
-            f"There is no skill named {arguments.name!r}. Available skills: {known}."
-        ) from None
+    skills = skills_of(context.workspace_id, context.agent_id)
+    skill = skills.filter(name=arguments.name).first()
+    if skill is None:
+        known = ", ".join(skills.values_list("name", flat=True)[:MOST_LISTED]) or "none"
+        raise ToolFailed(f"There is no skill named {arguments.name!r}. Available skills: {known}.")
+    return skill.body

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from tools_app.context import ToolContext
 from tools_app.exceptions import ToolFailed
 from tools_app.policy.rules import same_site
-from tools_app.registry import Arguments, Category, Effect, tool
-from tools_app.tool_output import fence_untrusted
-from tools_app.web.fetch import fetch, readable, run_until_stopped
-from tools_app.web.search import search
+from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
+from tools_app.taint import fence_untrusted
+from tools_app.web import fetch, readable, run_until_stopped, search
 
 FETCH_SECONDS = 40
 SEARCH_SECONDS = 25

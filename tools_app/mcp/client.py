@@ -13,8 +13,10 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_hex
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -29,10 +31,12 @@ from pydantic import ValidationError
 
 from core.exceptions import Fault
 from core.http import AsyncGuardedTransport
-from tools_app.context import LOOK_UP_SECONDS
+from tenants.vault import fill, mask
 from tools_app.exceptions import McpFailed, OutcomeUnknown, ToolStopped
 from tools_app.files import WORKSPACE_PATH, SessionFolder, sandbox_gid, sandbox_uid
 from tools_app.mcp.tools import no_mask, one_line
+from tools_app.models import McpServer
+from tools_app.registry import LOOK_UP_SECONDS
 from tools_app.sandbox.base import ExecResult, Sandbox
 
 LONGEST_LINE = 8_000_000
@@ -73,12 +77,9 @@ class StdioTransport:
         ending = f"Its command ended ({self._result.ended_by}, exit {self._result.exit_code})."
         return f"{ending} Its output: {self._said.strip()[-500:]}" if self._said.strip() else ending
 
-    def open(self) -> AbstractAsyncContextManager[Any]:
-        """Return the streams that the client library speaks over."""
-        return self._open()
-
     @asynccontextmanager
-    async def _open(self) -> AsyncIterator[Any]:
+    async def open(self) -> AsyncIterator[Any]:
+        """Yield the streams that the client library speaks over."""
         files = self._place.folder.make()
         home = os.open(files, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         ends: list[int] = []
@@ -199,6 +200,30 @@ class Endpoint:
         if not self.protocol:
             return "auto"
         return self.protocol if self.protocol in MODERN_PROTOCOL_VERSIONS else "legacy"
+
+
+def endpoint_of(server: McpServer, place: ServerSandbox | None = None) -> Endpoint:
+    """Return the endpoint for one request. It reads the vault: release the connection after it."""
+    host = urlsplit(server.url).hostname or ""
+    headers = {
+        name: _check_header_value(name, fill(server.workspace_id, value, host=host))
+        for name, value in server.headers.items()
+    }
+    return Endpoint(
+        name=server.name,
+        url=server.url,
+        headers=headers,
+        command=server.command,
+        place=place,
+        clean=partial(mask, server.workspace_id),
+        protocol=server.protocol,
+    )
+
+
+def _check_header_value(name: str, value: str) -> str:
+    if not (value.isascii() and value.isprintable()):
+        raise McpFailed(f"The header {name} cannot be sent: a secret in it is not plain ASCII.")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,31 +1,42 @@
-"""Adds and changes MCP servers. Their headers name secrets and never contain one."""
+"""MCP servers: adds and changes them, and asks them for their tools, on demand and regularly.
+
+Their headers name secrets and never contain one.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from django.db import transaction
+import structlog
+from django.db import Error, transaction
+from django.db.models import F
 from django.utils import timezone
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
-from core.db import lock_row, save_row
-from core.exceptions import NotFound
+from agents.environments import default_environment
+from core.db import lock_row, release_connection, save_row
+from core.exceptions import Fault
 from core.logging import is_secret_name, redact_text
 from core.validation import STORABLE, Input, read_change, read_input
 from tenants.models import User
-from tenants.vault import PLACEHOLDER, fill, mask, names_in
-from tools_app.exceptions import McpFailed
+from tenants.vault import PLACEHOLDER, mask, mask_json, names_in
+from tools_app.exceptions import McpFailed, OutcomeUnknown
+from tools_app.files import SessionFolder
+from tools_app.mcp.tools import MOST_TOOLS, Catalog, catalog_of, one_line
 from tools_app.models import McpServer
 from tools_app.registry import Permission
 
-if TYPE_CHECKING:
-    from tools_app.mcp.client import Endpoint, ServerSandbox
+log = structlog.get_logger(__name__)
 
 SERVER_NAME_PATTERN = r"^[a-z][a-z0-9_-]{0,39}$"
 MOST_HEADERS = 20
@@ -116,32 +127,6 @@ class McpServerInput(Input):
         return self
 
 
-def endpoint_of(server: McpServer, place: ServerSandbox | None = None) -> Endpoint:
-    """Return the endpoint for one request. It reads the vault: release the connection after it."""
-    from tools_app.mcp.client import Endpoint
-
-    host = urlsplit(server.url).hostname or ""
-    headers = {
-        name: _check_header_value(name, fill(server.workspace_id, value, host=host))
-        for name, value in server.headers.items()
-    }
-    return Endpoint(
-        name=server.name,
-        url=server.url,
-        headers=headers,
-        command=server.command,
-        place=place,
-        clean=partial(mask, server.workspace_id),
-        protocol=server.protocol,
-    )
-
-
-def _check_header_value(name: str, value: str) -> str:
-    if not (value.isascii() and value.isprintable()):
-        raise McpFailed(f"The header {name} cannot be sent: a secret in it is not plain ASCII.")
-    return value
-
-
 WHAT = "An MCP server"
 #: The fields that decide how the server is reached. A change of them discards its known tools.
 REACH_FIELDS = ("transport", "url", "headers", "command")
@@ -156,12 +141,10 @@ def add_server(
 
 
 @transaction.atomic
-def change_server(
-    server: McpServer, changes: Mapping[str, Any], *, replace: bool = False
-) -> McpServer:
+def change_server(row: McpServer, fields: Mapping[str, Any], *, replace: bool = False) -> McpServer:
     """Change the named fields, or with `replace` all of them. Active runs keep their tools."""
-    held = lock_row(server)
-    given = read_change(McpServerInput, held, changes, replace=replace)
+    held = lock_row(row)
+    given = read_change(McpServerInput, held, fields, replace=replace)
     if any(getattr(given, name) != getattr(held, name) for name in REACH_FIELDS):
         # It may be another server now, so the known tools are not its tools.
         held.status, held.error, held.protocol = McpServer.Status.NEW, "", ""
@@ -172,14 +155,6 @@ def change_server(
     return save_row(held, given, what=WHAT)
 
 
-def find_server(workspace_id: UUID, server_id: UUID) -> McpServer:
-    """Return the workspace's server with this id. Raise NotFound if it has none."""
-    server = McpServer.objects.for_workspace(workspace_id).filter(pk=server_id).first()
-    if server is None:
-        raise NotFound
-    return server
-
-
 def secrets_used(workspace_id: UUID) -> dict[str, list[str]]:
     """Return the servers that use each secret, for the page of the vault."""
     used: defaultdict[str, list[str]] = defaultdict(list)
@@ -188,3 +163,153 @@ def secrets_used(workspace_id: UUID) -> dict[str, list[str]]:
         for secret in names_in(" ".join(headers.values())):
             used[secret].append(f"MCP server {name}")
     return dict(used)
+
+
+# ── Asking for tools ─────────────────────────────────────────────────────────
+
+ASK_SECONDS = 20.0
+#: How old a list of tools may get before it is asked for again.
+FRESH = timedelta(hours=6)
+#: The first wait after a failure. It doubles with each further one.
+FIRST_WAIT = timedelta(minutes=2)
+#: Longer than any refresh takes, so an expired claim belongs to a process that died.
+CLAIM = timedelta(minutes=5)
+AT_ONCE = 4
+MOST_CLAIMED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResult:
+    """The outcome of asking a server for its tools."""
+
+    ok: bool
+    error: str
+    state: str
+    tools: int
+    seconds: float
+    facts: dict[str, Any]
+
+
+def probe(server: McpServer, stopped: threading.Event | None = None) -> ProbeResult:
+    """Ask a server for its tools and store nothing."""
+    began = time.monotonic()
+    catalog, told, error, state = Catalog(), None, "", McpServer.Status.OK.value
+    try:
+        told, catalog = _ask(server, stopped)
+    except Fault as fault:
+        # The cause of an unanswered request says what broke.
+        broke = fault.__cause__ if isinstance(fault, OutcomeUnknown) else fault
+        error, state = fault.detail, getattr(broke, "state", McpServer.Status.FAILED.value)
+    facts = {
+        "tools": mask_json(server.workspace_id, catalog.tools),
+        "left_out": mask_json(server.workspace_id, catalog.left_out),
+        "protocol": one_line(told.protocol, 20) if told else "",
+        "server_info": one_line(mask(server.workspace_id, told.server_info), 200) if told else "",
+    }
+    return ProbeResult(
+        ok=not error,
+        error=one_line(mask(server.workspace_id, error), 1_000),
+        state=state,
+        tools=len(catalog.tools),
+        seconds=round(time.monotonic() - began, 3),
+        facts=facts,
+    )
+
+
+def _ask(server: McpServer, stopped: threading.Event | None) -> tuple[Any, Catalog]:
+    from tools_app.mcp.client import endpoint_of, list_tools
+
+    # The server may support another version by now, so a refresh negotiates again.
+    server.protocol = ""
+    endpoint = endpoint_of(server, _sandbox_for(server) if server.command else None)
+    release_connection()
+    told = list_tools(endpoint, seconds=ASK_SECONDS, most=MOST_TOOLS, stopped=stopped)
+    return told, catalog_of(told.tools, complete=told.complete, clean=endpoint.clean)
+
+
+def _sandbox_for(server: McpServer) -> Any:
+    """Return a sandbox for a server that is asked outside any session, with its own folder."""
+    from tools_app.mcp.client import ServerSandbox
+    from tools_app.sandbox.provisioning import provision
+
+    folder = SessionFolder(workspace_id=server.workspace_id, session_id=server.pk)
+    environment = default_environment(server.workspace_id)
+    try:
+        return ServerSandbox(folder=folder, sandbox=provision(environment, folder))
+    except Fault as fault:
+        raise McpFailed(f"{server.name} runs in a sandbox. {fault.detail}") from None
+
+
+def refresh(server: McpServer) -> McpServer:
+    """Ask a server for its tools and store them. If it does not answer, the old ones stay."""
+    seen = probe(server)
+    now = timezone.now()
+    with transaction.atomic():
+        rows = McpServer.objects.select_for_update(no_key=True)
+        kept = rows.filter(pk=server.pk).first()
+        if kept is None or any(
+            getattr(kept, name) != getattr(server, name) for name in REACH_FIELDS
+        ):
+            return server  # Changed or deleted meanwhile: the tools are those of another server.
+        changes: dict[str, Any] = {"status": seen.state, "error": seen.error, "tried_at": now}
+        if seen.ok:
+            changes |= seen.facts | {"refreshed_at": now, "failures": 0, "due_at": now + FRESH}
+            if seen.facts["tools"] != kept.tools:
+                changes["revision"] = F("revision") + 1
+        else:
+            wait = min(FIRST_WAIT * 2 ** min(kept.failures, 10), FRESH)
+            changes |= {"failures": kept.failures + 1, "due_at": now + wait}
+        McpServer.objects.filter(pk=server.pk).update(**changes)
+    server.refresh_from_db()
+    return server
+
+
+_busy = threading.Lock()
+
+
+def refresh_due() -> bool:
+    """Start asking the servers that are due, unless this process is doing so already.
+
+    For the supervisor: it returns at once, as a dead server may be slow. Any number of supervisors
+    may call it; each server is claimed by one of them.
+    """
+    if not _busy.acquire(blocking=False):
+        return False
+    threading.Thread(target=_refresh_claimed, name="mcp refresh", daemon=True).start()
+    return True
+
+
+def _refresh_claimed() -> None:
+    try:
+        ids = claim_due()
+        release_connection()
+        if ids:
+            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="mcp refresh") as pool:
+                list(pool.map(_refresh_one, ids))
+    except Error:
+        log.warning("mcp_refresh_failed", exc_info=True)
+    finally:
+        release_connection()
+        _busy.release()
+
+
+def claim_due() -> list[UUID]:
+    """Claim the servers that are due. No other process gets them for a while."""
+    now = timezone.now()
+    with transaction.atomic():
+        due = McpServer.objects.select_for_update(skip_locked=True, no_key=True)
+        found = due.filter(enabled=True, due_at__lte=now).order_by("due_at")[:MOST_CLAIMED]
+        ids = [server.pk for server in found.only("pk")]
+        McpServer.objects.filter(pk__in=ids).update(due_at=now + CLAIM)
+    return ids
+
+
+def _refresh_one(server_id: UUID) -> None:
+    try:
+        server = McpServer.objects.filter(pk=server_id, enabled=True).first()
+        if server:
+            refresh(server)
+    except Error:
+        log.warning("mcp_refresh_failed", exc_info=True)
+    finally:
+        release_connection()

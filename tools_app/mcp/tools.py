@@ -6,8 +6,9 @@ in its result.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -15,31 +16,23 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
-
-from agents.providers.base import JSON, ToolSpec
-from core.validation import storable_json
-from tools_app.models import McpServer
-from tools_app.registry import AnyArguments, Category, Effect, SchemaTool, Tool
-from tools_app.schemas import check_schema, count_objects, portable_schema
-
-if TYPE_CHECKING:
-    import mcp_types as types
-import json
-from collections.abc import Iterator
-
-import mcp_types as types
 from django.utils import timezone
 from pydantic import BaseModel
 
+from agents.providers.base import JSON
 from core.db import release_connection
 from core.exceptions import Fault
-from core.validation import storable
+from core.validation import storable, storable_json
 from tenants.vault import mask
-from tools_app.context import ToolContext
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.files import SessionFolder
-from tools_app.mcp.servers import endpoint_of
-from tools_app.tool_output import clip_for_model, fence_untrusted
+from tools_app.models import McpServer, Permission
+from tools_app.registry import AnyArguments, Category, Effect, SchemaTool, Tool, ToolContext
+from tools_app.schemas import check_schema, count_objects, first_argument
+from tools_app.taint import clip_for_model, fence_untrusted
+
+if TYPE_CHECKING:
+    import mcp_types as types
 
 #: Control characters, and marks that reorder or hide text.
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
@@ -131,16 +124,6 @@ def _shorten(complaints: list[str]) -> list[str]:
 PREFIX = "mcp"
 
 
-@dataclass(frozen=True, kw_only=True)
-class McpTool(SchemaTool):
-    """A tool of a server. Its schema for vendors is made once."""
-
-    plain: JSON = field(hash=False)
-
-    def spec(self) -> ToolSpec:
-        return ToolSpec(name=self.name, description=self.description, json_schema=self.plain)
-
-
 def mcp_tools(workspace_id: UUID) -> dict[str, Tool]:
     """Return the tools of the workspace's enabled servers, by name."""
     return _tools(McpServer.objects.for_workspace(workspace_id).filter(enabled=True))
@@ -161,12 +144,12 @@ def _tools(servers: Iterable[McpServer]) -> dict[str, Tool]:
     return {tool.name: tool for tool in made}
 
 
-def _as_tool(server: McpServer, entry: dict[str, Any]) -> McpTool:
+def _as_tool(server: McpServer, entry: dict[str, Any]) -> SchemaTool:
     name: str = entry["name"]
     schema: JSON = entry["input_schema"]
     repeatable = any(fnmatchcase(name, pattern) for pattern in server.repeatable_tools)
-    allowed = server.permission == McpServer.Permission.ALWAYS_ALLOW
-    return McpTool(
+    allowed = server.permission == Permission.ALWAYS_ALLOW
+    return SchemaTool(
         name=f"{PREFIX}:{server.name}:{name}",
         title=f"{server.name}: {name.replace('_', ' ')}",
         description=(
@@ -181,10 +164,9 @@ def _as_tool(server: McpServer, entry: dict[str, Any]) -> McpTool:
         idempotent=repeatable,
         # Leaves time to return an error when the server's own time limit is reached.
         seconds=server.timeout_seconds + 5,
-        subject=next(iter([*schema.get("required", []), *schema.get("properties", {})]), ""),
+        subject=first_argument(schema),
         handler=Call(server_id=server.pk, tool=name),
         schema=schema,
-        plain=portable_schema(schema),
     )
 
 
@@ -199,7 +181,7 @@ def text_of(result: types.CallToolResult, clean: Callable[[str], str]) -> str:
     """
     parts = list(_parts(result))
     if result.structured_content is not None and not _is_repeated(result, parts):
-        parts.append(_json(result.structured_content))
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False, default=str))
     return storable(clip_for_model(clean("\n\n".join(parts)), LARGEST_OUTPUT)) or "(no output)"
 
 
@@ -217,11 +199,9 @@ def _parsed(text: str) -> object:
         return None
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
 def _parts(result: types.CallToolResult) -> Iterator[str]:
+    import mcp_types as types  # Takes 0.2 s to load, and is loaded once there is a result.
+
     for block in result.content:
         match block:
             case types.TextContent():
@@ -236,7 +216,7 @@ def _parts(result: types.CallToolResult) -> Iterator[str]:
 
 
 def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
-    if isinstance(resource, types.TextResourceContents):
+    if hasattr(resource, "text"):
         return f"[resource {resource.uri}]\n{resource.text}"
     return f"[resource {resource.uri}, about {len(resource.blob) * 3 // 4:,} bytes, not shown]"
 
@@ -266,7 +246,7 @@ class Call:
             raise ToolFailed(mask(context.workspace_id, fault.detail)) from None
 
     def _ask(self, server: McpServer, arguments: dict[str, Any], context: ToolContext) -> str:
-        from tools_app.mcp.client import ServerSandbox, call_tool
+        from tools_app.mcp.client import ServerSandbox, call_tool, endpoint_of
 
         folder = SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
         place = ServerSandbox(folder=folder, sandbox=context.sandbox) if server.command else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -19,40 +19,15 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from agents.models import Agent, Environment
 from core.exceptions import Conflict, Forbidden, Invalid, NotFound
-from tenants.access import Principal, authorise
+from tenants.access import authorise
 from tenants.authentication import principal_of
-from tools_app.models import ToolPolicy
-from tools_app.pages.policy_matrix import (
-    by_category,
-    changes,
-    current_choice,
-    differences,
-    effective,
-    extra_rules,
-    fields_from_form,
-    first_line,
-    narrows,
-    number_from_form,
-    sentence,
-)
-from tools_app.policy.evaluation import EffectivePolicy, Explanation
-from tools_app.policy.layers import LayerName
-from tools_app.policy.rules import PROFILES
-from tools_app.policy.storage import (
-    GUARDED,
-    PolicyTarget,
-    change_policy,
-    check_rules,
-    fields_at_revision,
-    find_target,
-    loosened_tools,
-    policy_fields,
-    policy_history,
-    revert_policy,
-    stored_policy,
-    to_layer,
-)
-from tools_app.registry import Category
+from tools_app.models import PolicyRevision, ToolPolicy
+from tools_app.pages import policy_matrix as matrix
+from tools_app.policy import storage
+from tools_app.policy.evaluation import EffectivePolicy
+from tools_app.policy.rules import PROFILES, LayerName
+from tools_app.policy.storage import PolicyTarget, policy_fields
+from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
 MOST_AGENTS = 200
@@ -136,100 +111,8 @@ PROFILE_DESCRIPTIONS = {
     "messaging": "messages, web, memory",
     "full": "everything",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class PolicyRow:
-    """One tool of the matrix."""
-
-    name: str
-    title: str
-    words: str
-    choice: str
-    decision: str
-    why: str
-    asks: bool
-    guarded: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Revision:
-    number: int
-    author: str
-    created_at: datetime | None
-    lines: list[str]
-    reverts_to: int | None
-    is_newest: bool
-
-
-def page_context(
-    principal: Principal, target: PolicyTarget, fields: Mapping[str, Any]
-) -> dict[str, Any]:
-    stored = stored_policy(target)
-    policy = effective(target, fields)
-    groups = {
-        name: [_row(tool, policy, fields) for tool in tools]
-        for name, tools in by_category(policy.tools).items()
-    }
-    chosen = options(target.workspace_id, target)
-    current = next((one for group in chosen.values() for one in group if one.is_current), None)
-    return {
-        "place": target,
-        "place_url": url_of(target),
-        "place_name": current.name if current else "",
-        "place_kind": TITLES[target.layer],
-        "place_words": DESCRIPTIONS[target.layer],
-        "places": chosen,
-        "words": fields,
-        "groups": groups,
-        "tool_names": sorted(policy.tools),
-        "rules": extra_rules(fields, policy.tools),
-        "spare": range(SPARE_RULES),
-        "narrows": narrows(fields),
-        "profiles": [(name, PROFILE_DESCRIPTIONS.get(name, "")) for name in PROFILES],
-        "choices": CHOICES,
-        "revision": stored.revision,
-        "history": history_entries(target),
-        "may_change": principal.may(target.changing),
-        "only_agent_lifts": target.layer != "agent",
-    }
-
-
-def _row(tool: Any, policy: Any, fields: Mapping[str, Any]) -> PolicyRow:
-    explanation = policy.explain(tool.name)
-    return PolicyRow(
-        name=tool.name,
-        title=tool.title,
-        words=first_line(tool),
-        choice=current_choice(tool.name, fields),
-        decision=explanation.decision,
-        why=sentence(explanation),
-        asks=tool.permission == "always_ask",
-        guarded=tool.category in GUARDED and tool.category != Category.MCP,
-    )
-
-
-def history_entries(target: PolicyTarget) -> list[Revision]:
-    """Return the newest revisions with what each changed, down to the first if it is among them."""
-    rows = list(policy_history(target)[: MOST_REVISIONS + 1])
-    texts = [policy_fields(row) for row in rows]
-    if len(rows) <= MOST_REVISIONS:
-        texts.append(fields_at_revision(target, 0))
-    return [
-        Revision(
-            number=row.revision,
-            author=row.author or "Switchyard",
-            created_at=row.created_at,
-            lines=changes(before, after),
-            reverts_to=row.reverts_to,
-            is_newest=number == 0,
-        )
-        for number, (row, (after, before)) in enumerate(zip(rows, pairwise(texts), strict=False))
-    ]
-
-
-TEMPLATE = "pages/policies/policies.html"
-PLACES: tuple[LayerName, ...] = ("agent", "environment", "session")
+#: The layers that have a page of their own; the page without a layer is the workspace's.
+LAYERS: tuple[LayerName, ...] = ("agent", "environment", "session")
 LONGEST_INPUT = 20_000
 
 
@@ -238,186 +121,216 @@ class Review:
     """A change before it is saved."""
 
     lines: list[str]
-    effects: list[Any]
+    effects: list[matrix.Change]
     #: Guarded tools that could act without asking after the change, but not before it.
     risky: list[str]
     #: Whether the person may make such a change.
     may_loosen: bool
     reverts_to: int | None = None
-    problem: str = ""
 
 
-def get_target(
-    request: HttpRequest, layer: LayerName | None, subject_id: UUID | None
-) -> PolicyTarget:
-    """Return the policy target that the address names. Anyone who may read the workspace sees it."""
-    workspace_id = authorise(principal_of(request), "read")
-    if layer is None:
-        return find_target(workspace_id, "workspace")
-    return find_target(workspace_id, layer, subject_id)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def policies(
-    request: HttpRequest, layer: LayerName | None = None, subject_id: UUID | None = None
-) -> HttpResponse:
-    """Show a policy, review a change of it, or save one."""
-    principal = principal_of(request)
-    target = get_target(request, layer, subject_id)
-    if request.method != "POST":
-        return render_page(request, principal, target, policy_fields(stored_policy(target)))
-    authorise(principal, target.changing)
-    act = request.POST.get("act", "review")
-    if act == "revert":
-        return _review_revert(request, principal, target)
-    return _change(request, principal, target, save=act == "save")
-
-
-def render_page(
-    request: HttpRequest,
-    principal: Principal,
-    target: PolicyTarget,
-    fields: dict[str, Any],
-    *,
-    review: Review | None = None,
-    problem: str = "",
-    status: int = 200,
-) -> HttpResponse:
-    context = page_context(principal, target, fields)
-    context |= {
-        "review": review,
-        "problem": problem,
-        "simulated": _simulated(request, target, fields),
+def matrix_row(tool: Tool, policy: EffectivePolicy, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one tool of the matrix, with the choice for it and the decision on it."""
+    explanation = policy.explain(tool.name)
+    guarded = tool.category in storage.GUARDED and tool.category != Category.MCP
+    return {
+        "name": tool.name,
+        "summary": tool.description.strip().partition("\n")[0],
+        "choice": matrix.current_choice(tool.name, fields),
+        "decision": explanation.decision,
+        "why": matrix.sentence(explanation),
+        "is_sensitive": guarded or tool.permission == "always_ask",
     }
-    return render(request, TEMPLATE, context, status=status)
 
 
-def _change(
-    request: HttpRequest, principal: Principal, target: PolicyTarget, *, save: bool
-) -> HttpResponse:
-    stored = policy_fields(stored_policy(target))
-    tools = tools_of_workspace(target.workspace_id)
-    fields, reverts_to = stored, number_from_form(request.POST, "reverts_to") if save else None
-    try:
-        # A revert restores exactly what was stored, not what a form can show of it.
-        fields = (
-            fields_from_form(request.POST, target, tools, stored)
-            if reverts_to is None
-            else fields_at_revision(target, reverts_to)
+def history(target: PolicyTarget) -> list[tuple[PolicyRevision, list[str]]]:
+    """Return the newest revisions with what each changed, down to the first if it is among them."""
+    rows = list(storage.policy_history(target)[: MOST_REVISIONS + 1])
+    texts = [policy_fields(row) for row in rows]
+    if len(rows) <= MOST_REVISIONS:
+        texts.append(storage.fields_at_revision(target, 0))
+    return [
+        (row, matrix.changes(before, after))
+        for row, (after, before) in zip(rows, pairwise(texts), strict=False)
+    ]
+
+
+class PolicyEditor:
+    """One request to the page of one policy. Anyone who may read the workspace sees it."""
+
+    def __init__(self, request: HttpRequest, layer: LayerName, subject_id: UUID | None) -> None:
+        self.request, self.principal = request, principal_of(request)
+        workspace_id = authorise(self.principal, "read")
+        self.target = storage.find_target(workspace_id, layer, subject_id)
+        self.stored = policy_fields(storage.stored_policy(self.target))
+
+    @cached_property
+    def tools(self) -> dict[str, Tool]:
+        return tools_of_workspace(self.target.workspace_id)
+
+    def show(
+        self,
+        fields: Mapping[str, Any],
+        *,
+        review: Review | None = None,
+        problem: str = "",
+        status: int = 200,
+    ) -> HttpResponse:
+        policy = matrix.effective(self.target, fields)
+        groups = {
+            name: [matrix_row(tool, policy, fields) for tool in tools]
+            for name, tools in matrix.by_category(policy.tools).items()
+        }
+        targets = options(self.target.workspace_id, self.target)
+        current = next((one for group in targets.values() for one in group if one.is_current), None)
+        context = {
+            "target": self.target,
+            "target_url": url_of(self.target),
+            "target_name": current.name if current else "",
+            "target_title": TITLES[self.target.layer],
+            "target_description": DESCRIPTIONS[self.target.layer],
+            "targets": targets,
+            "fields": fields,
+            "groups": groups,
+            "tool_names": sorted(policy.tools),
+            "rules": matrix.extra_rules(fields, policy.tools),
+            "spare": range(SPARE_RULES),
+            "narrows": matrix.narrows(fields),
+            "profiles": [(name, PROFILE_DESCRIPTIONS.get(name, "")) for name in PROFILES],
+            "choices": CHOICES,
+            "revision": storage.stored_policy(self.target).revision,
+            "history": history(self.target),
+            "may_change": self.principal.may(self.target.changing),
+            "review": review,
+            "problem": problem,
+            "simulated": self.simulated(fields),
+        }
+        return render(self.request, "pages/policies/policies.html", context, status=status)
+
+    def change(self, *, save: bool) -> HttpResponse:
+        """Review the change that the form describes, or save it."""
+        fields: Mapping[str, Any] = self.stored
+        reverts_to = matrix.number_from_form(self.request.POST, "reverts_to") if save else None
+        try:
+            # A revert restores exactly what was stored, not what a form can show of it.
+            fields = (
+                self.fields_from_form()
+                if reverts_to is None
+                else storage.fields_at_revision(self.target, reverts_to)
+            )
+            storage.check_rules(storage.to_layer(self.target.layer, fields), self.tools)
+        except Invalid as fault:
+            return self.show(fields, problem=fault.detail, status=400)
+        review = self.review(fields, reverts_to)
+        confirmed = bool(self.request.POST.get("confirmed")) or not review.risky
+        return (
+            self._save(fields, review) if save and confirmed else self.show(fields, review=review)
         )
-        check_rules(to_layer(target.layer, fields), tools)
-    except Invalid as fault:
-        return render_page(request, principal, target, fields, problem=fault.detail, status=400)
-    review = make_review(principal, target, stored, fields, reverts_to)
-    confirmed = bool(request.POST.get("confirmed")) or not review.risky
-    if not save or not confirmed:
-        return render_page(request, principal, target, fields, review=review)
-    return _save(request, principal, target, fields, review)
 
-
-def _save(
-    request: HttpRequest,
-    principal: Principal,
-    target: PolicyTarget,
-    fields: dict[str, Any],
-    review: Review,
-) -> HttpResponse:
-    seen = number_from_form(request.POST, "revision")
-    try:
-        if review.reverts_to is not None:
-            saved = revert_policy(principal, target, review.reverts_to)
-        else:
-            saved = change_policy(principal, target, fields, expected_revision=seen)
-    except Conflict as fault:
-        problem = f"{fault.detail} The policy was changed meanwhile. Review what is new."
-        return render_page(
-            request, principal, target, fields, review=review, problem=problem, status=409
+    def _save(self, fields: Mapping[str, Any], review: Review) -> HttpResponse:
+        seen = matrix.number_from_form(self.request.POST, "revision")
+        try:
+            if review.reverts_to is not None:
+                saved = storage.revert_policy(self.principal, self.target, review.reverts_to)
+            else:
+                saved = storage.change_policy(
+                    self.principal, self.target, fields, expected_revision=seen
+                )
+        except Conflict as fault:
+            problem = f"{fault.detail} The policy was changed meanwhile. Review what is new."
+            return self.show(fields, review=review, problem=problem, status=fault.status)
+        except Forbidden as fault:
+            return self.show(fields, review=review, problem=fault.detail, status=fault.status)
+        messages.success(
+            self.request, f"Saved as revision {saved.revision}. It applies from the next run."
         )
-    except Forbidden as fault:
-        return render_page(
-            request, principal, target, fields, review=review, problem=fault.detail, status=403
+        return redirect(url_of(self.target))
+
+    def review_revert(self) -> HttpResponse:
+        number = matrix.number_from_form(self.request.POST, "revision")
+        if number is None:
+            raise NotFound
+        fields = storage.fields_at_revision(self.target, number)
+        return self.show(fields, review=self.review(fields, number))
+
+    def review(self, fields: Mapping[str, Any], reverts_to: int | None = None) -> Review:
+        """Return what the change says, what it does, and which guarded tools it loosens."""
+        before, after = (
+            storage.to_layer(self.target.layer, each) for each in (self.stored, fields)
         )
-    messages.success(request, f"Saved as revision {saved.revision}. It applies from the next run.")
-    return redirect(url_of(target))
+        return Review(
+            lines=matrix.changes(self.stored, fields),
+            effects=matrix.differences(
+                matrix.effective(self.target, self.stored), matrix.effective(self.target, fields)
+            ),
+            risky=storage.loosened_tools(before, after, self.tools.values()),
+            may_loosen=self.principal.may(self.target.loosening),
+            reverts_to=reverts_to,
+        )
+
+    def fields_from_form(self) -> dict[str, Any]:
+        return matrix.fields_from_form(self.request.POST, self.target, self.tools, self.stored)
+
+    def simulated(self, fields: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Explain the hypothetical call that the query string or the form describes."""
+        given = self.request.GET if "tool" in self.request.GET else self.request.POST
+        tool, raw = given.get("tool", "").strip()[:160], given.get("input", "").strip()
+        if not tool:
+            return None
+        try:
+            input = read_arguments(raw)
+        except Invalid as fault:
+            return {"tool": tool, "input": raw, "problem": fault.detail}
+        explanation = matrix.effective(self.target, fields).simulate(tool, input)
+        return {
+            "tool": tool,
+            "input": raw,
+            "explanation": asdict(explanation),
+            "sentence": matrix.sentence(explanation),
+        }
 
 
-def _review_revert(
-    request: HttpRequest, principal: Principal, target: PolicyTarget
-) -> HttpResponse:
-    number = number_from_form(request.POST, "revision")
-    if number is None:
-        raise NotFound
-    stored, fields = policy_fields(stored_policy(target)), fields_at_revision(target, number)
-    review = make_review(principal, target, stored, fields, number)
-    return render_page(request, principal, target, fields, review=review)
-
-
-def make_review(
-    principal: Principal,
-    target: PolicyTarget,
-    before: dict[str, Any],
-    after: dict[str, Any],
-    reverts_to: int | None = None,
-) -> Review:
-    """Return what the change says, what it does, and which guarded tools it loosens."""
-    tools = tools_of_workspace(target.workspace_id)
-    old, new = to_layer(target.layer, before), to_layer(target.layer, after)
-    return Review(
-        lines=changes(before, after),
-        effects=differences(effective(target, before), effective(target, after)),
-        risky=loosened_tools(old, new, tools.values()),
-        may_loosen=principal.may(target.loosening),
-        reverts_to=reverts_to,
-    )
-
-
-def _simulated(request: HttpRequest, target: PolicyTarget, fields: dict[str, Any]) -> Any:
-    """Explain the hypothetical call that the query string or the form describes."""
-    asked = request.GET if "tool" in request.GET else request.POST
-    tool, raw = asked.get("tool", "").strip()[:160], asked.get("input", "").strip()
-    if not tool:
-        return None
-    try:
-        explanation = simulate(effective(target, fields), tool, raw)
-    except Invalid as fault:
-        return {"tool": tool, "input": raw, "problem": fault.detail}
-    return {"tool": tool, "input": raw, "said": explanation, "sentence": sentence(explanation)}
-
-
-def simulate(policy: EffectivePolicy, tool: str, raw: str) -> Explanation:
+def read_arguments(raw: str) -> dict[str, Any]:
     if len(raw) > LONGEST_INPUT:
         raise Invalid("The arguments are too long.")
     try:
         input = json.loads(raw) if raw else {}
     except (ValueError, RecursionError):
-        raise Invalid('The arguments must be a JSON object, such as {"command": "ls"}.') from None
+        input = None
     if not isinstance(input, dict):
         raise Invalid('The arguments must be a JSON object, such as {"command": "ls"}.')
-    return policy.simulate(tool, input)
+    return input
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def policies(
+    request: HttpRequest, layer: LayerName = "workspace", subject_id: UUID | None = None
+) -> HttpResponse:
+    """Show a policy, review a change of it, or save one."""
+    editor = PolicyEditor(request, layer, subject_id)
+    if request.method != "POST":
+        return editor.show(editor.stored)
+    authorise(editor.principal, editor.target.changing)
+    act = request.POST.get("act", "review")
+    return editor.review_revert() if act == "revert" else editor.change(save=act == "save")
 
 
 @require_POST
 def policy_preview(
-    request: HttpRequest, layer: LayerName | None = None, subject_id: UUID | None = None
+    request: HttpRequest, layer: LayerName = "workspace", subject_id: UUID | None = None
 ) -> JsonResponse:
     """Return the effect of the form as it stands, for the page's script. Nothing is saved."""
-    principal = principal_of(request)
-    target = get_target(request, layer, subject_id)
-    stored = policy_fields(stored_policy(target))
+    editor = PolicyEditor(request, layer, subject_id)
     try:
-        fields = fields_from_form(
-            request.POST, target, tools_of_workspace(target.workspace_id), stored
-        )
-        simulated = _simulated(request, target, fields)
+        fields = editor.fields_from_form()
     except Invalid as fault:
         return JsonResponse({"problem": fault.detail}, status=400)
-    policy = effective(target, fields)
-    review = make_review(principal, target, stored, fields)
+    policy, review = matrix.effective(editor.target, fields), editor.review(fields)
     tools = {
-        name: {"decision": decision.decision, "why": sentence(policy.explain(name))}
+        name: {"decision": decision.decision, "why": matrix.sentence(policy.explain(name))}
         for name, decision in policy.items()
     }
-    if simulated and "said" in simulated:
-        simulated = {**simulated, "said": asdict(simulated["said"])}
-    answer = {"tools": tools, "lines": review.lines, "risky": review.risky, "call": simulated}
-    return JsonResponse(answer)
+    call = editor.simulated(fields)
+    return JsonResponse(
+        {"tools": tools, "lines": review.lines, "risky": review.risky, "call": call}
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from django.http import QueryDict
@@ -16,18 +16,11 @@ from django.http import QueryDict
 from agents.models import Agent
 from core.exceptions import Invalid
 from core.validation import read_input
+from tools_app.policy import storage
 from tools_app.policy.effective import load_agent_layers, load_session_binding
 from tools_app.policy.evaluation import EffectivePolicy, Explanation
-from tools_app.policy.layers import ORDER, Layer
-from tools_app.policy.storage import (
-    LISTS,
-    PolicyInput,
-    PolicyTarget,
-    find_target,
-    policy_columns,
-    stored_policy,
-    to_layer,
-)
+from tools_app.policy.rules import ORDER, Layer
+from tools_app.policy.storage import LISTS, PolicyTarget
 from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -37,7 +30,7 @@ STRICT_FIRST = ("deny", "ask", "allow")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class ExtraRule:
     """A rule that no tool's own choice can show."""
 
     verdict: str
@@ -52,11 +45,11 @@ def current_choice(tool: str, fields: Mapping[str, Any]) -> Choice:
     return "default"
 
 
-def extra_rules(fields: Mapping[str, Any], tools: Iterable[str]) -> list[Rule]:
+def extra_rules(fields: Mapping[str, Any], tools: Iterable[str]) -> list[ExtraRule]:
     """Return every rule beside the choices: groups, globs, patterns and tools that do not exist now."""
     own = {rule for name in tools for rule in (name, f"{name}(*)")}
     return [
-        Rule(verdict=verdict, text=rule)
+        ExtraRule(verdict=verdict, text=rule)
         for verdict in STRICT_FIRST
         for rule in fields[LISTS[verdict]]
         if rule not in own
@@ -71,7 +64,7 @@ def narrows(fields: Mapping[str, Any]) -> list[str]:
 def fields_from_choices(
     given: Mapping[str, Any],
     choices: Mapping[str, str],
-    rules: Iterable[Rule],
+    rules: Iterable[ExtraRule],
     before: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the policy that these choices and rules make. An unchanged choice keeps its own rule."""
@@ -154,29 +147,28 @@ def fields_from_form(
     """Return the validated policy that the form describes, as it would be stored."""
     choices = {name: post.get(f"{CHOICE}{name}", "default") for name in tools}
     rules = [
-        Rule(verdict=verdict, text=text.strip())
+        ExtraRule(verdict=verdict, text=text.strip())
         for verdict, text in zip(post.getlist("verdict"), post.getlist("rule"), strict=False)
     ]
     given = {
         "profile": post.get("profile"),
-        "max_tool_calls_per_turn": _whole(post.get("max_tool_calls_per_turn", "")),
+        "max_tool_calls_per_turn": _call_limit(post),
     }
     fields = fields_from_choices(given, choices, rules, before)
-    return policy_columns(read_input(PolicyInput, fields), target.layer)
+    return storage.policy_columns(read_input(storage.PolicyInput, fields), target.layer)
 
 
-def _whole(text: str) -> int | None:
-    text = text.strip()
-    if not text:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 9):
+def _call_limit(post: QueryDict) -> int | None:
+    name = "max_tool_calls_per_turn"
+    number = number_from_form(post, name)
+    if number is None and post.get(name, "").strip():
         raise Invalid("Calls per turn must be a whole number.")
-    return int(text)
+    return number
 
 
 def number_from_form(post: QueryDict, name: str) -> int | None:
     """Return a number from the form, or None."""
-    text = post.get(name, "")
+    text = post.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
 
 
@@ -210,18 +202,18 @@ def layers_around(target: PolicyTarget) -> tuple[Layer, ...]:
             bound = load_session_binding(target.subject_id)
             return bound.layers if bound else ()
         case "environment":
-            ceiling = find_target(target.workspace_id, "workspace")
+            ceiling = storage.find_target(target.workspace_id, "workspace")
             return (
-                to_layer("workspace", stored_policy(ceiling)),
-                to_layer("environment", stored_policy(target)),
+                storage.to_layer("workspace", storage.stored_policy(ceiling)),
+                storage.to_layer("environment", storage.stored_policy(target)),
             )
         case _:
-            return (to_layer("workspace", stored_policy(target)),)
+            return (storage.to_layer("workspace", storage.stored_policy(target)),)
 
 
 def effective(target: PolicyTarget, fields: Mapping[str, Any]) -> EffectivePolicy:
     """Return the effective policy if the target had this policy."""
-    own = to_layer(target.layer, fields)
+    own = storage.to_layer(target.layer, fields)
     return EffectivePolicy.of(
         _with(layers_around(target), own), tools_of_workspace(target.workspace_id)
     )
@@ -232,7 +224,7 @@ def _with(layers: Sequence[Layer], own: Layer) -> tuple[Layer, ...]:
     by_name = {layer.name: layer for layer in layers}
     before = by_name.get(own.name)
     if before and before.parent:
-        own = Layer(**{**own.__dict__, "parent": before.parent})
+        own = replace(own, parent=before.parent)
     by_name[own.name] = own
     return tuple(by_name[name] for name in ORDER if name in by_name)
 
@@ -258,8 +250,3 @@ def differences(before: EffectivePolicy, after: EffectivePolicy) -> list[Change]
         for name in sorted(after)
         if name in before and before[name].decision != after[name].decision
     ]
-
-
-def first_line(tool: Tool) -> str:
-    """Return the first line of a tool's description."""
-    return tool.description.strip().partition("\n")[0]

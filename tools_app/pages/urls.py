@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from tools_app.pages import mcp, tools
-from tools_app.pages.policies import PLACES, policies, policy_preview
+from tools_app.pages import tools
+from tools_app.pages.policies import LAYERS, policies, policy_preview
 
 
 def of_layer(layer: str) -> list[URLPattern]:
@@ -20,13 +20,13 @@ def of_layer(layer: str) -> list[URLPattern]:
 urlpatterns = [
     path("policies/", policies, name="policies"),
     path("policies/preview/", policy_preview, name="policy_preview"),
-    *(door for layer in PLACES for door in of_layer(layer)),
-    path("settings/mcp/", mcp.servers, name="mcp"),
-    path("settings/mcp/new/", mcp.server_new, name="mcp_new"),
-    path("settings/mcp/<uuid:server_id>/", mcp.server_edit, name="mcp_edit"),
-    path("settings/mcp/<uuid:server_id>/refresh/", mcp.server_refresh, name="mcp_refresh"),
-    path("settings/mcp/<uuid:server_id>/switch/", mcp.server_switch, name="mcp_switch"),
-    path("settings/mcp/<uuid:server_id>/delete/", mcp.server_delete, name="mcp_delete"),
+    *(pattern for layer in LAYERS for pattern in of_layer(layer)),
+    path("settings/mcp/", tools.mcp_servers, name="mcp"),
+    path("settings/mcp/new/", tools.server_new, name="mcp_new"),
+    path("settings/mcp/<uuid:server_id>/", tools.server_edit, name="mcp_edit"),
+    path("settings/mcp/<uuid:server_id>/refresh/", tools.server_refresh, name="mcp_refresh"),
+    path("settings/mcp/<uuid:server_id>/switch/", tools.server_switch, name="mcp_switch"),
+    path("settings/mcp/<uuid:server_id>/delete/", tools.server_delete, name="mcp_delete"),
     path("settings/tools/", tools.custom_tools, name="custom_tools"),
     path("settings/tools/new/", tools.custom_tool_new, name="custom_tool_new"),
     path("settings/tools/<uuid:tool_id>/", tools.custom_tool_edit, name="custom_tool_edit"),

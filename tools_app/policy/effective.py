@@ -16,8 +16,7 @@ from agents.models.environment import DEFAULT_NAME
 from core.validation import read_input
 from tools_app.models import ToolPolicy
 from tools_app.policy.evaluation import EffectivePolicy, decide
-from tools_app.policy.layers import ORDER, Layer, LayerName
-from tools_app.policy.rules import DEFAULT_PROFILE
+from tools_app.policy.rules import DEFAULT_PROFILE, ORDER, Layer, LayerName
 from tools_app.policy.storage import FIELDS, PolicyInput, policy_columns, to_layer
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_binding, tools_of_workspace

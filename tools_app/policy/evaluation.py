@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from tools_app.policy.grants import grant_rule
-from tools_app.policy.layers import STRICTNESS, Layer, Verdict, call_limit
-from tools_app.policy.rules import PROFILES, parse_rule, rule_matches_call, rule_matches_tool
+from tools_app.policy import rules
+from tools_app.policy.rules import PROFILES, STRICTNESS, Layer, Verdict, parse_rule
 from tools_app.registry import Tool, registry
 
 
@@ -85,16 +84,16 @@ def judge(tool: Tool, layer: Layer, input: Mapping[str, Any] | None) -> Judgemen
 
 def _judge_own(tool: Tool, layer: Layer, input: Mapping[str, Any] | None) -> Judgement:
     for rule in layer.denied:
-        if rule_matches_call(parse_rule(rule), tool, input, strictly=False):
+        if rules.matches_call(rule, tool, input, strictly=False):
             return Judgement(verdict="deny", reason=f"denied {rule}")
     if layer.profile is not None and not _in_profile(tool, layer.profile):
         return Judgement(verdict="deny", reason=f"not in profile {layer.profile}")
-    allowed = [rule for rule in layer.allowed if rule_matches_tool(parse_rule(rule), tool)]
+    allowed = [rule for rule in layer.allowed if rules.matches_tool(rule, tool)]
     narrows = any(parse_rule(rule).pattern is None for rule in layer.allowed)
     if narrows and not allowed:
         return Judgement(verdict="deny", reason="not among the allowed tools")
     for rule in layer.asked:
-        if rule_matches_call(parse_rule(rule), tool, input, strictly=False):
+        if rules.matches_call(rule, tool, input, strictly=False):
             return Judgement(verdict="ask", reason=f"asked {rule}")
     return _allowance(tool, layer, allowed, input)
 
@@ -103,7 +102,7 @@ def _allowance(
     tool: Tool, layer: Layer, allowed: Sequence[str], input: Mapping[str, Any] | None
 ) -> Judgement:
     for rule in allowed:
-        if rule_matches_call(parse_rule(rule), tool, input, strictly=True):
+        if rules.matches_call(rule, tool, input, strictly=True):
             return Judgement(verdict="allow", reason=f"allowed {rule}", explicit=True)
     if allowed:
         return Judgement(verdict="ask", reason=f"outside {', '.join(allowed)}")
@@ -113,8 +112,7 @@ def _allowance(
 
 
 def _in_profile(tool: Tool, profile: str) -> bool:
-    rules = PROFILES.get(profile, ())
-    return any(rule_matches_tool(parse_rule(rule), tool) for rule in rules)
+    return any(rules.matches_tool(rule, tool) for rule in PROFILES.get(profile, ()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +201,7 @@ class EffectivePolicy(dict[str, Decision]):
     @property
     def max_tool_calls(self) -> int | None:
         """The smallest limit of calls per turn that any layer sets."""
-        return call_limit(self.layers)
+        return rules.call_limit(self.layers)
 
     def offered(self) -> dict[str, Tool]:
         """Return the tools that are not denied."""
@@ -225,7 +223,7 @@ class EffectivePolicy(dict[str, Decision]):
         tool = self.tools.get(name)
         if not self.grants or tool is None:
             return ""
-        rule = grant_rule(tool, input)
+        rule = rules.grant_rule(tool, input)
         return f"a person allowed {rule} for this session" if rule in self.grants else ""
 
     def explain(self, name: str) -> Explanation:

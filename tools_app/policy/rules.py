@@ -1,4 +1,4 @@
-"""The rules of policies: how they are written, and which tools and calls they match.
+"""The rules of policies: how they are written, which tools and calls they match, and their layers.
 
 A file, a page and a person have many spellings: `./a` is `a`, `HTTPS://A.example:443` is
 `https://a.example`. A rule that matched only one of them could be bypassed.
@@ -7,12 +7,12 @@ A file, a page and a person have many spellings: `./a` is `a`, `HTTPS://A.exampl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, Literal, TypeAlias, get_args
+from urllib.parse import unquote, urlsplit
 
 import httpx2
 
@@ -21,6 +21,7 @@ from tools_app.registry import Category, Tool
 
 DEFAULT_PROFILE = "coding"
 
+_SHARED = ("group:web", "group:memory", "group:time", "group:skills", "group:mcp", "group:custom")
 #: Names and groups. Time and skills change nothing, so every profile has them; waiting occupies a
 #: lane, so `minimal` goes without it. MCP and custom tools were added on purpose, with a setting
 #: for whether they ask, so only `minimal` leaves them out. `exec` is part of coding work and asks
@@ -35,154 +36,10 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "current_time",
         "group:skills",
     ),
-    "coding": (
-        "group:filesystem",
-        "group:web",
-        "group:memory",
-        "group:exec",
-        "group:time",
-        "group:skills",
-        "group:mcp",
-        "group:custom",
-    ),
-    "messaging": (
-        "read",
-        "group:messaging",
-        "group:web",
-        "group:memory",
-        "group:time",
-        "group:skills",
-        "group:mcp",
-        "group:custom",
-    ),
+    "coding": ("group:filesystem", "group:exec", *_SHARED),
+    "messaging": ("read", "group:messaging", *_SHARED),
     "full": ("*",),
 }
-
-#: With these characters a shell runs several commands, or another one than it seems.
-_OPERATORS = re.compile(r"[;&|<>$`\n\r(){}\\]+")
-_PORTS = {"http": 80, "https": 443}
-
-
-def pattern_matches(tool: Tool, pattern: str, subject: str, *, strictly: bool) -> bool:
-    """Return whether a pattern matches the subject of a call, by the category of the tool."""
-    return _reading(tool)(pattern, subject, strictly)
-
-
-def _reading(tool: Tool) -> Callable[[str, str, bool], bool]:
-    match tool.category:
-        case Category.EXEC:
-            return _command
-        case Category.FILESYSTEM:
-            return _path
-        case Category.WEB if tool.subject == "url":
-            return _address
-        case Category.MESSAGING:
-            return _person
-        case _:
-            return _words
-
-
-def _command(pattern: str, subject: str, strictly: bool) -> bool:
-    """Match a command line.
-
-    A line that chains several commands is not what a rule that allows `git status*` means; but each
-    of the chained commands may be what a rule denies.
-    """
-    pieces = [piece.strip() for piece in _OPERATORS.split(subject)]
-    if strictly:
-        return len(pieces) == 1 and fnmatchcase(subject.strip(), pattern)
-    return any(fnmatchcase(piece, pattern) for piece in (subject.strip(), *pieces))
-
-
-def _path(pattern: str, subject: str, strictly: bool) -> bool:
-    if fnmatchcase(_plain_path(subject), _plain_path(pattern)):
-        return True
-    return not strictly and fnmatchcase(f"{WORKSPACE_PATH}/{_plain_path(subject)}", pattern)
-
-
-def _plain_path(path: str) -> str:
-    """Return the path relative to the session's folder. What is mounted elsewhere stays absolute."""
-    names = [name for name in path.split("/") if name not in {"", "."}]
-    if not path.startswith("/"):
-        return "/".join(names)
-    home = WORKSPACE_PATH.strip("/")
-    return "/".join(names[1:]) if names[:1] == [home] else "/" + "/".join(names)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Place:
-    """A web address in its normal form."""
-
-    scheme: str
-    host: str
-    path: str
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{self.host}{self.path}"
-
-
-def _address(pattern: str, subject: str, strictly: bool) -> bool:
-    place = _place(subject)
-    if place and _leads_to(pattern, place):
-        return True
-    if strictly:
-        return False
-    spellings = (subject.strip(), *((str(place), unquote(str(place))) if place else ()))
-    return any(fnmatchcase(one.lower(), pattern.lower()) for one in spellings)
-
-
-def same_site(one: str, other: str) -> bool:
-    """Return whether two addresses have the same host, with or without TLS."""
-    places = (_place(one), _place(other))
-    return all(places) and len({place and place.host for place in places}) == 1
-
-
-def _leads_to(pattern: str, place: _Place) -> bool:
-    """Match scheme, host and path separately, so that a `*` in the host cannot match the path.
-
-    `https://docs.*` matches every page of such a host.
-    """
-    scheme, named, rest = pattern.partition("://")
-    if not named:
-        return fnmatchcase(str(place), pattern)
-    host, slash, path = rest.partition("/")
-    if not (fnmatchcase(place.scheme, scheme.lower()) and fnmatchcase(place.host, _ascii(host))):
-        return False
-    return fnmatchcase(place.path, f"/{path}") if slash else host.endswith("*") or place.path == "/"
-
-
-def _ascii(host: str) -> str:
-    """Return the host of a pattern as addresses write it: `bücher` becomes `xn--bcher-kva`."""
-    try:
-        labels = [one if one.isascii() else one.encode("idna").decode() for one in host.split(".")]
-    except UnicodeError:
-        return host
-    return ".".join(labels).lower()
-
-
-def _place(address: str) -> _Place | None:
-    """Parse an address as the HTTP client does. Return None for what the client would refuse."""
-    try:
-        url = httpx2.URL(address)
-    except (httpx2.InvalidURL, UnicodeError):
-        return None
-    host = url.raw_host.decode("ascii").lower().rstrip(".")
-    if url.scheme not in _PORTS or not host:
-        return None
-    host = f"[{host}]" if ":" in host else host
-    port = "" if url.port in {None, _PORTS[url.scheme]} else f":{url.port}"
-    return _Place(scheme=url.scheme, host=f"{host}{port}", path=url.raw_path.decode("ascii"))
-
-
-def _person(pattern: str, subject: str, strictly: bool) -> bool:
-    """Match an e-mail address or a name, ignoring case."""
-    return fnmatchcase(subject.strip().lower(), pattern.lower())
-
-
-def _words(pattern: str, subject: str, strictly: bool) -> bool:
-    return fnmatchcase(subject, pattern) or (not strictly and fnmatchcase(subject.strip(), pattern))
-
-
 GROUP = "group:"
 _PATTERNED = re.compile(r"(?P<name>[^()]+)\((?P<pattern>.*)\)", re.DOTALL)
 
@@ -203,24 +60,271 @@ def parse_rule(text: str) -> Rule:
     return Rule(name=found["name"].strip(), pattern=found["pattern"])
 
 
-def rule_matches_tool(rule: Rule, tool: Tool) -> bool:
+def matches_tool(rule: str, tool: Tool) -> bool:
     """Return whether the rule is about this tool at all."""
-    if rule.name.startswith(GROUP):
-        return tool.category == rule.name.removeprefix(GROUP)
-    return fnmatchcase(tool.name, rule.name)
+    name = parse_rule(rule).name
+    if name.startswith(GROUP):
+        return tool.category == name.removeprefix(GROUP)
+    return fnmatchcase(tool.name, name)
 
 
-def rule_matches_call(
-    rule: Rule, tool: Tool, input: Mapping[str, Any] | None, *, strictly: bool
-) -> bool:
+def matches_call(rule: str, tool: Tool, input: Mapping[str, Any] | None, *, strictly: bool) -> bool:
     """Return whether the rule matches this call. Without input, a rule with a pattern does not.
 
     Rules that allow are matched strictly; rules that ask or deny are matched widely.
     """
-    if not rule_matches_tool(rule, tool):
+    pattern = parse_rule(rule).pattern
+    if not matches_tool(rule, tool):
         return False
-    if rule.pattern in {None, "*"}:
+    if pattern is None or pattern == "*":
         return True
-    if input is None or rule.pattern is None:
+    return input is not None and _matcher(tool)(pattern, str(input.get(tool.subject, "")), strictly)
+
+
+# ── Patterns ─────────────────────────────────────────────────────────────────
+
+#: With these characters a shell runs several commands, or another one than it seems.
+_OPERATORS = re.compile(r"[;&|<>$`\n\r(){}\\]+")
+_PORTS = {"http": 80, "https": 443}
+
+
+def _matcher(tool: Tool) -> Callable[[str, str, bool], bool]:
+    """Return how a pattern is matched against the subject of a call, by the tool's category."""
+    match tool.category:
+        case Category.EXEC:
+            return _match_command
+        case Category.FILESYSTEM:
+            return _match_path
+        case Category.WEB if tool.subject == "url":
+            return _match_address
+        case Category.MESSAGING:
+            return _match_person
+        case _:
+            return _match_text
+
+
+def _match_command(pattern: str, subject: str, strictly: bool) -> bool:
+    """Match a command line.
+
+    A line that chains several commands is not what a rule that allows `git status*` means; but each
+    of the chained commands may be what a rule denies.
+    """
+    pieces = [piece.strip() for piece in _OPERATORS.split(subject)]
+    if strictly:
+        return len(pieces) == 1 and fnmatchcase(subject.strip(), pattern)
+    return any(fnmatchcase(piece, pattern) for piece in (subject.strip(), *pieces))
+
+
+def _match_path(pattern: str, subject: str, strictly: bool) -> bool:
+    if fnmatchcase(_plain_path(subject), _plain_path(pattern)):
+        return True
+    return not strictly and fnmatchcase(f"{WORKSPACE_PATH}/{_plain_path(subject)}", pattern)
+
+
+def _plain_path(path: str) -> str:
+    """Return the path relative to the session's folder. What is mounted elsewhere stays absolute."""
+    names = [name for name in path.split("/") if name not in {"", "."}]
+    if not path.startswith("/"):
+        return "/".join(names)
+    home = WORKSPACE_PATH.strip("/")
+    return "/".join(names[1:]) if names[:1] == [home] else "/" + "/".join(names)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _WebAddress:
+    """A web address in its normal form."""
+
+    scheme: str
+    host: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.host}{self.path}"
+
+
+def _match_address(pattern: str, subject: str, strictly: bool) -> bool:
+    address = _parse_address(subject)
+    if address and _address_matches(pattern, address):
+        return True
+    if strictly:
         return False
-    return pattern_matches(tool, rule.pattern, str(input.get(tool.subject, "")), strictly=strictly)
+    spellings = (subject.strip(), *((str(address), unquote(str(address))) if address else ()))
+    return any(fnmatchcase(one.lower(), pattern.lower()) for one in spellings)
+
+
+def same_site(one: str, other: str) -> bool:
+    """Return whether two addresses have the same host, with or without TLS."""
+    addresses = (_parse_address(one), _parse_address(other))
+    return all(addresses) and len({address and address.host for address in addresses}) == 1
+
+
+def _address_matches(pattern: str, address: _WebAddress) -> bool:
+    """Match scheme, host and path separately, so that a `*` in the host cannot match the path.
+
+    `https://docs.*` matches every page of such a host.
+    """
+    scheme, named, rest = pattern.partition("://")
+    if not named:
+        return fnmatchcase(str(address), pattern)
+    host, slash, path = rest.partition("/")
+    if not (
+        fnmatchcase(address.scheme, scheme.lower()) and fnmatchcase(address.host, _ascii(host))
+    ):
+        return False
+    if slash:
+        return fnmatchcase(address.path, f"/{path}")
+    return host.endswith("*") or address.path == "/"
+
+
+def _ascii(host: str) -> str:
+    """Return the host of a pattern as addresses write it: `bücher` becomes `xn--bcher-kva`."""
+    try:
+        labels = [one if one.isascii() else one.encode("idna").decode() for one in host.split(".")]
+    except UnicodeError:
+        return host
+    return ".".join(labels).lower()
+
+
+def _parse_address(address: str) -> _WebAddress | None:
+    """Parse an address as the HTTP client does. Return None for what the client would refuse."""
+    try:
+        url = httpx2.URL(address)
+    except (httpx2.InvalidURL, UnicodeError):
+        return None
+    host = url.raw_host.decode("ascii").lower().rstrip(".")
+    if url.scheme not in _PORTS or not host:
+        return None
+    host = f"[{host}]" if ":" in host else host
+    port = "" if url.port in {None, _PORTS[url.scheme]} else f":{url.port}"
+    return _WebAddress(scheme=url.scheme, host=f"{host}{port}", path=url.raw_path.decode("ascii"))
+
+
+def _match_person(pattern: str, subject: str, strictly: bool) -> bool:
+    """Match an e-mail address or a name, ignoring case."""
+    return fnmatchcase(subject.strip().lower(), pattern.lower())
+
+
+def _match_text(pattern: str, subject: str, strictly: bool) -> bool:
+    return fnmatchcase(subject, pattern) or (not strictly and fnmatchcase(subject.strip(), pattern))
+
+
+# ── Layers ───────────────────────────────────────────────────────────────────
+
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+LayerName: TypeAlias = Literal["workspace", "agent", "environment", "session", "subagent"]
+#: From the workspace ceiling down.
+ORDER: tuple[LayerName, ...] = get_args(LayerName)
+STRICTNESS: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """The rules of one layer. A layer without rules has no effect.
+
+    - `denied` and `asked`: a matching rule denies the call, or asks a person first.
+    - `profile`: a set of tools; all others are denied.
+    - `allowed`: a rule without a pattern narrows the layer to the tools that such rules name. A
+      rule with a pattern, such as `exec(git status*)`, narrows no other tool: calls that match it
+      are allowed, other calls of the same tool ask.
+    """
+
+    name: LayerName
+    profile: str | None = None
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    max_tool_calls_per_turn: int | None = None
+    #: For a subagent, the layers of the session that started it: what is denied or asks there,
+    #: is denied or asks here.
+    parent: tuple[Layer, ...] = ()
+
+
+def call_limit(layers: Iterable[Layer]) -> int | None:
+    """Return the smallest number of tool calls per turn that any layer sets."""
+    limits = [
+        limit
+        for layer in layers
+        for limit in (layer.max_tool_calls_per_turn, call_limit(layer.parent))
+        if limit is not None
+    ]
+    return min(limits, default=None)
+
+
+def with_allow_rule(layer: Layer, tool: Tool, rule: str) -> Layer:
+    """Return the layer with one more rule that allows calls of this tool.
+
+    It replaces a rule that asks at every call of the tool: calls that the new rule does not match
+    ask anyway, unless another rule allows some of them.
+    """
+    others = any(matches_tool(one, tool) for one in layer.allowed)
+    asked = layer.asked if others else tuple(one for one in layer.asked if one != tool.name)
+    return replace(layer, allowed=(*layer.allowed, rule), asked=asked)
+
+
+def unknown_rules(rules: Iterable[str], tools: Mapping[str, Tool]) -> list[str]:
+    """Return the rules that match no known tool: most likely typing errors."""
+    return [rule for rule in rules if not any(matches_tool(rule, tool) for tool in tools.values())]
+
+
+# ── Approvals ────────────────────────────────────────────────────────────────
+
+#: What an approval covers, as it is shown to the person who decides, by the category of the tool.
+COVERS = {
+    Category.EXEC: "exactly this command",
+    Category.WEB: "every page of this site",
+    Category.MESSAGING: "the same recipient",
+}
+EVERY_CALL = "every call of this tool"
+_GLOBS = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
+
+
+def grant_rule(tool: Tool, input: Mapping[str, Any]) -> str:
+    """Return the rule that this call and others like it fall under.
+
+    For a command it is exactly that command, for a page every page of its site, for a message the
+    same recipient, and for any other tool every call of it. A grant covers a call whose own rule is
+    equal.
+    """
+    pattern = _pattern(tool, input)
+    return tool.name if pattern is None else f"{tool.name}({pattern})"
+
+
+def permanent_rule(tool: Tool, input: Mapping[str, Any]) -> str:
+    """Return the same rule as a policy writes it, with the globs in its arguments escaped.
+
+    It always has a pattern: a bare name in an allow list would deny every other tool.
+    """
+    pattern = _pattern(tool, input)
+    if pattern is None:
+        return f"{tool.name}(*)"
+    site = _site(pattern) if tool.category == Category.WEB else ""
+    literal = f"{site.translate(_GLOBS)}/*" if site else pattern.translate(_GLOBS)
+    return f"{tool.name}({literal})"
+
+
+def covers(tool: Tool | None) -> str:
+    """Describe what an approval for the whole session would cover."""
+    if tool is None or (tool.category == Category.WEB and tool.subject != "url"):
+        return EVERY_CALL
+    return COVERS.get(tool.category, EVERY_CALL)
+
+
+def _pattern(tool: Tool, input: Mapping[str, Any]) -> str | None:
+    subject = str(input.get(tool.subject, "")).strip()
+    match tool.category:
+        case Category.EXEC | Category.MESSAGING:
+            return subject
+        case Category.WEB if "://" in subject:
+            return f"{_site(subject)}/*" if _site(subject) else subject
+        case _:
+            return None
+
+
+def _site(address: str) -> str:
+    """Return scheme, host and port, or an empty string for what is not a plain web address."""
+    try:
+        parts = urlsplit(address)
+        named = parts.hostname and parts.scheme in {"http", "https"} and "@" not in parts.netloc
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.lower()}" if named else ""

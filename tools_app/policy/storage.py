@@ -20,18 +20,10 @@ from core.exceptions import Conflict, Forbidden, InvalidFields, NotFound
 from core.validation import STORABLE, FieldError, Input, describe_errors, field_error, read_input
 from tenants.access import Principal, Verb, authorise
 from tenants.models import User
-from tools_app.models import PolicyRevision, ToolPolicy
-from tools_app.models.policy import RULE_LENGTH, PolicyFields
+from tools_app.models import RULE_LENGTH, PolicyFields, PolicyRevision, ToolPolicy
+from tools_app.policy import rules
 from tools_app.policy.evaluation import decide, judge
-from tools_app.policy.layers import (
-    STRICTNESS,
-    Layer,
-    LayerName,
-    Verdict,
-    unknown_rules,
-    with_allow_rule,
-)
-from tools_app.policy.rules import DEFAULT_PROFILE, GROUP, PROFILES, parse_rule, rule_matches_tool
+from tools_app.policy.rules import STRICTNESS, Layer, LayerName, Verdict, parse_rule
 from tools_app.registry import Arguments, Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -76,12 +68,12 @@ def find_target(
     return PolicyTarget(workspace_id=workspace_id, layer=layer, subject_id=subject_id)
 
 
-def agent_target(agent_id: UUID) -> PolicyTarget:
+def agent_target(agent: Agent | UUID | str) -> PolicyTarget:
     """Return the target of an agent's policy."""
-    workspace_id = Agent.objects.filter(pk=agent_id).values_list("workspace_id", flat=True).first()
-    if workspace_id is None:
+    found = agent if isinstance(agent, Agent) else Agent.objects.filter(pk=agent).first()
+    if found is None:
         raise NotFound
-    return PolicyTarget(workspace_id=workspace_id, layer="agent", subject_id=agent_id)
+    return PolicyTarget(workspace_id=found.workspace_id, layer="agent", subject_id=found.pk)
 
 
 MOST_RULES = 200
@@ -101,11 +93,12 @@ RuleText = Annotated[
 ]
 
 
-def _each_once(rules: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rules))
-
-
-Rules = Annotated[tuple[RuleText, ...], Field(max_length=MOST_RULES), AfterValidator(_each_once)]
+#: Each rule once, in the order given.
+Rules = Annotated[
+    tuple[RuleText, ...],
+    Field(max_length=MOST_RULES),
+    AfterValidator(lambda texts: tuple(dict.fromkeys(texts))),
+]
 
 
 class PolicyInput(Input):
@@ -118,8 +111,8 @@ class PolicyInput(Input):
     @field_validator("profile")
     @classmethod
     def known_profile(cls, profile: str | None) -> str | None:
-        if profile is not None and profile not in PROFILES:
-            raise ValueError(f"The profile is one of {', '.join(PROFILES)}.")
+        if profile is not None and profile not in rules.PROFILES:
+            raise ValueError(f"The profile is one of {', '.join(rules.PROFILES)}.")
         return profile
 
 
@@ -132,7 +125,7 @@ def policy_columns(given: PolicyInput, layer: str) -> dict[str, Any]:
     """Return the fields as a row holds them. An agent always has a profile; other layers need none."""
     columns = given.model_dump(mode="json")
     if layer == "agent" and not columns["profile"]:
-        columns["profile"] = DEFAULT_PROFILE
+        columns["profile"] = rules.DEFAULT_PROFILE
     return columns
 
 
@@ -162,17 +155,11 @@ def layer_fields(layer: Layer) -> dict[str, Any]:
 
 def check_rules(layer: Layer, tools: Mapping[str, Tool]) -> None:
     """Raise InvalidFields for rules that match no tool: in an allow list, one would deny silently."""
-    lists = {
-        "allowed_tools": Layer(name=layer.name, allowed=layer.allowed),
-        "denied_tools": Layer(name=layer.name, denied=layer.denied),
-        "ask_tools": Layer(name=layer.name, asked=layer.asked),
-    }
+    fields = layer_fields(layer)
     errors: list[FieldError] = []
-    for field, rules in lists.items():
-        unknown = [
-            rule for rule in unknown_rules(rules, tools) if not _may_match_later(rule, field)
-        ]
-        if unknown:
+    for field in ("allowed_tools", "denied_tools", "ask_tools"):
+        unmatched = rules.unknown_rules(fields[field], tools)
+        if unknown := [rule for rule in unmatched if not _may_match_later(rule, field)]:
             message = f"No tool is named {', '.join(unknown)}."
             errors.append(field_error((field,), message, "invalid"))
     if errors:
@@ -182,8 +169,8 @@ def check_rules(layer: Layer, tools: Mapping[str, Tool]) -> None:
 def _may_match_later(rule: str, field: str) -> bool:
     """Return whether a rule may be right although no tool matches it now."""
     name = parse_rule(rule).name
-    if name.startswith(GROUP):
-        return name.removeprefix(GROUP) in set(Category)
+    if name.startswith(rules.GROUP):
+        return name.removeprefix(rules.GROUP) in set(Category)
     if name in FOREIGN_NAMES and field == "denied_tools":
         return True
     # Denying a tool that does not exist yet is prudent; allowing one by name is most likely a slip.
@@ -209,9 +196,9 @@ def loosened_tools(before: Layer, after: Layer, tools: Iterable[Tool]) -> list[s
 def _future_tools(before: Layer, after: Layer, known: Container[str]) -> Iterator[Tool]:
     """Yield, for each rule that covers MCP tools yet to come, one tool that it would cover."""
     lists = (before.allowed, before.denied, before.asked, after.allowed, after.denied, after.asked)
-    for name in dict.fromkeys(parse_rule(rule).name for rules in lists for rule in rules):
+    for name in dict.fromkeys(parse_rule(rule).name for each in lists for rule in each):
         literal = re.split(r"[*?\[]", name, maxsplit=1)[0]
-        if name == f"{GROUP}{Category.MCP}":
+        if name == f"{rules.GROUP}{Category.MCP}":
             yield _future_tool(f"{MCP_PREFIX}*")
         elif literal.startswith(MCP_PREFIX) or (literal != name and MCP_PREFIX.startswith(literal)):
             sample = re.sub(r"\[(!?)(.[^\]]*)\]", _sample_character, name)
@@ -266,8 +253,8 @@ def _verdict(layer: Layer, tool: Tool) -> Verdict:
     return judge(tool, layer, None).verdict
 
 
-def _rules_for(rules: Iterable[str], tool: Tool) -> set[str]:
-    return {rule for rule in rules if rule_matches_tool(parse_rule(rule), tool)}
+def _rules_for(texts: Iterable[str], tool: Tool) -> set[str]:
+    return {rule for rule in texts if rules.matches_tool(rule, tool)}
 
 
 def stored_policy(target: PolicyTarget) -> ToolPolicy:
@@ -287,7 +274,7 @@ def stored_policy(target: PolicyTarget) -> ToolPolicy:
 
 def load_tool_policy(agent: Agent | UUID | str) -> Layer:
     """Return the agent's own policy, as `filter_tools_by_policy` takes it."""
-    return to_layer("agent", stored_policy(_agent_target(agent)))
+    return to_layer("agent", stored_policy(agent_target(agent)))
 
 
 def save_tool_policy(
@@ -295,11 +282,7 @@ def save_tool_policy(
 ) -> ToolPolicy:
     """Replace the agent's own policy, without checking rights."""
     fields = layer_fields(policy) if isinstance(policy, Layer) else policy
-    return save_policy(_agent_target(agent), fields, by=by)
-
-
-def _agent_target(agent: Agent | UUID | str) -> PolicyTarget:
-    return agent_target(agent.pk if isinstance(agent, Agent) else UUID(str(agent)))
+    return save_policy(agent_target(agent), fields, by=by)
 
 
 def change_policy(
@@ -375,7 +358,7 @@ def add_allow_rule(principal: Principal, target: PolicyTarget, tool: Tool, rule:
     _authorise(principal, target)
     layer = to_layer(target.layer, _locked(target, principal.user))
     return save_policy(
-        target, layer_fields(with_allow_rule(layer, tool, rule)), principal=principal
+        target, layer_fields(rules.with_allow_rule(layer, tool, rule)), principal=principal
     )
 
 

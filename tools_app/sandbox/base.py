@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -11,7 +11,9 @@ from typing import Literal, Protocol, TypeAlias
 from pydantic import ConfigDict, Field
 
 from agents.limits import SandboxLimits
-from tools_app.files import Entry
+from tools_app.files import SessionFolder, make_mount_points
+from tools_app.sandbox.host import check_passable
+from tools_app.sandbox.network import NO_NETWORK, Network
 
 #: Why a command is over: it ended by itself, or a limit or a person ended it.
 EndedBy: TypeAlias = Literal["itself", "time", "stop", "cpu", "memory", "disk"]
@@ -94,11 +96,19 @@ class Sandbox(Protocol):
     def destroy(self) -> None:
         """End everything that runs in it. The session's files stay."""
 
-    def read(self, path: str, *, limit: int = ...) -> bytes:
-        """Return the first `limit` bytes of a file of the workspace."""
 
-    def write(self, path: str, content: bytes) -> bool:
-        """Replace a file atomically, creating its folders, and return whether it is new."""
+@dataclass(frozen=True, kw_only=True)
+class SandboxBase:
+    """The part that all kinds of sandbox share: what they are made from, and their folder."""
 
-    def list(self, path: str = ".", *, limit: int = ...) -> Sequence[Entry]:
-        """Return the entries of a folder of the workspace."""
+    folder: SessionFolder
+    limits: Limits
+    network: Network = NO_NETWORK
+    mounts: tuple[Mount, ...] = ()
+
+    def make(self) -> Path:
+        """Create the session's folder and the mount points in it."""
+        files = self.folder.make()
+        check_passable(files)
+        make_mount_points(self.folder, self.mounts)
+        return files

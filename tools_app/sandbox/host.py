@@ -9,23 +9,11 @@ import shutil
 import stat
 import subprocess
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from tools_app.exceptions import SandboxUnavailable
-from tools_app.files import (
-    Entry,
-    SessionFolder,
-    list_entries,
-    make_mount_points,
-    open_file,
-    sandbox_uid,
-    write_file,
-)
-from tools_app.sandbox.base import Limits, Mount
-from tools_app.sandbox.network.namespace import NO_NETWORK, Network
+from tools_app.files import sandbox_uid
 
 #: The first version with `--disable-userns`, which keeps a command from creating namespaces.
 OLDEST_BWRAP = (0, 8)
@@ -106,34 +94,3 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(str(number) for number in version)
-
-
-MOST_BYTES = 64 * 1024 * 1024
-MOST_ENTRIES = 10_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class SandboxBase:
-    """The part that all kinds of sandbox share: what they are made from, and their files."""
-
-    folder: SessionFolder
-    limits: Limits
-    network: Network = NO_NETWORK
-    mounts: tuple[Mount, ...] = ()
-
-    def make(self) -> Path:
-        """Create the session's folder and the mount points in it."""
-        files = self.folder.make()
-        check_passable(files)
-        make_mount_points(self.folder, self.mounts)
-        return files
-
-    def read(self, path: str, *, limit: int = MOST_BYTES) -> bytes:
-        with open_file(self.folder, path) as file:
-            return file.read(limit)
-
-    def write(self, path: str, content: bytes) -> bool:
-        return write_file(self.folder, path, content)
-
-    def list(self, path: str = ".", *, limit: int = MOST_ENTRIES) -> Sequence[Entry]:
-        return list_entries(self.folder, path, limit=limit)

@@ -23,7 +23,7 @@ export function editor(form: HTMLFormElement): () => void {
   const text = requireElement<HTMLTextAreaElement>(form, "[data-text]");
   const path = requireElement<HTMLInputElement>(form, "[name=path]");
   const hash = requireElement<HTMLInputElement>(form, "[name=expected_hash]");
-  const said = requireElement<HTMLElement>(form, "[data-said]");
+  const status = requireElement<HTMLElement>(form, "[data-status]");
   const save = requireElement<HTMLButtonElement>(form, "[data-save]");
   const box = requireElement<HTMLElement>(form, "[data-preview]");
   const panes = requireElement<HTMLElement>(form, "[data-panes]");
@@ -39,8 +39,8 @@ export function editor(form: HTMLFormElement): () => void {
   function tell(): void {
     const bytes = new TextEncoder().encode(text.value).length;
     if (most && bytes > most) {
-      say(said, `Too long: ${bytes.toLocaleString()} of ${most.toLocaleString()} bytes`);
-    } else say(said, isDirty() ? "Unsaved changes" : "");
+      say(status, `Too long: ${bytes.toLocaleString()} of ${most.toLocaleString()} bytes`);
+    } else say(status, isDirty() ? "Unsaved changes" : "");
   }
   function draw(): void {
     if (panes.dataset["panes"] !== "write") renderMarkdown(box, text.value);
@@ -71,7 +71,7 @@ export function editor(form: HTMLFormElement): () => void {
     saving = true;
     save.disabled = true;
     const sent = { text: text.value, path: path.value };
-    say(said, "Saving…");
+    say(status, "Saving…");
     try {
       const done = await rest.patch<Saved>(form.dataset["url"] ?? "", {
         content: sent.text,
@@ -82,14 +82,14 @@ export function editor(form: HTMLFormElement): () => void {
       stored = sent;
       // The document is saved even if refreshing the page fails.
       await refresh(location.href).catch(() => undefined);
-      say(said, isDirty() ? "Unsaved changes" : `Saved as version ${done.version}`);
+      say(status, isDirty() ? "Unsaved changes" : `Saved as version ${done.version}`);
     } catch (error) {
       if (error instanceof Refused && error.code === "memory_conflict") {
         leaving = true;
         HTMLFormElement.prototype.submit.call(form);
         return;
       }
-      say(said, error instanceof Refused ? error.message : "Couldn't save. Check your connection and try again.");
+      say(status, error instanceof Refused ? error.message : "Couldn't save. Check your connection and try again.");
     } finally {
       saving = false;
       save.disabled = false;

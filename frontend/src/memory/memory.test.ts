@@ -6,7 +6,7 @@ const FORM = `
   <input type="hidden" name="csrfmiddlewaretoken" value="token">
   <input type="hidden" name="expected_hash" value="one">
   <input name="path" value="a.md">
-  <span data-said></span>
+  <span data-status></span>
   <button type="button" data-view="write">Write</button><button type="button" data-view="split">Split</button>
   <button data-save>Save</button>
   <div data-panes="write"><textarea data-text data-most="20">first</textarea><div data-preview></div></div>
@@ -46,9 +46,9 @@ test("Ctrl-S saves with the hash of the loaded text, and the next save with the 
   });
   vi.stubGlobal("fetch", fetched);
   type("second");
-  expect(find("[data-said]").textContent).toBe("Unsaved changes");
+  expect(find("[data-status]").textContent).toBe("Unsaved changes");
   document.dispatchEvent(new KeyboardEvent("keydown", { key: "s", ctrlKey: true, cancelable: true }));
-  await vi.waitFor(() => expect(find("[data-said]").textContent).toBe("Saved as version 2"));
+  await vi.waitFor(() => expect(find("[data-status]").textContent).toBe("Saved as version 2"));
   expect(find("#inspector").textContent).toBe("new");
 
   type("third");
@@ -69,7 +69,7 @@ test("a save is confirmed even if the rest of the page cannot be refreshed", asy
   type("second");
   find<HTMLFormElement>("[data-editor]").requestSubmit();
 
-  await vi.waitFor(() => expect(find("[data-said]").textContent).toBe("Saved as version 2"));
+  await vi.waitFor(() => expect(find("[data-status]").textContent).toBe("Saved as version 2"));
 });
 
 test("a conflict with a newer version is shown by the server's page", async () => {
@@ -88,7 +88,7 @@ test("any other refusal is shown, and the text is kept", async () => {
   type("mine");
   find<HTMLFormElement>("[data-editor]").requestSubmit();
 
-  await vi.waitFor(() => expect(find("[data-said]").textContent).toBe("That path is taken."));
+  await vi.waitFor(() => expect(find("[data-status]").textContent).toBe("That path is taken."));
   expect(find<HTMLTextAreaElement>("[data-text]").value).toBe("mine");
   expect(find<HTMLButtonElement>("[data-save]").disabled).toBe(false);
 });
@@ -97,7 +97,7 @@ test("a text that is too long is reported while typing", () => {
   page(FORM);
   type("ü".repeat(11));
 
-  expect(find("[data-said]").textContent).toBe("Too long: 22 of 20 bytes");
+  expect(find("[data-status]").textContent).toBe("Too long: 22 of 20 bytes");
 });
 
 test("the preview is safe and follows the text", async () => {
@@ -122,14 +122,14 @@ test("J and K move through the visible documents", () => {
 
 test("a merge can take one side and reports remaining conflict markers", () => {
   page(`<button data-take="mine">Use mine</button><textarea id="mine">mine</textarea>
-    <form data-merge><span data-said></span><textarea data-text><<<<<<< mine
+    <form data-merge><span data-status></span><textarea data-text><<<<<<< mine
 a
 =======
 b
 >>>>>>> theirs</textarea></form>`);
-  expect(find("[data-said]").textContent).toContain("remaining conflicts");
+  expect(find("[data-status]").textContent).toContain("remaining conflicts");
   find("[data-take]").click();
 
   expect(find<HTMLTextAreaElement>("form [data-text]").value).toBe("mine");
-  expect(find("[data-said]").textContent).toBe("");
+  expect(find("[data-status]").textContent).toBe("");
 });

@@ -47,10 +47,10 @@ const CONFLICT_MARKER = /^(?:<<<<<<< mine|=======|>>>>>>> theirs)$/m;
 /** The merge page: uses one side's text and checks for conflict markers. */
 export function merge(root: HTMLElement, form: HTMLFormElement): () => void {
   const text = requireElement<HTMLTextAreaElement>(form, "[data-text]");
-  const said = requireElement<HTMLElement>(form, "[data-said]");
+  const status = requireElement<HTMLElement>(form, "[data-status]");
 
   function tell(): void {
-    say(said, CONFLICT_MARKER.test(text.value) ? "Resolve the remaining conflicts" : "");
+    say(status, CONFLICT_MARKER.test(text.value) ? "Resolve the remaining conflicts" : "");
   }
   const onClick = (event: Event): void => {
     const button = (event.target as Element).closest<HTMLElement>("[data-take]");

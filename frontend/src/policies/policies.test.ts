@@ -11,7 +11,7 @@ const PAGE = `
     <ol data-rules><li data-rule data-spare><select name="verdict"><option value="ask">Ask</option></select>
       <input name="rule" value=""><button type="button" data-remove>x</button></li></ol>
     <button type="button" data-add>Add</button>
-  </fieldset><p data-said></p><a data-discard>Discard</a><button data-review>Review changes</button></form></div>
+  </fieldset><p data-status></p><a data-discard>Discard</a><button data-review>Review changes</button></form></div>
 <form data-simulate><input name="tool"><textarea name="input"></textarea></form><div data-call></div>`;
 let stop: () => void = () => undefined;
 
@@ -46,7 +46,7 @@ test("a choice shows its effect before it is saved", async () => {
   await vi.waitFor(() => expect(find("[data-verdict]").textContent).toBe("allow"));
   expect(find("[data-verdict]").className).toBe("verdict is-allow");
   expect(find("[data-why]").textContent).toBe("Allowed by the agent: exec(*).");
-  expect(find("[data-said]").textContent).toBe("1 unsaved change. Lets exec run without approval.");
+  expect(find("[data-status]").textContent).toBe("1 unsaved change. Lets exec run without approval.");
   expect(find("[data-tool]").hasAttribute("data-changed")).toBe(true);
   const body = requested.mock.calls[0]![1]!.body as FormData;
   expect(body.get("choice:exec")).toBe("allow");
@@ -77,7 +77,7 @@ test.each([
   vi.stubGlobal("fetch", fetched);
   choose("allow");
 
-  await vi.waitFor(() => expect(find("[data-said]").textContent).toContain(words));
+  await vi.waitFor(() => expect(find("[data-status]").textContent).toContain(words));
 });
 
 test("only the newest answer is shown", async () => {
@@ -99,8 +99,8 @@ test("only the newest answer is shown", async () => {
 
 test("a simulated call shows its chain of decisions as text", async () => {
   page();
-  const said = { decision: "deny", chain: [{ layer: "agent", decision: "deny", rule: "<b>rule</b>" }] };
-  vi.stubGlobal("fetch", respondWith({ call: { said, sentence: "Denied by the agent." } }));
+  const explanation = { decision: "deny", chain: [{ layer: "agent", decision: "deny", rule: "<b>rule</b>" }] };
+  vi.stubGlobal("fetch", respondWith({ call: { explanation, sentence: "Denied by the agent." } }));
   find<HTMLFormElement>("[data-simulate]").requestSubmit();
 
   await vi.waitFor(() => expect(find(".chain").textContent).toContain("<b>rule</b>"));

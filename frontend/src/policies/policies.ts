@@ -9,9 +9,9 @@ const policies: Island = (root) => {
   const simulate = document.querySelector<HTMLFormElement>("[data-simulate]");
   const query = latestQuery(
     () => fetchEffect(form.dataset["preview"] ?? "", formData(form, simulate)).catch(problemOf),
-    (said) => {
-      showAnswer(form, said);
-      showCall(said.call);
+    (answer) => {
+      showAnswer(form, answer);
+      showCall(answer.call);
     },
   );
   // Offered immediately, as the response may take a moment or fail.
@@ -53,9 +53,9 @@ function isTouched(form: HTMLFormElement): boolean {
 async function fetchEffect(url: string, body: FormData): Promise<Answer> {
   const headers = { Accept: "application/json" };
   const answer = await reached(fetch(url, { method: "POST", credentials: "same-origin", headers, body }));
-  const said = await reached(answer.text());
-  if (answer.ok || answer.status === 400) return JSON.parse(said) as Answer;
-  throw refusalOf(answer.status, said);
+  const text = await reached(answer.text());
+  if (answer.ok || answer.status === 400) return JSON.parse(text) as Answer;
+  throw refusalOf(answer.status, text);
 }
 
 const problemOf = (fault: unknown): Answer => ({ problem: (fault as Error).message });
@@ -115,7 +115,7 @@ interface Link {
 interface Call {
   problem?: string;
   sentence?: string;
-  said?: { decision: string; chain: Link[] };
+  explanation?: { decision: string; chain: Link[] };
 }
 
 export interface Answer {
@@ -141,8 +141,8 @@ export function showAnswer(form: HTMLFormElement, answer: Answer): void {
     const chosen = row.querySelector<HTMLInputElement>("input:checked");
     row.toggleAttribute("data-changed", chosen !== null && !chosen.defaultChecked);
   }
-  const said = form.querySelector<HTMLElement>("[data-said]");
-  if (said) tell(said, answer);
+  const status = form.querySelector<HTMLElement>("[data-status]");
+  if (status) summarize(status, answer);
   offerReview(form, Boolean(answer.problem) || (answer.lines?.length ?? 0) > 0);
 }
 
@@ -154,15 +154,15 @@ export function offerReview(form: HTMLFormElement, isChanged: boolean): void {
   if (discard) discard.hidden = !isChanged;
 }
 
-function tell(said: HTMLElement, answer: Answer): void {
+function summarize(status: HTMLElement, answer: Answer): void {
   const count = answer.lines?.length ?? 0;
   const risky = answer.risky ?? [];
-  said.toggleAttribute("data-risky", risky.length > 0);
-  if (answer.problem) say(said, answer.problem);
-  else if (count === 0) say(said, "No changes.");
+  status.toggleAttribute("data-risky", risky.length > 0);
+  if (answer.problem) say(status, answer.problem);
+  else if (count === 0) say(status, "No changes.");
   else {
-    const words = `${count} unsaved change${count === 1 ? "" : "s"}.`;
-    say(said, risky.length ? `${words} Lets ${risky.join(", ")} run without approval.` : words);
+    const summary = `${count} unsaved change${count === 1 ? "" : "s"}.`;
+    say(status, risky.length ? `${summary} Lets ${risky.join(", ")} run without approval.` : summary);
   }
 }
 
@@ -171,15 +171,15 @@ export function showCall(call: Call | null | undefined): void {
   const box = document.querySelector<HTMLElement>("[data-call]");
   if (!box) return;
   if (!call) box.replaceChildren();
-  else if (call.problem || !call.said) {
+  else if (call.problem || !call.explanation) {
     box.replaceChildren(h("p", { class: "field-error", text: call.problem ?? "" }));
   } else {
     const chain = h("ol", { class: "chain" });
-    for (const link of call.said.chain) {
-      const words = h("span", {}, h("strong", { text: link.layer }), ` ${link.rule}`);
-      chain.append(h("li", {}, verdict(link.decision), words));
+    for (const link of call.explanation.chain) {
+      const rule = h("span", {}, h("strong", { text: link.layer }), ` ${link.rule}`);
+      chain.append(h("li", {}, verdict(link.decision), rule));
     }
-    const head = h("p", { class: "call-verdict" }, verdict(call.said.decision));
+    const head = h("p", { class: "call-verdict" }, verdict(call.explanation.decision));
     box.replaceChildren(head, h("p", { text: call.sentence ?? "" }), chain);
   }
 }

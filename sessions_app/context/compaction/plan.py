@@ -15,9 +15,10 @@ from agents.providers.base import estimate_tokens
 from sessions_app.context.builder import Context, build_context
 from sessions_app.context.compaction.summaries import batches
 from sessions_app.context.conversation import RESULT_CHARS, LogEntry, is_visible, read_oldest
-from sessions_app.context.taint import TOOL_USES, fence_mark
+from sessions_app.context.taint import TOOL_USES
 from sessions_app.harness.turn import Turn
 from sessions_app.models import ContextSnapshot, SessionEvent
+from tools_app.taint import fence_mark
 
 EventType, Trigger = SessionEvent.Type, ContextSnapshot.Trigger
 CHANGES = frozenset({EventType.USER_MESSAGE_EDITED, EventType.USER_MESSAGE_WITHDRAWN})

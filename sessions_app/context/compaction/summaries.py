@@ -14,7 +14,7 @@ import orjson
 from agents.providers.base import Message, ModelRequest, estimate_tokens
 from sessions_app.context.conversation import LogEntry, apply_edits, is_visible
 from sessions_app.models import SessionEvent
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model
 
 EventType = SessionEvent.Type
 #: Characters of one message or result that a summary is made from.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from pydantic import BaseModel
 
-from tools_app.context import ToolContext
-from tools_app.registry import Category, tool
+from tools_app.registry import Category, ToolContext, tool
 
 
 class Record(BaseModel):

@@ -10,8 +10,7 @@ from django.test import Client
 from memory.documents import delete_entry
 from memory.models import MemoryEntry
 from memory.ownership import Reader
-from memory.pages import browse
-from memory.pages.browse import build_tree
+from memory.pages import display
 from tests import factories
 from tests.memory.conftest import remember_for
 from tests.memory.pages.conftest import newest, text, url
@@ -35,21 +34,31 @@ def test_the_tree_groups_documents_by_owner(page, remember):
     assert "You" in shown
 
 
+def test_a_folder_may_have_a_name_that_templates_know(page, remember):
+    remember("values/items.md", "Be kind.")
+
+    assert "values/" in text(page.get("/memory/"))
+
+
 def test_a_large_store_shows_the_open_memory_and_links_to_the_others(
     workspace, agent, reader, remember, monkeypatch, django_assert_max_num_queries
 ):
-    monkeypatch.setattr(browse, "MOST_SHOWN", 5)
+    monkeypatch.setattr(display, "MOST_SHOWN", 5)
     for number in range(8):
         remember(f"notes/{number}.md", "One of many.")
     remember("rules.md", "Be kind.", scope="workspace")
     everything = Reader(workspace_id=workspace.pk, user_id=reader.user_id, whole_workspace=True)
     with django_assert_max_num_queries(5):
-        branches = {one.scope: one for one in build_tree(everything, current=None, open_owner=None)}
+        branches = {
+            one.scope: one for one in display.build_tree(everything, current=None, open_owner=None)
+        }
     assert branches["workspace"].is_shown
     assert not branches["agent"].is_shown
     assert branches["agent"].count == 8
 
-    opened = {one.scope: one for one in build_tree(everything, current=None, open_owner=agent.pk)}
+    opened = {
+        one.scope: one for one in display.build_tree(everything, current=None, open_owner=agent.pk)
+    }
     assert opened["agent"].is_shown
     assert opened["agent"].left_out == 3
     assert not opened["workspace"].is_shown

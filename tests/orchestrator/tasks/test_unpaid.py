@@ -22,8 +22,7 @@ from tests.sessions_app.stage import WORDS, E, say
 from tests.tools_app.sandbox.conftest import IMAGE, alive, sleep_command
 from tests.tools_app.sandbox.test_leftovers import wait_until
 from tools_app.policy.storage import save_tool_policy
-from tools_app.sandbox.container import remove_containers
-from tools_app.sandbox.container.lifecycle import list_containers
+from tools_app.sandbox.container.lifecycle import list_containers, remove_containers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["agent", "script", "session"]

@@ -19,7 +19,7 @@ from orchestrator.terminals import client, terminals
 from sessions_app.sessions import archive
 from tenants.models import Pulse
 from tests.orchestrator.terminals.conftest import is_closed, now, reachable, until
-from tools_app.sandbox.local.processes import marked_sessions
+from tools_app.sandbox.processes import marked_sessions
 
 
 def test_a_terminal_ends_with_its_session(terminal, session):

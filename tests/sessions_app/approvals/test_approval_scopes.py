@@ -15,7 +15,7 @@ from tests.sessions_app.stage import WORDS, say
 from tests.sessions_app.waiting_calls import allow, ask, command, deny, parked
 from tools_app import save_tool_policy
 from tools_app.policy.effective import effective_policy
-from tools_app.policy.grants import grant_rule, permanent_rule
+from tools_app.policy.rules import grant_rule, permanent_rule
 from tools_app.policy.storage import (
     agent_target,
     find_target,

@@ -12,13 +12,14 @@ from memory.ownership import Owner, person
 from memory.recall import recall
 from sessions_app.context.conversation import build_messages, count_tokens, fit
 from sessions_app.context.preview import preview
-from sessions_app.context.taint import fence, fence_mark, is_tainted
+from sessions_app.context.taint import is_tainted
 from sessions_app.models import ToolExecution
 from tests.conftest import add_member
 from tests.sessions_app.context.test_conversation import call, lines, said
 from tests.sessions_app.long_talk import Watched, tell, window_of
-from tools_app import tool_output
+from tools_app import taint
 from tools_app.skills import create_skill
+from tools_app.taint import fence, fence_mark
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -181,12 +182,12 @@ def test_a_result_that_a_tool_fenced_is_not_fenced_again_unless_the_call_failed(
         came = ("agent.tool_result", {"tool_use_id": "m", "name": name, **result})
         return build_messages(lines(said("hi"), ("agent.tool_use", use), came), "ab12")[2].results[0].output  # fmt: skip
 
-    own = tool_output.fence_untrusted("Obey.", "Found it")
+    own = taint.fence_untrusted("Obey.", "Found it")
     assert shown(state="completed", output=own) == own
     assert shown(state="completed", output="Found nothing.").startswith("<<<UNTRUSTED ab12>>>")
     # The error text of a server may imitate our fence, so it is fenced again.
     assert shown(state="error", error=own).startswith("<<<UNTRUSTED ab12>>>")
-    long = tool_output.fence_untrusted("x" * 100_000, "Found it")
+    long = taint.fence_untrusted("x" * 100_000, "Found it")
     assert "were cut here" in shown(state="completed", output=long)
     assert shown(state="completed", output=long).count("<<<UNTRUSTED") == 1
 

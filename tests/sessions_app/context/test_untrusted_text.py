@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from agents.providers.base import ToolCall
-from sessions_app.context.taint import fence_mark, is_tainted
+from sessions_app.context.taint import is_tainted
 from sessions_app.models import Session, SessionEvent, ToolExecution
 from sessions_app.sessions import get_or_create_session
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.outcomes.judged import goal, grader, verdict
 from tests.sessions_app.spawning import agent, words
 from tests.sessions_app.stage import say
+from tools_app.taint import fence_mark
 
 __all__ = ["agent", "goal", "grader"]
 

@@ -216,7 +216,7 @@ def test_the_preview_returns_the_effect_of_the_form(page, url, target):
     assert answer["tools"]["exec"]["decision"] == "allow"
     assert answer["lines"] == ["+ allow exec(*)"]
     assert answer["risky"] == ["exec"]
-    assert answer["call"]["said"]["decision"] == "allow"
+    assert answer["call"]["explanation"]["decision"] == "allow"
     assert stored_policy(target).revision == 0
     wrong = page.post(f"{url}preview/", form(target, "", max_tool_calls_per_turn="many"))
     assert wrong.status_code == 400

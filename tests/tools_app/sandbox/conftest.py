@@ -19,10 +19,11 @@ from django.test import override_settings
 
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
-from tools_app.sandbox import Limits, host
-from tools_app.sandbox.container import ContainerSandbox
+from tools_app.sandbox import host
+from tools_app.sandbox.base import Limits
 from tools_app.sandbox.container.engine import connect, find_socket
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.local import LocalSandbox
 
 IMAGE = "switchyard/base"
 #: No working command takes this long, and a broken test ends after it.

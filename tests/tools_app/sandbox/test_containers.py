@@ -17,8 +17,7 @@ import pytest
 from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, alive, limited, reconfigured, run
 from tests.tools_app.sandbox.test_leftovers import wait_until
 from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
-from tools_app.sandbox import kill_leftovers
-from tools_app.sandbox.container import ContainerSandbox, cgroup, lifecycle
+from tools_app.sandbox.container import cgroup, lifecycle
 from tools_app.sandbox.container import engine as engine_module
 from tools_app.sandbox.container.claims import claim_container, list_claims, session_dir
 from tools_app.sandbox.container.engine import connect
@@ -29,6 +28,8 @@ from tools_app.sandbox.container.lifecycle import (
     remove_unused_containers,
     sweep,
 )
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.provisioning import kill_leftovers
 
 WORKER = """
 import sys
@@ -39,8 +40,8 @@ django.setup()
 from django.conf import settings
 settings.DATA_DIR, settings.CONTAINER_SOCKET = Path(sys.argv[3]), sys.argv[4]
 from tools_app.files import SessionFolder
-from tools_app.sandbox import Limits
-from tools_app.sandbox.container import ContainerSandbox
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.container.sandbox import ContainerSandbox
 folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
 sandbox = ContainerSandbox(folder=folder, limits=Limits(), image="switchyard/base")
 sandbox.execute(f"touch running; exec -a {sys.argv[5]} sleep 600", seconds=600)
@@ -147,7 +148,7 @@ def test_a_stale_worker_cannot_start_a_command(container, monkeypatch):
         kill_leftovers(container.folder.session_id)
         return ensure_container(*arguments, **options)
 
-    monkeypatch.setattr("tools_app.sandbox.container.sandbox.ensure_container", slow_ensure)
+    monkeypatch.setattr("tools_app.sandbox.container.lifecycle.ensure_container", slow_ensure)
 
     with pytest.raises(SandboxReplaced):
         container.execute("touch ran", seconds=TIMEOUT_SECONDS)

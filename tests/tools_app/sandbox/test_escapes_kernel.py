@@ -10,7 +10,7 @@ import pytest
 
 from tests.tools_app.sandbox.conftest import python, reconfigured, run
 from tools_app.sandbox.container.claims import session_dir
-from tools_app.sandbox.network.namespace import Network
+from tools_app.sandbox.network import Network
 from tools_app.sandbox.seccomp import ARCHITECTURES, REFUSED
 
 NETWORKS = [

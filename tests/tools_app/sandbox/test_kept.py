@@ -15,13 +15,12 @@ from core.env import ROOT
 from tests.tools_app.sandbox.conftest import alive, limited, reconfigured, sleep_command
 from tests.tools_app.sandbox.test_containers import container_id
 from tools_app.exceptions import KeeperLost, SandboxUnavailable
-from tools_app.sandbox import kill_leftovers
-from tools_app.sandbox.container import ContainerSandbox
-from tools_app.sandbox.network.namespace import Network
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.network import Network
 from tools_app.sandbox.output import SHOWN
-from tools_app.sandbox.tasks import follow as notices
-from tools_app.sandbox.tasks.control import is_alive, start, stop_all
-from tools_app.sandbox.tasks.follow import follow
+from tools_app.sandbox.provisioning import kill_leftovers
+from tools_app.sandbox.tasks import control
+from tools_app.sandbox.tasks.control import follow, is_alive, start, stop_all
 from tools_app.sandbox.tasks.record import Record, make_order
 
 TIMEOUT_SECONDS = 60
@@ -238,7 +237,7 @@ def test_the_follower_polls_when_inotify_is_unavailable(keep, monkeypatch):
         def inotify_init1(self, flags):
             return -1
 
-    monkeypatch.setattr(notices, "_libc", InotifyUnavailable())
+    monkeypatch.setattr(control, "_libc", InotifyUnavailable())
     kept = keep("echo one; sleep 0.5; echo two")
 
     assert kept.follow()[0] == "one\ntwo\n"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tools_app.files import SessionFolder
-from tools_app.sandbox import kill_leftovers
-from tools_app.sandbox.local.processes import started_at
+from tools_app.sandbox.processes import started_at
+from tools_app.sandbox.provisioning import kill_leftovers
 
 pytestmark = pytest.mark.usefixtures("local")
 
@@ -28,8 +28,8 @@ django.setup()
 from django.conf import settings
 settings.DATA_DIR = Path(sys.argv[3])
 from tools_app.files import SessionFolder
-from tools_app.sandbox import Limits
-from tools_app.sandbox.local.sandbox import LocalSandbox
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.local import LocalSandbox
 folder = SessionFolder(workspace_id=UUID(sys.argv[1]), session_id=UUID(sys.argv[2]))
 LocalSandbox(folder=folder, limits=Limits(wall_seconds=600)).execute("touch running; sleep 600", seconds=600)
 """

@@ -13,8 +13,14 @@ import pytest
 from core.exceptions import Invalid
 from tests.tools_app.sandbox.conftest import reconfigured, run
 from tools_app.exceptions import SandboxUnavailable
-from tools_app.sandbox.network.namespace import Network, Posture, as_it_is, listen_inside
-from tools_app.sandbox.network.proxy import EgressProxy, read_request
+from tools_app.sandbox.network import (
+    EgressProxy,
+    Network,
+    Posture,
+    as_it_is,
+    listen_inside,
+    read_request,
+)
 
 HOST = "service.example"
 

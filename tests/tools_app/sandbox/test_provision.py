@@ -15,12 +15,15 @@ from core.ids import uuid7
 from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
-from tools_app.sandbox import Limits, host, provision, seccomp
-from tools_app.sandbox.container import ContainerSandbox, cgroup
+from tools_app.sandbox import host, seccomp
+from tools_app.sandbox import local as local_sandbox
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.container import cgroup
 from tools_app.sandbox.container import engine as engine_module
-from tools_app.sandbox.local import bubblewrap
-from tools_app.sandbox.local.sandbox import LocalSandbox
-from tools_app.sandbox.network.namespace import Network
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.network import Network
+from tools_app.sandbox.provisioning import provision
 
 pytestmark = pytest.mark.usefixtures("local")
 
@@ -168,8 +171,8 @@ def test_a_folder_that_the_sandbox_user_cannot_reach_is_reported(sandbox, data_d
 
 
 def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
-    lower_before = f"ulimit -t 5; {bubblewrap.SET_LIMITS}"
-    monkeypatch.setattr(bubblewrap, "SET_LIMITS", lower_before)
+    lower_before = f"ulimit -t 5; {local_sandbox.SET_LIMITS}"
+    monkeypatch.setattr(local_sandbox, "SET_LIMITS", lower_before)
 
     with pytest.raises(SandboxUnavailable, match="cannot set this limit here: cpu time"):
         local.execute("echo must not run > ran", seconds=TIMEOUT_SECONDS)
@@ -179,14 +182,14 @@ def test_a_limit_that_cannot_be_set_is_refused(local, monkeypatch):
 def test_an_installation_below_the_hosts_programs_is_hidden(monkeypatch, settings):
     with tempfile.TemporaryDirectory(prefix="switchyard-", dir="/var/tmp") as programs:
         Path(programs).chmod(0o755)
-        monkeypatch.setattr(bubblewrap, "PROGRAMS", ("/usr", programs))
+        monkeypatch.setattr(local_sandbox, "PROGRAMS", ("/usr", programs))
         data, code = Path(programs) / "app" / "var", Path(programs) / "app" / "src"
         for folder in (data, code):
             folder.mkdir(parents=True)
             (folder / "secret_key").write_text("the key")
         Path(programs, "tool").write_text("a program")
         settings.DATA_DIR = data
-        monkeypatch.setattr(bubblewrap, "ROOT", code)
+        monkeypatch.setattr(local_sandbox, "ROOT", code)
         place = SessionFolder(workspace_id=uuid7(), session_id=uuid7())
         sandbox = LocalSandbox(folder=place, limits=Limits())
 

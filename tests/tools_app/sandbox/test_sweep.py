@@ -8,10 +8,12 @@ from sessions_app.lanes import recovery
 from tests.tools_app.sandbox.conftest import IMAGE, reconfigured, run
 from tests.tools_app.sandbox.test_containers import container_id
 from tools_app.files import SessionFolder
-from tools_app.sandbox import Limits, kill_leftovers
-from tools_app.sandbox.container import ContainerSandbox, lifecycle
+from tools_app.sandbox.base import Limits
+from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.claims import claim_container, session_dir
 from tools_app.sandbox.container.lifecycle import list_containers, remove_unused_containers, sweep
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.provisioning import kill_leftovers
 
 
 def test_idle_containers_are_removed_and_their_files_stay(container, settings, files):

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, alive, sleep_command
-from tools_app.sandbox import kill_leftovers
+from tools_app.sandbox.provisioning import kill_leftovers
 
 
 def read_until(terminal, wanted: bytes) -> bytes:

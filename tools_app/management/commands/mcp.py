@@ -11,8 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from core.exceptions import Fault
 from tenants.models import Workspace
 from tenants.workspaces import find_workspace
-from tools_app.mcp.discovery import refresh
-from tools_app.mcp.servers import add_server
+from tools_app.mcp.servers import add_server, refresh
 from tools_app.models import McpServer
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from tools_app.sandbox.report import abilities, running_sandboxes
+from tools_app.sandbox.provisioning import abilities, running_sandboxes
 
 
 class Command(BaseCommand):

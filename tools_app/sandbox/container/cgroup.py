@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
 from tools_app.sandbox.base import EndedBy, Limits
-from tools_app.sandbox.local.processes import MEGABYTE, disk_is_full, has_ended, started_at
+from tools_app.sandbox.processes import MEGABYTE, disk_is_full, has_ended, started_at
 
 ROOT = Path("/sys/fs/cgroup")
 KILL_SECONDS = 5.0

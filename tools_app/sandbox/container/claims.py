@@ -19,7 +19,7 @@ from uuid import UUID
 
 from tools_app.exceptions import SandboxReplaced
 from tools_app.sandbox.container.engine import containers_dir
-from tools_app.sandbox.local.processes import boot, process_identity
+from tools_app.sandbox.processes import boot, process_identity
 
 Kind: TypeAlias = Literal["command", "terminal"]
 WITHDRAWN = "withdrawn"

@@ -46,6 +46,12 @@ class EngineResponse:
         told = self.content.get("message") if isinstance(self.content, dict) else self.content
         return str(told)[:MESSAGE_LENGTH].strip()
 
+    def check(self) -> Any:
+        """Return the content. Raise SandboxUnavailable if the engine refused."""
+        if not self.is_fine:
+            raise SandboxUnavailable(f"The container engine refuses: {self.message}.")
+        return self.content
+
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
@@ -72,17 +78,11 @@ class Engine:
         answer = self.request(method, path, body, **query)
         if answer.is_missing:
             raise SandboxReplaced
-        if not answer.is_fine:
-            raise SandboxUnavailable(f"The container engine refuses: {answer.message}.")
-        return answer.content
+        return answer.check()
 
     def inspect(self, name: str) -> dict[str, Any] | None:
         answer = self.request("GET", f"/containers/{name}/json")
-        if answer.is_missing:
-            return None
-        if not answer.is_fine:
-            raise SandboxUnavailable(f"The container engine refuses: {answer.message}.")
-        return answer.content
+        return None if answer.is_missing else answer.check()
 
     def list_labelled(self, labels: dict[str, str]) -> list[dict[str, Any]]:
         """Return the containers with all these labels, running or not."""
@@ -92,8 +92,8 @@ class Engine:
     def remove(self, name: str) -> bool:
         """Remove a container and everything in it. Return False if there is none."""
         answer = self.request("DELETE", f"/containers/{name}", force=1, v=1)
-        if not answer.is_fine and not answer.is_missing:
-            raise SandboxUnavailable(f"The container engine refuses: {answer.message}.")
+        if not answer.is_missing:
+            answer.check()
         return answer.is_fine
 
     @cached_property

@@ -7,7 +7,7 @@ import json
 import os
 import resource
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,20 +21,13 @@ from django.conf import settings
 from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
 from tools_app.files import sandbox_gid, sandbox_uid
 from tools_app.sandbox import seccomp
-from tools_app.sandbox.base import Limits, Mount
+from tools_app.sandbox.base import Limits, Mount, SandboxBase
+from tools_app.sandbox.container import claims
 from tools_app.sandbox.container.cgroup import Cgroup, cgroup_of, pids_max
-from tools_app.sandbox.container.claims import (
-    WITHDRAWN,
-    Claim,
-    forget_session,
-    last_use,
-    list_claims,
-    session_dir,
-    sessions_with_claims,
-)
+from tools_app.sandbox.container.claims import Claim
 from tools_app.sandbox.container.engine import Engine, connect, containers_dir
-from tools_app.sandbox.local.bubblewrap import HOME
-from tools_app.sandbox.local.processes import MEGABYTE
+from tools_app.sandbox.local import HOME
+from tools_app.sandbox.processes import MEGABYTE
 
 #: The container's main process only waits; commands run beside it.
 WAIT = ["sleep", "2147483647"]
@@ -61,15 +54,10 @@ def command_line(command: str, limits: Limits) -> list[str]:
 
 
 def container_spec(
-    engine: Engine,
-    *,
-    files: Path,
-    limits: Limits,
-    image: str,
-    labels: Mapping[str, str],
-    mounts: Sequence[Mount] = (),
+    engine: Engine, sandbox: SandboxBase, image: str, *, role: str
 ) -> dict[str, Any]:
     """Return the request that creates the container. Its label `switchyard.shape` is a hash of it."""
+    files, mounts, limits = sandbox.make(), sandbox.mounts, sandbox.limits
     made = {
         "Image": image,
         "Entrypoint": WAIT[:1],
@@ -88,7 +76,8 @@ def container_spec(
     # A folder that was deleted and created again is a different one, though its path is the same.
     seen = [made, [os.stat(m.source).st_ino for m in mounts if m.source]]
     shape = hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:32]
-    return {**made, "Labels": {**labels, "switchyard.shape": shape}}
+    own_labels = labels(sandbox.folder.session_id, role)
+    return {**made, "Labels": {**own_labels, "switchyard.shape": shape}}
 
 
 def _binds(mounts: Sequence[Mount]) -> Iterator[str]:
@@ -202,7 +191,7 @@ def _installation_id(folder: Path) -> str:
 
 
 def labels(session_id: UUID, role: str) -> dict[str, str]:
-    return {INSTALLATION: installation_id(), SESSION: str(session_id), ROLE: role}
+    return {**_of_session(session_id), ROLE: role}
 
 
 def container_name(session_id: UUID, suffix: str = "") -> str:
@@ -234,8 +223,8 @@ def ensure_container(
 def _create(engine: Engine, name: str, body: dict[str, Any]) -> dict[str, Any]:
     answer = engine.request("POST", "/containers/create", body, name=name)
     # If two workers create it at once, one of them succeeds and both use it.
-    if not answer.is_fine and "already in use" not in answer.message:
-        raise SandboxUnavailable(f"The container engine refuses: {answer.message}.")
+    if "already in use" not in answer.message:
+        answer.check()
     found = engine.inspect(name)
     if found is None:
         raise SandboxReplaced
@@ -275,7 +264,11 @@ def temporary_container(engine: Engine, name: str, body: dict[str, Any]) -> Iter
 
 def end_session_claims(session_id: UUID) -> int:
     """Take the container away from all who use it, and return their number."""
-    found = [claim for claim in list_claims(session_id) if claim.kind in {"command", WITHDRAWN}]
+    found = [
+        claim
+        for claim in claims.list_claims(session_id)
+        if claim.kind in {"command", claims.WITHDRAWN}
+    ]
     return end_claims(session_id, found) if found else 0
 
 
@@ -295,13 +288,10 @@ def end_claims(session_id: UUID, found: list[Claim]) -> int:
 
 def remove_containers(session_id: UUID, role: str = "") -> int:
     """Remove the containers of a session, or those with one role. Its files stay."""
-    if not session_dir(session_id).exists():
+    if not claims.session_dir(session_id).exists():
         return 0
-    engine = connect()
-    wanted = labels(session_id, role)
-    if not role:
-        del wanted[ROLE]
-    return sum(engine.remove(found["Id"]) for found in engine.list_labelled(wanted))
+    wanted = labels(session_id, role) if role else _of_session(session_id)
+    return _remove_all(connect(), wanted)
 
 
 def sweep(sessions: Collection[UUID], living: Collection[UUID]) -> int:
@@ -315,13 +305,17 @@ def sweep(sessions: Collection[UUID], living: Collection[UUID]) -> int:
 
 def remove_unused_containers() -> None:
     """Remove every container in which nothing runs, before Switchyard stops."""
-    unused = [session_id for session_id in sessions_with_claims() if not list_claims(session_id)]
+    unused = [
+        session_id
+        for session_id in claims.sessions_with_claims()
+        if not claims.list_claims(session_id)
+    ]
     if not unused:
         return
     try:
         engine = connect()
         for session_id in unused:
-            _remove(engine, _boxes(engine, session_id))
+            _remove_all(engine, _of_session(session_id))
     except (SandboxUnavailable, SandboxReplaced):
         log.warning("containers_not_swept", exc_info=True)
 
@@ -335,26 +329,25 @@ def _sweep(engine: Engine, sessions: Collection[UUID], living: Collection[UUID])
     removed = 0
     for session_id in sessions:
         if session_id not in living:
-            removed += _remove(engine, _boxes(engine, session_id))
-            forget_session(session_id)
+            removed += _remove_all(engine, _of_session(session_id))
+            claims.forget_session(session_id)
             continue
         removed += _end_lost(engine, session_id)
         if _is_idle(session_id):
-            removed += _remove(engine, _boxes(engine, session_id))
-            if not list_claims(session_id):
-                forget_session(session_id)
-    known = {str(session_id) for session_id in sessions}
+            removed += _remove_all(engine, _of_session(session_id))
+            if not claims.list_claims(session_id):
+                claims.forget_session(session_id)
     ours = engine.list_labelled({INSTALLATION: installation_id()})
     # A claim is written before its container is created: one without a claim has lost its folder.
-    lost = [
-        container for container in ours if container["Labels"].get(SESSION) not in known | _named()
-    ]
-    return removed + _remove(engine, lost)
+    # The claims are read again, as a session may have been added since the list was read.
+    known = {str(session_id) for session_id in (*sessions, *claims.sessions_with_claims())}
+    lost = [container for container in ours if container["Labels"].get(SESSION) not in known]
+    return removed + sum(engine.remove(container["Id"]) for container in lost)
 
 
 def _end_lost(engine: Engine, session_id: UUID) -> int:
     """End what a dead worker left running: nothing else would before the session's next run."""
-    lost = [c for c in list_claims(session_id) if c.is_dead or c.kind == WITHDRAWN]
+    lost = [c for c in claims.list_claims(session_id) if c.is_dead or c.kind == claims.WITHDRAWN]
     for claim in [c for c in lost if c.kind == "terminal"]:
         engine.remove(container_name(session_id, claim.nonce))
         claim.forget()
@@ -363,18 +356,14 @@ def _end_lost(engine: Engine, session_id: UUID) -> int:
 
 
 def _is_idle(session_id: UUID) -> bool:
-    idle_for = time.time() - last_use(session_id)
-    return not list_claims(session_id) and idle_for > settings.SANDBOX_IDLE_SECONDS
+    idle_for = time.time() - claims.last_use(session_id)
+    return not claims.list_claims(session_id) and idle_for > settings.SANDBOX_IDLE_SECONDS
 
 
-def _boxes(engine: Engine, session_id: UUID) -> list[dict[str, Any]]:
-    return engine.list_labelled({INSTALLATION: installation_id(), SESSION: str(session_id)})
+def _remove_all(engine: Engine, wanted: dict[str, str]) -> int:
+    """Remove the containers with all these labels and return their number."""
+    return sum(engine.remove(found["Id"]) for found in engine.list_labelled(wanted))
 
 
-def _remove(engine: Engine, boxes: list[dict[str, Any]]) -> int:
-    return sum(engine.remove(container["Id"]) for container in boxes)
-
-
-def _named() -> set[str]:
-    """Read the claims again, as a session may have been added since the list was read."""
-    return {str(session_id) for session_id in sessions_with_claims()}
+def _of_session(session_id: UUID) -> dict[str, str]:
+    return {INSTALLATION: installation_id(), SESSION: str(session_id)}

@@ -19,26 +19,13 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from core.exceptions import Fault
-from tools_app.sandbox.base import EndedBy, ExecResult, Terminal
+from tools_app.sandbox.base import EndedBy, ExecResult, SandboxBase, Terminal
 from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.cgroup import CgroupWatch, cgroup_of
 from tools_app.sandbox.container.claims import Claim, claim_container
 from tools_app.sandbox.container.engine import Engine, Stream, connect
-from tools_app.sandbox.container.lifecycle import (
-    COMMANDS,
-    TERMINAL,
-    Container,
-    container_name,
-    ensure_container,
-    labels,
-    remove_containers,
-    sandbox_user,
-    start,
-    temporary_container,
-)
-from tools_app.sandbox.host import SandboxBase
-from tools_app.sandbox.local.bubblewrap import HOME, TERMINAL_VARIABLES
-from tools_app.sandbox.network.namespace import serve_network
+from tools_app.sandbox.local import HOME, TERMINAL_VARIABLES
+from tools_app.sandbox.network import serve_network
 from tools_app.sandbox.output import TICK_SECONDS, Output, Source, follow
 
 #: How long the engine may take to report that a command started, or ended.
@@ -58,30 +45,18 @@ class Command:
             "AttachStderr": True,
             "Cmd": line,
             "Env": [f"{name}={value}" for name, value in {"TERM": "dumb", **variables}.items()],
-            "User": sandbox_user(),
+            "User": lifecycle.sandbox_user(),
             "WorkingDir": HOME,
         }
         self._id = engine.request_or_raise("POST", f"/containers/{container_id}/exec", body)["Id"]
         path = f"/exec/{self._id}/start"
-        self._stream = Stream(engine.socket, path, {"Detach": False, "Tty": False}, framed=True)
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def buffered(self) -> bytes:
-        return self._stream.buffered()
-
-    def receive(self) -> bytes:
-        return self._stream.receive()
-
-    def close(self) -> None:
-        self._stream.close()
+        self.stream = Stream(engine.socket, path, {"Detach": False, "Tty": False}, framed=True)
 
     def handle(self) -> int | None:
         """Return a handle that becomes readable when the command ends; None if it has ended."""
         until = time.monotonic() + NOTICE_SECONDS
         while time.monotonic() < until:
-            state = self._state()
+            state = self._engine.request_or_raise("GET", f"/exec/{self._id}/json")
             if state["Running"] and state["Pid"]:
                 try:
                     return os.pidfd_open(state["Pid"])
@@ -111,23 +86,14 @@ class Command:
             return False
         return state["CanRemove"] if self._engine.is_podman else state["ExitCode"] is not None
 
-    def _state(self) -> dict[str, Any]:
-        return self._engine.request_or_raise("GET", f"/exec/{self._id}/json")
-
 
 #: The exit code of a killed process: by itself, by another, or with the whole container.
 KILLED = 128 + signal.SIGKILL
 GOING_SECONDS = 1.0
 
 
-class _Turn:
-    """Serialises the commands of one session in this process: all that one leaves is ended."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-
-
-_turns: WeakValueDictionary[UUID, _Turn] = WeakValueDictionary()
+#: Serialise the commands of one session in this process: all that one leaves is ended.
+_turns: WeakValueDictionary[UUID, threading.Lock] = WeakValueDictionary()
 _turns_lock = threading.Lock()
 
 
@@ -162,7 +128,7 @@ class ContainerSandbox(SandboxBase):
         return ContainerTerminal(self, self.image, command, columns=columns, rows=rows)
 
     def destroy(self) -> None:
-        remove_containers(self.folder.session_id)
+        lifecycle.remove_containers(self.folder.session_id)
 
     def _run(
         self, command: str, claim: Claim, until: float, output: Output, stopped: threading.Event
@@ -184,9 +150,10 @@ class ContainerSandbox(SandboxBase):
             stack.callback(_end_commands, engine, container)
             line = lifecycle.command_line(command, self.limits)
             running = Command(engine, container.id, line, self.network.variables)
-            stack.callback(running.close)
-            source = Source(fd=running.fileno(), receive=running.receive, output=output)
-            output.take(running.buffered())
+            stream = running.stream
+            stack.callback(stream.close)
+            source = Source(fd=stream.fileno(), receive=stream.receive, output=output)
+            output.take(stream.buffered())
             ended_by: EndedBy = "itself"
             if (handle := running.handle()) is not None:
                 stack.callback(os.close, handle)
@@ -203,18 +170,11 @@ class ContainerSandbox(SandboxBase):
             ended_by = "stop"  # The whole container was ended.
         return ExecResult(exit_code=exit_code, output=output.text(), ended_by=ended_by)
 
-    def _container(self, engine: Engine) -> Container:
+    def _container(self, engine: Engine) -> lifecycle.Container:
         session_id = self.folder.session_id
-        body = lifecycle.container_spec(
-            engine,
-            files=self.make(),
-            mounts=self.mounts,
-            limits=self.limits,
-            image=self.image,
-            labels=labels(session_id, COMMANDS),
-        )
-        container = ensure_container(
-            engine, container_name(session_id), body, known=self.container_id or None
+        body = lifecycle.container_spec(engine, self, self.image, role=lifecycle.COMMANDS)
+        container = lifecycle.ensure_container(
+            engine, lifecycle.container_name(session_id), body, known=self.container_id or None
         )
         self._known[:] = [container.id]
         return container
@@ -232,7 +192,7 @@ def _is_ending(first_pid: int) -> bool:
         os.close(handle)
 
 
-def _end_commands(engine: Engine, container: Container) -> bool:
+def _end_commands(engine: Engine, container: lifecycle.Container) -> bool:
     """End all commands. If that fails, remove the container and return False."""
     if container.group.kill_commands():
         return True
@@ -244,15 +204,15 @@ def _end_commands(engine: Engine, container: Container) -> bool:
 def _turn(session_id: UUID, until: float, stopped: threading.Event) -> Iterator[EndedBy | None]:
     """Wait until no other thread runs a command of this session; yield the reason if it may not."""
     with _turns_lock:
-        turn = _turns.setdefault(session_id, _Turn())
-    while not turn.lock.acquire(timeout=TICK_SECONDS):
+        turn = _turns.setdefault(session_id, threading.Lock())
+    while not turn.acquire(timeout=TICK_SECONDS):
         if stopped.is_set() or time.monotonic() >= until:
             yield "stop" if stopped.is_set() else "time"
             return
     try:
         yield None
     finally:
-        turn.lock.release()
+        turn.release()
 
 
 #: Waits until limits, network and screen are set up; the echo of the line is not shown.
@@ -272,8 +232,8 @@ class ContainerTerminal:
         with ExitStack() as stack:
             claim = stack.enter_context(claim_container(sandbox.folder.session_id, "terminal"))
             body = _body(self._engine, sandbox, image, command)
-            name = container_name(sandbox.folder.session_id, claim.nonce)
-            self._id = stack.enter_context(temporary_container(self._engine, name, body))
+            name = lifecycle.container_name(sandbox.folder.session_id, claim.nonce)
+            self._id = stack.enter_context(lifecycle.temporary_container(self._engine, name, body))
             self._stream = Stream(
                 self._engine.socket,
                 f"/containers/{self._id}/attach?stream=1&stdin=1&stdout=1&stderr=1",
@@ -281,7 +241,7 @@ class ContainerTerminal:
                 framed=False,
             )
             stack.callback(self._hang_up)
-            start(self._engine, self._id)
+            lifecycle.start(self._engine, self._id)
             first_pid = self._engine.request_or_raise("GET", f"/containers/{self._id}/json")[
                 "State"
             ]["Pid"]
@@ -323,14 +283,7 @@ class ContainerTerminal:
 
 
 def _body(engine: Engine, sandbox: SandboxBase, image: str, command: str) -> dict[str, Any]:
-    body = lifecycle.container_spec(
-        engine,
-        files=sandbox.make(),
-        mounts=sandbox.mounts,
-        limits=sandbox.limits,
-        image=image,
-        labels=labels(sandbox.folder.session_id, TERMINAL),
-    )
+    body = lifecycle.container_spec(engine, sandbox, image, role=lifecycle.TERMINAL)
     variables = {**sandbox.network.variables, **TERMINAL_VARIABLES}
     line = lifecycle.command_line(GATE + (command or INTERACTIVE), sandbox.limits)
     body["Env"] += [f"{name}={value}" for name, value in variables.items()]

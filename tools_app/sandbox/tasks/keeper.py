@@ -20,11 +20,11 @@ from django.conf import settings
 
 from core.exceptions import Fault
 from tools_app.exceptions import SandboxUnavailable
-from tools_app.sandbox import fill_secrets
-from tools_app.sandbox.container import ContainerSandbox
 from tools_app.sandbox.container.lifecycle import COMMANDS, remove_containers
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.provisioning import fill_secrets
 from tools_app.sandbox.tasks.record import Ending, Record
-from tools_app.tool_output import clip_for_model
+from tools_app.taint import clip_for_model
 
 #: Characters of the output that the record keeps when the command is over.
 KEPT = 200_000

@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
 from tools_app.sandbox.base import EndedBy, Limits, Mount, Sandbox
-from tools_app.sandbox.container import ContainerSandbox
-from tools_app.sandbox.local.processes import process_identity
-from tools_app.sandbox.local.sandbox import LocalSandbox
-from tools_app.sandbox.network.namespace import Network, Posture
+from tools_app.sandbox.container.sandbox import ContainerSandbox
+from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.network import Network, Posture
+from tools_app.sandbox.processes import process_identity
 
 Fill = Callable[[UUID, str, str], str]
 

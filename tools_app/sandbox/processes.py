@@ -132,32 +132,34 @@ def mark_running(session_id: UUID, pid: int, *, kind: str = "command") -> Iterat
 
 def kill_marked(session_id: UUID, *, kind: str = "command") -> int:
     """End every marked sandbox of the session on this machine, and return their number."""
-    try:
-        markers = os.listdir(_markers(kind))
-    except FileNotFoundError:
-        return 0
     killed = 0
-    for marker in markers:
-        owner, _, identity = marker.partition(".")
-        # Another boot id may be another machine on the same disk, whose processes are out of reach.
-        if owner == str(session_id) and identity.endswith(boot()):
+    for owner, identity in _marked(kind):
+        if owner == str(session_id):
             killed += kill(int(identity.partition(".")[0]), identity)
-            (_markers(kind) / marker).unlink(missing_ok=True)
+            (_markers(kind) / f"{owner}.{identity}").unlink(missing_ok=True)
     return killed
 
 
 def marked_sessions(*, kind: str = "command") -> list[UUID]:
     """Return the sessions whose sandboxes run on this machine now."""
+    return [
+        UUID(owner)
+        for owner, identity in _marked(kind)
+        if process_identity(int(identity.partition(".")[0])) == identity
+    ]
+
+
+def _marked(kind: str) -> list[tuple[str, str]]:
+    """Return the session and the identity of the first process of every marked sandbox.
+
+    Another boot id may be another machine on the same disk, whose processes are out of reach.
+    """
     try:
         names = os.listdir(_markers(kind))
     except FileNotFoundError:
         return []
-    found = [name.partition(".") for name in names if name.endswith(boot())]
-    return [
-        UUID(owner)
-        for owner, _, identity in found
-        if process_identity(int(identity.partition(".")[0])) == identity
-    ]
+    parts = (name.partition(".") for name in names if name.endswith(boot()))
+    return [(owner, identity) for owner, _, identity in parts]
 
 
 def kill(pid: int, identity: str, number: int = signal.SIGKILL) -> bool:

@@ -1,30 +1,153 @@
-"""The only way out of a sandbox: a proxy for HTTP and for tunnels, in the worker's process.
+"""The network of a sandbox: who may be reached, and the proxy that is the only way out.
 
-It checks the sandbox's list of hosts first and then connects through `core.http`, which resolves
-the name and connects to public addresses only. The sandbox itself never resolves a name.
+A sandbox has a network namespace with nothing in it but loopback. A small process enters it, opens
+a listener there and hands it back, so the holder of the listener serves the sandbox and no program
+inside is needed. When the holder dies, nothing listens any more.
+
+The proxy, for HTTP and for tunnels, runs in the worker's process. It checks the sandbox's list of
+hosts first and then connects through `core.http`, which resolves the name and connects to public
+addresses only. The sandbox itself never resolves a name.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import selectors
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import httpcore2
 
 from core.exceptions import EgressRefused, Invalid
-from core.http import CONNECT_SECONDS, GuardedBackend
+from core.http import CONNECT_SECONDS, GuardedBackend, Resolver, resolve_host
 from tenants.exceptions import SecretMissing, SecretRefused
+from tools_app.exceptions import SandboxUnavailable
 
-if TYPE_CHECKING:
-    from tools_app.sandbox.network.namespace import Network
+Posture: TypeAlias = Literal["none", "allowlist", "full"]
+#: Fills in the secrets that the headers of a plain HTTP request name, for a host.
+Fill: TypeAlias = Callable[[str, str], str]
+
+PORT = 3128
+ADDRESS = f"http://127.0.0.1:{PORT}"
+#: Both spellings: programs differ in which one they read.
+VARIABLES = {
+    **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), ADDRESS),
+    **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1"),
+}
+
+
+def as_it_is(value: str, host: str) -> str:
+    """Fill in nothing."""
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    posture: Posture = "none"
+    #: `api.example.com`, or `*.example.com` for all its subdomains.
+    hosts: tuple[str, ...] = ()
+    fill: Fill = field(default=as_it_is, compare=False, repr=False)
+    resolve: Resolver = field(default=resolve_host, compare=False, repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        return self.posture != "none"
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment variables that point programs inside to the proxy."""
+        return VARIABLES if self.is_open else {}
+
+    def allows(self, host: str) -> bool:
+        if self.posture == "full":
+            return True
+        return self.is_open and any(_matches(host, pattern) for pattern in self.hosts)
+
+
+def _matches(host: str, pattern: str) -> bool:
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:]) and len(host) > len(pattern) - 1
+    return host == pattern
+
+
+NO_NETWORK = Network()
+
+
+@contextmanager
+def serve_network(network: Network, first_pid: int) -> Iterator[None]:
+    """Serve the network of the sandbox with this first process, while the block runs."""
+    if not network.is_open:
+        yield
+        return
+    with listen_inside(first_pid, PORT) as listener, EgressProxy(network).serving(listener):
+        yield
+
+
+# ── The listener in the namespace ────────────────────────────────────────────
+
+PATIENCE_SECONDS = 20
+MESSAGE_LENGTH = 300
+#: An unprivileged user may enter the namespace only from the user namespace that owns it.
+ENTER = """
+import ctypes, fcntl, os, socket, sys
+first, port, handed = map(int, sys.argv[1:])
+NEW_NET, NEW_USER, GET_OWNER = 0x40000000, 0x10000000, 0xB701
+libc = ctypes.CDLL(None, use_errno=True)
+def enter(fd, kind):
+    if libc.setns(fd, kind):
+        raise SystemExit(os.strerror(ctypes.get_errno()))
+net = os.open(f"/proc/{first}/ns/net", os.O_RDONLY)
+if os.path.samestat(os.fstat(net), os.stat("/proc/self/ns/net")):
+    raise SystemExit("the sandbox shares the network of this machine")
+if os.geteuid():
+    enter(fcntl.ioctl(net, GET_OWNER), NEW_USER)
+enter(net, NEW_NET)
+listener = socket.create_server(("127.0.0.1", port), backlog=128)
+socket.send_fds(socket.socket(fileno=handed), [b"."], [listener.fileno()])
+"""
+
+
+def listen_inside(first_pid: int, port: int) -> socket.socket:
+    """Return a listener on the loopback of the network namespace of this process.
+
+    The caller must pin the process, so that its pid cannot come to mean another one.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(PATIENCE_SECONDS)
+        told = subprocess.run(  # noqa: S603
+            [
+                *(sys.executable, "-I", "-S", "-c", ENTER),
+                *(str(first_pid), str(port), str(theirs.fileno())),
+            ],
+            pass_fds=(theirs.fileno(),),
+            capture_output=True,
+            text=True,
+            env={},
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        if told.returncode:
+            why = told.stderr.strip().rpartition("\n")[2][:MESSAGE_LENGTH]
+            raise SandboxUnavailable(
+                f"The network of the sandbox cannot be opened: {why}. Run Switchyard as root or as "
+                "the user whose engine runs the containers, or choose the network `none`."
+            )
+        _, (fd, *_), _, _ = socket.recv_fds(ours, 1, 1)
+    os.set_inheritable(fd, False)
+    return socket.socket(fileno=fd)
+
+
+# ── Requests to the proxy ────────────────────────────────────────────────────
 
 LARGEST_HEAD = 65_536
 #: Headers between two hops, which are not forwarded to the server.
@@ -85,11 +208,11 @@ def read_request(head: bytes) -> ProxyRequest:
     if not all(map(_HEADER.fullmatch, lines)):
         raise Invalid("A header of the request is not valid.")
     headers = tuple((name, value.strip()) for name, _, value in (x.partition(":") for x in lines))
-    host, port, path = _place(method, target)
+    host, port, path = _read_target(method, target)
     return ProxyRequest(method=method, host=host, port=port, target=path, headers=headers)
 
 
-def _place(method: str, target: str) -> tuple[str, int, str]:
+def _read_target(method: str, target: str) -> tuple[str, int, str]:
     """Return host, port and path of the requested address."""
     tunnel = method == "CONNECT"
     try:
@@ -119,6 +242,8 @@ def _ascii(host: str) -> str:
         raise ValueError("not a host")
     return host
 
+
+# ── The proxy ────────────────────────────────────────────────────────────────
 
 MOST_CONNECTIONS = 64
 HEAD_SECONDS = 30.0

@@ -1,10 +1,11 @@
-"""Fetches a web page within limits of time and size, and converts it to Markdown."""
+"""Fetches web pages as Markdown, and searches the web, within limits of time and size."""
 
 from __future__ import annotations
 
 import re
+import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from threading import Event, Thread
@@ -12,13 +13,15 @@ from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
+import orjson
+from django.conf import settings
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from core.exceptions import EgressRefused
 from core.http import READ_SECONDS, Resolver, following, guarded_client
 from core.validation import storable
-from tools_app.context import LOOK_UP_SECONDS, ToolContext
 from tools_app.exceptions import ToolFailed
+from tools_app.registry import LOOK_UP_SECONDS, ToolContext
 
 Answer = TypeVar("Answer")
 
@@ -48,6 +51,8 @@ def run_until_stopped(work: Callable[[], Answer], context: ToolContext) -> Answe
         raise faults[0]
     return answers[0]
 
+
+# ── Fetching ─────────────────────────────────────────────────────────────────
 
 LARGEST_PAGE = 3_000_000
 CHUNK = 32_768
@@ -148,6 +153,8 @@ def _unpacked(response: httpx2.Response) -> Iterator[bytes]:
         if unpack.eof:
             return  # What follows the end is ignored.
 
+
+# ── Converting to Markdown ───────────────────────────────────────────────────
 
 #: The time to find the main text grows faster than the page, so beyond these sizes the whole page is
 #: converted, up to the maximum length.
@@ -307,3 +314,152 @@ def _sniffed(content: bytes) -> str:
     if b"\0" in head:
         return "application/octet-stream"
     return "text/html" if b"<html" in head or b"<!doctype html" in head else "text/plain"
+
+
+# ── Searching ────────────────────────────────────────────────────────────────
+
+SERVICE_SECONDS = 20.0
+LARGEST_ANSWER = 2_000_000
+LONGEST_TITLE, LONGEST_URL, LONGEST_SNIPPET = 300, 2_000, 600
+SETUP_HINT = (
+    "Web search is not set up. The operator of Switchyard sets WEB_SEARCH_PROVIDER to brave, serper "
+    "or searxng, WEB_SEARCH_KEY to its API key (brave, serper) or WEB_SEARCH_URL to the address of a "
+    "SearXNG server that offers the JSON format, and restarts Switchyard."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    title: str
+    url: str
+    snippet: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchService:
+    """How to query one vendor, and where its response holds the results."""
+
+    address: str
+    needs_key: bool
+    ask: Callable[[str, int, str], dict[str, Any]]
+    results: Callable[[Any], Any]
+    url: str
+    snippet: str
+
+
+SERVICES: Mapping[str, SearchService] = {
+    "brave": SearchService(
+        address="https://api.search.brave.com/res/v1/web/search",
+        needs_key=True,
+        ask=lambda query, count, key: {
+            "method": "GET",
+            "params": {"q": query, "count": count},
+            "headers": {"Accept": "application/json", "X-Subscription-Token": key},
+        },
+        results=lambda answer: answer["web"]["results"] if "web" in answer else [],
+        url="url",
+        snippet="description",
+    ),
+    "serper": SearchService(
+        address="https://google.serper.dev/search",
+        needs_key=True,
+        ask=lambda query, count, key: {
+            "method": "POST",
+            "json": {"q": query, "num": count},
+            "headers": {"X-API-KEY": key},
+        },
+        results=lambda answer: answer.get("organic", []),
+        url="link",
+        snippet="snippet",
+    ),
+    "searxng": SearchService(
+        address="",
+        needs_key=False,
+        ask=lambda query, count, key: {
+            "method": "GET",
+            "params": {"q": query, "format": "json"},
+            "headers": {"Accept": "application/json"},
+        },
+        results=lambda answer: answer["results"],
+        url="url",
+        snippet="content",
+    ),
+}
+
+
+def search(query: str, *, count: int, seconds: float = SERVICE_SECONDS) -> list[SearchResult]:
+    """Return the first results. Raise ToolFailed with a message that never contains the key."""
+    service = SERVICES.get(settings.WEB_SEARCH_PROVIDER)
+    if service is None or (service.needs_key and not settings.WEB_SEARCH_KEY):
+        raise ToolFailed(SETUP_HINT)
+    address = settings.WEB_SEARCH_URL or service.address
+    if not address:
+        raise ToolFailed(SETUP_HINT)
+    if service is SERVICES["searxng"] and not address.rstrip("/").endswith("/search"):
+        address = f"{address.rstrip('/')}/search"
+    asked = service.ask(query, count, settings.WEB_SEARCH_KEY)
+    answer = _query(address, asked, min(seconds, SERVICE_SECONDS))
+    try:
+        if not isinstance(answer, dict):
+            raise TypeError("an object was expected")
+        rows = service.results(answer)
+        found = [_result(row, service) for row in rows if isinstance(row, dict)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ToolFailed("The search service sent an unexpected response.") from error
+    return [one for one in found if one.url.startswith(("http://", "https://"))][:count]
+
+
+def _result(row: dict[str, Any], service: SearchService) -> SearchResult:
+    def text(name: str, longest: int) -> str:
+        return storable(" ".join(str(row.get(name) or "").split())[:longest])
+
+    return SearchResult(
+        title=text("title", LONGEST_TITLE),
+        url=text(service.url, LONGEST_URL),
+        snippet=text(service.snippet, LONGEST_SNIPPET),
+    )
+
+
+def _query(address: str, asked: dict[str, Any], seconds: float) -> Any:
+    """Send the request. The operator chose the address, so it may be in a private network."""
+    until = time.monotonic() + seconds
+    try:
+        with (
+            httpx2.Client(timeout=seconds, trust_env=False) as client,
+            client.stream(url=address, **asked) as response,
+        ):
+            _check_status(response)
+            return orjson.loads(_read_answer(response, until))
+    except httpx2.TimeoutException as error:
+        raise ToolFailed("The search service did not answer in time.") from error
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+        raise ToolFailed(f"The search service could not be reached: {error}.") from error
+    except orjson.JSONDecodeError as error:
+        raise ToolFailed("The search service did not answer with JSON.") from error
+
+
+def _read_answer(response: httpx2.Response, until: float) -> bytes:
+    held = b""
+    for part in response.iter_bytes():
+        held += part
+        if len(held) > LARGEST_ANSWER:
+            raise ToolFailed("The search service sent too large a response.")
+        if time.monotonic() > until:
+            raise ToolFailed("The search service did not answer in time.")
+    return held
+
+
+def _check_status(response: httpx2.Response) -> None:
+    code = response.status_code
+    if code == 200:
+        return
+    if code in {401, 403}:
+        hint = (
+            "a SearXNG server must list json under search.formats in its settings.yml"
+            if settings.WEB_SEARCH_PROVIDER == "searxng"
+            else "check WEB_SEARCH_KEY"
+        )
+        raise ToolFailed(f"The search service refused the request ({code}): {hint}.")
+    if code == 429:
+        raise ToolFailed("The search service is rate limiting (429). Try again later.")
+    raise ToolFailed(f"The search service answered {code}.")

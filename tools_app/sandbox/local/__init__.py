@@ -1,1 +1,0 @@
-"""The local sandbox: bubblewrap on this machine."""

@@ -1,1 +1,0 @@
-"""The network of a sandbox: its namespace and the egress proxy."""

@@ -1,1 +1,0 @@
-"""Web search, and fetching pages as text."""
