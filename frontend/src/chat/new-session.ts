@@ -2,7 +2,7 @@
 import { newId, reached, type Rest } from "../lib/rest.ts";
 import { fileUrl, type Sending, upload } from "./attachments.ts";
 import { draftKey, storedText } from "./composer.ts";
-import type { Attached } from "./state.ts";
+import type { Attached } from "./types.ts";
 
 interface SessionStarterOptions {
   rest: Rest;

@@ -8,15 +8,16 @@ from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.transcript import (
-    Call,
+    AgentLine,
+    CallLine,
     Child,
-    FromAgent,
-    FromPerson,
-    Note,
+    ErrorLine,
+    NoteLine,
+    PersonLine,
     TranscriptLine,
-    Trouble,
     build_transcript,
     newest_window,
+    waiting_runs,
 )
 from sessions_app.services import accept_event
 from tests.sessions_app.conftest import OWNER, serve
@@ -26,22 +27,23 @@ E = SessionEvent.Type
 
 def told(session: Session) -> list[str]:
     session.refresh_from_db()
-    return [words_of(line) for line in build_transcript(newest_window(session))]
+    lines = build_transcript(newest_window(session), queue=waiting_runs(session))
+    return [words_of(line) for line in lines]
 
 
 def words_of(line: TranscriptLine) -> str:
     match line:
-        case FromPerson():
-            return f"> {line.text}{' (steered)' if line.steered else ''}"
-        case FromAgent():
+        case PersonLine():
+            return f"> {line.text}{' (steered)' if line.receipt == 'steered' else ''}"
+        case AgentLine():
             return line.text
-        case Call(child=Child() as child):
+        case CallLine(child=Child() as child):
             return f"({child.title} {child.status}: {child.result})"
-        case Call():
-            return f"[{line.words.title} {line.state}]"
-        case Trouble():
-            return f"! {line.message}{' (retry)' if line.retryable else ''}"
-        case Note():
+        case CallLine():
+            return f"[{line.label.title} {line.state}]"
+        case ErrorLine():
+            return f"! {line.message}{' (retry)' if line.can_retry else ''}"
+        case NoteLine():
             return f"- {line.text}"
         case _:
             raise AssertionError(line)
@@ -98,16 +100,16 @@ def test_an_approval_waits_and_then_tells_who_answered(session, principal, owner
     serve(session.pk)
     assert told(session)[-1] == "[Run a command awaiting_approval]"
     call = build_transcript(newest_window(session))[-1]
-    assert isinstance(call, Call)
+    assert isinstance(call, CallLine)
     answer = {"tool_use_id": call.tool_use_id, "decision": "deny", "note": "no"}
     accept_event(principal, session.pk, type=E.USER_TOOL_CONFIRMATION, payload=answer)
 
     session.refresh_from_db()
     answered = next(
-        line for line in build_transcript(newest_window(session)) if isinstance(line, Call)
+        line for line in build_transcript(newest_window(session)) if isinstance(line, CallLine)
     )
     assert (answered.state, answered.rule) == ("denied", f"Denied by {owner.display_name}")
-    assert answered.ending.startswith(f"Denied by {owner.display_name} at ")
+    assert (answered.note, answered.ending) == ("no", "")
 
 
 def test_a_stop_is_a_note_with_its_author(session, principal, owner):
@@ -157,7 +159,6 @@ def test_a_call_that_started_a_session_is_told_as_its_card(session, principal):
 
 
 def test_what_happens_in_passing_is_a_note_in_the_words_of_the_chat(session):
-    """`transcript.test.ts` expects the same of the same events."""
     happened: list[tuple[E, dict[str, Any]]] = [
         (E.RESOURCE_ATTACHED, {"mount_path": "/docs"}),
         (E.OUTCOME_JUDGED, {"status": "met"}),
