@@ -36,11 +36,6 @@ from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.pages.labels import dollars, thousands
 from sessions_app.pages.sessions import status_label
 from sessions_app.pages.transcript import (
-    BUSY,
-    AgentLine,
-    File,
-    PersonLine,
-    TranscriptLine,
     Window,
     build_transcript,
     fold,
@@ -49,6 +44,7 @@ from sessions_app.pages.transcript import (
     waiting_runs,
     waits_for_children,
 )
+from sessions_app.pages.transcript_lines import BUSY, AgentLine, File, PersonLine, TranscriptLine
 from sessions_app.resources.files import MAX_FILE_BYTES
 from sessions_app.services import accept_event, find_session
 from sessions_app.sessions import retry_run

@@ -29,12 +29,12 @@ from sessions_app.pages.labels import dollars, long_duration, thousands
 from sessions_app.pages.sessions import session_facts, status_label
 from sessions_app.pages.timeline import build_timeline
 from sessions_app.pages.transcript import (
-    TranscriptLine,
     Window,
     build_transcript,
     newest_window,
     waiting_runs,
 )
+from sessions_app.pages.transcript_lines import TranscriptLine
 from sessions_app.resources.files import MAX_LISTED, list_files, store_file
 from sessions_app.services import find_session
 from sessions_app.sessions import fork

@@ -13,7 +13,7 @@ from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.session import replay_moment
-from sessions_app.pages.transcript import CallLine
+from sessions_app.pages.transcript_lines import CallLine
 from sessions_app.resources.files import store_file
 from sessions_app.sessions import get_or_create_session
 from tests.conftest import add_member

@@ -8,16 +8,21 @@ from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.transcript import (
+    build_transcript,
+    fold,
+    newest_window,
+    waiting_runs,
+)
+from sessions_app.pages.transcript_lines import (
     AgentLine,
     CallLine,
     Child,
+    CompactionLine,
     ErrorLine,
     NoteLine,
     PersonLine,
+    StepsLine,
     TranscriptLine,
-    build_transcript,
-    newest_window,
-    waiting_runs,
 )
 from sessions_app.services import accept_event
 from tests.sessions_app.conftest import OWNER, serve
@@ -187,4 +192,101 @@ def test_what_happens_in_passing_is_a_note_in_the_words_of_the_chat(session):
         "- Outcome unclear: No grader.",
         "- Olive opened a terminal",
         "- A terminal was opened",
+    ]
+
+
+def add(session: Session, type: E, payload: dict[str, Any]) -> None:
+    append_events(session.pk, [NewEvent(type=type, payload=payload)])
+
+
+def finish_call(session: Session, tool_use_id: str, state: str = "completed", ms: int = 0) -> None:
+    call = {"tool_use_id": tool_use_id, "name": "read", "input": {"path": tool_use_id}}
+    add(session, E.AGENT_TOOL_USE, {**call, "decision": "allow"})
+    add(session, E.AGENT_TOOL_RESULT, {**call, "state": state, "duration_ms": ms})
+
+
+def folded(session: Session, *, is_idle: bool) -> list[str]:
+    session.refresh_from_db()
+    lines = fold(build_transcript(newest_window(session)), is_idle=is_idle)
+    return [
+        f"{line.summary}, {line.failed} failed" if isinstance(line, StepsLine) else words_of(line)
+        for line in lines
+    ]
+
+
+def test_finished_calls_in_a_row_are_folded_unless_the_row_may_grow(session):
+    for nth, state in enumerate(["completed", "error", "completed"]):
+        finish_call(session, f"t{nth}", state, 400)
+    open_row = ["[Read a file completed]", "[Read a file error]", "[Read a file completed]"]
+    assert folded(session, is_idle=False) == open_row
+    assert folded(session, is_idle=True) == ["3 steps · 1.2 s, 1 failed"]
+    add(session, E.AGENT_MESSAGE, {"text": "Done."})
+    finish_call(session, "t4")
+
+    assert folded(session, is_idle=False) == [
+        "3 steps · 1.2 s, 1 failed",
+        "Done.",
+        "[Read a file completed]",
+    ]
+
+
+def test_a_call_that_needs_a_person_is_not_folded(session):
+    for nth, state in enumerate(["completed", "unknown", "completed", "completed"]):
+        finish_call(session, f"t{nth}", state)
+
+    assert "[Read a file unknown]" in folded(session, is_idle=True)
+
+
+def test_only_the_newest_compaction_in_effect_can_be_undone(session):
+    tokens = {"tokens_before": 20_000, "tokens_after": 900}
+    add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "a", **tokens})
+    add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "b", **tokens})
+
+    def compactions() -> list[tuple[str, bool, bool]]:
+        lines = build_transcript(newest_window(session))
+        return [
+            (line.text, line.is_active, line.is_undone)
+            for line in lines
+            if isinstance(line, CompactionLine)
+        ]
+
+    text = "Context compacted 20k → 900 tokens"
+    assert compactions() == [(text, False, False), (text, True, False)]
+    add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "b", "undone": True})
+
+    assert compactions() == [(text, True, False), (text, False, True)]
+    assert told_notes(session) == ["Compaction undone"]
+
+
+def told_notes(session: Session) -> list[str]:
+    lines = build_transcript(newest_window(session))
+    return [line.text for line in lines if isinstance(line, NoteLine)]
+
+
+def test_an_error_that_a_person_can_resolve_can_be_retried(session, principal):
+    say(principal, session, "hello")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    for code in ("budget_reached", "provider_rejected"):
+        error = NewEvent(type=E.ERROR, payload={"message": code, "code": code})
+        append_events(session.pk, [error], run_id=claim.run_id)
+    lines = build_transcript(newest_window(session))
+    errors = [line for line in lines if isinstance(line, ErrorLine)]
+
+    assert [line.can_retry for line in errors] == [True, False]
+    assert errors[0].help == ("Raise the budget", "/settings/budgets/")
+
+
+def test_messages_that_one_run_reads_say_so(session, principal):
+    say(principal, session, "say one")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    say(principal, session, "say two", on_busy="steer")
+    run_queue.step(claim)
+    session.refresh_from_db()
+    lines = build_transcript(newest_window(session))
+
+    assert [line.receipt_text for line in lines if isinstance(line, PersonLine)] == [
+        "Read",
+        "Added to the running answer",
     ]
