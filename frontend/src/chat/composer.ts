@@ -139,7 +139,7 @@ const FIRST = "chat-draft:new";
 export const newChatText = (store: Storage): StoredText => storedText(store, FIRST);
 
 /** Clear the stored first message once its session has it. */
-export function clearNewChatText(store: Storage, said: string): void {
+export function clearNewChatText(store: Storage, sent: string): void {
   const first = newChatText(store);
-  if (first.read().trim() === said.replaceAll("\r\n", "\n").trim()) first.write("");
+  if (first.read().trim() === sent.replaceAll("\r\n", "\n").trim()) first.write("");
 }

@@ -2,7 +2,7 @@
 import { copyText, requireElement } from "../lib/dom.ts";
 import type { Action } from "./actions.ts";
 import { markdownBox } from "./markdown-box.ts";
-import type { Said } from "./new-session.ts";
+import type { NewMessage } from "./new-session.ts";
 import type { SessionClient } from "./session-client.ts";
 import { copyTemplate } from "./transcript.ts";
 import type { Attached } from "./types.ts";
@@ -11,9 +11,9 @@ interface LineActionOptions {
   client: SessionClient;
   templates: ParentNode;
   /** Fork after an event, and send a message there. */
-  fork: (atSeq: number, message?: Said) => Promise<void>;
+  fork: (atSeq: number, message?: NewMessage) => Promise<void>;
   /** Put a message that failed back into the composer. */
-  reword: (message: Said) => void;
+  reword: (message: NewMessage) => void;
   openPreview: (button: HTMLElement) => Promise<void>;
 }
 
@@ -88,7 +88,7 @@ function filesOf(line: HTMLElement): Attached[] {
   return JSON.parse(line.dataset["attachments"] ?? "[]") as Attached[];
 }
 
-function messageIn(line: HTMLElement): Said {
+function messageIn(line: HTMLElement): NewMessage {
   return { text: line.querySelector("[data-text]")?.textContent ?? "", files: filesOf(line) };
 }
 

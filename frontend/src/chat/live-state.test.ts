@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Action, initialState, type LiveState, reduce, unshownMessages, waitsInQueue } from "./live-state.ts";
 import type { OutgoingMessage } from "./outbox.ts";
 import { BOOTSTRAP } from "./samples/bootstrap.ts";
-import { answer, delta, end, event, failure, message, result, said, start, use } from "./samples/frames.ts";
+import { answer, delta, end, event, failure, message, output, result, start, use } from "./samples/frames.ts";
 
 const frames = (...all: ReturnType<typeof answer>[]): Action[] => all.map((frame) => ({ type: "frame", frame }));
 const after = (...actions: Action[]): LiveState => actions.reduce(reduce, initialState(BOOTSTRAP));
@@ -10,7 +10,7 @@ const fetched = (last_seq: number): Action => ({ type: "fetched", conversation: 
 
 const LETTER: OutgoingMessage = {
   ...{ id: "x", text: "hi", files: [], onBusy: "followup", state: "sending" },
-  ...{ reason: "", seq: null, isAcknowledged: false },
+  ...{ isQueued: false, reason: "", seq: null, isAcknowledged: false },
 };
 
 test("a frame counts once, and one that is missing asks for the socket again", () => {
@@ -56,7 +56,7 @@ test.each([["an error", failure(2)], ["a stop", end(2)]])("%s ends a draft", (_n
 });
 
 test("output of a running call is kept until its result", () => {
-  const running = after(...frames(start(1), use(2, "c1"), said("c1", 0, "one\n"), said("c1", 4, "two\n")));
+  const running = after(...frames(start(1), use(2, "c1"), output("c1", 0, "one\n"), output("c1", 4, "two\n")));
   expect(running.outputs.get("c1")?.text).toBe("one\ntwo\n");
 
   expect(reduce(running, frames(result(3, "c1"))[0]!).outputs.size).toBe(0);
@@ -86,10 +86,19 @@ test("the same text sent twice is found twice", () => {
 });
 
 test("a message joins the queue while the agent works, unless it goes into the answer or failed", () => {
-  const busy = after(...frames(start(1)));
+  const sent = (message: OutgoingMessage, ...before: Action[]): OutgoingMessage =>
+    after(...before, { type: "sending", message }).outbox.at(-1)!;
+  const busy = frames(start(1));
 
-  expect(waitsInQueue(busy, LETTER)).toBe(true);
-  expect(waitsInQueue(busy, { ...LETTER, onBusy: "steer" })).toBe(false);
-  expect(waitsInQueue(busy, { ...LETTER, state: "failed" })).toBe(false);
-  expect(waitsInQueue(after(), LETTER)).toBe(false);
+  expect(waitsInQueue(sent(LETTER, ...busy))).toBe(true);
+  expect(waitsInQueue(sent({ ...LETTER, onBusy: "steer" }, ...busy))).toBe(false);
+  expect(waitsInQueue({ ...sent(LETTER, ...busy), state: "failed" })).toBe(false);
+  expect(waitsInQueue(sent(LETTER))).toBe(false);
+  expect(waitsInQueue(sent({ ...LETTER, id: "y" }, { type: "sending", message: LETTER }))).toBe(true);
+});
+
+test("a message that was sent to an idle agent stays in the transcript when its run starts", () => {
+  const state = after({ type: "sending", message: LETTER }, ...frames(message(1, "hi"), start(2)));
+
+  expect(unshownMessages(state).map(waitsInQueue)).toEqual([false]);
 });

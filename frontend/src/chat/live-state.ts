@@ -64,7 +64,7 @@ export function reduce(state: LiveState, action: Action): LiveState {
     case "fetched":
       return takeFetched(state, action.conversation);
     case "sending":
-      return { ...state, outbox: [...without(state.outbox, action.message.id), action.message] };
+      return takeOutgoing(state, action.message);
     case "acknowledged":
       return acknowledge(state, action.id, action.seq);
     case "refused":
@@ -94,7 +94,7 @@ function takeOutput(state: LiveState, frame: Frame): LiveState {
   const piece = pieceIn(frame);
   if (!piece) return state;
   const outputs = new Map(state.outputs);
-  outputs.set(piece.call, addOutput(outputs.get(piece.call) ?? null, piece.offset, piece.said));
+  outputs.set(piece.call, addOutput(outputs.get(piece.call) ?? null, piece.offset, piece.text));
   return { ...state, outputs };
 }
 
@@ -156,6 +156,13 @@ function takeFetched(state: LiveState, conversation: ConversationState): LiveSta
 
 // --- Messages on their way
 
+/** Add a message. It stays where it is first shown, in the queue or in the transcript. */
+function takeOutgoing(state: LiveState, message: OutgoingMessage): LiveState {
+  const isBehindOthers = isBusy(state.status) || state.queue.length > 0 || unshownMessages(state).length > 0;
+  const isQueued = message.onBusy === "followup" && isBehindOthers;
+  return { ...state, outbox: [...without(state.outbox, message.id), { ...message, isQueued }] };
+}
+
 /** Find the outgoing message that became this event: by its acknowledgement, else by its text. */
 function findOutgoing(state: LiveState, event: { seq: number; payload: Record<string, unknown> }): LiveState {
   const found =
@@ -193,7 +200,6 @@ export function unshownMessages(state: LiveState): OutgoingMessage[] {
 }
 
 /** Whether an outgoing message belongs to the queue rather than the transcript. */
-export function waitsInQueue(state: LiveState, message: OutgoingMessage): boolean {
-  const isQueued = isBusy(state.status) || state.queue.length > 0;
-  return message.state === "sending" && message.onBusy === "followup" && isQueued;
+export function waitsInQueue(message: OutgoingMessage): boolean {
+  return message.state === "sending" && message.isQueued;
 }

@@ -16,6 +16,8 @@ export interface OutgoingMessage {
   files: readonly Attached[];
   onBusy: OnBusy;
   state: "sending" | "failed";
+  /** Whether it was sent while others had to be answered first. */
+  isQueued: boolean;
   /** Why sending failed. */
   reason: string;
   /** Known after its frame or its acknowledgement arrived. */
@@ -145,8 +147,8 @@ export class Outbox {
 
   private show(one: Kept): void {
     const { id, text, onBusy, files = [] } = one;
-    const message = { id, text, onBusy, files, state: "sending", reason: "", seq: null, isAcknowledged: false } as const;
-    this.options.dispatch({ type: "sending", message });
+    const facts = { state: "sending", isQueued: false, reason: "", seq: null, isAcknowledged: false } as const;
+    this.options.dispatch({ type: "sending", message: { id, text, onBusy, files, ...facts } });
   }
 
   private find(id: string): Kept | undefined {

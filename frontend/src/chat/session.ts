@@ -126,15 +126,14 @@ export const session: Island = (root) => {
     drawing = 0;
     const { state } = client;
     const messages = unshownMessages(state);
-    const queued = messages.filter((message) => waitsInQueue(state, message));
     transcript.draw(
       state.drafts,
-      messages.filter((message) => !queued.includes(message)),
+      messages.filter((message) => !waitsInQueue(message)),
       state.outputs,
     );
     empty.hidden = !transcript.isEmpty;
     list.setAttribute("aria-busy", String(state.drafts.some((draft) => !draft.endsAt)));
-    waiting.draw(state.queue, queued);
+    waiting.draw(state.queue, messages.filter(waitsInQueue));
     writing.setBusy(isBusy(state.status));
     statusDisplay?.follow(state.status);
     panel?.follow(state.status, state.shownSeq);

@@ -13,7 +13,7 @@ const draft = (eventId: string, text: string): LiveDraft => ({
 });
 const outgoing = (more: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
   ...{ id: "x", text: "hello", files: [], onBusy: "followup", state: "sending" },
-  ...{ reason: "", seq: null, isAcknowledged: false },
+  ...{ isQueued: false, reason: "", seq: null, isAcknowledged: false },
   ...more,
 });
 const nothing = new Map<string, never>();

@@ -14,7 +14,7 @@ export function delta(eventId: string, offset: number, content: string, runId = 
 }
 
 /** Output of a running call. */
-export function said(toolUseId: string, offset: number, text: string): Frame {
+export function output(toolUseId: string, offset: number, text: string): Frame {
   return {
     type: "tool",
     tool_output: text,
