@@ -8,7 +8,8 @@ import type { ConversationState, Status } from "./types.ts";
 const QUIET_MS = 1_500;
 
 export class StatusDisplay {
-  private status: Status;
+  /** The status that was announced last. A page that opens on a busy agent announces that. */
+  private status: Status = "idle";
   private timer: number | undefined;
   private readonly lamp: HTMLElement;
   private readonly title: Element | null;
@@ -21,7 +22,6 @@ export class StatusDisplay {
     this.title = root.querySelector("[data-chat-status]") ? null : document.querySelector("[data-chat-title]");
     this.live = requireElement(root, "[data-announce]");
     this.setLink = setLink;
-    this.status = first.status;
     this.show(first);
   }
 
