@@ -250,10 +250,9 @@ def chat_lines(request: HttpRequest, session_id: UUID) -> HttpResponse:
     may_run = _may_run(principal, session) and "read_only" not in request.GET
     before = _seq(request, "before")
     if before is not None:
-        window = newest_window(session, before=before)
-        lines = fold(build_transcript(window), is_idle=session.status == Session.Status.IDLE)
-        html = _render_lines(request, principal, session, lines, may_run)
-        return JsonResponse({"first_seq": window.first_seq, "html": html})
+        earlier = read_earlier(session, before)
+        html = _render_lines(request, principal, session, earlier.lines, may_run)
+        return JsonResponse({"first_seq": earlier.window.first_seq, "html": html})
     conversation = read_conversation(session, first_seq=_seq(request, "from"))
     versions = set(request.GET.get("have", "").split("."))
     fresh = [line for line in conversation.lines if line.version not in versions]
@@ -306,9 +305,20 @@ def read_conversation(
     session.refresh_from_db(fields=["status", "title", "input_tokens", "output_tokens", "cost"])
     queue = waiting_runs(session)
     draft = SessionLog(session_id=session.pk).answer() if with_draft else None
-    lines = build_transcript(window, queue=queue, draft=draft)
-    is_idle = session.status == Session.Status.IDLE
-    return Conversation(window=window, lines=fold(lines, is_idle=is_idle), queue=queue)
+    lines = fold_calls(session, build_transcript(window, queue=queue, draft=draft))
+    return Conversation(window=window, lines=lines, queue=queue)
+
+
+def read_earlier(session: Session, before: int) -> Conversation:
+    """Read the part of a session before an event. None of its messages waits in the queue."""
+    window = newest_window(session, before=before)
+    return Conversation(
+        window=window, lines=fold_calls(session, build_transcript(window)), queue=[]
+    )
+
+
+def fold_calls(session: Session, lines: list[TranscriptLine]) -> list[TranscriptLine]:
+    return fold(lines, is_idle=session.status == Session.Status.IDLE)
 
 
 def conversation_state(conversation: Conversation) -> dict[str, Any]:
@@ -353,9 +363,7 @@ def chat_session_context(
     if before is None:
         conversation = read_conversation(session, with_draft=True)
     else:
-        window = newest_window(session, before=before)
-        lines = fold(build_transcript(window), is_idle=session.status == Session.Status.IDLE)
-        conversation = Conversation(window=window, lines=lines, queue=[])
+        conversation = read_earlier(session, before)
     now = timezone.now()
     return {
         "session": session,
