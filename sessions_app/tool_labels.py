@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from tools_app.policy.rules import EVERY_CALL, covers
@@ -47,11 +47,6 @@ def tool_label(name: str) -> ToolLabel:
     return ToolLabel(
         title=tool.title or name, subject=tool.subject, effects=effects, covers=covers(tool)
     )
-
-
-def all_tool_labels() -> dict[str, dict[str, str]]:
-    """Return the labels of all registered tools, by name."""
-    return {name: asdict(tool_label(name)) for name in registry}
 
 
 def main_argument(name: str, arguments: Mapping[str, Any]) -> str:

@@ -320,11 +320,11 @@ def _page(
     session = builder_session(principal, agent)
     page = reverse("agent_build", args=[agent.pk])
     context = _side(request, agent, form=form)
-    context |= {"talk": _talk(request, principal, session, "builder-", page)}
+    context |= {"chat": _chat(request, principal, session, "builder-", page)}
     if context["tab"] == "preview":
         preview = preview_session(principal, agent)
         answered = reverse("chat_session", args=[preview.pk])
-        context |= {"preview": _talk(request, principal, preview, "preview-", answered)}
+        context |= {"preview": _chat(request, principal, preview, "preview-", answered)}
     return render(request, "pages/builder/build.html", context, status=status)
 
 
@@ -352,23 +352,23 @@ def _side(request: HttpRequest, agent: Agent, *, form: BuildForm | None = None) 
     return context
 
 
-def _talk(
+def _chat(
     request: HttpRequest, principal: Principal, session: Session, name: str, action: str
 ) -> SafeString:
     """Render a session as the chat page does, with separate element names."""
     title = "Builder" if name == "builder-" else "Preview of the draft"
-    head = format_html(
-        '<p class="talk-head"><strong>{}</strong><span class="state" data-chat-status></span></p>',
+    heading = format_html(
+        '<p class="chat-head"><strong>{}</strong><span class="state" data-chat-status></span></p>',
         title,
     )
     context = chat_session_context(request, principal, session) | {
-        "talk_name": name,
-        "talk_opening": f"{name}chat-opening",
-        "talk_action": action,
-        "talk_head": head,
-        "talk_label": title,
+        "id_prefix": name,
+        "bootstrap_id": f"{name}chat-bootstrap",
+        "form_action": action,
+        "chat_heading": heading,
+        "chat_label": title,
     }
-    html = render_to_string("pages/chat/talk.html", context, request)
+    html = render_to_string("pages/chat/conversation.html", context, request)
     return mark_safe(html)  # noqa: S308 - rendered by a template, which escapes
 
 

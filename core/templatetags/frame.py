@@ -47,6 +47,20 @@ def icon(name: str, extra: str = "") -> SafeString:
     )
 
 
+@register.simple_tag
+def icon_button(name: str, label: str, action: str, at: int | None = None) -> SafeString:
+    """Render a small button that the page's script handles by its `data-action`."""
+    return format_html(
+        '<button type="button" class="btn btn-bare btn-square btn-xs needs-script" '
+        'aria-label="{}" title="{}" data-action="{}"{}>{}</button>',
+        label,
+        label,
+        action,
+        "" if at is None else format_html(' data-at="{}"', at),
+        icon(name),
+    )
+
+
 @register.inclusion_tag("parts/field.html")
 def field(
     bound: BoundField, extra: str = "", placeholder: str = "", first: bool = False
@@ -136,6 +150,19 @@ def moment(at: datetime | None, never: str = "Never") -> str:
         at.isoformat(timespec="seconds"),
         utc.strftime("%-d %B %Y, %H:%M:%S"),
         utc.strftime("%-d %b %Y, %H:%M"),
+    )
+
+
+@register.simple_tag
+def clock(at: datetime) -> str:
+    """Render a time of day. The island `times` converts it to the viewer's time zone."""
+    utc = at.astimezone(UTC)
+    today = utc.date() == timezone.now().astimezone(UTC).date()
+    return format_html(
+        '<time data-clock datetime="{}" title="{} UTC">{} UTC</time>',
+        at.isoformat(timespec="seconds"),
+        utc.strftime("%-d %B %Y, %H:%M:%S"),
+        utc.strftime("%H:%M" if today else "%-d %b, %H:%M"),
     )
 
 

@@ -12,7 +12,7 @@ register = template.Library()
 
 @register.filter
 def prose(text: object) -> SafeString:
-    """Render Markdown as safe HTML, to be placed in an element with the class `said`."""
+    """Render Markdown as safe HTML, to be placed in an element with the class `prose`."""
     return markdown.render(str(text))
 
 

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from agents.pages.agents import card_of, cards, recent_sessions
 from core.exceptions import Conflict, Fault, Invalid, NotFound
@@ -29,28 +30,35 @@ from core.ids import uuid7
 from sessions_app import runtime
 from sessions_app.accept import accept_event
 from sessions_app.exceptions import NothingToAnswer, SessionEnded
-from sessions_app.lanes.queued_messages import QueuedRun, list_queue, remove_run
-from sessions_app.live.frames import Body, delta_frame, event_frame
-from sessions_app.live.reader import PartialAnswer, SessionLog, parse_cursor
+from sessions_app.lanes.queued_messages import QueuedRun, remove_run
+from sessions_app.live.reader import SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.pages.labels import thousands
+from sessions_app.pages.labels import dollars, thousands
 from sessions_app.pages.sessions import status_label
 from sessions_app.pages.transcript import (
-    BUSY,
-    MAX_SHOWN_OUTPUT,
     Window,
     build_transcript,
     fold,
+    live_window,
     newest_window,
+    waiting_runs,
+    waits_for_children,
 )
+from sessions_app.pages.transcript_lines import BUSY, AgentLine, File, PersonLine, TranscriptLine
 from sessions_app.resources.files import MAX_FILE_BYTES
 from sessions_app.sessions import find_session, retry_run
-from sessions_app.tool_labels import all_tool_labels
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
 E = SessionEvent.Type
+#: The lamp and the label of each status in a chat.
+STATUS_LABELS = {
+    "idle": ("", "Idle"),
+    "running": ("is-running", "Working"),
+    "rescheduling": ("is-waiting", "Retrying"),
+    "requires_action": ("is-waiting", "Needs you"),
+}
 #: What to do with a message that is sent while the agent works, and its label.
 BUSY_CHOICES = [
     (Run.OnBusy.FOLLOWUP, "After this answer"),
@@ -131,77 +139,8 @@ class AnswerForm(DecisionForm):
     tool_use_id = forms.CharField(max_length=64)
 
 
-def initial_state(
-    window: Window, draft: PartialAnswer | None, queue: list[QueuedRun], principal: Principal
-) -> dict[str, Any]:
-    """Return everything that the chat's script needs to continue from the rendered page."""
-    session = window.session
-    frames = [clipped_frame(event) for event in window.events]
-    if draft and draft.text:
-        frames.append(
-            delta_frame(
-                session_id=session.pk,
-                event_id=draft.event_id,
-                run_id=draft.run_id,
-                offset=0,
-                text=draft.text,
-            )
-        )
-    return {
-        "session_id": str(session.pk),
-        "agent": session.agent_version.name,
-        "status": session.status,
-        "title": session.title,
-        "first_seq": window.first_seq,
-        "last_seq": window.last_seq,
-        "cost": str(session.cost),
-        "tokens": session.input_tokens + session.output_tokens,
-        "frames": frames,
-        "queue": [
-            {**asdict(entry), "run_id": str(entry.run_id), "created_at": None} for entry in queue
-        ],
-        "tools": all_tool_labels(),
-        "may_run": principal.may("run") and session.archived_at is None,
-        "may_admin": principal.may("admin"),
-        "api": reverse("session-detail", args=[session.pk]),
-        "runs": reverse("run-list"),
-        "approvals": reverse("approval-list"),
-        "executions": reverse("execution-list"),
-        "largest_file": MAX_FILE_BYTES,
-    }
-
-
-def clipped_frame(event: SessionEvent) -> Body:
-    """Return the frame of an event with its output cut to what a page shows.
-
-    The script fetches the rest on demand.
-    """
-    frame = event_frame(event)
-    output = frame.get("tool_output")
-    if output is not None:
-        text = output if isinstance(output, str) else orjson.dumps(output, default=str).decode()
-        if len(text) > MAX_SHOWN_OUTPUT:
-            frame["tool_output"] = text[:MAX_SHOWN_OUTPUT]
-            frame["metadata"]["clipped"] = True
-    return frame
-
-
-#: Icons that the chat's script uses.
-ICONS = [
-    "arrow-down",
-    "bot",
-    "chevron-right",
-    "copy",
-    "corner-down-left",
-    "git-branch",
-    "grip-vertical",
-    "paperclip",
-    "pencil",
-    "rotate-ccw",
-    "shield-check",
-    "square",
-    "x",
-]
+#: Icons that the chat's script uses for the queue and for attached files.
+ICONS = ["corner-down-left", "grip-vertical", "paperclip", "pencil", "square", "x"]
 TRAY_ICONS = ["paperclip", "x"]
 #: Faults of the message itself. The page shows them beside the typed text.
 MESSAGE_FAULTS = (Invalid, Conflict, SessionEnded)
@@ -297,32 +236,154 @@ def chat_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
     return render(request, "pages/chat/session.html", context, status=status)
 
 
+@never_cache
+@require_safe
+def chat_lines(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Return what a chat shows now, with the HTML of the lines that the page does not have yet.
+
+    `from` is the seq of the first event that the page shows, and `have` lists the versions of its
+    lines. `before` asks for an earlier part of the conversation instead. With `read_only`, no line
+    has buttons.
+    """
+    principal = principal_of(request)
+    session = find_session(principal, session_id)
+    may_run = _may_run(principal, session) and "read_only" not in request.GET
+    before = _seq(request, "before")
+    if before is not None:
+        earlier = read_earlier(session, before)
+        html = _render_lines(request, principal, session, earlier.lines, may_run)
+        return JsonResponse({"first_seq": earlier.window.first_seq, "html": html})
+    conversation = read_conversation(session, first_seq=_seq(request, "from"))
+    versions = set(request.GET.get("have", "").split("."))
+    fresh = [line for line in conversation.lines if line.version not in versions]
+    html = _render_lines(request, principal, session, fresh, may_run)
+    keys = [line.key for line in conversation.lines]
+    return JsonResponse({**conversation_state(conversation), "keys": keys, "html": html})
+
+
+def _render_lines(
+    request: HttpRequest,
+    principal: Principal,
+    session: Session,
+    lines: list[TranscriptLine],
+    may_run: bool,
+) -> str:
+    context = {
+        "session": session,
+        "agent": card_of(session.agent_version),
+        "lines": lines,
+        "is_live": True,
+        "may_run": may_run,
+        "may_admin": principal.may("admin"),
+    }
+    return render_to_string("pages/chat/lines.html", context, request)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """What a chat shows of a session."""
+
+    window: Window
+    lines: list[TranscriptLine]
+    #: The queue above the composer.
+    queue: list[QueuedRun]
+
+    @property
+    def session(self) -> Session:
+        return self.window.session
+
+
+def read_conversation(
+    session: Session, *, first_seq: int | None = None, with_draft: bool = False
+) -> Conversation:
+    """Read the newest part of a session, or what came since `first_seq`.
+
+    The number of queries does not depend on the length of the session.
+    """
+    window = live_window(session, first_seq) if first_seq else newest_window(session)
+    # Read after the events, so the status is never older than they are.
+    session.refresh_from_db(fields=["status", "title", "input_tokens", "output_tokens", "cost"])
+    queue = waiting_runs(session)
+    draft = SessionLog(session_id=session.pk).answer() if with_draft else None
+    lines = fold_calls(session, build_transcript(window, queue=queue, draft=draft))
+    return Conversation(window=window, lines=lines, queue=queue)
+
+
+def read_earlier(session: Session, before: int) -> Conversation:
+    """Read the part of a session before an event. None of its messages waits in the queue."""
+    window = newest_window(session, before=before)
+    return Conversation(
+        window=window, lines=fold_calls(session, build_transcript(window)), queue=[]
+    )
+
+
+def fold_calls(session: Session, lines: list[TranscriptLine]) -> list[TranscriptLine]:
+    return fold(lines, is_idle=session.status == Session.Status.IDLE)
+
+
+def conversation_state(conversation: Conversation) -> dict[str, Any]:
+    """Return what the chat's script shows besides the lines."""
+    session, window = conversation.session, conversation.window
+    lamp, label = chat_status(conversation)
+    return {
+        "first_seq": window.first_seq,
+        "last_seq": window.last_seq,
+        "status": session.status,
+        "status_lamp": lamp,
+        "status_label": label,
+        "run_id": window.run_id,
+        "title": session.title,
+        "tokens": thousands(session.input_tokens + session.output_tokens),
+        "usage": _usage(session),
+        "queue": [{"run_id": run.run_id, "text": run.text} for run in conversation.queue],
+    }
+
+
+def chat_status(conversation: Conversation) -> tuple[str, str]:
+    """Return the lamp and the label of the session's status."""
+    session = conversation.session
+    if session.archived_at:
+        return "", "Archived"
+    if waits_for_children(session.status, conversation.lines):
+        return "is-running", "Sub-agent working"
+    return STATUS_LABELS.get(session.status, ("", "Archived"))
+
+
+def _usage(session: Session) -> str:
+    tokens = session.input_tokens + session.output_tokens
+    parts = [f"{thousands(tokens)} tokens used"] if tokens else []
+    return " · ".join([*parts, dollars(session.cost)] if session.cost else parts)
+
+
 def chat_session_context(
     request: HttpRequest, principal: Principal, session: Session
 ) -> dict[str, object]:
     """Return the template context of a conversation, in a constant number of queries."""
-    before = _seq_before(request)
-    window = newest_window(session, before=before)
-    # Read after the events, so the status is never older than they are.
-    session.refresh_from_db(fields=["status"])
-    draft = None if before else SessionLog(session_id=session.pk).answer()
-    queue = [] if before else list_queue(session)
+    before = _seq(request, "before")
+    if before is None:
+        conversation = read_conversation(session, with_draft=True)
+    else:
+        conversation = read_earlier(session, before)
+    now = timezone.now()
     return {
         "session": session,
-        "card": card_of(session.agent_version),
+        "agent": card_of(session.agent_version),
         "version": session.agent_version,
-        "lines": fold(
-            build_transcript(window, draft), is_idle=session.status == Session.Status.IDLE
-        ),
-        "window": window,
-        "queue": queue if session.status in BUSY else [],
-        "opening": initial_state(window, draft, queue, principal),
+        "lines": conversation.lines,
+        "window": conversation.window,
+        "queue": conversation.queue,
+        "status_label": chat_status(conversation),
+        "bootstrap": bootstrap(conversation, principal),
+        "bootstrap_id": "chat-bootstrap",
+        "blank_draft": AgentLine(key="", seq=None, at=now, text="", is_draft=True),
+        "blank_outgoing": PersonLine(key="", seq=None, at=now, text="", receipt="sending"),
+        "blank_file": File(name="", path="", url=""),
         "is_live": before is None,
-        "may_run": principal.may("run") and session.archived_at is None,
-        "may_talk": principal.may("run"),
+        "may_run": _may_run(principal, session),
+        "may_start_chats": principal.may("run"),
         "may_admin": principal.may("admin"),
         "is_busy": session.status in BUSY,
-        "manners": BUSY_CHOICES,
+        "busy_choices": BUSY_CHOICES,
         "icons": ICONS,
         "tokens": thousands(session.input_tokens + session.output_tokens),
         "once": uuid7(),
@@ -330,12 +391,30 @@ def chat_session_context(
     }
 
 
-def _seq_before(request: HttpRequest) -> int | None:
-    """Return the seq of `?before=`, which asks for an earlier part, or None."""
-    if "before" not in request.GET:
-        return None
+def bootstrap(conversation: Conversation, principal: Principal) -> dict[str, Any]:
+    """Return everything that the chat's script needs to continue from the rendered page."""
+    session = conversation.session
+    return {
+        **conversation_state(conversation),
+        "session_id": str(session.pk),
+        "may_run": _may_run(principal, session),
+        "lines": reverse("chat_lines", args=[session.pk]),
+        "api": reverse("session-detail", args=[session.pk]),
+        "runs": reverse("run-list"),
+        "approvals": reverse("approval-list"),
+        "executions": reverse("execution-list"),
+        "largest_file": MAX_FILE_BYTES,
+    }
+
+
+def _may_run(principal: Principal, session: Session) -> bool:
+    return principal.may("run") and session.archived_at is None
+
+
+def _seq(request: HttpRequest, name: str) -> int | None:
+    """Return the seq that a parameter names, or None if it names none."""
     try:
-        return parse_cursor(request.GET["before"])
+        return parse_cursor(request.GET[name]) if name in request.GET else None
     except Fault:
         return None
 

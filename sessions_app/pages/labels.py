@@ -20,7 +20,7 @@ PARENT = "subagent: parent, "
 
 
 def approval_reason(decided_by: str) -> str:
-    """Return a sentence that names the rule that asks. `approval.ts` returns the same."""
+    """Return a sentence that names the rule that asks."""
     layer, named, rule = decided_by.removeprefix(PARENT).partition(": ")
     if not named:
         return f"Asked because of {decided_by}." if decided_by else ""
@@ -66,7 +66,7 @@ def thousands(count: int) -> str:
 
 
 def describe_resource(payload: Mapping[str, Any]) -> str:
-    """Describe the change of a resource. `notes.ts` returns the same."""
+    """Describe the change of a resource."""
     path, reason = payload.get("mount_path") or "a resource", payload.get("reason")
     if payload.get("attached") is False:
         return f"Took away {path}"
@@ -76,13 +76,13 @@ def describe_resource(payload: Mapping[str, Any]) -> str:
 
 
 def describe_terminal(payload: Mapping[str, Any]) -> str:
-    """Describe who opened a terminal in the sandbox. `notes.ts` returns the same."""
+    """Describe who opened a terminal in the sandbox."""
     author = payload.get("opened_by")
     return f"{author} opened a terminal" if author else "A terminal was opened"
 
 
 def describe_verdict(payload: Mapping[str, Any]) -> str:
-    """Describe the grader's verdict on the outcome. `notes.ts` returns the same."""
+    """Describe the grader's verdict on the outcome."""
     feedback = " ".join(str(payload.get("feedback") or "").split())
     if payload.get("status") == "met":
         return "Outcome met"

@@ -29,11 +29,12 @@ from sessions_app.pages.labels import dollars, long_duration, thousands
 from sessions_app.pages.sessions import session_facts, status_label
 from sessions_app.pages.timeline import build_timeline
 from sessions_app.pages.transcript import (
-    TranscriptLine,
     Window,
     build_transcript,
     newest_window,
+    waiting_runs,
 )
+from sessions_app.pages.transcript_lines import TranscriptLine
 from sessions_app.resources.files import MAX_LISTED, list_files, store_file
 from sessions_app.sessions import find_session, fork
 from sessions_app.subagents.spawns import TreeNode, session_tree
@@ -66,7 +67,7 @@ def render_tab(
         "lamp": lamp,
         "status": label,
         "facts": facts,
-        "card": card_of(facts.version),
+        "agent": card_of(facts.version),
         "tabs": [
             {"name": title, "url": reverse(name, args=[session.pk]), "is_on": name == tab}
             for name, title in TABS
@@ -90,7 +91,7 @@ def session_page(request: HttpRequest, session_id: UUID) -> HttpResponse:
         session,
         "session_page",
         window=window,
-        lines=build_transcript(window),
+        lines=build_transcript(window, queue=waiting_runs(session)),
         may_run=False,
     )
 
@@ -179,7 +180,7 @@ def session_replay(request: HttpRequest, session_id: UUID) -> HttpResponse:
     session = find_session(principal, session_id)
     moment = replay_moment(session, _number(request, "at"))
     if request.headers.get("X-Part") == "moment":
-        part = {"session": session, "card": card_of(session.agent_version), "moment": moment}
+        part = {"session": session, "agent": card_of(session.agent_version), "moment": moment}
         return render(request, "pages/session/moment.html", part)
     return render_tab(request, principal, session, "session_replay", moment=moment)
 
@@ -438,7 +439,7 @@ def replay_moment(session: Session, at: int | None) -> Moment:
     events = list(rows.order_by("seq"))
     past = copy(session)
     past.status = _status_after(events, session.status if seq >= session.last_seq else "running")
-    lines = build_transcript(Window(session=past, events=events, is_past=True)) if events else []
+    lines = build_transcript(Window(session=past, events=events)) if events else []
     current = events[-1] if events else None
     before = events[-2] if len(events) > 1 else None
     since = long_duration(current.created_at - before.created_at) if current and before else ""

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.pages.labels import dollars, long_duration, thousands
-from sessions_app.pages.transcript import LAMPS
+from sessions_app.pages.transcript_lines import LAMPS
 from sessions_app.tool_labels import main_argument, tool_label
 from tenants.models import ModelCall
 

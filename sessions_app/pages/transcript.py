@@ -1,38 +1,51 @@
-"""Builds the lines of a transcript from a window of the log, for server-rendered pages.
+"""Builds the lines of a transcript from a window of the log.
 
-`frontend/src/chat/transcript.ts` builds the same lines from live frames.
+The templates `pages/chat/line_*.html` are the only place where a line is drawn: for the first paint,
+for the live updates of a chat, for a session's transcript and for its replay. A line has a `key`,
+which it keeps as long as it exists, and a `version`, which changes whenever the line looks different.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 import orjson
+from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
-from sessions_app.approvals.approvals import SCOPE_LABELS
+from sessions_app.lanes.queued_messages import QueuedRun, list_queue
 from sessions_app.live.frames import author_name
 from sessions_app.live.reader import PartialAnswer
 from sessions_app.log.transcript import TranscriptMessage, read_history
-from sessions_app.models import Session, SessionEvent
+from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
 from sessions_app.pages.labels import (
-    approval_reason,
     describe_resource,
     describe_terminal,
     describe_verdict,
-    duration,
     thousands,
 )
-from sessions_app.tool_labels import ToolLabel, main_argument, tool_label
-from tools_app.policy.rules import covers
-from tools_app.registry import registry
+from sessions_app.pages.transcript_lines import (
+    BUSY,
+    HELP,
+    AgentLine,
+    CallLine,
+    Child,
+    CompactionLine,
+    ErrorLine,
+    File,
+    NoteLine,
+    PersonLine,
+    QuestionLine,
+    StepsLine,
+    TranscriptLine,
+    as_json,
+)
 
 E = SessionEvent.Type
 WINDOW_EVENTS = 200
@@ -40,35 +53,12 @@ WINDOW_EVENTS = 200
 WINDOW_CHARACTERS = 1_500_000
 #: Characters of a tool result that a page shows.
 MAX_SHOWN_OUTPUT = 20_000
-#: Statuses in which a new message has to wait. The page then lists it in the queue.
-BUSY = frozenset({"running", "rescheduling", "requires_action"})
-#: The lamp and the label of each state of a tool call.
-LAMPS = {
-    "pending": ("", "Waiting"),
-    "awaiting_approval": ("is-waiting", "Needs approval"),
-    "running": ("is-running", "Running"),
-    "completed": ("is-done", "Done"),
-    "error": ("is-failed", "Failed"),
-    "denied": ("is-failed", "Denied"),
-    "cancelled": ("", "Cancelled"),
-    "unknown": ("is-unknown", "Outcome unknown"),
-}
-CHILD_LAMPS = {
-    "running": ("is-running", "At work"),
-    "completed": ("is-done", "Done"),
-    "failed": ("is-failed", "Failed"),
-    "cancelled": ("", "Stopped"),
-}
-#: Where a person can resolve an error. `errorline.ts` has the same table.
-HELP = {
-    "budget_reached": ("Raise the budget", "/settings/budgets/"),
-    "out_of_credits": ("Add credits", "/settings/budgets/"),
-    "provider_not_configured": ("Open settings", "/settings/providers/"),
-    "provider_unauthorized": ("Open settings", "/settings/providers/"),
-}
 #: Fewer finished calls in a row are not folded into one line.
 MIN_FOLDED = 3
-OVER = frozenset({"completed", "error", "denied", "cancelled"})
+FINISHED = frozenset({"completed", "error", "denied", "cancelled"})
+
+
+# Windows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +67,6 @@ class Window:
 
     session: Session
     events: list[SessionEvent]
-    #: The window shows an earlier state of the session, so no message waits in the queue.
-    is_past: bool = False
 
     @property
     def first_seq(self) -> int:
@@ -92,235 +80,91 @@ class Window:
     def has_earlier(self) -> bool:
         return self.first_seq > 1
 
+    @property
+    def run_id(self) -> UUID | None:
+        """Return the run that is active after the window, if the window shows its start."""
+        if self.session.status != Session.Status.RUNNING:
+            return None
+        starts = (event for event in reversed(self.events) if event.type == E.STATUS_CHANGED)
+        return next(
+            (event.run_id for event in starts if event.payload.get("to") == "running"), None
+        )
+
 
 def newest_window(session: Session, *, before: int | None = None) -> Window:
     """Read the newest events, or the newest before a seq, in one query."""
-    events = session.events.select_related("created_by").order_by("-seq")
-    if before is not None:
-        events = events.filter(seq__lt=before)
+    events = session.events.all() if before is None else session.events.filter(seq__lt=before)
+    return Window(session=session, events=_newest(_read(events, WINDOW_EVENTS), 1))
+
+
+def live_window(session: Session, first_seq: int) -> Window:
+    """Read the events from `first_seq` on, in one query.
+
+    Once they fill two windows, only the newest are returned, so a page that stays open for long
+    does not make every update more expensive. The window then begins at a message, which ends a
+    row of calls, so that no line is cut in two.
+    """
+    events = _newest(_read(session.events.filter(seq__gte=first_seq), 2 * WINDOW_EVENTS), 2)
+    if events and events[0].seq > first_seq:
+        newest = _newest(events[::-1][:WINDOW_EVENTS], 1)
+        starts = (n for n, event in enumerate(newest) if event.type == E.AGENT_MESSAGE)
+        events = newest[next(starts, 0) :]
+    return Window(session=session, events=events)
+
+
+def _read(events: QuerySet[SessionEvent], limit: int) -> Iterable[SessionEvent]:
+    return events.select_related("created_by").order_by("-seq")[:limit]
+
+
+def _newest(newest_first: Iterable[SessionEvent], windows: int) -> list[SessionEvent]:
+    """Return, in order, as many of these events as fit into so many windows, and at least one."""
     kept: list[SessionEvent] = []
     size = 0
-    for event in events[:WINDOW_EVENTS]:
+    for event in newest_first:
         size += len(orjson.dumps(event.payload, default=str))
-        if kept and size > WINDOW_CHARACTERS:
+        if kept and size > windows * WINDOW_CHARACTERS:
             break
         kept.append(event)
-    return Window(session=session, events=kept[::-1])
+    return kept[::-1]
 
 
-@dataclass(kw_only=True)
-class TranscriptLine:
-    """A line of the transcript. `place` is the seq that it is sorted by, if not its own."""
-
-    kind: ClassVar[str]
-    seq: int
-    at: datetime
-    place: int = 0
-
-    @property
-    def template(self) -> str:
-        return f"pages/chat/line_{self.kind}.html"
-
-    @property
-    def order(self) -> tuple[int, int]:
-        return self.place or self.seq, self.seq
+# Building lines
 
 
-@dataclass(frozen=True, kw_only=True)
-class File:
-    """A file of the workspace that is attached to a message."""
+def waiting_runs(session: Session) -> list[QueuedRun]:
+    """Return the queue as a chat shows it.
 
-    name: str
-    url: str
-
-
-@dataclass(kw_only=True)
-class FromPerson(TranscriptLine):
-    kind = "person"
-    text: str
-    author: str
-    #: The message joined an answer that was in progress.
-    steered: bool = False
-    files: list[File] = field(default_factory=list)
+    The first message in the queue of an idle session is about to be read, so it is a line.
+    """
+    queue = list_queue(session)
+    return queue if session.status in BUSY else queue[1:]
 
 
-@dataclass(kw_only=True)
-class FromAgent(TranscriptLine):
-    kind = "agent"
-    text: str
-    model: str = ""
-    is_draft: bool = False
+def build_transcript(
+    window: Window, *, queue: Sequence[QueuedRun] = (), draft: PartialAnswer | None = None
+) -> list[TranscriptLine]:
+    """Return the lines of a window in order, without messages that wait in the queue.
 
-
-@dataclass(kw_only=True)
-class Child:
-    """A sub-agent's session that a call started."""
-
-    session_id: UUID
-    title: str
-    task: str
-    status: str = "running"
-    result: str = ""
-
-    @property
-    def lamp(self) -> tuple[str, str]:
-        return CHILD_LAMPS.get(self.status, CHILD_LAMPS["cancelled"])
-
-
-@dataclass(kw_only=True)
-class Call(TranscriptLine):
-    """A tool call, as the log describes it so far."""
-
-    kind = "call"
-    tool_use_id: str
-    name: str
-    input: dict[str, Any] = field(default_factory=dict)
-    decision: str = "allow"
-    decided_by: str = ""
-    answered: str = ""
-    answered_by: str = ""
-    answered_at: datetime | None = None
-    scope: str = "once"
-    note: str = ""
-    #: A person ran the call again, or verified whether it took effect.
-    again: bool = False
-    verified_by: str = ""
-    result: str = ""
-    output: Any = None
-    error: str = ""
-    duration_ms: int | None = None
-    child: Child | None = None
-    #: The session's status, which decides the state of a call without a result.
-    session_status: str = "idle"
-
-    @property
-    def state(self) -> str:
-        """Return the state of the call, one of the keys of `LAMPS`."""
-        if self.result:
-            return self.result
-        if self.decision == "deny" or self.answered == "deny":
-            return "denied"
-        is_open = self.session_status in {"running", "requires_action", "rescheduling"}
-        if not is_open:
-            return "unknown"
-        if self.decision == "ask" and not self.answered:
-            return "awaiting_approval"
-        return "running" if self.session_status == "running" else "pending"
-
-    @property
-    def lamp(self) -> str:
-        return LAMPS.get(self.state, LAMPS["unknown"])[0]
-
-    @property
-    def state_word(self) -> str:
-        return LAMPS.get(self.state, LAMPS["unknown"])[1]
-
-    @property
-    def words(self) -> ToolLabel:
-        return tool_label(self.name)
-
-    @property
-    def subject(self) -> str:
-        return main_argument(self.name, self.input)
-
-    @property
-    def ending(self) -> str:
-        """Return who answered and when, the state if it is unusual, and the duration."""
-        who = self.rule if self.answered or self.verified_by else ""
-        if who and self.answered_at:
-            who = f"{who} at {self.answered_at:%H:%M}"
-        is_usual = self.state in {"completed", "running"} or (self.state == "denied" and who)
-        parts = [who, "" if is_usual else self.state_word, duration(self.duration_ms)]
-        return " · ".join(filter(None, parts))
-
-    @property
-    def rule(self) -> str:
-        """Return who or which rule allowed or denied the call."""
-        if self.verified_by:
-            return f"Checked by {self.verified_by}"
-        if self.answered:
-            return " ".join(
-                filter(None, (self._verb, self.answered_by and f"by {self.answered_by}"))
-            )
-        return f"Decided by {self.decided_by}" if self.decided_by else ""
-
-    @property
-    def _verb(self) -> str:
-        if self.again:
-            return "Run again"
-        return (
-            f"Allowed {SCOPE_LABELS.get(self.scope, 'once')}"
-            if self.answered == "allow"
-            else "Denied"
-        )
-
-    @property
-    def covers(self) -> str:
-        """Return which calls an approval for the whole session would cover."""
-        return covers(registry.get(self.name))
-
-    @property
-    def why(self) -> str:
-        """Return why the call needs approval."""
-        return approval_reason(self.decided_by)
-
-    @property
-    def arguments(self) -> str:
-        return orjson.dumps(self.input, option=orjson.OPT_INDENT_2, default=str).decode()
-
-    @property
-    def said(self) -> str:
-        """Return the result as text, cut to what a page shows."""
-        whole = self.output
-        if not isinstance(whole, str):
-            whole = (
-                "" if whole is None else orjson.dumps(whole, option=orjson.OPT_INDENT_2).decode()
-            )
-        return whole if len(whole) <= MAX_SHOWN_OUTPUT else f"{whole[:MAX_SHOWN_OUTPUT]}…"
-
-
-@dataclass(kw_only=True)
-class Trouble(TranscriptLine):
-    kind = "trouble"
-    message: str
-    code: str = ""
-    run_id: UUID | None = None
-    #: Whether to offer a retry. It is no longer offered after a newer run started.
-    retryable: bool = False
-
-    @property
-    def help(self) -> tuple[str, str] | None:
-        """Return the label and the address of a page where a person can resolve the error."""
-        return HELP.get(self.code)
-
-
-@dataclass(kw_only=True)
-class Note(TranscriptLine):
-    kind = "note"
-    text: str
-
-
-@dataclass(kw_only=True)
-class Compaction(TranscriptLine):
-    kind = "compaction"
-    text: str
-
-
-@dataclass(kw_only=True)
-class Steps(TranscriptLine):
-    """Finished calls in a row, folded into one line."""
-
-    kind = "steps"
-    calls: list[Call]
-
-    @property
-    def words(self) -> str:
-        spent = sum(call.duration_ms or 0 for call in self.calls)
-        return " · ".join(filter(None, (f"{len(self.calls)} steps", duration(spent or None))))
-
-    @property
-    def failed(self) -> int:
-        return sum(call.state != "completed" for call in self.calls)
+    The number of queries does not depend on the length of the window: three, and two more if it
+    has sub-agents.
+    """
+    waiting = {seq for run in queue for seq in run.message_seqs}
+    limit = max(1, len(window.events))
+    history = read_history(window.session, after=window.first_seq - 1, limit=limit)
+    withdrawn = {e.payload["seq"] for e in window.events if e.type == E.USER_MESSAGE_WITHDRAWN}
+    builder = TranscriptBuilder({message.seq: message for message in history})
+    for event in window.events:
+        if event.seq not in withdrawn and event.seq not in waiting:
+            builder.add(event)
+    builder.finish(window.session.status)
+    lines = sorted(builder.lines, key=lambda line: line.order)
+    if any(isinstance(line, CallLine) and line.child for line in lines):
+        lines += _follow_children(window.session, lines)
+    if draft and draft.text:
+        now = window.events[-1].created_at if window.events else window.session.created_at
+        key = str(draft.event_id)
+        lines.append(AgentLine(key=key, seq=None, at=now, text=draft.text, is_draft=True))
+    return lines
 
 
 def fold(lines: list[TranscriptLine], *, is_idle: bool) -> list[TranscriptLine]:
@@ -330,56 +174,31 @@ def fold(lines: list[TranscriptLine], *, is_idle: bool) -> list[TranscriptLine]:
         row = list(group)
         may_grow = row[-1] is lines[-1] and not is_idle
         if is_row and len(row) >= MIN_FOLDED and not may_grow:
-            calls = [line for line in row if isinstance(line, Call)]
-            folded.append(Steps(seq=row[0].seq, at=row[0].at, calls=calls))
+            calls = [line for line in row if isinstance(line, CallLine)]
+            first = calls[0]
+            key = f"steps-{first.key}"
+            folded.append(StepsLine(key=key, seq=first.seq, at=first.at, calls=calls))
         else:
             folded += row
     return folded
 
 
 def _is_finished_call(line: TranscriptLine) -> bool:
-    return isinstance(line, Call) and line.child is None and line.state in OVER
-
-
-def build_transcript(window: Window, draft: PartialAnswer | None = None) -> list[TranscriptLine]:
-    """Return the lines of a window in order, with three queries whatever its length."""
-    limit = max(1, len(window.events))
-    history = read_history(window.session, after=window.first_seq - 1, limit=limit)
-    builder = TranscriptBuilder(
-        {message.seq: message for message in history},
-        status=window.session.status,
-        has_queue=window.session.status in BUSY and not window.is_past,
-        withdrawn={e.payload["seq"] for e in window.events if e.type == E.USER_MESSAGE_WITHDRAWN},
-    )
-    for event in window.events:
-        builder.add(event)
-    lines = sorted(builder.lines, key=lambda line: line.order)
-    if draft and draft.text:
-        now = window.events[-1].created_at if window.events else window.session.created_at
-        lines.append(FromAgent(seq=window.last_seq + 1, at=now, text=draft.text, is_draft=True))
-    return lines
+    return isinstance(line, CallLine) and line.child is None and line.state in FINISHED
 
 
 class TranscriptBuilder:
     """Builds lines from events, which are added in the order of the log."""
 
-    def __init__(
-        self,
-        messages: Mapping[int, TranscriptMessage],
-        *,
-        status: str,
-        has_queue: bool,
-        withdrawn: set[int],
-    ) -> None:
+    def __init__(self, messages: Mapping[int, TranscriptMessage]) -> None:
         self.lines: list[TranscriptLine] = []
         self._messages = messages
-        self._status = status
-        self._has_queue = has_queue
-        self._withdrawn = withdrawn
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, CallLine] = {}
+        self._compactions: list[CompactionLine] = []
         self._started: set[UUID] = set()
-        #: Messages by the run that processed them.
-        self._by_run: defaultdict[UUID, list[FromPerson]] = defaultdict(list)
+        #: Messages by the run that reads them.
+        self._by_run: defaultdict[UUID, list[PersonLine]] = defaultdict(list)
+        self._last_message: PersonLine | AgentLine | None = None
         self._stop_text = ""
 
     def add(self, event: SessionEvent) -> None:
@@ -399,6 +218,14 @@ class TranscriptBuilder:
             case _:
                 self._add_session_event(event)
 
+    def finish(self, status: str) -> None:
+        """Determine what depends on everything after an event."""
+        for call in self._calls.values():
+            call.resolve(status)
+        in_effect = [line for line in self._compactions if line.snapshot_id and not line.is_undone]
+        for line in in_effect[-1:]:
+            line.is_active = True
+
     def _add_session_event(self, event: SessionEvent) -> None:
         payload = event.payload
         match event.type:
@@ -406,8 +233,8 @@ class TranscriptBuilder:
                 self._stop_text = _stop_text(event)
             case E.STATUS_CHANGED if payload.get("to") == "running":
                 self._start_run(event)
-            case E.STATUS_IDLE if payload.get("stop_reason") == "interrupted":
-                self._add_note(event, self._stop_text or "Stopped")
+            case E.STATUS_IDLE:
+                self._end_run(event)
             case E.CONTEXT_COMPACTED:
                 self._add_compaction(event)
             case E.CHILD_CREATED | E.CHILD_IDLE:
@@ -423,36 +250,60 @@ class TranscriptBuilder:
 
     def _add_person_message(self, event: SessionEvent) -> None:
         message = self._messages.get(event.seq)
-        state = message.receipt.state if message and message.receipt else "answered"
-        is_waiting = state == "queued" and self._has_queue
-        if is_waiting or event.seq in self._withdrawn:
-            return
-        run_id = event.processed_run_id
-        line = FromPerson(
+        receipt = message.receipt if message else None
+        run_id = event.processed_run_id or (receipt.run_id if receipt else None)
+        line = PersonLine(
+            key=f"message-{event.seq}",
             seq=event.seq,
             at=event.created_at,
             text=message.text if message else event.payload.get("text", ""),
             author=author_name(event),
-            steered=state == "steered" or run_id in self._started,
+            edited=message.edited if message else False,
+            run_id=run_id,
             files=_attached_files(event),
+            fork_at=event.seq,
         )
         self.lines.append(line)
-        if run_id and not line.steered:
+        self._last_message = line
+        if (receipt and receipt.state == "steered") or run_id in self._started:
+            line.receipt = "steered"
+        elif event.processed_at:
+            line.receipt = "read" if run_id else "answered"
+        if run_id and line.receipt != "steered":
             self._by_run[run_id].append(line)
 
     def _start_run(self, event: SessionEvent) -> None:
         """Place a run's messages where the run began, not where they joined the queue."""
         for line in self.lines:
-            if isinstance(line, Trouble):
-                line.retryable = False  # A newer run started.
+            if isinstance(line, ErrorLine):
+                line.can_retry = False
         if event.run_id and event.run_id not in self._started:
             self._started.add(event.run_id)
-            for message in self._by_run.pop(event.run_id, []):
+            messages = self._by_run[event.run_id]
+            for message in messages:
                 message.place = event.seq
+                message.merged = len(messages) > 1
+
+    def _end_run(self, event: SessionEvent) -> None:
+        if event.payload.get("stop_reason") == "interrupted":
+            self._add_note(event, self._stop_text or "Stopped")
+        self._stop_text = ""
+        # A fork that continues after a run's last message includes the end of the run.
+        if self._last_message and self._last_message.seq == event.seq - 1:
+            self._last_message.fork_at = event.seq
+        for message in self._by_run[event.run_id] if event.run_id else []:
+            message.receipt = "answered"
 
     def _add_agent_message(self, event: SessionEvent) -> None:
-        text, model = event.payload.get("text", ""), event.payload.get("model") or ""
-        self.lines.append(FromAgent(seq=event.seq, at=event.created_at, text=text, model=model))
+        self._last_message = AgentLine(
+            key=str(event.pk),
+            seq=event.seq,
+            at=event.created_at,
+            text=event.payload.get("text", ""),
+            model=event.payload.get("model") or "",
+            fork_at=event.seq,
+        )
+        self.lines.append(self._last_message)
 
     def _add_tool_use(self, event: SessionEvent) -> None:
         call = self._call(event)
@@ -469,12 +320,18 @@ class TranscriptBuilder:
         if payload.get("input") is not None:
             call.input = payload["input"]
         if payload.get("again"):
-            call.again, call.result, call.error, call.output = True, "", "", None
+            call.again, call.result, call.error = True, "", ""
+            call.output, call.clipped_at = "", None
 
     def _add_result(self, event: SessionEvent) -> None:
         call, payload = self._call(event), event.payload
         call.result = payload.get("state", "completed")
-        call.output, call.error = payload.get("output"), payload.get("error") or ""
+        output = payload.get("output")
+        text = output if isinstance(output, str) else "" if output is None else as_json(output)
+        is_clipped = len(text) > MAX_SHOWN_OUTPUT
+        call.output = f"{text[:MAX_SHOWN_OUTPUT]}…" if is_clipped else text
+        call.clipped_at = event.seq if is_clipped else None
+        call.error = payload.get("error") or ""
         call.duration_ms = payload.get("duration_ms")
         if payload.get("verified_by"):
             call.verified_by = author_name(event) or payload["verified_by"]
@@ -494,52 +351,73 @@ class TranscriptBuilder:
             call.child.status = payload.get("status") or "completed"
             call.child.result = payload.get("result") or ""
 
-    def _call(self, event: SessionEvent) -> Call:
+    def _call(self, event: SessionEvent) -> CallLine:
         """Return the line of the event's call, which may have begun before the window."""
         tool_use_id = str(event.payload.get("tool_use_id", ""))
         if tool_use_id not in self._calls:
-            call = Call(
+            call = CallLine(
+                key=f"call-{tool_use_id}",
                 seq=event.seq,
                 at=event.created_at,
                 tool_use_id=tool_use_id,
                 name=str(event.payload.get("name") or "tool"),
-                session_status=self._status,
             )
             self._calls[tool_use_id] = call
             self.lines.append(call)
         return self._calls[tool_use_id]
 
     def _add_error(self, event: SessionEvent) -> None:
+        code = str(event.payload.get("code", ""))
+        # After a person added credits or a key, the same run may succeed.
+        may_succeed = bool(event.payload.get("retryable")) or code in HELP
         self.lines.append(
-            Trouble(
+            ErrorLine(
+                key=f"error-{event.seq}",
                 seq=event.seq,
                 at=event.created_at,
                 message=event.payload.get("message", ""),
-                code=str(event.payload.get("code", "")),
+                code=code,
                 run_id=event.run_id,
-                retryable=bool(event.payload.get("retryable") and event.run_id),
+                can_retry=may_succeed and event.run_id is not None,
             )
         )
 
     def _add_compaction(self, event: SessionEvent) -> None:
-        before, after = (event.payload.get(name) for name in ("tokens_before", "tokens_after"))
-        if event.payload.get("undone"):
+        payload = event.payload
+        snapshot_id = str(payload.get("snapshot_id") or "")
+        if payload.get("undone"):
+            for line in self._compactions:
+                line.is_undone = line.is_undone or line.snapshot_id == snapshot_id
             self._add_note(event, "Compaction undone")
-        elif isinstance(before, int) and isinstance(after, int):
-            text = f"Context compacted {thousands(before)} → {thousands(after)} tokens"
-            self.lines.append(Compaction(seq=event.seq, at=event.created_at, text=text))
-        else:
-            self._add_note(event, "Context compacted")
+            return
+        line = CompactionLine(
+            key=f"compaction-{event.seq}",
+            seq=event.seq,
+            at=event.created_at,
+            text=_compaction_text(payload),
+            snapshot_id=snapshot_id,
+        )
+        self._compactions.append(line)
+        self.lines.append(line)
 
     def _add_note(self, event: SessionEvent, text: str) -> None:
-        self.lines.append(Note(seq=event.seq, at=event.created_at, text=text))
+        key = f"note-{event.seq}"
+        self.lines.append(NoteLine(key=key, seq=event.seq, at=event.created_at, text=text))
 
 
 def _attached_files(event: SessionEvent) -> list[File]:
     # `reverse("session-file")` would fail for a path that the route does not match.
     base = reverse("session-files", args=[event.session_id])
-    attachments = event.payload.get("attachments") or []
-    return [File(name=file["name"], url=f"{base}{quote(file['path'])}") for file in attachments]
+    return [
+        File(
+            name=file["name"],
+            path=file["path"],
+            url=f"{base}{quote(file['path'])}",
+            size=file.get("size"),
+            media_type=file.get("media_type") or "",
+        )
+        for file in event.payload.get("attachments") or []
+    ]
 
 
 def _stop_text(event: SessionEvent) -> str:
@@ -548,8 +426,69 @@ def _stop_text(event: SessionEvent) -> str:
     return f"{text}: {note}" if note else text
 
 
+def _compaction_text(payload: Mapping[str, Any]) -> str:
+    before, after = payload.get("tokens_before"), payload.get("tokens_after")
+    if isinstance(before, int) and isinstance(after, int):
+        return f"Context compacted {thousands(before)} → {thousands(after)} tokens"
+    return "Context compacted"
+
+
 def _child_id(event: SessionEvent) -> UUID | None:
     try:
         return UUID(str(event.payload.get("child_session_id")))
     except ValueError:
         return None
+
+
+# Sub-agents
+
+
+def _follow_children(session: Session, lines: list[TranscriptLine]) -> list[TranscriptLine]:
+    """Fill in what sub-agents have used so far, and return the questions of all below them."""
+    children = [line.child for line in lines if isinstance(line, CallLine) and line.child]
+    asks = Q(executions__state=ToolExecution.State.AWAITING_APPROVAL)
+    rows = Session.objects.filter(
+        pk__in=[child.session_id for child in children], workspace=session.workspace_id
+    )
+    counted = rows.select_related("agent_version").annotate(asking=Count("executions", filter=asks))
+    sessions: dict[UUID, Any] = {row.pk: row for row in counted}
+    for child in children:
+        if row := sessions.get(child.session_id):
+            child.agent = row.agent_version.name
+            child.tokens = row.input_tokens + row.output_tokens
+            child.cost = row.cost
+            child.pending_approvals = row.asking if child.status == "running" else 0
+    return _questions(session) if any(child.status == "running" for child in children) else []
+
+
+def _questions(session: Session) -> list[TranscriptLine]:
+    """Return the pending approvals of the sessions below this one, oldest first."""
+    below = Session.objects.below(session.pk)
+    approvals = Approval.objects.for_workspace(session.workspace_id).pending()
+    asked = approvals.filter(session__in=below).select_related(
+        "session__agent_version", "execution"
+    )
+    return [
+        QuestionLine(
+            key=f"approval-{approval.pk}",
+            seq=None,
+            at=approval.created_at,
+            approval_id=approval.pk,
+            session_id=approval.session.pk,
+            session_title=approval.session.title,
+            agent=approval.session.agent_version.name,
+            name=approval.execution.name,
+            input=approval.input,
+            decided_by=approval.reason,
+        )
+        for approval in asked.order_by("created_at", "pk")
+        if approval.session and approval.execution
+    ]
+
+
+def waits_for_children(status: str, lines: list[TranscriptLine]) -> bool:
+    """Return whether the session waits only for sub-agents, not for a person."""
+    if status != "requires_action" or any(isinstance(line, QuestionLine) for line in lines):
+        return False
+    calls = [line for line in lines if isinstance(line, CallLine) and not line.result]
+    return bool(calls) and all(call.child and call.child.status == "running" for call in calls)

@@ -26,6 +26,7 @@ urlpatterns = [
     path("approvals/<uuid:approval_id>/answer/", approvals.answer, name="approval_answer"),
     path("chat/", chat.chat, name="chat"),
     path("chat/<uuid:session_id>/", chat.chat_session, name="chat_session"),
+    path("chat/<uuid:session_id>/lines/", chat.chat_lines, name="chat_lines"),
     path("chat/<uuid:session_id>/stop/", chat.chat_stop, name="chat_stop"),
     path("chat/<uuid:session_id>/answer/", chat.chat_answer, name="chat_answer"),
     path("chat/<uuid:session_id>/retry/", chat.chat_retry, name="chat_retry"),

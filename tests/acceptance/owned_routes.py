@@ -186,6 +186,7 @@ OWNED: dict[str, Make] = {
     **{f"/sessions/<session_id>/{path}": A_SESSION for path in SESSION_PATHS},
     **{f"/agents/<agent_id>/build/{path}": AN_AGENT for path in BUILD_PATHS},
     "/chat/<session_id>/": A_SESSION,
+    "/chat/<session_id>/lines/": A_SESSION,
     "/chat/<session_id>/stop/": A_SESSION,
     "/chat/<session_id>/answer/": A_SESSION,
     "/chat/<session_id>/retry/": A_SESSION,

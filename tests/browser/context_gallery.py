@@ -20,7 +20,7 @@ def test_pictures_of_the_context(open_window: OpenChat, size: str, theme: str) -
     for nth in range(3):
         rests(page)
         say(page, f"say step {nth} of src/part{nth}.py " + "and more " * 30)
-        expect(page.locator(".line.is-agent .said")).to_have_count(nth + 2)
+        expect(page.locator(".line.is-agent .prose")).to_have_count(nth + 2)
     rests(page)
     token = page.locator("[name=csrfmiddlewaretoken]").first.get_attribute("value")
     api = page.url.replace("/chat/", "/api/v1/sessions/")

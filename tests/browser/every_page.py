@@ -20,6 +20,7 @@ NOT_A_PAGE = {
     "/agents/<agent_id>/build/side/": "a part",
     "/palette/": "a part",
     "/schedules/preview/": "a part",
+    "/chat/<session_id>/lines/": "a part",
     "/sessions/<session_id>/preview/": "a part",
     "/sessions/<session_id>/children/": "a part",
 }

@@ -56,7 +56,7 @@ def say(page: Page, text: str, on_busy: str = "") -> None:
 
 
 def answers(page: Page) -> Locator:
-    return page.locator(".line.is-agent .said")
+    return page.locator(".line.is-agent .prose")
 
 
 def bubbles(page: Page) -> Locator:

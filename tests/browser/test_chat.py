@@ -34,7 +34,7 @@ def test_words_arrive_while_they_are_said_and_no_live_region_repeats_them(open_w
     expect(page.locator("[data-lines]")).to_have_attribute("aria-busy", "true")
     expect(page.locator("[data-announce]")).to_have_text("Answering")
     expect(answers(page)).to_contain_text("20 21")
-    assert page.locator("[aria-live] .said, [role=status] .said, [role=log]").count() == 0
+    assert page.locator("[aria-live] .prose, [role=status] .prose, [role=log]").count() == 0
     expect(answers(page)).to_have_text(counted(300))
     expect(page.locator("[data-lines]")).to_have_attribute("aria-busy", "false")
     expect(page.locator("[data-announce]")).to_have_text("Answer finished")
@@ -200,7 +200,7 @@ def test_a_message_may_join_the_answer_or_end_it(open_window: OpenChat):
 
 def test_a_draft_is_kept_and_an_error_can_be_tried_again(open_window: OpenChat):
     page = begin(open_window(), "fail with rejection")
-    trouble = page.locator(".is-trouble")
+    trouble = page.locator(".line.is-error")
     expect(trouble).to_contain_text("asked to refuse")
     page.get_by_role("textbox", name="Message Coder").fill("half a thou")
     page.reload()

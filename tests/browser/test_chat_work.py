@@ -50,7 +50,7 @@ def test_a_sub_agent_is_a_card_and_what_it_asks_is_answered_at_its_parent(open_w
     expect(card).to_contain_text("Done")
     rests(page)
     card.get_by_text("Result").click()
-    expect(card.locator(".said")).to_contain_text("from-below")
+    expect(card.locator(".prose")).to_contain_text("from-below")
     page.reload()
     expect(page.locator(".child")).to_contain_text("tokens")
     expect(page.locator(".call")).to_have_count(0)

@@ -14,7 +14,7 @@ def test_a_context_can_be_viewed_and_compacted_and_the_compaction_undone(open_wi
     for nth in range(4):
         rests(page)
         say(page, f"say step {nth} of src/part{nth}.py " + "and more " * 30)
-        expect(page.locator(".line.is-agent .said")).to_have_count(nth + 2)
+        expect(page.locator(".line.is-agent .prose")).to_have_count(nth + 2)
     rests(page)
     panel = page.locator("[data-context]")
     expect(panel.locator(".context-sum")).to_contain_text("tokens")
@@ -35,7 +35,7 @@ def test_a_context_can_be_viewed_and_compacted_and_the_compaction_undone(open_wi
     expect(page.locator(".line.is-note")).to_contain_text("Compaction undone")
     expect(panel.locator("summary", has_text="Summary of earlier")).to_have_count(0)
     say(page, "say still here")
-    expect(page.locator(".line.is-agent .said").last).to_have_text("still here")
+    expect(page.locator(".line.is-agent .prose").last).to_have_text("still here")
     page.goto(f"{page.url}context/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Context")
     assert faults_of(page) == []

@@ -135,10 +135,10 @@ def test_a_session_with_ten_thousand_events_renders_a_bounded_page(
     page.get_by_role("link", name="Earlier").click()
     expect(page.locator(".log-row").first).to_contain_text("Line number 9950.")
     page.goto(f"/sessions/{session.pk}/replay/?at=5006")
-    expect(page.locator(".moment-said")).to_contain_text("Line number 5000.")
+    expect(page.locator(".moment-lines")).to_contain_text("Line number 5000.")
     mounted(page, "replay")
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".moment-said")).to_contain_text("Line number 5001.")
+    expect(page.locator(".moment-lines")).to_contain_text("Line number 5001.")
     for tab in ("timeline/", "context/"):
         page.goto(f"/sessions/{session.pk}/{tab}")
         assert page.locator("main li").count() < 600

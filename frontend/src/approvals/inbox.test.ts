@@ -4,7 +4,7 @@ import inbox from "./inbox.ts";
 
 const card = (id: string, title = id): string => `<li data-approval="${id}">
   <section class="approval" tabindex="-1"><h3>${title}</h3><form data-answer>
-    <textarea name="input">{"command": "ls"}</textarea><p data-wrong hidden></p>
+    <textarea name="input">{"command": "ls"}</textarea><p data-form-error hidden></p>
     <input name="note"><button name="answer" value="deny" data-deny>Deny</button>
     <button name="answer" value="session">For this session</button>
     <button name="answer" value="once" data-approve>Allow once</button></form></section></li>`;
@@ -114,10 +114,10 @@ test("Ctrl-Backspace denies with the reason, and edited arguments are sent with 
 test("an error is shown in the card, and invalid JSON is not sent", async () => {
   answers["POST"] = () => new Response('{"detail": "Olive was first."}', { status: 409 });
   $("[data-approval=a] [data-approve]").click();
-  await vi.waitFor(() => expect($("[data-approval=a] [data-wrong]").textContent).toBe("Olive was first."));
+  await vi.waitFor(() => expect($("[data-approval=a] [data-form-error]").textContent).toBe("Olive was first."));
   $<HTMLTextAreaElement>("[data-approval=b] textarea").value = "[";
   $("[data-approval=b] [data-approve]").click();
-  await vi.waitFor(() => expect($("[data-approval=b] [data-wrong]").hidden).toBe(false));
+  await vi.waitFor(() => expect($("[data-approval=b] [data-form-error]").hidden).toBe(false));
 
   expect(posted).toHaveLength(1);
   expect($<HTMLButtonElement>("[data-approval=a] [data-approve]").disabled).toBe(false);

@@ -1,8 +1,9 @@
+import { submitApproval } from "../lib/approval-form.ts";
 import { requireElement, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
 import { isCommand, clickInCard, moveWithKeys } from "../lib/keys.ts";
 import { refresher } from "../lib/pages.ts";
-import { type Json, restWith } from "../lib/rest.ts";
+import { restWith } from "../lib/rest.ts";
 import { subscribe } from "../lib/socket.ts";
 
 /**
@@ -45,20 +46,10 @@ const inbox: Island = (root) => {
     const form = event.target as HTMLFormElement;
     const card = form.closest<HTMLElement>("[data-approval]");
     if (!form.matches("[data-answer]") || !card) return;
-    event.preventDefault();
-    const wrong = requireElement<HTMLElement>(form, "[data-wrong]");
-    const buttons = [...form.querySelectorAll<HTMLButtonElement>("button:not([data-no-default])")];
-    wrong.hidden = true;
-    for (const button of buttons) button.disabled = true;
-    try {
-      const body = bodyOf(form, (event.submitter as HTMLButtonElement | null)?.value ?? "deny");
-      await rest.post(`${api}${card.dataset["approval"]}/`, body);
+    await submitApproval(event, async (answer) => {
+      await rest.post(`${api}${card.dataset["approval"]}/`, answer);
       await refreshing.now();
-    } catch (fault) {
-      say(wrong, (fault as Error).message);
-      wrong.hidden = false;
-      for (const button of buttons) button.disabled = false;
-    }
+    });
   }
 
   function onKey(event: KeyboardEvent): void {
@@ -78,43 +69,12 @@ const inbox: Island = (root) => {
 
 export default inbox;
 
-// --- Answers
+// --- Changes
 
 export interface Change {
   type: string;
   pending: number;
   approval: { title: string; status: string; resolved_by_name: string } | null;
-}
-
-/**
- * Build the request body from the form and the button pressed. Throws if the arguments are not an
- * object.
- */
-export function bodyOf(form: HTMLFormElement, pressed: string): Json {
-  const note = form.querySelector<HTMLInputElement>("[name=note]")?.value.trim() ?? "";
-  const denies = pressed === "deny";
-  const body: Json = {
-    decision: denies ? "deny" : "allow",
-    scope: denies ? "once" : pressed,
-    note,
-  };
-  const input = form.querySelector<HTMLTextAreaElement>("[name=input]");
-  // Leave out unchanged arguments: the server's copy is more exact than their text.
-  if (!denies && input && input.value !== input.defaultValue) body["input"] = objectIn(input.value);
-  return body;
-}
-
-function objectIn(text: string): Json {
-  let read: unknown;
-  try {
-    read = JSON.parse(text);
-  } catch (fault) {
-    throw new Error(`The arguments aren't valid JSON: ${(fault as Error).message}`);
-  }
-  if (typeof read !== "object" || read === null || Array.isArray(read)) {
-    throw new Error("The arguments must be a JSON object.");
-  }
-  return read as Json;
 }
 
 /** Describe a change for screen readers. */

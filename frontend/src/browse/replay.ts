@@ -53,7 +53,7 @@ const replay: Island = (root) => {
   }
 
   function scrollToEnd(): void {
-    const said = box!.querySelector<HTMLElement>(".moment-said");
+    const said = box!.querySelector<HTMLElement>(".moment-lines");
     if (said) said.scrollTop = said.scrollHeight;
   }
 

@@ -4,12 +4,12 @@ import { renderMarkdown } from "../lib/markdown.ts";
 
 /**
  * @example
- * <div data-island="markdown"><div class="said is-plain">Some **bold** words</div></div>
+ * <div data-island="markdown"><div data-markdown>Some **bold** words</div></div>
  */
 const transcript: Island = (root) => {
-  for (const said of root.querySelectorAll<HTMLElement>(".said.is-plain")) {
-    renderMarkdown(said, said.textContent ?? "");
-    said.classList.remove("is-plain");
+  for (const text of root.querySelectorAll<HTMLElement>("[data-markdown]")) {
+    renderMarkdown(text, text.textContent ?? "");
+    text.dataset["rendered"] = "";
   }
   return () => undefined;
 };

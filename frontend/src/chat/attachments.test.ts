@@ -1,6 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { placeFor, type AttachmentTray, attachmentTray, type AttachmentTrayOptions } from "./attachments.ts";
-import type { Attached } from "./state.ts";
+import type { Attached } from "./types.ts";
 
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 let problems: string[];

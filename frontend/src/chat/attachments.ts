@@ -5,8 +5,7 @@
  */
 import { button, h, icon, say } from "../lib/dom.ts";
 import { newId, refusalOf } from "../lib/rest.ts";
-import { bytes } from "./labels.ts";
-import type { Attached } from "./state.ts";
+import type { Attached } from "./types.ts";
 
 /** The server's limit. */
 const MOST = 20;
@@ -248,4 +247,11 @@ export function upload(
 /** Return the URL of a session's file. */
 export function fileUrl(api: string, path: string): string {
   return `${api}files/${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+/** Format a size: `812 B`, `9.4 kB`, `61 MB`. */
+export function bytes(size: number): string {
+  if (size < 1000) return `${size} B`;
+  const [value, unit] = size < 1_000_000 ? [size / 1000, "kB"] : [size / 1_000_000, "MB"];
+  return `${value.toFixed(value < 10 ? 1 : 0)} ${unit}`;
 }

@@ -3,6 +3,6 @@ import type { Island } from "../lib/islands.ts";
 import { session } from "./session.ts";
 import { start } from "./start.ts";
 
-const chat: Island = (root) => (root.querySelector("script[id$=chat-opening]") ? session : start)(root);
+const chat: Island = (root) => (root.querySelector("script[id$=chat-bootstrap]") ? session : start)(root);
 
 export default chat;

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { composer, type Composer, storedText } from "./composer.ts";
-import type { OnBusy } from "./messages.ts";
+import type { OnBusy } from "./types.ts";
 
 beforeEach(() => {
   vi.stubGlobal("matchMedia", () => ({ matches: false }));
   localStorage.clear();
   document.body.innerHTML = `<form><textarea></textarea>
-    <select data-manner><option value="followup">After</option><option value="steer">Into</option></select>
+    <select data-on-busy><option value="followup">After</option><option value="steer">Into</option></select>
     <span data-link hidden></span><button data-stop type="button">Stop</button>
     <button data-send>Send</button></form>`;
 });
@@ -82,15 +82,15 @@ test("a text that comes back stands before what is typed, and is kept with it", 
 
 test("while the agent works one may choose when to send, and stop", () => {
   const { writing, sent, area, stops } = write();
-  const manner = $<HTMLSelectElement>("[data-manner]");
+  const whenBusy = $<HTMLSelectElement>("[data-on-busy]");
   writing.setBusy(true);
-  expect(manner.hidden).toBe(true);
+  expect(whenBusy.hidden).toBe(true);
   type(area, "now");
-  expect(manner.hidden).toBe(false);
-  manner.value = "steer";
+  expect(whenBusy.hidden).toBe(false);
+  whenBusy.value = "steer";
   press(area, "Enter");
   expect(sent).toEqual([["now", "steer"]]);
-  expect(manner.value).toBe("followup");
+  expect(whenBusy.value).toBe("followup");
   $("[data-stop]").click();
   expect(stops()).toBe(1);
   writing.setBusy(false);

@@ -1,6 +1,6 @@
 /** The message box: grows with its text, keeps a draft and sends on Enter. */
 import { requireElement, say } from "../lib/dom.ts";
-import type { OnBusy } from "./messages.ts";
+import type { OnBusy } from "./types.ts";
 
 interface ComposerOptions {
   form: HTMLFormElement;
@@ -29,7 +29,7 @@ export interface Composer {
 export function composer(options: ComposerOptions): Composer {
   const { form, typed } = options;
   const area = requireElement<HTMLTextAreaElement>(form, "textarea");
-  const manner = requireElement<HTMLSelectElement>(form, "[data-manner]");
+  const whenBusy = requireElement<HTMLSelectElement>(form, "[data-on-busy]");
   const stop = requireElement<HTMLButtonElement>(form, "[data-stop]");
   const send = requireElement<HTMLButtonElement>(form, "[data-send]");
   const link = requireElement<HTMLElement>(form, "[data-link]");
@@ -47,16 +47,16 @@ export function composer(options: ComposerOptions): Composer {
       area.style.height = `${area.scrollHeight}px`;
     }
     send.disabled = !area.value.trim() || (options.mustWait?.() ?? false);
-    manner.hidden = !isBusy || !area.value.trim();
+    whenBusy.hidden = !isBusy || !area.value.trim();
     typed.write(area.value);
   }
 
   function submit(): void {
     const text = area.value;
     if (!text.trim() || options.mustWait?.()) return;
-    options.onSend(text, isBusy ? (manner.value as OnBusy) : "followup");
+    options.onSend(text, isBusy ? (whenBusy.value as OnBusy) : "followup");
     area.value = "";
-    manner.value = "followup";
+    whenBusy.value = "followup";
     changed();
     area.focus();
   }
@@ -88,7 +88,7 @@ export function composer(options: ComposerOptions): Composer {
     setBusy(busy) {
       isBusy = busy;
       stop.hidden = !busy;
-      manner.hidden = !busy || !area.value.trim();
+      whenBusy.hidden = !busy || !area.value.trim();
     },
     setLink(words) {
       say(link, words);
@@ -139,7 +139,7 @@ const FIRST = "chat-draft:new";
 export const newChatText = (store: Storage): StoredText => storedText(store, FIRST);
 
 /** Clear the stored first message once its session has it. */
-export function clearNewChatText(store: Storage, said: string): void {
+export function clearNewChatText(store: Storage, sent: string): void {
   const first = newChatText(store);
-  if (first.read().trim() === said.replaceAll("\r\n", "\n").trim()) first.write("");
+  if (first.read().trim() === sent.replaceAll("\r\n", "\n").trim()) first.write("");
 }

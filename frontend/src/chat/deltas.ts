@@ -81,11 +81,11 @@ export interface Live {
 }
 
 /** Add a piece of output. A piece that doesn't follow replaces what was known. */
-export function addOutput(known: Live | null, offset: number, said: string): Live {
+export function addOutput(known: Live | null, offset: number, piece: string): Live {
   const follows = known && offset >= known.start && offset <= known.start + known.points;
   const start = follows ? known.start : offset;
   const before = follows ? firstPoints(known.text, offset - known.start) : "";
-  return bounded({ start, text: before + said, points: countPoints(before) + countPoints(said) });
+  return bounded({ start, text: before + piece, points: countPoints(before) + countPoints(piece) });
 }
 
 function bounded(live: Live): Live {
@@ -103,9 +103,9 @@ export function liveText(live: Live): string {
 }
 
 /** Read a piece of tool output from a frame, or return null. */
-export function pieceIn(frame: Frame): { call: string; offset: number; said: string } | null {
+export function pieceIn(frame: Frame): { call: string; offset: number; text: string } | null {
   const call = textOf(frame.metadata["tool_use_id"]);
   const offset = frame.metadata["offset"];
   if (frame.type !== "tool" || frame.seq !== null || !call || typeof offset !== "number") return null;
-  return { call, offset, said: textOf(frame.tool_output) };
+  return { call, offset, text: textOf(frame.tool_output) };
 }

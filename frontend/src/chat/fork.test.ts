@@ -1,18 +1,11 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import type { Rest } from "../lib/rest.ts";
-import type { ChatHost } from "./host.ts";
 import { type ForkOptions, forkAndOpen } from "./new-session.ts";
-import { LineList } from "./renderer.ts";
-import { answer, end, message, start } from "./samples/frames.ts";
-import { sampleHost } from "./samples/host.ts";
-import { begin } from "./state.ts";
 import { Meter } from "./status.ts";
-import { reduce, visibleItems } from "./transcript.ts";
 
 let posted: [string, unknown][];
 let options: ForkOptions;
 let refuses: boolean;
-let host: ChatHost;
 const go = vi.fn();
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 
@@ -28,11 +21,6 @@ beforeEach(() => {
   };
   const rest = { post } as unknown as Rest;
   options = { api: "/api/v1/sessions/s1/", sessionId: "s1", rest, token: "t", store: localStorage, go };
-  document.body.innerHTML = "<ol></ol>";
-  host = sampleHost();
-  const frames = [message(1, "hello"), start(2), answer(3, "Hi."), end(4)];
-  const state = frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), begin());
-  new LineList($("ol"), host).draw(visibleItems(state));
 });
 
 test("another wording is said in a copy that ends before the message", async () => {
@@ -63,42 +51,19 @@ test("a message is not said without a file that went with it; it waits as a draf
   expect(localStorage.getItem("chat-draft:s2")).toBe("read it");
 });
 
-test("a message is edited where it stands; Escape leaves it alone, Enter sends the new words", () => {
-  const press = (key: string): boolean =>
-    $("textarea").dispatchEvent(new KeyboardEvent("keydown", { key, cancelable: true, bubbles: true }));
-  $("[data-edit-message]").click();
-  expect($<HTMLTextAreaElement>("textarea").value).toBe("hello");
-  press("Escape");
-  expect($(".bubble").textContent).toBe("hello");
-  expect(document.activeElement).toBe($("[data-edit-message]"));
-  $("[data-edit-message]").click();
-  $<HTMLTextAreaElement>("textarea").value = "hullo";
-  press("Enter");
-
-  expect(host.resendInFork).toHaveBeenCalledWith(expect.objectContaining({ seq: 1 }), "hullo");
-});
-
-test("an answer can be asked for again, or gone on from", () => {
-  $(".is-agent [aria-label^='Regenerate']").click();
-  $(".is-agent [aria-label^='Continue']").click();
-
-  expect(host.regenerateInFork).toHaveBeenCalledWith(expect.objectContaining({ seq: 3 }));
-  expect(host.fork).toHaveBeenCalledWith(3);
-});
-
 test("the meter tells context, tokens and cost, and opens the context", () => {
   document.body.innerHTML = `<button data-inspector></button><aside id="inspector" data-closed></aside>
     <h2 id="context-title" tabindex="-1"></h2>
-    <button data-meter hidden><progress max="100"></progress><span data-meter-words></span></button>`;
+    <button data-meter hidden><progress max="100"></progress><span data-meter-text></span></button>`;
   const opened = vi.fn();
   $("[data-inspector]").addEventListener("click", opened);
   const meter = new Meter($("[data-meter]"));
-  meter.draw(begin());
+  meter.show("");
   expect($("[data-meter]").hidden).toBe(true);
-  meter.draw({ ...begin(), tokens: 1_234, cost: 0.0421 });
+  meter.show("1.2k tokens used · $0.0421");
   meter.fill(850, 1_000);
 
-  expect($("[data-meter-words]").textContent).toBe("85 % of context · 1.2k tokens used · $0.0421");
+  expect($("[data-meter-text]").textContent).toBe("85 % of context · 1.2k tokens used · $0.0421");
   expect($("progress").getAttribute("value")).toBe("85");
   $("[data-meter]").click();
   expect(opened).toHaveBeenCalled();

@@ -2,7 +2,7 @@
 import { newId, reached, type Rest } from "../lib/rest.ts";
 import { fileUrl, type Sending, upload } from "./attachments.ts";
 import { draftKey, storedText } from "./composer.ts";
-import type { Attached } from "./state.ts";
+import type { Attached } from "./types.ts";
 
 interface SessionStarterOptions {
   rest: Rest;
@@ -55,7 +55,8 @@ export class SessionStarter {
 
 // --- Forks: the log is never rewritten, so changing the past means a new session
 
-export interface Said {
+/** A message to send in a fork. */
+export interface NewMessage {
   text: string;
   files: readonly Attached[];
 }
@@ -71,35 +72,35 @@ export interface ForkOptions {
 }
 
 /** Fork after an event, send a message there if one is given, and open the fork. */
-export async function forkAndOpen(options: ForkOptions, atSeq: number, said?: Said): Promise<void> {
+export async function forkAndOpen(options: ForkOptions, atSeq: number, message?: NewMessage): Promise<void> {
   const { api, sessionId, rest, store } = options;
   const made = await rest.post<{ id: string }>(`${api}fork/`, { at_seq: atSeq }, newId());
   const there = api.replace(sessionId, made.id);
-  if (said) {
+  if (message) {
     try {
-      const attachments = await bring(options, there, said.files);
-      const body = { text: said.text, ...(attachments.length ? { attachments } : {}) };
+      const attachments = await copyFiles(options, there, message.files);
+      const body = { text: message.text, ...(attachments.length ? { attachments } : {}) };
       await rest.post(`${there}messages/`, body, newId());
     } catch {
       // The fork exists; the message waits in its composer.
-      storedText(store, draftKey(made.id)).write(said.text);
+      storedText(store, draftKey(made.id)).write(message.text);
     }
   }
   options.go(`/chat/${made.id}/`);
 }
 
 /** Copy the files of a message into the fork's own workspace. */
-async function bring(
+async function copyFiles(
   options: ForkOptions,
   there: string,
   files: readonly Attached[],
 ): Promise<Attached[]> {
-  const brought: Attached[] = [];
+  const copies: Attached[] = [];
   for (const file of files) {
     const answer = await reached(fetch(fileUrl(options.api, file.path), { credentials: "same-origin" }));
     if (!answer.ok) throw new Error(`${file.name} no longer exists.`);
     const copy = new File([await answer.blob()], file.name, { type: file.media_type });
-    brought.push(await upload(there, options.token, copy).done);
+    copies.push(await upload(there, options.token, copy).done);
   }
-  return brought;
+  return copies;
 }

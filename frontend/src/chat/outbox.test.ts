@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Refused, type Rest } from "../lib/rest.ts";
 import { Outbox } from "./outbox.ts";
-import type { Action } from "./state.ts";
+import type { Action } from "./live-state.ts";
 
 let actions: Action[];
 let sent: Record<string, unknown>[];
@@ -58,9 +58,9 @@ test("a message goes over the socket with an id, and is kept until it is acknowl
     { type: "user.message", payload: { text: "hello" }, id: idOf(), on_busy: "steer" },
   ]);
   expect(kept()).toMatchObject([{ id: idOf(), text: "hello" }]);
-  box.acknowledge(idOf(), 5, "run-1");
+  box.acknowledge(idOf(), 5);
   expect(kept()).toEqual([]);
-  expect(actions.map((action) => action.type)).toEqual(["sending", "acked"]);
+  expect(actions.map((action) => action.type)).toEqual(["sending", "acknowledged"]);
 });
 
 test("without an acknowledgement the same id goes over the next socket", () => {
@@ -92,7 +92,7 @@ test("without a socket REST takes it, with the id as its key", async () => {
   const [[body, key]] = posts as [[Record<string, unknown>, string]];
   expect(body).toEqual({ text: "hello", on_busy: "interrupt" });
   expect(key).toBeTruthy();
-  expect(actions.at(-1)).toEqual({ type: "acked", id: key, seq: 12, runId: "run-1" });
+  expect(actions.at(-1)).toEqual({ type: "acknowledged", id: key, seq: 12 });
   expect(kept()).toEqual([]);
 });
 
@@ -173,13 +173,13 @@ test("a reload shows what was refused, and sends it only when told to", async ()
   again.flush();
 
   expect(actions).toMatchObject([
-    { type: "sending", letter: { text: "precious" } },
+    { type: "sending", message: { text: "precious" } },
     { type: "refused", id: first!.id, reason: "You are signed out." },
   ]);
   expect([sent, posts]).toEqual([[], []]);
   again.again(first!.id);
   expect(sent).toMatchObject([{ payload: { text: "precious" } }]);
-  again.acknowledge(idOf(), 5, null);
+  again.acknowledge(idOf(), 5);
   expect(kept()).toEqual([]);
 });
 
@@ -187,7 +187,7 @@ test("two windows do not forget what the other one sends", () => {
   const other = open();
   box.send("mine", "followup");
   other.send("theirs", "followup");
-  box.acknowledge(idOf(0), 5, "run-1");
+  box.acknowledge(idOf(0), 5);
 
   expect(kept().map((one) => one.text)).toEqual(["theirs"]);
 });

@@ -6,8 +6,24 @@
  * loses nothing.
  */
 import { type Json, newId, Refused, type Rest } from "../lib/rest.ts";
-import type { OutgoingMessage, OnBusy } from "./messages.ts";
-import type { Action, Attached } from "./state.ts";
+import type { Action } from "./live-state.ts";
+import type { Attached, OnBusy } from "./types.ts";
+
+/** A message sent by this page that the transcript doesn't show yet. */
+export interface OutgoingMessage {
+  id: string;
+  text: string;
+  files: readonly Attached[];
+  onBusy: OnBusy;
+  state: "sending" | "failed";
+  /** Whether it was sent while others had to be answered first. */
+  isQueued: boolean;
+  /** Why sending failed. */
+  reason: string;
+  /** Known after its frame or its acknowledgement arrived. */
+  seq: number | null;
+  isAcknowledged: boolean;
+}
 
 interface Kept {
   id: string;
@@ -15,7 +31,6 @@ interface Kept {
   /** Missing in messages stored by older versions of this page. */
   files?: readonly Attached[];
   onBusy: OnBusy;
-  at: string;
   way: "socket" | "rest";
   /** Why the server rejected it. */
   refusal?: string;
@@ -23,7 +38,6 @@ interface Kept {
 
 interface Acknowledged {
   event: { seq: number };
-  run_id: string | null;
 }
 
 interface OutboxOptions {
@@ -59,9 +73,9 @@ export class Outbox {
 
   /** Send a message and retry until it arrives. */
   send(text: string, onBusy: OnBusy, files: readonly Attached[] = []): void {
-    const letter = { id: newId(), text, files, onBusy, at: new Date().toISOString() };
-    const way = this.options.send(command(letter)) ? "socket" : "rest";
-    const one: Kept = { ...letter, way };
+    const message = { id: newId(), text, files, onBusy };
+    const way = this.options.send(command(message)) ? "socket" : "rest";
+    const one: Kept = { ...message, way };
     this.keep(one.id, one);
     this.show(one);
     if (way === "rest") void this.post(one);
@@ -76,10 +90,10 @@ export class Outbox {
     }
   }
 
-  acknowledge(id: string, seq: number, runId: string | null): void {
+  acknowledge(id: string, seq: number): void {
     if (!this.find(id)) return;
     this.keep(id, null);
-    this.options.dispatch({ type: "acked", id, seq, runId });
+    this.options.dispatch({ type: "acknowledged", id, seq });
   }
 
   /** Mark a message as rejected, or retry later if the refusal is temporary. */
@@ -117,7 +131,7 @@ export class Outbox {
     const body = { ...payloadOf(one), on_busy: one.onBusy };
     try {
       const answer = await this.options.rest.post<Acknowledged>(this.options.path, body, one.id);
-      this.acknowledge(one.id, answer.event.seq, answer.run_id);
+      this.acknowledge(one.id, answer.event.seq);
     } catch (fault) {
       if (fault instanceof Refused && isFinal(fault)) this.refuse(one.id, fault.message);
       else this.later();
@@ -132,8 +146,9 @@ export class Outbox {
   }
 
   private show(one: Kept): void {
-    const letter: OutgoingMessage = { ...one, files: one.files ?? [], state: "sending", reason: "", seq: null, found: false };
-    this.options.dispatch({ type: "sending", letter });
+    const { id, text, onBusy, files = [] } = one;
+    const facts = { state: "sending", isQueued: false, reason: "", seq: null, isAcknowledged: false } as const;
+    this.options.dispatch({ type: "sending", message: { id, text, onBusy, files, ...facts } });
   }
 
   private find(id: string): Kept | undefined {
@@ -164,9 +179,9 @@ function isFinal(fault: Refused): boolean {
   return fault.status < 500 && !passing;
 }
 
-function command(letter: Omit<Kept, "way">): object {
-  const { id, onBusy } = letter;
-  return { type: "user.message", payload: payloadOf(letter), id, on_busy: onBusy };
+function command(message: Omit<Kept, "way">): object {
+  const { id, onBusy } = message;
+  return { type: "user.message", payload: payloadOf(message), id, on_busy: onBusy };
 }
 
 function payloadOf({ text, files }: Pick<Kept, "text" | "files">): Json {

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { QueueView } from "./queue.ts";
+import type { QueuedRun } from "./types.ts";
 
 type Options = ConstructorParameters<typeof QueueView>[0];
 
@@ -28,14 +29,12 @@ function queueWith(more: Partial<Options>): QueueView {
 test("a waiting message is edited in place, and a redraw meanwhile does not disturb it", async () => {
   const edits: [string, string][] = [];
   const queue = queueWith({ onEdit: async (runId, text) => edits.push([runId, text]) > 0 });
-  const place = { key: "r1", runId: "r1", text: "later", seqs: [3] };
-  queue.draw([{ ...place, key: "e3", runId: null }], []);
-  expect($("#queue").querySelector("button, textarea")).toBeNull();
-  queue.draw([place], []);
+  const run = { run_id: "r1", text: "later" };
+  queue.draw([run], []);
   queue.editLast();
   const area = $<HTMLTextAreaElement>("#queue textarea");
   area.value = "much later";
-  queue.draw([place, { key: "r2", runId: "r2", text: "another", seqs: [4] }], []);
+  queue.draw([run, { run_id: "r2", text: "another" }], []);
   expect($("#queue textarea")).toBe(area);
   area.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", cancelable: true }));
   await vi.waitFor(() => expect(edits).toEqual([["r1", "much later"]]));
@@ -51,10 +50,10 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
     onNow: async (...how) => void said.push(how),
     onMove: async (...how) => void said.push(how),
   });
-  const place = (key: string): Parameters<QueueView["draw"]>[0][0] => ({ key, runId: key, text: key, seqs: [1] });
-  queue.draw([place("r1")], []);
+  const run = (id: string): QueuedRun => ({ run_id: id, text: id });
+  queue.draw([run("r1")], []);
   expect(document.querySelector("[data-grip]")).toBeNull();
-  queue.draw([place("r1"), place("r2")], []);
+  queue.draw([run("r1"), run("r2")], []);
   const grip = $("[data-grip=r2]");
   const press = (key: string): boolean => grip.dispatchEvent(new KeyboardEvent("keydown", { key }));
   press("ArrowDown");
@@ -68,7 +67,7 @@ test("a waiting message is moved by the arrows, sent into the answer, or sent in
 
 test("a list drawn anew leaves the focus on the button that had it, and does not lose it with its row", () => {
   const queue = queueWith({});
-  const [first, second] = ["r1", "r2"].map((key) => ({ key, runId: key, text: key, seqs: [1] }));
+  const [first, second] = ["r1", "r2"].map((id) => ({ run_id: id, text: id }));
   queue.draw([first!, second!], []);
   $("[data-grip=r2]").focus();
   queue.draw([second!, first!], []);
@@ -84,7 +83,7 @@ test("a list drawn anew leaves the focus on the button that had it, and does not
   expect(onDone).toHaveBeenCalledOnce();
 });
 
-const later = { key: "r1", runId: "r1", text: "later", seqs: [3] };
+const later = { run_id: "r1", text: "later" };
 
 function typed(queue: QueueView, text: string): HTMLTextAreaElement {
   queue.draw([later], []);
@@ -105,7 +104,7 @@ test("a new wording that could not be saved stays where it is typed", async () =
 test("a new wording is kept when something else is drawn and the focus is elsewhere", () => {
   const queue = queueWith({});
   typed(queue, "much later").blur();
-  queue.draw([later, { key: "r2", runId: "r2", text: "another", seqs: [4] }], []);
+  queue.draw([later, { run_id: "r2", text: "another" }], []);
 
   expect($<HTMLTextAreaElement>("#queue textarea").value).toBe("much later");
   expect(document.querySelectorAll(".queue-row")).toHaveLength(2);

@@ -1,97 +1,46 @@
-/** The queue of messages: reads and changes it on the server, and renders it above the composer. */
+/** The queue of messages: changes it on the server, and renders it above the composer. */
 import { button, h } from "../lib/dom.ts";
 import type { Rest } from "../lib/rest.ts";
-import type { OutgoingMessage, Place, QueueEntry } from "./messages.ts";
-import type { Action, State } from "./state.ts";
-
-/** Changes within this time are one request. */
-const ASK_MS = 100;
-
-interface QueueOptions {
-  rest: Rest;
-  /** REST path of the queue. */
-  path: string;
-  now: () => State;
-  dispatch: (action: Action) => void;
-}
-
-interface Listed {
-  results: QueueEntry[];
-  last_seq: number;
-}
+import type { OutgoingMessage } from "./outbox.ts";
+import type { QueuedRun } from "./types.ts";
 
 export class Queue {
-  private timer: number | undefined;
-  /** Seq of the frame to wait for before reading again; 0 for none. */
-  private awaited = 0;
-  private readonly options: QueueOptions;
-  /** No frame reports a reordering, so the queue is read when the page gets the focus. */
-  private readonly onSeen = (): void => this.ask();
+  private readonly rest: Rest;
+  /** REST path of the queue. */
+  private readonly path: string;
+  /** Called after a change, as no frame reports a reordering. */
+  private readonly onChanged: () => void;
 
-  constructor(options: QueueOptions) {
-    this.options = options;
-    document.addEventListener("visibilitychange", this.onSeen);
-    window.addEventListener("focus", this.onSeen);
-  }
-
-  /** Read the queue soon. */
-  ask(): void {
-    window.clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => void this.read(), ASK_MS);
-  }
-
-  /** Read the queue if messages wait and something changed. */
-  follow(before: State, now: State): void {
-    const moved = now.waiting !== before.waiting || now.status !== before.status;
-    const came = this.awaited > 0 && now.seq >= this.awaited;
-    if (came) this.awaited = 0;
-    if (came || (now.waiting.length > 0 && moved)) this.ask();
+  constructor(rest: Rest, path: string, onChanged: () => void) {
+    this.rest = rest;
+    this.path = path;
+    this.onChanged = onChanged;
   }
 
   async edit(runId: string, text: string): Promise<void> {
-    await this.options.rest.patch(this.place(runId), { text });
-    this.ask();
+    await this.rest.patch(this.runPath(runId), { text });
+    this.onChanged();
   }
 
   /** Send a queued message into the running answer, or interrupt the answer with it. */
   async sendNow(runId: string, onBusy: "steer" | "interrupt"): Promise<void> {
-    await this.options.rest.patch(this.place(runId), { on_busy: onBusy });
-    this.ask();
+    await this.rest.patch(this.runPath(runId), { on_busy: onBusy });
+    this.onChanged();
   }
 
   async remove(runId: string): Promise<void> {
-    await this.options.rest.remove(this.place(runId));
-    this.ask();
+    await this.rest.remove(this.runPath(runId));
+    this.onChanged();
   }
 
   /** Move a queued message; 0 is next. */
   async move(runId: string, position: number): Promise<void> {
-    await this.options.rest.patch(this.place(runId), { position });
-    await this.read();
+    await this.rest.patch(this.runPath(runId), { position });
+    this.onChanged();
   }
 
-  close(): void {
-    window.clearTimeout(this.timer);
-    document.removeEventListener("visibilitychange", this.onSeen);
-    window.removeEventListener("focus", this.onSeen);
-  }
-
-  private async read(): Promise<void> {
-    const { rest, path, now, dispatch } = this.options;
-    if (!now().waiting.length) return;
-    const asOf = now().seq;
-    try {
-      const { results, last_seq } = await rest.get<Listed>(path);
-      // Messages that left the queue meanwhile did so in frames that haven't arrived yet.
-      if (last_seq > now().seq) this.awaited = last_seq;
-      else dispatch({ type: "queue", entries: results, asOf });
-    } catch {
-      // The next change reads again; until then the messages stay in place.
-    }
-  }
-
-  private place(runId: string): string {
-    return `${this.options.path}${runId}/`;
+  private runPath(runId: string): string {
+    return `${this.path}${runId}/`;
   }
 }
 
@@ -128,34 +77,35 @@ export class QueueView {
   private drawn = "";
   private editing: Editing | null = null;
   private dragged: string | null = null;
-  private places: Place[] = [];
-  private letters: OutgoingMessage[] = [];
+  private runs: readonly QueuedRun[] = [];
+  private messages: readonly OutgoingMessage[] = [];
   private readonly options: QueueViewOptions;
 
   constructor(options: QueueViewOptions) {
     this.options = options;
   }
 
-  draw(places: Place[], letters: OutgoingMessage[]): void {
-    this.places = places;
-    this.letters = letters;
-    if (this.editing && !places.some((place) => this.isEdited(place))) this.giveBack(this.editing);
-    const now = JSON.stringify([places, letters, this.editing?.runId]);
+  /** Draw the server's queue, and below it messages that are on their way there. */
+  draw(runs: readonly QueuedRun[], messages: readonly OutgoingMessage[]): void {
+    this.runs = runs;
+    this.messages = messages;
+    if (this.editing && !runs.some((run) => this.isEdited(run))) this.giveBack(this.editing);
+    const now = JSON.stringify([runs, messages, this.editing?.runId]);
     if (now === this.drawn) return;
     // A message being edited isn't redrawn.
     if (this.editing && this.drawn && this.options.root.contains(document.activeElement)) return;
     this.drawn = now;
     const held = this.held();
-    this.options.root.hidden = places.length + letters.length === 0;
-    const count = places.length + letters.length;
+    const count = runs.length + messages.length;
+    this.options.root.hidden = count === 0;
     this.options.root.replaceChildren(
       h("p", { class: "queue-head", text: `Queued · ${count}` }),
       h(
         "ol",
         { class: "queue-list" },
-        ...places.map((place) => (this.isEdited(place) ? this.editing!.node : this.row(place))),
-        ...letters.map((letter) =>
-          h("li", { class: "queue-row" }, h("span", { class: "queue-text", text: letter.text })),
+        ...runs.map((run) => (this.isEdited(run) ? this.editing!.node : this.row(run))),
+        ...messages.map(({ text }) =>
+          h("li", { class: "queue-row" }, h("span", { class: "queue-text", text })),
         ),
       ),
     );
@@ -176,24 +126,24 @@ export class QueueView {
     const buttons = [...(row?.querySelectorAll("button") ?? [])];
     const same = buttons.find((one) => one.ariaLabel === label);
     if (same) same.focus();
-    else if (this.placeOf(runId) < 0) this.options.onDone();
+    else if (this.positionOf(runId) < 0) this.options.onDone();
   }
 
   /** Edit the last queued message; false if there is none. */
   editLast(): boolean {
-    const last = this.places.findLast((place) => place.runId);
+    const last = this.runs.at(-1);
     if (last) this.edit(last);
     return last !== undefined;
   }
 
-  private isEdited(place: Place): boolean {
-    return place.runId !== null && place.runId === this.editing?.runId;
+  private isEdited(run: QueuedRun): boolean {
+    return run.run_id === this.editing?.runId;
   }
 
-  private edit(place: Place | null): void {
-    this.editing = place?.runId ? this.editor(place.runId, place.text) : null;
+  private edit(run: QueuedRun | null): void {
+    this.editing = run ? this.editor(run.run_id, run.text) : null;
     this.drawn = "";
-    this.draw(this.places, this.letters);
+    this.draw(this.runs, this.messages);
     if (this.editing) this.editing.area.focus();
     else this.options.onDone();
   }
@@ -206,10 +156,9 @@ export class QueueView {
     if (text && text !== before.trim()) this.options.onLate(area.value);
   }
 
-  private row(place: Place): HTMLElement {
-    const { runId, text } = place;
+  private row(run: QueuedRun): HTMLElement {
+    const { run_id: runId, text } = run;
     const words = h("span", { class: "queue-text", text, title: text });
-    if (!runId) return h("li", { class: "queue-row" }, words);
     const row = h(
       "li",
       { class: "queue-row", "data-run": runId },
@@ -223,7 +172,7 @@ export class QueueView {
         class: SMALL,
         icon: "square",
       }),
-      button("Edit", () => this.edit(place), { class: SMALL, icon: "pencil" }),
+      button("Edit", () => this.edit(run), { class: SMALL, icon: "pencil" }),
       button("Remove", () => this.leave(this.options.onRemove(runId)), { class: SMALL, icon: "x" }),
     );
     this.takesDrops(row, runId);
@@ -238,7 +187,7 @@ export class QueueView {
 
   /** Return the drag handle, which also moves the message with the arrow keys. */
   private grip(runId: string): HTMLElement | null {
-    if (this.places.length < 2) return null;
+    if (this.runs.length < 2) return null;
     const grip = button("Drag to reorder, or use the arrow keys", () => undefined, {
       class: `${SMALL} queue-grip`,
       icon: "grip-vertical",
@@ -254,7 +203,7 @@ export class QueueView {
       const by = event.key === "ArrowUp" ? -1 : event.key === "ArrowDown" ? 1 : 0;
       if (!by) return;
       event.preventDefault();
-      this.move(runId, this.placeOf(runId) + by);
+      this.move(runId, this.positionOf(runId) + by);
     });
     return grip;
   }
@@ -271,16 +220,16 @@ export class QueueView {
       if (!this.dragged) return;
       event.preventDefault();
       event.stopPropagation();
-      this.move(this.dragged, this.placeOf(runId));
+      this.move(this.dragged, this.positionOf(runId));
     });
   }
 
-  private placeOf(runId: string): number {
-    return this.places.findIndex((place) => place.runId === runId);
+  private positionOf(runId: string): number {
+    return this.runs.findIndex((run) => run.run_id === runId);
   }
 
   private move(runId: string, position: number): void {
-    if (position < 0 || position >= this.places.length) return;
+    if (position < 0 || position >= this.runs.length) return;
     void this.options.onMove(runId, position);
   }
 

@@ -1,23 +1,28 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Rest } from "../lib/rest.ts";
 import { FakeSocket } from "../lib/samples/socket.ts";
-import { placesOf } from "./messages.ts";
-import { BOOTSTRAP } from "./samples/bootstrap.ts";
+import { BOOTSTRAP, conversation } from "./samples/bootstrap.ts";
 import { answer, delta, end, message, start } from "./samples/frames.ts";
 import { SessionClient } from "./session-client.ts";
-import { visibleItems } from "./transcript.ts";
+import { unshownMessages } from "./live-state.ts";
+import type { Conversation } from "./types.ts";
 
 let client: SessionClient;
 let asked: string[];
 let keys: (string | undefined)[];
 let answers: Record<string, unknown>;
+let fetched: string[];
+let reply: () => Promise<Response>;
+let shown: Conversation[];
 
 const open = (rest: Rest): SessionClient =>
   new SessionClient({
     bootstrap: BOOTSTRAP,
     rest,
     store: localStorage,
+    versions: () => ["a1", "b2"],
     onChange: () => undefined,
+    onLines: (lines) => shown.push(lines),
     onLink: () => undefined,
   });
 
@@ -27,7 +32,14 @@ beforeEach(() => {
   FakeSocket.made = [];
   localStorage.clear();
   asked = [];
+  fetched = [];
+  shown = [];
   answers = {};
+  reply = async () => Response.json(conversation([], "", { last_seq: client.state.seq }));
+  vi.stubGlobal("fetch", (path: string) => {
+    fetched.push(path);
+    return reply();
+  });
   keys = [];
   const call = (verb: string) => async (path: string, _body?: unknown, key?: string) => {
     asked.push(`${verb} ${path}`);
@@ -50,8 +62,8 @@ afterEach(() => {
 });
 
 const say = (...frames: object[]): void => frames.forEach((frame) => FakeSocket.last.say(frame));
-const texts = (): string[] =>
-  visibleItems(client.state).map((item) => ("text" in item ? item.text : item.kind));
+const drafts = (): string[] => client.state.drafts.map((draft) => draft.text);
+const outgoing = (): string[] => unshownMessages(client.state).map((one) => one.text);
 
 test("it connects after the last event of the page", () => {
   expect(FakeSocket.last.url).toMatch(/\/ws\/sessions\/s1\/\?after=0$/);
@@ -64,11 +76,11 @@ test("a gap makes it connect again from what it has, and go on", () => {
   FakeSocket.last.open();
   say(delta("e3", 0, "One, two, three"));
 
-  expect(texts()).toEqual(["hi", "One, two, three"]);
+  expect(drafts()).toEqual(["One, two, three"]);
   expect(FakeSocket.made).toHaveLength(2);
 });
 
-test("a socket cut twenty times tells the same story", () => {
+test("a socket cut twenty times tells the same story", async () => {
   const whole = Array.from({ length: 20 }, (_, nth) => `word${nth} `).join("");
   say(message(1, "hi"), start(2));
   for (let cut = 0; cut < 20; cut += 1) {
@@ -77,18 +89,22 @@ test("a socket cut twenty times tells the same story", () => {
     vi.advanceTimersByTime(1_000);
     FakeSocket.last.open();
   }
+  expect(drafts()).toEqual([whole.slice(0, 100)]);
   say(answer(3, whole));
+  await vi.advanceTimersByTimeAsync(500);
 
-  expect(texts()).toEqual(["hi", whole]);
+  expect(drafts()).toEqual([]);
+  expect(shown.at(-1)?.last_seq).toBe(3);
 });
 
-test("a message is sent with an id and acknowledged", () => {
+test("a message is sent with an id, and shown until the server's lines have it", async () => {
   client.send("hello", "followup");
   const [sent] = FakeSocket.last.sent;
   expect(sent).toMatchObject({ type: "user.message", payload: { text: "hello" } });
   say({ type: "ack", id: sent!["id"], seq: 1, run_id: "r" }, message(1, "hello"));
 
-  expect(texts()).toEqual(["hello"]);
+  expect(outgoing()).toEqual(["hello"]);
+  await vi.advanceTimersByTimeAsync(500);
   expect(client.state.outbox).toEqual([]);
 });
 
@@ -97,7 +113,7 @@ test("a page that is opened again sends what it had not got away, once", () => {
   const first = FakeSocket.last.sent[0]!["id"];
   client.close();
   client = open({} as Rest);
-  expect(texts()).toEqual(["hello"]);
+  expect(outgoing()).toEqual(["hello"]);
   FakeSocket.last.open();
 
   expect(FakeSocket.last.sent).toMatchObject([{ id: first, payload: { text: "hello" } }]);
@@ -108,51 +124,77 @@ test("a refused message keeps its words and the reason", () => {
   const id = FakeSocket.last.sent[0]!["id"];
   say({ type: "error", id, code: "session_ended", error: "The session has ended." });
 
-  expect(visibleItems(client.state)[0]).toMatchObject({
+  expect(unshownMessages(client.state)[0]).toMatchObject({
     text: "hello",
-    receipt: "failed",
+    state: "failed",
     reason: "The session has ended.",
   });
 });
 
-test("the queue is asked for once after several messages came", async () => {
-  answers["/api/v1/sessions/s1/queue/"] = {
-    results: [{ run_id: "run-2", text: "b", message_seqs: [3] }],
-    last_seq: 4,
-  };
+test("frames that arrive together cause one request, which names what the page has", async () => {
   say(message(1, "a"), start(2), message(3, "b"), message(4, "c"));
   await vi.advanceTimersByTimeAsync(500);
 
-  expect(asked.filter((one) => one.endsWith("/queue/"))).toHaveLength(1);
-  expect(client.state.waiting.map((item) => item.runId)).toEqual(["run-2"]);
-  expect(texts()).toEqual(["a", "c"]);
+  expect(fetched).toEqual(["/chat/s1/lines/?from=1&have=a1.b2"]);
+  expect(shown).toHaveLength(1);
 });
 
-test("whoever looks at the page again sees the order that another page gave the queue", async () => {
-  const [b, c] = ["b", "c"].map((text, n) => ({ run_id: `run-${text}`, text, message_seqs: [3 + n] }));
-  answers["/api/v1/sessions/s1/queue/"] = { results: [b, c], last_seq: 4 };
-  say(message(1, "a"), start(2), message(3, "b"), message(4, "c"));
+test("frames during a request cause one more after it, never two at once", async () => {
+  let answerFirst: (answer: Response) => void = () => undefined;
+  reply = () => new Promise((done) => (answerFirst = done));
+  say(message(1, "a"));
   await vi.advanceTimersByTimeAsync(500);
-  answers["/api/v1/sessions/s1/queue/"] = { results: [c, b], last_seq: 4 };
-  window.dispatchEvent(new Event("focus"));
+  say(start(2), answer(3, "One."));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(fetched).toHaveLength(1);
+  reply = async () => Response.json(conversation([], "", { last_seq: 3, first_seq: 2 }));
+  answerFirst(Response.json(conversation([], "", { last_seq: 1 })));
   await vi.advanceTimersByTimeAsync(500);
 
-  expect(placesOf(client.state).map((place) => place.text)).toEqual(["c", "b"]);
+  expect(fetched).toHaveLength(2);
+  say(end(4));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(fetched.at(-1)).toBe("/chat/s1/lines/?from=2&have=a1.b2");
 });
 
-test("a queue that is newer than the frames waits for them, and nothing that waited is lost", async () => {
-  const path = "/api/v1/sessions/s1/queue/";
-  say(message(1, "a"), start(2), message(3, "b"));
-  // The server has ended the first run and begun the second; its frames are on their way.
-  answers[path] = { results: [], last_seq: 6 };
+test("a request that fails is repeated", async () => {
+  reply = () => Promise.reject(new TypeError("Failed to fetch"));
+  say(message(1, "a"));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(shown).toEqual([]);
+  reply = async () => Response.json(conversation([], "", { last_seq: 1 }));
   await vi.advanceTimersByTimeAsync(5_000);
-  expect(client.state.waiting.map((item) => item.text)).toEqual(["b"]);
-  expect(asked.filter((one) => one.endsWith("/queue/"))).toHaveLength(1);
-  say(answer(4, "One."), end(5), start(6, "run-2"));
+
+  expect(shown).toHaveLength(1);
+});
+
+test("frames tell the status at once, and the server's answer only if it is as new", async () => {
+  say(message(1, "a"), start(2));
+  expect(client.state).toMatchObject({ status: "running", runId: "run-1" });
+  reply = async () => Response.json(conversation([], "", { last_seq: 1, status: "idle" }));
+  await vi.advanceTimersByTimeAsync(500);
+  expect(client.state.status).toBe("running");
+  reply = async () => Response.json(conversation([], "", { last_seq: 3, status: "requires_action" }));
+  say(answer(3, "One."));
   await vi.advanceTimersByTimeAsync(500);
 
-  expect(texts()).toEqual(["a", "One.", "b"]);
-  expect(visibleItems(client.state).at(-1)).toMatchObject({ receipt: "taken", runId: "run-2" });
+  expect(client.state).toMatchObject({ status: "requires_action", runId: null });
+});
+
+test("an earlier part is fetched before the first event that the page shows", async () => {
+  client.close();
+  client = new SessionClient({
+    bootstrap: { ...BOOTSTRAP, first_seq: 401, last_seq: 600 },
+    rest: { get: async () => ({ first_seq: 201, html: "<li></li>" }) } as unknown as Rest,
+    store: localStorage,
+    versions: () => [],
+    onChange: () => undefined,
+    onLines: () => undefined,
+    onLink: () => undefined,
+  });
+  expect(await client.fetchEarlier()).toBe("<li></li>");
+
+  expect(client.hasEarlier).toBe(true);
 });
 
 test("a stop resolves with its acknowledgement and rejects with the reason", async () => {

@@ -1,15 +1,15 @@
-/** A client of one session: its state, its socket and its REST operations. */
+/** A client of one session: its live state, its socket, its lines and its REST operations. */
+import { refresher, type Refresher } from "../lib/pages.ts";
 import { type Json, newId, Refused, type Rest } from "../lib/rest.ts";
 import { connect, type Link, type SocketState } from "../lib/socket.ts";
-import { outputText } from "./calls.ts";
-import { type Frame, read, type StoredEvent } from "./frames.ts";
-import type { Said } from "./host.ts";
-import type { OnBusy } from "./messages.ts";
+import { read } from "./frames.ts";
+import { type Action, initialState, type LiveState, reduce } from "./live-state.ts";
 import { Outbox } from "./outbox.ts";
 import { Queue } from "./queue.ts";
-import type { Action, Attached, State } from "./state.ts";
-import { SubagentWatcher } from "./subagents.ts";
-import { framesOf, type Bootstrap, pageBefore, reduce, stateOf, withEarlierFrames } from "./transcript.ts";
+import type { Attached, Bootstrap, Conversation, OnBusy } from "./types.ts";
+
+/** Frames within this time cause one request. */
+const GATHER_MS = 25;
 
 interface Snapshot {
   id: string;
@@ -21,22 +21,34 @@ interface Execution {
   tool_use_id: string;
 }
 
+/** An earlier part of the conversation. */
+interface Earlier {
+  first_seq: number;
+  html: string;
+}
+
 interface SessionClientOptions {
   bootstrap: Bootstrap;
   rest: Rest;
   store: Storage;
+  /** The versions of the lines that the page shows. */
+  versions: () => string[];
+  /** Lines without buttons. */
+  isReadOnly?: boolean;
   onChange: () => void;
+  onLines: (conversation: Conversation) => void;
   onLink: (state: SocketState, code: number) => void;
 }
 
 export class SessionClient {
-  state: State;
-  /** Seq of the first loaded event. */
-  firstSeq: number;
-  readonly subagents: SubagentWatcher;
+  state: LiveState;
   readonly queue: Queue;
-  private frames: Frame[];
+  /** Seq of the first event that the live lines show. */
+  private firstSeq: number;
+  /** Seq of the first event that the page shows. */
+  private earliestSeq: number;
   private readonly link: Link;
+  private readonly lines: Refresher;
   private readonly outbox: Outbox;
   private readonly commands: Commands;
   private readonly options: SessionClientOptions;
@@ -44,16 +56,14 @@ export class SessionClient {
   constructor(options: SessionClientOptions) {
     const { bootstrap, rest, store } = options;
     this.options = options;
-    this.state = stateOf(bootstrap);
-    this.firstSeq = bootstrap.first_seq;
-    this.frames = bootstrap.frames.filter((frame) => frame.seq !== null);
-    // Created first, because the outbox dispatches stored messages immediately.
-    this.queue = new Queue({
-      rest,
-      path: `${bootstrap.api}queue/`,
-      now: () => this.state,
-      dispatch: (action) => this.dispatch(action),
-    });
+    this.state = initialState(bootstrap);
+    this.firstSeq = this.earliestSeq = bootstrap.first_seq;
+    this.lines = refresher(
+      () => this.linesAddress(),
+      (answer) => this.takeLines(JSON.parse(answer) as Conversation),
+      GATHER_MS,
+    );
+    this.queue = new Queue(rest, `${bootstrap.api}queue/`, () => this.refresh());
     const send = (message: object): boolean => this.link?.send(message) ?? false;
     this.outbox = new Outbox({
       store,
@@ -63,13 +73,22 @@ export class SessionClient {
       send,
       dispatch: (action) => this.dispatch(action),
     });
-    this.subagents = new SubagentWatcher({ bootstrap, rest, dispatch: (action) => this.dispatch(action) });
     this.commands = new Commands(send, rest, `${bootstrap.api}events/`);
     this.link = connect({
       path: () => `/ws/sessions/${bootstrap.session_id}/?after=${this.state.seq}`,
       onMessage: (text) => this.hear(text),
       onState: (state, code) => this.linked(state, code),
     });
+  }
+
+  /** Whether the log begins before what the page shows. */
+  get hasEarlier(): boolean {
+    return this.earliestSeq > 1;
+  }
+
+  /** Fetch the lines again soon. */
+  refresh(): void {
+    this.lines.soon();
   }
 
   send(text: string, onBusy: OnBusy, files: readonly Attached[] = []): void {
@@ -95,8 +114,14 @@ export class SessionClient {
     }
   }
 
-  answer(callId: string, said: Said): Promise<void> {
-    return this.commands.give("user.tool_confirmation", { tool_use_id: callId, ...said });
+  answer(callId: string, answer: Json): Promise<void> {
+    return this.commands.give("user.tool_confirmation", { tool_use_id: callId, ...answer });
+  }
+
+  /** Answer an approval of a sub-agent. */
+  async answerApproval(approvalId: string, answer: Json): Promise<void> {
+    await this.options.rest.post(`${this.options.bootstrap.approvals}${approvalId}/`, answer);
+    this.refresh();
   }
 
   async retry(runId: string): Promise<void> {
@@ -112,12 +137,6 @@ export class SessionClient {
     await this.settle(callId, "retry", {});
   }
 
-  /** Return where a fork after this event ends, including the end of its run. */
-  endAt(seq: number): number {
-    const next = this.frames.find((frame) => frame.seq === seq + 1);
-    return next?.phase === "end" ? seq + 1 : seq;
-  }
-
   private async settle(callId: string, verb: "verify" | "retry", body: Json): Promise<void> {
     const { executions, session_id } = this.options.bootstrap;
     const path = `${executions}?session=${session_id}&state=unknown`;
@@ -129,8 +148,9 @@ export class SessionClient {
 
   async wholeOutput(seq: number): Promise<string> {
     const path = `${this.options.bootstrap.api}events/?after=${seq - 1}&limit=1`;
-    const page = await this.options.rest.get<{ results: StoredEvent[] }>(path);
-    return outputText(page.results[0]?.payload["output"]);
+    const page = await this.options.rest.get<{ results: { payload: Json }[] }>(path);
+    const output = page.results[0]?.payload["output"] ?? "";
+    return typeof output === "string" ? output : JSON.stringify(output, null, 2);
   }
 
   async summary(snapshotId: string): Promise<string> {
@@ -145,35 +165,45 @@ export class SessionClient {
     await this.options.rest.post(`${this.options.bootstrap.api}snapshots/${snapshotId}/undo/`, {});
   }
 
-  /** Load the events before the first loaded one. */
-  async loadEarlier(): Promise<void> {
-    const { path, firstSeq } = pageBefore(this.options.bootstrap.api, this.firstSeq);
-    const page = await this.options.rest.get<{ results: StoredEvent[] }>(path);
-    this.frames = [...framesOf(page.results), ...this.frames];
-    this.firstSeq = firstSeq;
-    this.state = withEarlierFrames(this.state, this.frames, firstSeq);
+  /** Fetch the lines before the first one that the page shows. */
+  async fetchEarlier(): Promise<string> {
+    const path = `${this.options.bootstrap.lines}?before=${this.earliestSeq}`;
+    const earlier = await this.options.rest.get<Earlier>(path);
+    this.earliestSeq = earlier.first_seq;
+    return earlier.html;
   }
 
   close(): void {
-    this.queue.close();
+    this.lines.stop();
     this.outbox.close();
-    this.subagents.close();
     this.link.close();
   }
 
+  private linesAddress(): string {
+    const { bootstrap, versions, isReadOnly } = this.options;
+    const have = versions().join(".");
+    return `${bootstrap.lines}?from=${this.firstSeq}&have=${have}${isReadOnly ? "&read_only=1" : ""}`;
+  }
+
+  private takeLines(conversation: Conversation): void {
+    this.firstSeq = conversation.first_seq;
+    this.state = reduce(this.state, { type: "fetched", conversation });
+    this.options.onLines(conversation);
+  }
+
   private hear(text: string): void {
-    const said = read(text);
-    switch (said?.kind) {
+    const message = read(text);
+    switch (message?.kind) {
       case "frame":
-        this.dispatch({ type: "frame", frame: said.frame });
+        this.dispatch({ type: "frame", frame: message.frame });
         break;
       case "ack":
-        this.outbox.acknowledge(said.id, said.seq, said.runId);
-        this.commands.acknowledge(said.id);
+        this.outbox.acknowledge(message.id, message.seq);
+        this.commands.acknowledge(message.id);
         break;
       case "refusal":
-        if (said.id && !this.outbox.refuse(said.id, said.reason, said.code)) {
-          this.commands.refuse(said.id, said.reason, said.code);
+        if (message.id && !this.outbox.refuse(message.id, message.reason, message.code)) {
+          this.commands.refuse(message.id, message.reason, message.code);
         }
         break;
     }
@@ -184,7 +214,7 @@ export class SessionClient {
       // The replay that starts now fills the gap.
       this.dispatch({ type: "replaying" });
       this.outbox.flush();
-      this.queue.ask();
+      if (this.state.seq > this.state.shownSeq) this.refresh();
     }
     this.options.onLink(state, code);
   }
@@ -193,11 +223,7 @@ export class SessionClient {
     const before = this.state;
     this.state = reduce(before, action);
     if (this.state === before) return;
-    if (action.type === "frame" && action.frame.seq === this.state.seq) {
-      this.frames.push(action.frame);
-    }
-    // The server's own queue is no reason to read it again.
-    if (action.type !== "queue") this.queue.follow(before, this.state);
+    if (this.state.seq > before.seq) this.refresh();
     if (this.state.lacks && !before.lacks) this.link.resync();
     this.options.onChange();
   }

@@ -1,19 +1,23 @@
-import { copyText, requireElement } from "../lib/dom.ts";
+import { submitApproval } from "../lib/approval-form.ts";
+import { requireElement } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
-import { isCommand, clickInCard } from "../lib/keys.ts";
+import { clickInCard, isCommand } from "../lib/keys.ts";
 import { restWith } from "../lib/rest.ts";
-import { problemReporter, fileUrl, type AttachmentTray, attachmentTray, upload } from "./attachments.ts";
-import { composer, type Composer, clearNewChatText, draftKey, storedText } from "./composer.ts";
-import type { ChatHost } from "./host.ts";
-import { placesOf } from "./messages.ts";
+import { subscribe } from "../lib/socket.ts";
+import { listenForActions } from "./actions.ts";
+import { type AttachmentTray, attachmentTray, fileUrl, problemReporter, upload } from "./attachments.ts";
+import { clearNewChatText, type Composer, composer, draftKey, storedText } from "./composer.ts";
+import { lineActions } from "./line-actions.ts";
+import { unshownMessages, waitsInQueue } from "./live-state.ts";
+import { GROWN } from "./markdown-box.ts";
 import { type ForkOptions, forkAndOpen } from "./new-session.ts";
 import { QueueView } from "./queue.ts";
-import { LineList, Scroll } from "./renderer.ts";
+import { Scroll } from "./scroll.ts";
 import { SessionClient } from "./session-client.ts";
-import { isUser } from "./state.ts";
 import { ContextPanel, Meter, StatusDisplay } from "./status.ts";
 import { SubagentPreview } from "./subagent-preview.ts";
-import { isBusy, readBootstrap, visibleItems, waits } from "./transcript.ts";
+import { Transcript } from "./transcript.ts";
+import { type Conversation, isBusy, readBootstrap } from "./types.ts";
 
 /** Hidden pages are redrawn less often. */
 const HIDDEN_MS = 250;
@@ -23,58 +27,41 @@ const HIDDEN_MS = 250;
  *
  * @example
  * <div data-island="chat"><ol data-lines>…</ol><form data-composer>…</form>
- *   <script type="application/json" id="chat-opening">…</script></div>
+ *   <script type="application/json" id="chat-bootstrap">…</script><template data-template="draft">…</template></div>
  */
 export const session: Island = (root) => {
   const bootstrap = readBootstrap(root);
   const form = requireElement<HTMLFormElement>(root, "[data-composer]");
   const list = requireElement<HTMLElement>(root, "[data-lines]");
   const empty = requireElement<HTMLElement>(root, "[data-empty]");
-  const problem = requireElement<HTMLElement>(root, "[data-problem]");
   const page = root.closest<HTMLElement>("[data-scrolls]") ?? requireElement<HTMLElement>(document, ".page");
   const token = requireElement<HTMLInputElement>(form, "[name=csrfmiddlewaretoken]").value;
   const rest = restWith(token);
-  const complain = problemReporter(problem);
+  const complain = problemReporter(requireElement<HTMLElement>(root, "[data-problem]"));
   const scroll = new Scroll(page, requireElement(root, "[data-jump]"));
   const listening = new AbortController();
+  const { signal } = listening;
   let drawing = 0;
   let tray: AttachmentTray | undefined;
+  let unsubscribe: (() => void) | undefined;
   // The socket can deliver before everything is set up.
   let statusDisplay: StatusDisplay | undefined;
 
+  const transcript = new Transcript({
+    list,
+    earlier: requireElement<HTMLElement>(root, "[data-earlier-lines]"),
+    templates: root,
+    fileUrl: (path) => fileUrl(bootstrap.api, path),
+  });
   const client = new SessionClient({
     bootstrap,
     rest,
     store: localStorage,
+    versions: () => transcript.versions,
     onChange: schedule,
+    onLines: showLines,
     onLink: (state, code) => statusDisplay?.link(state, code),
   });
-  const host: ChatHost = {
-    agent: bootstrap.agent,
-    mayRun: bootstrap.may_run,
-    mayAdmin: bootstrap.may_admin,
-    tools: bootstrap.tools,
-    retry: (runId) => client.retry(runId),
-    answer: (callId, said) => client.answer(callId, said),
-    answerQuestion: (id, said) => client.subagents.answer(id, said),
-    openPreview: (child) => void attempt(() => preview.open(child)),
-    resendInFork: (item, text) => attempt(() => copy(item.seq! - 1, { text, files: item.files })),
-    regenerateInFork: (item) => attempt(() => askAgain(item.order)),
-    fork: (seq) => attempt(() => copy(client.endAt(seq))),
-    fileUrl: (path) => fileUrl(bootstrap.api, path),
-    verify: (callId, tookEffect) => client.verify(callId, tookEffect),
-    runAgain: (callId) => client.runAgain(callId),
-    resend: (id) => client.resend(id),
-    reword: (id, { text, files }) => {
-      client.forget(id);
-      tray?.putBack(files);
-      writing.addText(text);
-    },
-    discard: (id) => client.forget(id),
-    wholeOutput: (seq) => client.wholeOutput(seq),
-    summary: (id) => client.summary(id),
-    undo: (id) => client.undo(id),
-  };
   const writing: Composer = composer({
     form,
     typed: storedText(localStorage, draftKey(bootstrap.session_id)),
@@ -85,11 +72,11 @@ export const session: Island = (root) => {
     },
     onStop: () => void attempt(() => client.stop()),
     onUp: () => {
-      if (!waiting.editLast()) [...list.querySelectorAll<HTMLElement>("[data-edit-message]")].at(-1)?.click();
+      if (!waiting.editLast()) [...list.querySelectorAll<HTMLElement>("[data-action=edit]")].at(-1)?.click();
     },
     mustWait: () => tray?.isBusy ?? false,
   });
-  const copies: ForkOptions = {
+  const forks: ForkOptions = {
     api: bootstrap.api,
     sessionId: bootstrap.session_id,
     rest,
@@ -97,8 +84,6 @@ export const session: Island = (root) => {
     store: localStorage,
     go: (path) => location.assign(path),
   };
-  const copy = (atSeq: number, said?: Parameters<typeof forkAndOpen>[2]): Promise<void> =>
-    forkAndOpen(copies, atSeq, said);
   tray = attachmentTray(form, {
     ground: root,
     largest: bootstrap.largest_file,
@@ -107,7 +92,7 @@ export const session: Island = (root) => {
     onChange: () => writing.look(),
     onProblem: complain,
   });
-  statusDisplay = new StatusDisplay(root, client.state, (words) => writing.setLink(words));
+  statusDisplay = new StatusDisplay(root, bootstrap, (words) => writing.setLink(words));
   const waiting = new QueueView({
     root: requireElement(root, "[data-queue]"),
     onEdit: (runId, text) => attempt(() => client.queue.edit(runId, text)),
@@ -122,8 +107,8 @@ export const session: Island = (root) => {
       if (matchMedia("(hover: hover)").matches) writing.focus();
     },
   });
-  const flow = new LineList(list, host);
-  const preview = new SubagentPreview({ inspector: requireElement(document, "#inspector"), bootstrap, rest, host });
+  const inspector = requireElement<HTMLElement>(document, "#inspector");
+  const preview = new SubagentPreview({ inspector, bootstrap, templates: root, rest, complain });
   const box = document.querySelector<HTMLElement>("[data-context]");
   const line = root.querySelector<HTMLElement>("[data-meter]");
   const meter = line ? new Meter(line) : undefined;
@@ -136,32 +121,41 @@ export const session: Island = (root) => {
       : window.requestAnimationFrame(draw);
   }
 
+  /** Draw what the server's lines don't show yet, and everything around the transcript. */
   function draw(): void {
     drawing = 0;
     const { state } = client;
-    const items = visibleItems(state);
-    flow.draw(items);
-    empty.hidden = items.length > 0;
-    list.setAttribute("aria-busy", String(state.draft !== null));
-    const letters = state.outbox.filter((one) => one.state === "sending" && !one.found);
-    waiting.draw(
-      placesOf(state),
-      letters.filter((letter) => waits(state, letter)),
+    const messages = unshownMessages(state);
+    transcript.draw(
+      state.drafts,
+      messages.filter((message) => !waitsInQueue(message)),
+      state.outputs,
     );
+    empty.hidden = !transcript.isEmpty;
+    list.setAttribute("aria-busy", String(state.drafts.some((draft) => !draft.endsAt)));
+    waiting.draw(state.queue, messages.filter(waitsInQueue));
     writing.setBusy(isBusy(state.status));
-    statusDisplay?.draw(state);
-    meter?.draw(state);
-    panel?.follow(state);
-    client.subagents.follow(state);
-    if (!bootstrap.title) statusDisplay?.name(items);
+    statusDisplay?.follow(state.status);
+    panel?.follow(state.status, state.shownSeq);
     scroll.follow();
   }
 
-  /** Ask the question of an answer again in a fork that ends before it. */
-  async function askAgain(order: number): Promise<void> {
-    const asked = client.state.items.filter(isUser).findLast((item) => item.order < order);
-    if (!asked?.seq) throw new Error("Load earlier messages first.");
-    await copy(asked.seq - 1, asked);
+  function showLines(conversation: Conversation): void {
+    transcript.apply(conversation, client.state.drafts);
+    statusDisplay?.show(conversation);
+    meter?.show(conversation.usage);
+    followSubagents();
+    draw();
+  }
+
+  /** While a sub-agent works, its approvals change the lines without an event in this session. */
+  function followSubagents(): void {
+    const isWorking = list.querySelector('[data-child="running"]') !== null;
+    if (isWorking) unsubscribe ??= subscribe("/ws/approvals/", () => client.refresh());
+    else if (unsubscribe) {
+      unsubscribe();
+      unsubscribe = undefined;
+    }
   }
 
   /** Run an action and show its error next to the composer. Resolves to whether it succeeded. */
@@ -178,8 +172,6 @@ export const session: Island = (root) => {
 
   function onClick(event: MouseEvent): void {
     const target = event.target as HTMLElement;
-    const copy = target.closest<HTMLElement>("[data-copy-code]");
-    if (copy) void copyText(copy.closest(".code-box")?.querySelector("pre")?.textContent ?? "", copy);
     const suggestion = target.closest<HTMLButtonElement>("[data-suggestion]");
     if (suggestion) {
       event.preventDefault();
@@ -195,14 +187,24 @@ export const session: Island = (root) => {
   async function showEarlier(button: HTMLElement): Promise<void> {
     button.setAttribute("aria-disabled", "true");
     try {
-      await client.loadEarlier();
+      const html = await client.fetchEarlier();
       scroll.hold(() => {
-        flow.draw(visibleItems(client.state));
-        button.hidden = client.firstSeq <= 1;
+        transcript.addEarlier(html);
+        button.hidden = !client.hasEarlier;
       });
     } finally {
       button.removeAttribute("aria-disabled");
     }
+  }
+
+  function onAnswer(event: SubmitEvent): void {
+    const answered = event.target as HTMLFormElement;
+    if (!answered.matches("[data-answer]")) return;
+    const approvalId = answered.dataset["approval"];
+    const callId = answered.querySelector<HTMLInputElement>("[name=tool_use_id]")?.value ?? "";
+    void submitApproval(event, (answer) =>
+      approvalId ? client.answerApproval(approvalId, answer) : client.answer(callId, answer),
+    );
   }
 
   function onKey(event: KeyboardEvent): void {
@@ -227,15 +229,40 @@ export const session: Island = (root) => {
     return (inside ?? others[0] ?? root) === root;
   }
 
-  root.addEventListener("click", onClick, { signal: listening.signal });
-  list.addEventListener("line-grown", () => scroll.follow(), { signal: listening.signal });
-  document.addEventListener("keydown", onKey, { signal: listening.signal });
+  /** Another page may have reordered the queue, which no frame reports. */
+  function onSeen(): void {
+    if (!document.hidden && client.state.queue.length) client.refresh();
+  }
+
+  listenForActions(root, {
+    actions: lineActions({
+      client,
+      templates: root,
+      fork: (atSeq, message) => forkAndOpen(forks, atSeq, message),
+      reword: ({ text, files }) => {
+        tray?.putBack(files);
+        writing.addText(text);
+      },
+      openPreview: (button) => preview.open(button),
+    }),
+    complain,
+    signal,
+  });
+  root.addEventListener("click", onClick, { signal });
+  root.addEventListener("submit", onAnswer, { signal });
+  list.addEventListener(GROWN, () => scroll.follow(), { signal });
+  document.addEventListener("keydown", onKey, { signal });
+  document.addEventListener("visibilitychange", onSeen, { signal });
+  window.addEventListener("focus", onSeen, { signal });
+  meter?.show(bootstrap.usage);
+  followSubagents();
   draw();
-  clearNewChatText(localStorage, client.state.items.find(isUser)?.text ?? "");
+  clearNewChatText(localStorage, list.querySelector("[data-text]")?.textContent ?? "");
   scroll.toEnd();
   if (matchMedia("(hover: hover)").matches && isMine(document.body)) writing.focus();
   return () => {
     listening.abort();
+    unsubscribe?.();
     preview.close();
     tray?.close();
     meter?.close();

@@ -2,54 +2,42 @@
 import { requireElement, say } from "../lib/dom.ts";
 import { fetchPart } from "../lib/pages.ts";
 import type { SocketState } from "../lib/socket.ts";
-import { money, thousands } from "./labels.ts";
-import { isCompaction, isUser, type Item, type State, type Status } from "./state.ts";
-import { waitsForChildren } from "./transcript.ts";
+import type { ConversationState, Status } from "./types.ts";
 
-const STATUSES: Record<Status, [lamp: string, word: string]> = {
-  idle: ["", "Idle"],
-  running: ["is-running", "Working"],
-  rescheduling: ["is-waiting", "Retrying"],
-  requires_action: ["is-waiting", "Needs you"],
-  terminated: ["", "Archived"],
-};
-const BELOW: [lamp: string, word: string] = ["is-running", "Sub-agent working"];
 /** A connection that returns within this time isn't mentioned. */
 const QUIET_MS = 1_500;
-const TITLE = 80;
 
 export class StatusDisplay {
+  /** The status that was announced last. A page that opens on a busy agent announces that. */
   private status: Status = "idle";
   private timer: number | undefined;
   private readonly lamp: HTMLElement;
+  private readonly title: Element | null;
   private readonly live: HTMLElement;
   private readonly setLink: (words: string) => void;
 
-  constructor(root: ParentNode, first: State, setLink: (words: string) => void) {
+  constructor(root: ParentNode, first: ConversationState, setLink: (words: string) => void) {
     // If a page has several chats, each has its own status.
     this.lamp = root.querySelector("[data-chat-status]") ?? requireElement(document, "[data-chat-status]");
+    this.title = root.querySelector("[data-chat-status]") ? null : document.querySelector("[data-chat-title]");
     this.live = requireElement(root, "[data-announce]");
     this.setLink = setLink;
-    this.draw(first);
+    this.show(first);
   }
 
-  draw(state: State): void {
-    const [look, word] = waitsForChildren(state) ? BELOW : STATUSES[state.status];
-    this.lamp.className = `state ${look}`;
-    say(this.lamp, word);
-    for (const node of document.querySelectorAll("[data-chat-tokens]")) {
-      say(node, thousands(state.tokens));
-    }
-    for (const node of document.querySelectorAll("[data-chat-events]")) say(node, String(state.seq));
-    if (state.status !== this.status) this.announce(this.status, state.status);
-    this.status = state.status;
+  /** Show what the server tells. */
+  show(state: ConversationState): void {
+    this.lamp.className = `state ${state.status_lamp}`;
+    say(this.lamp, state.status_label);
+    if (this.title && state.title) say(this.title, state.title);
+    for (const node of document.querySelectorAll("[data-chat-tokens]")) say(node, state.tokens);
+    for (const node of document.querySelectorAll("[data-chat-events]")) say(node, String(state.last_seq));
   }
 
-  /** Name an untitled session after its first message, as the server does. */
-  name(items: readonly Item[]): void {
-    const first = items.find(isUser)?.text.split("\n", 1)[0]?.trim();
-    const title = document.querySelector("[data-chat-title]");
-    if (first && title) say(title, first.length <= TITLE ? first : `${first.slice(0, TITLE)}…`);
+  /** Announce a change of the status, which frames report before the server's label arrives. */
+  follow(status: Status): void {
+    if (status !== this.status) this.announce(this.status, status);
+    this.status = status;
   }
 
   /** Announce status changes to screen readers. The text itself is never announced. */
@@ -87,11 +75,11 @@ function words(): string {
 
 /**
  * @example
- * <button data-meter><progress max="100"></progress><span data-meter-words></span></button>
+ * <button data-meter><progress max="100"></progress><span data-meter-text></span></button>
  */
 export class Meter {
   private percent: number | null = null;
-  private drawn: State | null = null;
+  private usage = "";
   private readonly root: HTMLElement;
 
   constructor(root: HTMLElement) {
@@ -99,13 +87,13 @@ export class Meter {
     root.addEventListener("click", open);
   }
 
-  draw(state: State): void {
-    this.drawn = state;
-    const words = this.root.querySelector("[data-meter-words]");
+  /** Show the tokens and the cost of the session. */
+  show(usage: string): void {
+    this.usage = usage;
+    const text = this.root.querySelector("[data-meter-text]");
     const full = this.percent === null ? "" : `${this.percent} % of context`;
-    const used = state.tokens ? `${thousands(state.tokens)} tokens used` : "";
-    if (words) say(words, [full, used, money(state.cost)].filter(Boolean).join(" · "));
-    this.root.hidden = !full && !used;
+    if (text) say(text, [full, usage].filter(Boolean).join(" · "));
+    this.root.hidden = !full && !usage;
   }
 
   /** Update the meter with the server's count. */
@@ -115,7 +103,7 @@ export class Meter {
     const bar = this.root.querySelector("progress");
     if (bar) bar.value = this.percent;
     this.root.toggleAttribute("data-full", this.percent >= 80);
-    if (this.drawn) this.draw(this.drawn);
+    this.show(this.usage);
   }
 
   close(): void {
@@ -144,7 +132,7 @@ const PAUSE_MS = 400;
  * <section data-context data-url="/chat/…/context/?panel=1"><div data-context-body></div></section>
  */
 export class ContextPanel {
-  private seen = "";
+  private seen = -1;
   private timer: number | undefined;
   private readonly asking = new AbortController();
   private readonly root: HTMLElement;
@@ -156,13 +144,10 @@ export class ContextPanel {
     this.onCount = onCount;
   }
 
-  /** Fetch again when a run ended or the compactions changed. */
-  follow(state: State): void {
-    if (state.status === "running") return;
-    const compactions = state.items.filter(isCompaction);
-    const now = JSON.stringify([state.seq, compactions.length]);
-    if (now === this.seen) return;
-    this.seen = now;
+  /** Fetch again when a run ended or something happened between runs. */
+  follow(status: Status, seq: number): void {
+    if (status === "running" || seq === this.seen) return;
+    this.seen = seq;
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => void this.renew(), PAUSE_MS);
   }

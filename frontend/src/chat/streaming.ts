@@ -127,8 +127,8 @@ export class Caret {
   private at: Element | null = null;
 
   /** Move the caret to the end of the text, or remove it. */
-  move(said: Element | null): void {
-    const next = said && placeIn(said);
+  move(text: Element | null): void {
+    const next = text && placeIn(text);
     if (next === this.at) return;
     this.at?.removeAttribute("data-caret");
     next?.setAttribute("data-caret", "");

@@ -1,26 +1,26 @@
-/** Follows a sub-agent's session live in the inspector. */
-import { button, copyText, h } from "../lib/dom.ts";
+/** Follows a sub-agent's session live in the inspector, without buttons that change anything. */
+import { requireElement } from "../lib/dom.ts";
 import type { Rest } from "../lib/rest.ts";
-import type { ChatHost } from "./host.ts";
-import { LineList } from "./renderer.ts";
+import { listenForActions } from "./actions.ts";
+import { readingActions } from "./line-actions.ts";
 import { SessionClient } from "./session-client.ts";
-import type { Child } from "./state.ts";
-import { type Bootstrap, visibleItems } from "./transcript.ts";
-
-/** Events shown; its own page has all of them. */
-const NEWEST = 100;
+import { copyTemplate, Transcript } from "./transcript.ts";
+import type { Bootstrap, Conversation } from "./types.ts";
 
 interface SubagentPreviewOptions {
   inspector: HTMLElement;
   bootstrap: Bootstrap;
+  templates: ParentNode;
   rest: Rest;
-  host: ChatHost;
+  complain: (message: string) => void;
 }
 
 export class SubagentPreview {
   private client: SessionClient | null = null;
   private box: HTMLElement | null = null;
-  private wanted = "";
+  private listening = new AbortController();
+  /** The session that was asked for last. */
+  private sessionId = "";
   /** The element that had the focus before. */
   private opener: Element | null = null;
   private readonly options: SubagentPreviewOptions;
@@ -29,27 +29,25 @@ export class SubagentPreview {
     this.options = options;
   }
 
-  async open(child: Child): Promise<void> {
+  /** Open the session that a button in its card names. */
+  async open(button: HTMLElement): Promise<void> {
+    const { session: sessionId = "", linesUrl = "", title = "", chat = "" } = button.dataset;
     this.close();
-    this.wanted = child.sessionId;
+    this.sessionId = sessionId;
     this.opener = document.activeElement;
-    const { bootstrap, rest, inspector } = this.options;
-    const api = bootstrap.api.replace(bootstrap.session_id, child.sessionId);
-    const { last_seq } = await rest.get<{ last_seq: number }>(api);
-    if (this.wanted !== child.sessionId) return;
-    const list = h("ol", { class: "lines", "aria-label": "Sub-agent conversation" });
-    this.box = this.draw(child, list);
-    inspector.prepend(this.box);
-    if (inspector.hasAttribute("data-closed")) {
-      document.querySelector<HTMLElement>("[data-inspector]")?.click();
-    }
-    this.follow({ ...readBootstrap(bootstrap, child, api), first_seq: Math.max(1, last_seq - NEWEST + 1) }, list);
-    this.box.focus();
-    inspector.scrollTop = 0;
+    const conversation = await this.options.rest.get<Conversation>(`${linesUrl}?read_only=1`);
+    if (this.sessionId !== sessionId) return;
+    this.show(title, chat);
+    const { bootstrap } = this.options;
+    const api = bootstrap.api.replace(bootstrap.session_id, sessionId);
+    this.follow({ ...bootstrap, ...conversation, session_id: sessionId, lines: linesUrl, api }, conversation);
+    this.box?.focus();
+    this.options.inspector.scrollTop = 0;
   }
 
   close(): void {
-    this.wanted = "";
+    this.sessionId = "";
+    this.listening.abort();
     this.client?.close();
     this.client = null;
     this.box?.remove();
@@ -61,60 +59,54 @@ export class SubagentPreview {
     if (this.opener instanceof HTMLElement) this.opener.focus();
   }
 
-  private draw(child: Child, list: HTMLElement): HTMLElement {
-    const title = h("h2", { id: "beside-title", text: child.title || "Sub-agent" });
-    const shut = button("Close", () => this.leave(), {
-      class: "btn btn-bare btn-square btn-xs",
-      icon: "x",
-    });
-    const head = h("header", { class: "beside-head" }, title, shut);
-    const link = h("a", { class: "link-text", href: `/chat/${child.sessionId}/`, text: "Open chat" });
-    const facts = { class: "facts-box beside", tabindex: "-1", "aria-labelledby": title.id };
-    const box = h("section", facts, head, list, link);
-    box.addEventListener("click", (event) => {
-      const copy = (event.target as HTMLElement).closest<HTMLElement>("[data-copy-code]");
-      const code = copy?.closest(".code-box")?.querySelector("pre")?.textContent;
-      if (copy) void copyText(code ?? "", copy);
-    });
+  private show(title: string, chat: string): void {
+    const { inspector, templates } = this.options;
+    const copy = copyTemplate(templates, "preview");
+    const box = requireElement<HTMLElement>(copy, "section");
+    requireElement(box, "[data-title]").textContent = title;
+    requireElement<HTMLAnchorElement>(box, "[data-open]").href = chat;
     // Handle Escape before the page does, where it stops the answer.
     box.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.preventDefault();
       this.leave();
     });
-    return box;
+    inspector.prepend(copy);
+    this.box = box;
+    if (inspector.hasAttribute("data-closed")) {
+      document.querySelector<HTMLElement>("[data-inspector]")?.click();
+    }
   }
 
-  private follow(bootstrap: Bootstrap, list: HTMLElement): void {
-    // Read-only: approvals are answered in the chat.
-    const flow = new LineList(list, { ...this.options.host, agent: bootstrap.agent, mayRun: false });
+  private follow(bootstrap: Bootstrap, first: Conversation): void {
+    const { rest, templates, complain } = this.options;
+    const box = this.box!;
+    const list = requireElement<HTMLElement>(box, "[data-lines]");
+    const transcript = new Transcript({ list, templates, fileUrl: () => "" });
+    transcript.apply(first, []);
     let drawing = 0;
+    const draw = (): void => {
+      drawing = 0;
+      if (this.client === client) transcript.draw(client.state.drafts, [], client.state.outputs);
+    };
     const client = new SessionClient({
-      bootstrap: { ...bootstrap, last_seq: bootstrap.first_seq - 1 },
-      rest: this.options.rest,
+      bootstrap,
+      rest,
       store: sessionStorage,
+      versions: () => transcript.versions,
+      isReadOnly: true,
       onChange: () => {
-        drawing ||= window.requestAnimationFrame(() => {
-          drawing = 0;
-          if (this.client === client) flow.draw(visibleItems(client.state));
-        });
+        drawing ||= window.requestAnimationFrame(draw);
+      },
+      onLines: (conversation) => {
+        transcript.apply(conversation, client.state.drafts);
+        draw();
       },
       onLink: () => undefined,
     });
     this.client = client;
+    this.listening = new AbortController();
+    const actions = { ...readingActions(client), "close-preview": () => this.leave() };
+    listenForActions(box, { actions, complain, signal: this.listening.signal });
   }
-}
-
-function readBootstrap(mine: Bootstrap, child: Child, api: string): Bootstrap {
-  return {
-    ...mine,
-    session_id: child.sessionId,
-    agent: child.agent || mine.agent,
-    title: child.title,
-    status: "idle",
-    frames: [],
-    queue: [],
-    tokens: 0,
-    api,
-  };
 }

@@ -1,229 +1,169 @@
-import { expect, test } from "vitest";
-import type { Frame } from "./frames.ts";
-import { thousands } from "./labels.ts";
-import {
-  answer,
-  confirmation,
-  delta,
-  end,
-  event,
-  failure,
-  message,
-  result,
-  start,
-  use,
-} from "./samples/frames.ts";
-import { begin, type Item, type State } from "./state.ts";
-import { reduce, visibleItems } from "./transcript.ts";
+import { beforeEach, expect, test, vi } from "vitest";
+import type { LiveDraft } from "./live-state.ts";
+import type { OutgoingMessage } from "./outbox.ts";
+import { agentLine, conversation, personLine, TEMPLATES } from "./samples/bootstrap.ts";
+import { Transcript } from "./transcript.ts";
 
-function after(frames: Frame[], state: State = begin()): State {
-  return frames.reduce((now, frame) => reduce(now, { type: "frame", frame }), state);
+let transcript: Transcript;
+const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
+const keys = (): (string | undefined)[] => [...$("#list").children].map((one) => (one as HTMLElement).dataset["key"]);
+
+const draft = (eventId: string, text: string): LiveDraft => ({
+  ...{ eventId, text, runId: null, points: text.length, gap: false, endsAt: null },
+});
+const outgoing = (more: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
+  ...{ id: "x", text: "hello", files: [], onBusy: "followup", state: "sending" },
+  ...{ isQueued: false, reason: "", seq: null, isAcknowledged: false },
+  ...more,
+});
+const nothing = new Map<string, never>();
+
+function begin(html = ""): void {
+  document.body.innerHTML = `<ol id="earlier" hidden></ol><ol id="list">${html}</ol>${TEMPLATES}`;
+  transcript = new Transcript({
+    list: $("#list"),
+    earlier: $("#earlier"),
+    templates: document,
+    fileUrl: (path) => `/files/${path}`,
+  });
 }
 
-const texts = (state: State): string[] => visibleItems(state).map(wordsOf);
+beforeEach(() => begin());
 
-function wordsOf(item: Item): string {
-  switch (item.kind) {
-    case "user":
-      return `> ${item.text}`;
-    case "agent":
-      return `${item.text}${item.streaming ? "…" : ""}`;
-    case "call":
-      return `[${item.name} ${item.state}]`;
-    case "error":
-      return `! ${item.message}${item.retryable ? " (retry)" : ""}`;
-    case "compaction":
-    case "note":
-      return `- ${item.text}`;
-    default:
-      return item.kind;
-  }
-}
+test("the server's first paint is taken over, with its answers as Markdown", () => {
+  begin(agentLine("a", "Some **bold** words"));
 
-test("a turn is told in its order", () => {
-  const state = after([
-    message(1, "hello"),
-    start(2),
-    answer(3, "Refresher."),
-    use(4, "c1"),
-    result(5, "c1"),
-    answer(6, "Done."),
-    end(7),
-  ]);
-
-  expect(texts(state)).toEqual(["> hello", "Refresher.", "[exec completed]", "Done."]);
-  expect(state).toMatchObject({ seq: 7, status: "idle", runId: null, lacks: false });
+  expect($("strong").textContent).toBe("bold");
+  expect(transcript.versions).toEqual(["v-Some **bold** words"]);
 });
 
-test("a frame that comes again is passed over", () => {
-  const turn = [message(1, "hello"), start(2), answer(3, "Hi."), end(4)];
-  const state = after(turn);
+test("lines are added, changed, moved and removed as the server says", () => {
+  begin(personLine(1, "one") + personLine(2, "two") + personLine(3, "three"));
+  const [first, , third] = $("#list").children;
+  transcript.apply(
+    conversation(["message-3", "message-4", "message-1"], personLine(4, "four") + personLine(1, "one", "Read")),
+    [],
+  );
 
-  expect(after(turn, state)).toBe(state);
+  expect(keys()).toEqual(["message-3", "message-4", "message-1"]);
+  expect([...$("#list").children]).toContain(first);
+  expect($("#list").firstElementChild).toBe(third);
+  expect(first?.querySelector(".receipt")?.textContent).toBe("Read");
 });
 
-test("a missing frame stops the telling until a replay brings it", () => {
-  const state = after([message(1, "hello"), answer(3, "Hi.")]);
+test("a changed line keeps what is open in it, the focus and the selected text", () => {
+  const line = (state: string): string =>
+    `<li class="line is-call" data-key="c" data-version="${state}" data-seq="1"><details><summary>${state}</summary><pre>text</pre></details></li>`;
+  begin(line("running"));
+  const details = $<HTMLDetailsElement>("details");
+  details.open = true;
+  const pre = $("pre").firstChild;
+  $("summary").tabIndex = 0;
+  $("summary").focus();
+  transcript.apply(conversation(["c"], line("done")), []);
 
-  expect(state).toMatchObject({ seq: 1, lacks: true });
-  const replayed = after([start(2), answer(3, "Hi.")], reduce(state, { type: "replaying" }));
-  expect(replayed).toMatchObject({ seq: 3, lacks: false });
-  expect(texts(replayed)).toEqual(["> hello", "Hi."]);
+  expect($("details")).toBe(details);
+  expect(details.open).toBe(true);
+  expect($("pre").firstChild).toBe(pre);
+  expect($("summary").textContent).toBe("done");
+  expect(document.activeElement).toBe($("summary"));
 });
 
-test("deltas grow a draft, and the stored event takes its place under the same key", () => {
-  const begun = after([message(1, "hello"), start(2), delta("e3", 0, "Hel"), delta("e3", 3, "lo 🚂")]);
+const approval = (words: string): string =>
+  `<li class="line is-approval" data-key="c" data-version="${words}"><p>${words}</p><form data-answer><textarea name="input">{}</textarea></form></li>`;
 
-  expect(texts(begun)).toEqual(["> hello", "Hello 🚂…"]);
-  const draft = visibleItems(begun).at(-1)!;
-  const done = after([answer(3, "Hello 🚂!")], begun);
-  expect(texts(done)).toEqual(["> hello", "Hello 🚂!"]);
-  expect(visibleItems(done).at(-1)!.key).toBe(draft.key);
-  expect(done.draft).toBeNull();
+test("an approval that a person edits is not redrawn, unless it was answered", () => {
+  begin(approval("first"));
+  const area = $<HTMLTextAreaElement>("textarea");
+  area.value = '{"changed": 1}';
+  transcript.apply(conversation(["c"], approval("second")), []);
+  expect($("p").textContent).toBe("first");
+  // The next request asks for it again.
+  expect(transcript.versions).toEqual(["first"]);
+  const call = `<li class="line is-call" data-key="c" data-version="x"><details><summary>Done</summary></details></li>`;
+  area.focus();
+  transcript.apply(conversation(["c"], call), []);
+
+  expect(document.querySelector("form")).toBeNull();
+  expect(document.activeElement).toBe($("summary"));
 });
 
-test("a late delta of a stored answer changes nothing", () => {
-  const state = after([message(1, "hello"), start(2), answer(3, "Hi.")]);
+test("a draft becomes the stored line without a new element, so nothing flickers", () => {
+  transcript.draw([draft("e3", "Some **bold**")], [], nothing);
+  const line = $(".is-agent");
+  const words = $("strong");
+  expect(line.hasAttribute("data-streaming")).toBe(true);
+  transcript.apply(conversation(["e3"], agentLine("e3", "Some **bold**")), []);
 
-  expect(after([delta("e3", 0, "Hi"), delta("e3", 9, "x")], state)).toBe(state);
+  expect($(".is-agent")).toBe(line);
+  expect($("strong")).toBe(words);
+  expect(line.hasAttribute("data-streaming")).toBe(false);
+  expect(line.querySelector("[data-action=copy]")).not.toBeNull();
 });
 
-test("a gap in the deltas asks for a replay and waits for it", () => {
-  const state = after([message(1, "hi"), start(2), delta("e3", 0, "One"), delta("e3", 9, "three")]);
+test("an answer that ends in a burst is drawn over several frames", async () => {
+  transcript.draw([draft("e3", "Part 0.\n\nPa")], [], nothing);
+  const parts = Array.from({ length: 14 }, (_, n) => `Part ${n}.`).join("\n\n");
+  transcript.apply(conversation(["e3"], agentLine("e3", parts)), []);
+  const line = $(".is-agent");
+  expect(line.hasAttribute("data-streaming")).toBe(true);
+  expect(line.querySelectorAll("[data-markdown] > p").length).toBeLessThan(14);
 
-  expect(state.lacks).toBe(true);
-  expect(texts(state)).toEqual(["> hi", "One…"]);
-  const replayed = after([delta("e3", 0, "One, two, three")], reduce(state, { type: "replaying" }));
-  expect(replayed.lacks).toBe(false);
-  expect(texts(replayed)).toEqual(["> hi", "One, two, three…"]);
+  await vi.waitFor(() => expect(line.hasAttribute("data-streaming")).toBe(false));
+  expect(line.querySelectorAll("[data-markdown] > p")).toHaveLength(14);
 });
 
-test("the draft of a second try replaces that of an abandoned one", () => {
-  const state = after([message(1, "hi"), start(2), delta("x", 0, "Once"), delta("y", 0, "Again")]);
+test("a draft that the server does not know yet stays, one that was given up goes", () => {
+  transcript.draw([draft("e3", "Half")], [], nothing);
+  transcript.apply(conversation(["message-1"], personLine(1, "hi")), [draft("e3", "Half")]);
+  expect(keys()).toEqual(["message-1", "e3"]);
+  transcript.apply(conversation(["message-1"], ""), []);
 
-  expect(texts(state)).toEqual(["> hi", "Again…"]);
+  expect(keys()).toEqual(["message-1"]);
 });
 
-test.each([
-  ["a new attempt", start(3, "run-1", "recovered")],
-  ["the end of the run", end(3)],
-  ["an error", failure(3)],
-  ["a lost worker", event(3, "session.status_changed", { from: "running", to: "rescheduling" })],
-])("%s ends a draft", (_name, frame) => {
-  const state = after([message(1, "hi"), start(2), delta("x", 0, "Half an answ"), frame]);
+test("messages on their way come last, and say why they failed", () => {
+  const file = { name: "a.txt", path: "up/a.txt", media_type: "", size: 1 };
+  transcript.draw([], [outgoing({ files: [file] })], nothing);
+  transcript.draw([draft("e3", "Half")], [outgoing({ files: [file] })], nothing);
+  expect(keys()).toEqual(["e3", "outgoing-x"]);
+  expect($("a").getAttribute("href")).toBe("/files/up/a.txt");
+  expect($("[data-while=sending]").hidden).toBe(false);
+  transcript.draw([], [outgoing({ state: "failed", reason: "No." })], nothing);
+  expect($("[data-outgoing]").dataset["receipt"]).toBe("failed");
+  expect($("[data-reason]").textContent).toBe("No.");
+  expect($("[data-action=resend]").hidden).toBe(false);
+  transcript.draw([], [], nothing);
 
-  expect(texts(state).join()).not.toContain("Half");
+  expect(document.querySelector("[data-outgoing]")).toBeNull();
 });
 
-test("an approval waits, is answered and shrinks to a call", () => {
-  const asked = [message(1, "run ls"), start(2), use(3, "c1", "ask", { command: "ls" })];
-  const parked = after([...asked, end(4, "run-1", "requires_action")]);
-  expect(texts(parked)).toEqual(["> run ls", "[exec awaiting_approval]"]);
-  expect(parked.status).toBe("requires_action");
+test("a person's text is text, whatever it looks like", () => {
+  transcript.draw([], [outgoing({ text: "<img src=x onerror=alert(1)>" })], nothing);
 
-  const allowed = after([confirmation(5, "c1", "allow")], parked);
-  expect(texts(allowed).at(-1)).toBe("[exec pending]");
-  const going = after([start(6, "run-2", "resumed")], allowed);
-  expect(texts(going).at(-1)).toBe("[exec running]");
-  expect(texts(after([result(7, "c1")], going)).at(-1)).toBe("[exec completed]");
+  expect($("#list").querySelector("img")).toBeNull();
 });
 
-test("a refusal by a person is a denial at once", () => {
-  const asked = [message(1, "run ls"), start(2), use(3, "c1", "ask"), end(4, "run-1", "requires_action")];
-  const state = after([...asked, confirmation(5, "c1", "deny")]);
+test("the output of a running call is shown in its line, also after the line changed", () => {
+  const call = (version: string): string =>
+    `<li class="line is-call" data-key="c" data-version="${version}"><p>${version}</p><div data-live-output="t1" data-keep hidden><pre></pre></div></li>`;
+  begin(call("one"));
+  const outputs = new Map([["t1", { start: 0, text: "<b>hi</b>\n", points: 10 }]]);
+  transcript.draw([], [], outputs);
+  expect($("pre").textContent).toBe("<b>hi</b>\n");
+  transcript.apply(conversation(["c"], call("two")), []);
 
-  expect(texts(state).at(-1)).toBe("[exec denied]");
+  expect($("p").textContent).toBe("two");
+  expect($("[data-live-output]").hidden).toBe(false);
+  expect($("pre").textContent).toBe("<b>hi</b>\n");
 });
 
-test("a stop is noted where it happened, with what was said so far", () => {
-  const state = after([
-    message(1, "hi"),
-    start(2),
-    delta("e4", 0, "Half"),
-    event(3, "user.interrupt", { note: "too long" }),
-    answer(4, "Half", { interrupted: true }),
-    end(5, "run-1", "interrupted"),
-  ]);
+test("lines that are too old to be updated stay above the others", () => {
+  begin(personLine(1, "one") + personLine(2, "two"));
+  transcript.apply(conversation(["message-2"], "", { first_seq: 2 }), []);
+  transcript.addEarlier(agentLine("e0", "Before"));
 
-  expect(texts(state)).toEqual(["> hi", "Half", "- Stopped: too long"]);
-});
-
-test("a stop of nothing leaves no trace in the conversation", () => {
-  const state = after([event(1, "user.interrupt", { note: "" }), message(2, "hi")]);
-
-  expect(texts(state)).toEqual(["> hi"]);
-});
-
-test("an error can be tried again until something newer runs", () => {
-  const failed = after([message(1, "hi"), start(2), failure(3), end(4, "run-1", "retries_exhausted")]);
-  expect(texts(failed).at(-1)).toBe("! The model refused. (retry)");
-
-  expect(texts(after([start(5, "run-1", "recovered")], failed))).toContain("! The model refused.");
-  const hopeless = after([message(1, "hi"), start(2), failure(3, false)]);
-  expect(texts(hopeless).at(-1)).toBe("! The model refused.");
-});
-
-test("compaction, resources, verdicts and terminals are notes, a sub-agent is a card", () => {
-  const state = after([
-    event(1, "session.context_compacted", { tokens_before: 61_000, tokens_after: 9_200 }),
-    event(2, "session.child_created", { child_session_id: "kid" }),
-    event(3, "session.resource_attached", { mount_path: "/docs" }),
-    event(4, "session.something_new", {}),
-    event(5, "session.outcome_judged", { status: "met" }),
-    event(6, "session.outcome_judged", {
-      status: "not_met",
-      returned: true,
-      returns: 1,
-      max_returns: 2,
-      feedback: "Say\nmore.",
-    }),
-    event(7, "session.outcome_judged", { status: "not_met", returned: false, feedback: "" }),
-    event(8, "session.outcome_judged", { status: "unclear", why: "No grader." }),
-    event(9, "session.terminal_opened", { opened_by: "Olive" }),
-    event(10, "session.terminal_opened", { opened_by: "" }),
-  ]);
-
-  expect(texts(state)).toEqual([
-    "- Context compacted 61k → 9.2k tokens",
-    "[sessions_spawn pending]",
-    "- Attached /docs",
-    "- Outcome met",
-    "- Outcome not met, sent back 1 of 2: Say more.",
-    "- Outcome not met",
-    "- Outcome unclear: No grader.",
-    "- Olive opened a terminal",
-    "- A terminal was opened",
-  ]);
-  expect(visibleItems(state)[1]).toMatchObject({ child: { sessionId: "kid", state: "running" } });
-});
-
-test("tokens add up as answers come", () => {
-  const usage = { usage: { input_tokens: 1_000, output_tokens: 234 } };
-  const state = after([answer(1, "a", usage), answer(2, "b", usage)], begin(1, 500));
-
-  expect(state.tokens).toBe(2_968);
-  expect([thousands(812), thousands(2_968), thousands(61_200)]).toEqual(["812", "3.0k", "61k"]);
-});
-
-test("the same frames give the same story, wherever they are cut", () => {
-  const frames = [
-    message(1, "a"),
-    start(2),
-    delta("e4", 0, "An"),
-    message(3, "b"),
-    delta("e4", 2, "swer"),
-    answer(4, "Answer"),
-    end(5),
-    start(6, "run-2"),
-    delta("e7", 0, "Se"),
-    answer(7, "Second"),
-    end(8, "run-2"),
-  ];
-  const whole = texts(after(frames));
-  expect(whole).toEqual(["> a", "Answer", "> b", "Second"]);
-  for (let cut = 0; cut <= frames.length; cut += 1) {
-    const before = after(frames.slice(0, cut));
-    const stored = frames.filter((frame) => frame.seq !== null && frame.seq > before.seq);
-    expect(texts(after(stored, before))).toEqual(whole);
-  }
+  expect([...$("#earlier").children].map((one) => (one as HTMLElement).dataset["key"])).toEqual(["e0", "message-1"]);
+  expect($("#earlier").hidden).toBe(false);
+  expect(keys()).toEqual(["message-2"]);
 });

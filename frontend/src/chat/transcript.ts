@@ -1,373 +1,213 @@
 /**
- * The transcript as a pure function: frames in, items out.
+ * The list of lines, which the server renders.
  *
- * Stored frames count once and in order. Deltas only change the draft, which the stored event
- * replaces. Keep in step with `sessions_app/pages/transcript.py`, which renders the first paint.
+ * The browser draws only what no server line shows yet, from templates of the server: the answer
+ * being written, messages on their way, and the output of running calls.
  */
-import { advance, foldSteps, resolve, type ToolWords } from "./calls.ts";
-import { takeCompaction } from "./compactions.ts";
-import { addDelta, addOutput, type Draft, pieceIn } from "./deltas.ts";
-import { type Frame, frameOf, objectOf, type StoredEvent, textOf } from "./frames.ts";
-import { noteOf, numberOf, resourceWords, stopWords, terminalWords, verdictWords } from "./labels.ts";
-import {
-  acknowledge,
-  applyQueue,
-  editMessage,
-  finishRun,
-  type OutgoingMessage,
-  type QueueEntry,
-  refuse,
-  takeMessage,
-  takeRun,
-  withdrawMessage,
-} from "./messages.ts";
-import {
-  type Action,
-  type AgentItem,
-  begin,
-  type CallItem,
-  change,
-  insert,
-  isCall,
-  isError,
-  type Item,
-  type State,
-  type Status,
-  type UserItem,
-} from "./state.ts";
-import { takeBranches, takeChild } from "./subagents.ts";
+import { requireElement, say } from "../lib/dom.ts";
+import { type Live, liveText } from "./deltas.ts";
+import type { LiveDraft } from "./live-state.ts";
+import { markdownBox, renderMarkdownIn } from "./markdown-box.ts";
+import { morph } from "./morph.ts";
+import type { OutgoingMessage } from "./outbox.ts";
+import type { Attached, Conversation } from "./types.ts";
 
-export function reduce(state: State, action: Action): State {
-  switch (action.type) {
-    case "frame":
-      return action.frame.seq === null
-        ? takeDelta(state, action.frame)
-        : takeStored(state, action.frame, action.frame.seq);
-    case "queue":
-      return applyQueue(state, action.entries, action.asOf);
-    case "sending":
-      return { ...state, outbox: [...without(state.outbox, action.letter.id), action.letter] };
-    case "acked":
-      return acknowledge(state, action.id, action.seq, action.runId);
-    case "refused":
-      return refuse(state, action.id, action.reason);
-    case "dropped":
-      return { ...state, outbox: without(state.outbox, action.id) };
-    case "branches":
-      return takeBranches(state, action.branches);
-    case "questions":
-      return { ...state, questions: action.questions };
-    case "replaying":
-      return { ...state, lacks: false };
+/** Pixels from the end of a running call's output that still count as the end. */
+const NEAR = 24;
+
+interface TranscriptOptions {
+  list: HTMLElement;
+  /** Takes lines that are too old to be updated. Without it they are removed. */
+  earlier?: HTMLElement | undefined;
+  /** Contains the templates. */
+  templates: ParentNode;
+  fileUrl: (path: string) => string;
+}
+
+/** Return a copy of what is in a template of the server. */
+export function copyTemplate(root: ParentNode, name: string): DocumentFragment {
+  const template = requireElement<HTMLTemplateElement>(root, `template[data-template="${name}"]`);
+  return document.importNode(template.content, true);
+}
+
+export class Transcript {
+  private readonly options: TranscriptOptions;
+
+  constructor(options: TranscriptOptions) {
+    this.options = options;
+    renderMarkdownIn(options.list);
+    namePlatformKeys(options.list);
   }
-}
 
-function without(outbox: readonly OutgoingMessage[], id: string): OutgoingMessage[] {
-  return outbox.filter((letter) => letter.id !== id);
-}
-
-function takeOutput(state: State, frame: Frame): State {
-  const piece = pieceIn(frame);
-  if (!piece) return state;
-  const items = change(state.items, isCall, (call) =>
-    call.key === piece.call && !call.result
-      ? { ...call, live: addOutput(call.live, piece.offset, piece.said) }
-      : call,
-  );
-  return items === state.items ? state : { ...state, items };
-}
-
-function takeDelta(state: State, frame: Frame): State {
-  if (frame.type === "tool") return takeOutput(state, frame);
-  const eventId = textOf(frame.metadata.event_id);
-  const offset = frame.metadata["offset"];
-  if (!eventId || typeof offset !== "number") return state;
-  if (state.items.some((item) => item.kind === "agent" && item.key === eventId)) return state;
-  const draft = addDelta(state.draft, {
-    eventId,
-    runId: frame.metadata.run_id ?? null,
-    offset,
-    content: frame.content ?? "",
-  });
-  return { ...state, draft, lacks: state.lacks || draft.gap };
-}
-
-function takeStored(state: State, frame: Frame, seq: number): State {
-  if (seq <= state.seq) return state;
-  if (seq > state.seq + 1) return { ...state, lacks: true };
-  const next = apply({ ...state, seq }, frame, seq);
-  // Checking all calls at every frame would be slow in long sessions.
-  return next.status === state.status ? next : settle(next);
-}
-
-function apply(state: State, frame: Frame, seq: number): State {
-  switch (frame.type) {
-    case "assistant":
-      return takeAnswer(state, frame, seq);
-    case "tool":
-      return takeCall(state, frame);
-    case "error":
-      return takeError(state, frame, seq);
-    case "lifecycle":
-      if (frame.phase === "start") return takeStart(state, frame, seq);
-      if (frame.phase === "end") return takeEnd(state, frame);
-      return frame.metadata.event ? takeEvent(state, frame, frame.metadata.event) : state;
+  get isEmpty(): boolean {
+    return this.lines().length === 0;
   }
-}
 
-/** Update the state of open calls after the session's status changed. */
-export function settle(state: State): State {
-  const items = change(state.items, isCall, (call) => {
-    const now = resolve(call, state.status);
-    return now === call.state ? call : { ...call, state: now };
-  });
-  return items === state.items ? state : { ...state, items };
-}
-
-function takeAnswer(state: State, frame: Frame, seq: number): State {
-  const usage = objectOf(frame.metadata["usage"]);
-  const item: AgentItem = {
-    kind: "agent",
-    key: textOf(frame.metadata.event_id),
-    order: seq,
-    seq,
-    at: textOf(frame.metadata.created_at),
-    text: frame.content ?? "",
-    model: textOf(frame.metadata["model"]),
-    streaming: false,
-  };
-  return {
-    ...state,
-    items: insert(state.items, item),
-    draft: null,
-    tokens: state.tokens + numberOf(usage["input_tokens"]) + numberOf(usage["output_tokens"]),
-    cost: state.cost + (Number(usage["cost"]) || 0),
-  };
-}
-
-function takeCall(state: State, frame: Frame): State {
-  const key = textOf(frame.metadata["tool_use_id"]);
-  // The call is nearly always among the newest items.
-  const at = state.items.findLastIndex((item) => isCall(item) && item.key === key);
-  const call = advance(state.items[at] as CallItem | undefined, frame);
-  const now = { ...call, state: resolve(call, state.status) };
-  const items = at < 0 ? insert(state.items, now) : state.items.with(at, now);
-  return { ...state, items };
-}
-
-function takeError(state: State, frame: Frame, seq: number): State {
-  const runId = frame.metadata.run_id ?? null;
-  const item: Item = {
-    kind: "error",
-    key: textOf(frame.metadata.event_id),
-    order: seq,
-    seq,
-    at: textOf(frame.metadata.created_at),
-    message: frame.error ?? "",
-    code: textOf(frame.metadata["code"]),
-    runId,
-    retryable: frame.metadata["retryable"] === true && runId !== null,
-    latest: true,
-  };
-  return { ...state, items: insert(state.items, item), draft: null };
-}
-
-function takeStart(state: State, frame: Frame, seq: number): State {
-  const runId = frame.metadata.run_id ?? null;
-  // A newer run makes retrying earlier errors pointless.
-  const items = change(state.items, isError, (item) =>
-    item.latest ? { ...item, retryable: false, latest: false } : item,
-  );
-  const next: State = { ...state, items, status: "running", runId, draft: null };
-  return runId ? takeRun(next, runId, seq, textOf(frame.metadata["reason"])) : next;
-}
-
-function takeEnd(state: State, frame: Frame): State {
-  const reason = textOf(frame.metadata["stop_reason"]);
-  const ended = finishRun(state, frame.metadata.run_id ?? null);
-  const next: State = {
-    ...ended,
-    status: reason === "requires_action" ? "requires_action" : "idle",
-    runId: null,
-    draft: null,
-    stopNote: "",
-  };
-  if (reason !== "interrupted") return next;
-  return withNote(next, frame, state.stopNote || "Stopped");
-}
-
-/** Apply an event without a specific frame type. */
-function takeEvent(state: State, frame: Frame, event: StoredEvent): State {
-  const { payload } = event;
-  switch (event.type) {
-    case "user.message":
-      return takeMessage(state, event, textOf(frame.metadata.author));
-    case "user.message_edited":
-      return editMessage(state, numberOf(payload["seq"]), textOf(payload["text"]));
-    case "user.message_withdrawn":
-      return withdrawMessage(state, numberOf(payload["seq"]));
-    case "user.interrupt":
-      return { ...state, stopNote: stopWords(textOf(frame.metadata.author), payload["note"]) };
-    case "session.status_changed":
-      return { ...state, status: payload["to"] as Status, runId: null, draft: null };
-    case "session.context_compacted":
-      return takeCompaction(state, frame, payload);
-    case "session.child_created":
-    case "session.child_idle":
-      return takeChild(state, event);
-    case "session.resource_attached":
-      return withNote(state, frame, resourceWords(payload));
-    case "session.outcome_judged":
-      return withNote(state, frame, verdictWords(payload));
-    case "session.terminal_opened":
-      return withNote(state, frame, terminalWords(payload));
-    default:
-      return state;
+  /** The versions of the lines, so that the server leaves them out. */
+  get versions(): string[] {
+    return this.lines().flatMap((line) => line.dataset["version"] || []);
   }
-}
 
-function withNote(state: State, frame: Frame, text: string, link: string | null = null): State {
-  return { ...state, items: insert(state.items, noteOf(frame, state.seq, text, link)) };
-}
+  private lines(): HTMLElement[] {
+    return [...this.options.list.children] as HTMLElement[];
+  }
 
-// --- The data embedded in the page and the initial state
-
-export interface Bootstrap {
-  session_id: string;
-  agent: string;
-  status: Status;
-  title: string;
-  first_seq: number;
-  last_seq: number;
-  tokens: number;
-  cost: string;
-  frames: Frame[];
-  queue: QueueEntry[];
-  tools: Record<string, ToolWords>;
-  may_run: boolean;
-  may_admin: boolean;
-  /** REST paths. */
-  api: string;
-  runs: string;
-  approvals: string;
-  executions: string;
-  /** Maximum size of a file in bytes. */
-  largest_file: number;
-}
-
-/** Events per request. */
-const PAGE = 200;
-
-export function readBootstrap(root: ParentNode): Bootstrap {
-  const found = root.querySelector("script[id$=chat-opening]");
-  if (!found) throw new Error("The chat page lacks #chat-opening.");
-  return JSON.parse(found.textContent ?? "") as Bootstrap;
-}
-
-/** Return the state at the time the page was rendered. */
-export function stateOf(bootstrap: Bootstrap): State {
-  const frames = bootstrap.frames;
-  let state = replay(frames, bootstrap.first_seq);
-  // The server read the status after the events. A fork may end in the middle of a run that isn't
-  // its own.
-  const runId = bootstrap.status === "running" ? state.runId : null;
-  state = settle({ ...state, status: bootstrap.status, runId });
-  state = reduce(state, { type: "queue", entries: bootstrap.queue, asOf: bootstrap.last_seq });
-  const { tokens, cost } = bootstrap;
-  return { ...state, seq: Math.max(state.seq, bootstrap.last_seq), tokens, cost: Number(cost) };
-}
-
-function replay(frames: readonly Frame[], firstSeq: number): State {
-  return frames.reduce((state, frame) => reduce(state, { type: "frame", frame }), begin(firstSeq));
-}
-
-/** Rebuild the state with earlier frames and keep what isn't in the log. */
-export function withEarlierFrames(state: State, frames: readonly Frame[], firstSeq: number): State {
-  let longer = reduce(replay(frames, firstSeq), {
-    type: "queue",
-    entries: state.queue,
-    asOf: state.seq,
-  });
-  longer = reduce(longer, { type: "branches", branches: state.branches });
-  return {
-    ...longer,
-    status: state.status,
-    runId: state.runId,
-    draft: state.draft,
-    outbox: state.outbox,
-    tokens: state.tokens,
-    cost: state.cost,
-    questions: state.questions,
-  };
-}
-
-/** Return the path of the events before this seq, and the first of them. */
-export function pageBefore(api: string, seq: number): { path: string; firstSeq: number } {
-  const after = Math.max(0, seq - 1 - PAGE);
-  return { path: `${api}events/?after=${after}&limit=${seq - 1 - after}&authors=1`, firstSeq: after + 1 };
-}
-
-export function framesOf(events: readonly StoredEvent[]): Frame[] {
-  return events.map(frameOf);
-}
-
-// --- Selectors
-
-export function isBusy(status: Status): boolean {
-  return status === "running" || status === "rescheduling" || status === "requires_action";
-}
-
-/** Whether the session waits only for sub-agents, not for a person. */
-export function waitsForChildren(state: State): boolean {
-  if (state.status !== "requires_action" || state.questions.length) return false;
-  const open = state.items.filter(isCall).filter((call) => !call.result);
-  return open.length > 0 && open.every((call) => call.child?.state === "running");
-}
-
-/** Return everything shown in the transcript, in order. */
-export function visibleItems(state: State): Item[] {
-  const items: Item[] = [...foldSteps(state.items, state.status), ...state.questions];
-  if (state.draft?.text) items.push(draftItem(state.draft));
-  for (const letter of state.outbox) {
-    if (!letter.found && !(letter.state === "sending" && waits(state, letter))) {
-      items.push(letterItem(letter));
+  /** Show the conversation as the server has it now, and keep the drafts that it lacks. */
+  apply(conversation: Conversation, drafts: readonly LiveDraft[]): void {
+    const fresh = byKey(parse(conversation.html));
+    const shown = byKey(this.lines());
+    const kept = new Set(drafts.map((draft) => draft.eventId));
+    let at = this.options.list.firstChild;
+    for (const key of conversation.keys) {
+      const known = shown.get(key);
+      const line = this.renewed(known, fresh.get(key));
+      if (!line) continue;
+      shown.delete(key);
+      if (known === at && line !== known) at = line;
+      if (line === at) at = at.nextSibling;
+      else this.options.list.insertBefore(line, at);
     }
+    for (const [key, line] of shown) {
+      const isOurs = line.dataset["outgoing"] !== undefined || kept.has(key);
+      if (!isOurs) this.drop(line, conversation.first_seq);
+    }
+    const now = byKey(this.lines());
+    for (const key of fresh.keys()) tellTimes(now.get(key));
   }
-  return items;
+
+  /** Return the line to show: the one that is there, changed if there is a newer rendering. */
+  private renewed(line: HTMLElement | undefined, fresh: HTMLElement | undefined): HTMLElement | undefined {
+    if (!line || !fresh) {
+      if (fresh) prepare(fresh);
+      return line ?? fresh;
+    }
+    if (isBeingEdited(line, fresh)) return line;
+    if (line.className === fresh.className) {
+      morph(line, fresh);
+      prepare(line);
+      return line;
+    }
+    const hadFocus = line.contains(document.activeElement);
+    line.replaceWith(fresh);
+    prepare(fresh);
+    if (hadFocus) fresh.querySelector<HTMLElement>("summary")?.focus({ preventScroll: true });
+    return fresh;
+  }
+
+  private drop(line: HTMLElement, firstSeq: number): void {
+    const { earlier } = this.options;
+    if (!earlier || !(Number(line.dataset["seq"]) < firstSeq)) {
+      line.remove();
+      return;
+    }
+    earlier.append(line);
+    earlier.hidden = false;
+  }
+
+  /** Show lines before all others. */
+  addEarlier(html: string): void {
+    const { earlier } = this.options;
+    if (!earlier) return;
+    const lines = parse(html);
+    earlier.prepend(...lines);
+    earlier.hidden = earlier.children.length === 0;
+    lines.forEach(prepare);
+    lines.forEach(tellTimes);
+  }
+
+  /** Draw what the server's lines don't show yet. */
+  draw(drafts: readonly LiveDraft[], messages: readonly OutgoingMessage[], outputs: ReadonlyMap<string, Live>): void {
+    for (const draft of drafts) if (draft.text && !draft.endsAt) this.drawDraft(draft);
+    const lines = new Map(this.lines().map((line) => [line.dataset["outgoing"] ?? "", line]));
+    const ids = new Set(messages.map((message) => message.id));
+    for (const [id, line] of lines) if (id && !ids.has(id)) line.remove();
+    for (const message of messages) drawMessage(lines.get(message.id) ?? this.addMessage(message), message);
+    for (const [call, live] of outputs) this.drawOutput(call, live);
+  }
+
+  private drawDraft(draft: LiveDraft): void {
+    let line = this.lines().find((one) => one.dataset["key"] === draft.eventId);
+    if (!line) {
+      line = requireElement<HTMLElement>(copyTemplate(this.options.templates, "draft"), "[data-key]");
+      line.dataset["key"] = draft.eventId;
+      const firstMessage = this.lines().find((one) => one.dataset["outgoing"] !== undefined);
+      this.options.list.insertBefore(line, firstMessage ?? null);
+    }
+    markdownBox(requireElement(line, "[data-markdown]")).show(draft.text, true);
+  }
+
+  private addMessage(message: OutgoingMessage): HTMLElement {
+    const { list, templates } = this.options;
+    const line = requireElement<HTMLElement>(copyTemplate(templates, "outgoing"), "[data-key]");
+    line.dataset["key"] = `outgoing-${message.id}`;
+    line.dataset["outgoing"] = message.id;
+    requireElement(line, "[data-text]").textContent = message.text;
+    const files = requireElement<HTMLElement>(line, "ul");
+    files.append(...message.files.map((file) => this.fileChip(file)));
+    files.hidden = message.files.length === 0;
+    list.append(line);
+    return line;
+  }
+
+  private fileChip(file: Attached): DocumentFragment {
+    const chip = copyTemplate(this.options.templates, "file");
+    const link = requireElement<HTMLAnchorElement>(chip, "a");
+    link.href = this.options.fileUrl(file.path);
+    link.download = file.name;
+    link.title = file.path;
+    requireElement(link, "[data-name]").textContent = file.name;
+    return chip;
+  }
+
+  /** Show the output of a running call, scrolled to its end unless the reader scrolled up. */
+  private drawOutput(call: string, live: Live): void {
+    const box = this.options.list.querySelector<HTMLElement>(`[data-live-output="${CSS.escape(call)}"]`);
+    const pre = box?.querySelector("pre");
+    if (!box || !pre) return;
+    const isAtEnd = pre.scrollHeight - pre.scrollTop - pre.clientHeight <= NEAR;
+    say(pre, liveText(live));
+    box.hidden = !live.text;
+    if (isAtEnd) pre.scrollTop = pre.scrollHeight;
+  }
 }
 
-/** Whether an outgoing message belongs to the queue rather than the transcript. */
-export function waits(state: State, letter: OutgoingMessage): boolean {
-  return letter.onBusy === "followup" && (isBusy(state.status) || state.waiting.length > 0);
+/** Parse lines rendered by our own server. */
+function parse(html: string): HTMLElement[] {
+  return [...new DOMParser().parseFromString(html, "text/html").body.children] as HTMLElement[];
 }
 
-function draftItem(draft: Draft): AgentItem {
-  return {
-    kind: "agent",
-    key: draft.eventId,
-    order: Infinity,
-    seq: null,
-    at: "",
-    text: draft.text,
-    model: "",
-    streaming: true,
-  };
+function byKey(lines: readonly HTMLElement[]): Map<string, HTMLElement> {
+  return new Map(lines.map((line) => [line.dataset["key"] ?? "", line]));
 }
 
-function letterItem(letter: OutgoingMessage): UserItem {
-  return {
-    kind: "user",
-    key: `letter-${letter.id}`,
-    order: Infinity,
-    seq: null,
-    at: letter.at,
-    text: letter.text,
-    files: letter.files,
-    merged: false,
-    author: "",
-    edited: false,
-    receipt: letter.state,
-    runId: null,
-    reason: letter.reason,
-  };
+function prepare(line: HTMLElement): void {
+  renderMarkdownIn(line);
+  namePlatformKeys(line);
+}
+
+/** Let times be shown in the viewer's time zone. */
+function tellTimes(line: HTMLElement | undefined): void {
+  line?.dispatchEvent(new Event("times-shown", { bubbles: true }));
+}
+
+/** A line that a person edits isn't redrawn, unless the approval in it was answered. */
+function isBeingEdited(line: HTMLElement, fresh: HTMLElement): boolean {
+  if (line.hasAttribute("data-editing")) return true;
+  const isApproval = fresh.querySelector("form[data-answer]") !== null;
+  const fields = [...line.querySelectorAll<HTMLInputElement>("form[data-answer] :is(textarea, input)")];
+  return isApproval && fields.some((field) => field.value !== field.defaultValue);
+}
+
+function drawMessage(line: HTMLElement, message: OutgoingMessage): void {
+  line.dataset["receipt"] = message.state;
+  for (const part of line.querySelectorAll<HTMLElement>("[data-while]")) {
+    part.hidden = part.dataset["while"] !== message.state;
+  }
+  say(requireElement(line, "[data-reason]"), message.reason);
+}
+
+/** Keys are named as on a PC; a Mac has ⌘ instead. */
+function namePlatformKeys(root: ParentNode): void {
+  if (!navigator.platform.startsWith("Mac")) return;
+  for (const key of root.querySelectorAll("kbd")) say(key, (key.textContent ?? "").replace("Ctrl", "⌘"));
 }

@@ -1,4 +1,4 @@
-import { say } from "../lib/dom.ts";
+import { clock, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
 
 /** Relative times are updated, as a page may be open all day. */
@@ -30,7 +30,8 @@ export const times: Island = (root) => {
       const at = new Date(node.dateTime);
       if (Number.isNaN(at.getTime())) continue;
       node.title = long.format(at);
-      if (node.dataset["exact"] !== undefined) node.textContent = short.format(at);
+      if (node.dataset["exact"] !== undefined) say(node, short.format(at));
+      if (node.dataset["clock"] !== undefined) say(node, clock(at));
     }
   }
   function updateRelative(): void {

@@ -70,14 +70,6 @@ export function clock(at: Date): string {
   return `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${time}`;
 }
 
-/** Create a `<time>` with the exact time on hover. */
-export function timeOf(at: string): HTMLTimeElement | null {
-  const moment = new Date(at);
-  if (!at || Number.isNaN(moment.getTime())) return null;
-  const title = moment.toLocaleString("en-GB", { dateStyle: "long", timeStyle: "medium" });
-  return h("time", { datetime: at, title, text: clock(moment) });
-}
-
 /** Copy text and confirm it on the button for a moment. */
 export async function copyText(text: string, by: HTMLElement): Promise<void> {
   const words = by.getAttribute("aria-label") ?? by.textContent ?? "";
@@ -96,21 +88,4 @@ export async function copyText(text: string, by: HTMLElement): Promise<void> {
     else by.textContent = words;
     by.removeAttribute("data-copied");
   }, 2_000);
-}
-
-/** Create a small icon button that is disabled while its action runs. */
-export function act(words: string, symbol: string, does: () => Promise<unknown>): HTMLButtonElement {
-  const run = async (): Promise<void> => {
-    node.disabled = true;
-    try {
-      await does();
-    } finally {
-      node.disabled = false;
-    }
-  };
-  const node = button(words, () => void run(), {
-    class: "btn btn-bare btn-square btn-xs",
-    icon: symbol,
-  });
-  return node;
 }

@@ -46,7 +46,11 @@ export interface Refresher {
 }
 
 /** Fetch a page again, one request at a time; notifications meanwhile cause one more. */
-export function refresher(address: () => string, show: (page: string) => void): Refresher {
+export function refresher(
+  address: () => string,
+  show: (page: string) => void,
+  gatherMs = GATHER_MS,
+): Refresher {
   let timer: number | undefined;
   let retry: number | undefined;
   let isFetching = false;
@@ -54,7 +58,7 @@ export function refresher(address: () => string, show: (page: string) => void): 
   let stopped = false;
 
   function soon(): void {
-    if (!stopped) timer ??= window.setTimeout(() => void now(), GATHER_MS);
+    if (!stopped) timer ??= window.setTimeout(() => void now(), gatherMs);
   }
 
   async function now(): Promise<void> {
@@ -69,12 +73,12 @@ export function refresher(address: () => string, show: (page: string) => void): 
     if (again) soon();
   }
 
-  /** Fetch the page or return null; a reconnecting socket triggers another fetch. */
+  /** Fetch the page or return null. What may pass is tried again. */
   async function read(): Promise<string | null> {
     try {
       return await fetchPage(address());
     } catch (fault) {
-      const isTemporary = fault instanceof NotShown && fault.status >= 500;
+      const isTemporary = !(fault instanceof NotShown) || fault.status >= 500;
       if (isTemporary && !stopped) retry = window.setTimeout(soon, RETRY_MS);
       return null;
     }

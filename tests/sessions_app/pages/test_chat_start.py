@@ -35,7 +35,7 @@ def test_each_agent_is_a_card_with_what_one_could_say_first(browser_client, work
 
     for name in ("Concierge", "Researcher", "Coder"):
         assert f'<span class="card-name">{name}</span>' in page
-    assert page.count('class="try"') == 9
+    assert page.count('class="suggestion"') == 9
     assert 'value="Write &quot;print(sum(range(101)))&quot; to sum.py"' in page
     assert "Try:" not in page
     assert chosen(page) == "Concierge"
@@ -95,7 +95,7 @@ def test_who_may_only_read_sees_the_agents_and_says_nothing(workspace, agent):
     assert "Concierge" in page
     assert "<textarea" not in page
     assert "Chatting with agents requires the builder role." in page
-    assert 'class="try"' not in page
+    assert 'class="suggestion"' not in page
     assert client.post("/chat/", typed(agent)).status_code == 403
     assert not Session.objects.exists()
 

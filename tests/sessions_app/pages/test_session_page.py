@@ -13,7 +13,7 @@ from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.session import replay_moment
-from sessions_app.pages.transcript import Call
+from sessions_app.pages.transcript_lines import CallLine
 from sessions_app.resources.files import store_file
 from sessions_app.sessions import get_or_create_session
 from tests.conftest import add_member
@@ -95,8 +95,8 @@ def test_a_replay_shows_the_state_at_that_event(browser_client, session):
     session.refresh_from_db()
     by_then, by_now = replay_moment(session, asked), replay_moment(session, session.last_seq)
 
-    assert [line.state for line in by_then.lines if isinstance(line, Call)] == ["running"]
-    assert [line.state for line in by_now.lines if isinstance(line, Call)] == ["completed"]
+    assert [line.state for line in by_then.lines if isinstance(line, CallLine)] == ["running"]
+    assert [line.state for line in by_now.lines if isinstance(line, CallLine)] == ["completed"]
     part = browser_client.get(
         f"/sessions/{session.pk}/replay/?at={asked}", headers={"X-Part": "moment"}
     )

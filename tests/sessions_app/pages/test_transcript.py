@@ -9,15 +9,21 @@ from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.pages.transcript import (
-    Call,
-    Child,
-    FromAgent,
-    FromPerson,
-    Note,
-    TranscriptLine,
-    Trouble,
     build_transcript,
+    fold,
     newest_window,
+    waiting_runs,
+)
+from sessions_app.pages.transcript_lines import (
+    AgentLine,
+    CallLine,
+    Child,
+    CompactionLine,
+    ErrorLine,
+    NoteLine,
+    PersonLine,
+    StepsLine,
+    TranscriptLine,
 )
 from tests.sessions_app.conftest import OWNER, serve
 
@@ -26,22 +32,23 @@ E = SessionEvent.Type
 
 def told(session: Session) -> list[str]:
     session.refresh_from_db()
-    return [words_of(line) for line in build_transcript(newest_window(session))]
+    lines = build_transcript(newest_window(session), queue=waiting_runs(session))
+    return [words_of(line) for line in lines]
 
 
 def words_of(line: TranscriptLine) -> str:
     match line:
-        case FromPerson():
-            return f"> {line.text}{' (steered)' if line.steered else ''}"
-        case FromAgent():
+        case PersonLine():
+            return f"> {line.text}{' (steered)' if line.receipt == 'steered' else ''}"
+        case AgentLine():
             return line.text
-        case Call(child=Child() as child):
+        case CallLine(child=Child() as child):
             return f"({child.title} {child.status}: {child.result})"
-        case Call():
-            return f"[{line.words.title} {line.state}]"
-        case Trouble():
-            return f"! {line.message}{' (retry)' if line.retryable else ''}"
-        case Note():
+        case CallLine():
+            return f"[{line.label.title} {line.state}]"
+        case ErrorLine():
+            return f"! {line.message}{' (retry)' if line.can_retry else ''}"
+        case NoteLine():
             return f"- {line.text}"
         case _:
             raise AssertionError(line)
@@ -98,16 +105,16 @@ def test_an_approval_waits_and_then_tells_who_answered(session, principal, owner
     serve(session.pk)
     assert told(session)[-1] == "[Run a command awaiting_approval]"
     call = build_transcript(newest_window(session))[-1]
-    assert isinstance(call, Call)
+    assert isinstance(call, CallLine)
     answer = {"tool_use_id": call.tool_use_id, "decision": "deny", "note": "no"}
     accept_event(principal, session.pk, type=E.USER_TOOL_CONFIRMATION, payload=answer)
 
     session.refresh_from_db()
     answered = next(
-        line for line in build_transcript(newest_window(session)) if isinstance(line, Call)
+        line for line in build_transcript(newest_window(session)) if isinstance(line, CallLine)
     )
     assert (answered.state, answered.rule) == ("denied", f"Denied by {owner.display_name}")
-    assert answered.ending.startswith(f"Denied by {owner.display_name} at ")
+    assert (answered.note, answered.ending) == ("no", "")
 
 
 def test_a_stop_is_a_note_with_its_author(session, principal, owner):
@@ -157,7 +164,6 @@ def test_a_call_that_started_a_session_is_told_as_its_card(session, principal):
 
 
 def test_what_happens_in_passing_is_a_note_in_the_words_of_the_chat(session):
-    """`transcript.test.ts` expects the same of the same events."""
     happened: list[tuple[E, dict[str, Any]]] = [
         (E.RESOURCE_ATTACHED, {"mount_path": "/docs"}),
         (E.OUTCOME_JUDGED, {"status": "met"}),
@@ -186,4 +192,101 @@ def test_what_happens_in_passing_is_a_note_in_the_words_of_the_chat(session):
         "- Outcome unclear: No grader.",
         "- Olive opened a terminal",
         "- A terminal was opened",
+    ]
+
+
+def add(session: Session, type: E, payload: dict[str, Any]) -> None:
+    append_events(session.pk, [NewEvent(type=type, payload=payload)])
+
+
+def finish_call(session: Session, tool_use_id: str, state: str = "completed", ms: int = 0) -> None:
+    call = {"tool_use_id": tool_use_id, "name": "read", "input": {"path": tool_use_id}}
+    add(session, E.AGENT_TOOL_USE, {**call, "decision": "allow"})
+    add(session, E.AGENT_TOOL_RESULT, {**call, "state": state, "duration_ms": ms})
+
+
+def folded(session: Session, *, is_idle: bool) -> list[str]:
+    session.refresh_from_db()
+    lines = fold(build_transcript(newest_window(session)), is_idle=is_idle)
+    return [
+        f"{line.summary}, {line.failed} failed" if isinstance(line, StepsLine) else words_of(line)
+        for line in lines
+    ]
+
+
+def test_finished_calls_in_a_row_are_folded_unless_the_row_may_grow(session):
+    for nth, state in enumerate(["completed", "error", "completed"]):
+        finish_call(session, f"t{nth}", state, 400)
+    open_row = ["[Read a file completed]", "[Read a file error]", "[Read a file completed]"]
+    assert folded(session, is_idle=False) == open_row
+    assert folded(session, is_idle=True) == ["3 steps · 1.2 s, 1 failed"]
+    add(session, E.AGENT_MESSAGE, {"text": "Done."})
+    finish_call(session, "t4")
+
+    assert folded(session, is_idle=False) == [
+        "3 steps · 1.2 s, 1 failed",
+        "Done.",
+        "[Read a file completed]",
+    ]
+
+
+def test_a_call_that_needs_a_person_is_not_folded(session):
+    for nth, state in enumerate(["completed", "unknown", "completed", "completed"]):
+        finish_call(session, f"t{nth}", state)
+
+    assert "[Read a file unknown]" in folded(session, is_idle=True)
+
+
+def test_only_the_newest_compaction_in_effect_can_be_undone(session):
+    tokens = {"tokens_before": 20_000, "tokens_after": 900}
+    add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "a", **tokens})
+    add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "b", **tokens})
+
+    def compactions() -> list[tuple[str, bool, bool]]:
+        lines = build_transcript(newest_window(session))
+        return [
+            (line.text, line.is_active, line.is_undone)
+            for line in lines
+            if isinstance(line, CompactionLine)
+        ]
+
+    text = "Context compacted 20k → 900 tokens"
+    assert compactions() == [(text, False, False), (text, True, False)]
+    add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "b", "undone": True})
+
+    assert compactions() == [(text, True, False), (text, False, True)]
+    assert told_notes(session) == ["Compaction undone"]
+
+
+def told_notes(session: Session) -> list[str]:
+    lines = build_transcript(newest_window(session))
+    return [line.text for line in lines if isinstance(line, NoteLine)]
+
+
+def test_an_error_that_a_person_can_resolve_can_be_retried(session, principal):
+    say(principal, session, "hello")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    for code in ("budget_reached", "provider_rejected"):
+        error = NewEvent(type=E.ERROR, payload={"message": code, "code": code})
+        append_events(session.pk, [error], run_id=claim.run_id)
+    lines = build_transcript(newest_window(session))
+    errors = [line for line in lines if isinstance(line, ErrorLine)]
+
+    assert [line.can_retry for line in errors] == [True, False]
+    assert errors[0].help == ("Raise the budget", "/settings/budgets/")
+
+
+def test_messages_that_one_run_reads_say_so(session, principal):
+    say(principal, session, "say one")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    say(principal, session, "say two", on_busy="steer")
+    run_queue.step(claim)
+    session.refresh_from_db()
+    lines = build_transcript(newest_window(session))
+
+    assert [line.receipt_text for line in lines if isinstance(line, PersonLine)] == [
+        "Read",
+        "Added to the running answer",
     ]

@@ -14,11 +14,9 @@ export function delta(eventId: string, offset: number, content: string, runId = 
 }
 
 /** Output of a running call. */
-export function said(toolUseId: string, offset: number, text: string): Frame {
+export function output(toolUseId: string, offset: number, text: string): Frame {
   return {
     type: "tool",
-    tool_name: "exec",
-    tool_state: "running",
     tool_output: text,
     metadata: { run_id: "run-1", tool_use_id: toolUseId, offset },
     seq: null,
@@ -53,9 +51,6 @@ export function event(seq: number, type: string, payload: Json, more: Json = {})
         seq,
         type,
         payload,
-        run_id: null,
-        created_at: AT,
-        processed_at: null,
         ...more,
       },
     },
@@ -99,12 +94,9 @@ export function end(seq: number, runId = "run-1", reason = "end_turn"): Frame {
   };
 }
 
-export function use(seq: number, callId: string, decision = "allow", input: Json = {}): Frame {
+export function use(seq: number, callId: string, decision = "allow"): Frame {
   return {
     type: "tool",
-    tool_name: "exec",
-    tool_state: decision === "ask" ? "awaiting_approval" : "pending",
-    tool_input: input,
     metadata: {
       event_id: `e${seq}`,
       event_type: "agent.tool_use",
@@ -121,8 +113,6 @@ export function use(seq: number, callId: string, decision = "allow", input: Json
 export function result(seq: number, callId: string, more: Partial<Frame> = {}): Frame {
   return {
     type: "tool",
-    tool_name: "exec",
-    tool_state: "completed",
     tool_output: "hello\n",
     ...more,
     metadata: {
@@ -133,24 +123,6 @@ export function result(seq: number, callId: string, more: Partial<Frame> = {}): 
       tool_use_id: callId,
       duration_ms: 340,
       ...more.metadata,
-    },
-    seq,
-  };
-}
-
-export function confirmation(seq: number, callId: string, decision: string, input?: Json): Frame {
-  return {
-    type: "tool",
-    tool_state: decision === "deny" ? "denied" : "pending",
-    ...(input ? { tool_input: input } : {}),
-    metadata: {
-      event_id: `e${seq}`,
-      event_type: "user.tool_confirmation",
-      created_at: AT,
-      tool_use_id: callId,
-      decision,
-      scope: "once",
-      note: "",
     },
     seq,
   };
