@@ -13,17 +13,22 @@ from tenants.notifications.webhooks import SecretWebhook, add_webhook
 from tests.tenants.receiving import Receiver
 
 
-@pytest.fixture
-def receiver(settings: Any) -> Iterator[Receiver]:
+@pytest.fixture(scope="session")
+def webhook_server() -> Iterator[HTTPServer]:
     """Each request on a thread of its own: one that hangs must not hold the others."""
     server = HTTPServer(threaded=True)
     server.start()
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{server.port}"]
-    made = Receiver(server)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def receiver(settings: Any, webhook_server: HTTPServer) -> Iterator[Receiver]:
+    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{webhook_server.port}"]
+    made = Receiver(webhook_server)
     yield made
     made.let_go()
-    server.clear()
-    server.stop()
+    webhook_server.clear()
 
 
 @pytest.fixture
