@@ -4,8 +4,7 @@ FROM node:24-slim AS frontend
 WORKDIR /app/frontend
 COPY frontend/package.json frontend/package-lock.json ./
 RUN npm install --no-save --no-fund --no-audit
-# Tailwind looks for class names in the templates and in the Python files that name them.
-COPY . /app
+COPY frontend ./
 RUN npm run build
 
 FROM python:3.13-slim AS packages
