@@ -4,6 +4,9 @@ PYTHON := .venv/bin/python
 # bin/setup installs Node here when the system has no suitable one.
 export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
 
+# Without bytecode every process compiles the code again, and tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Variables of the file .env, if there is one; see docs/configuration.md.
 READ_ENV := $(if $(wildcard .env),set -a && . ./.env && set +a &&)
 
