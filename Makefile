@@ -4,10 +4,14 @@ PYTHON := .venv/bin/python
 # bin/setup installs Node here when the system has no suitable one.
 export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
 
+# Without bytecode every process compiles the code again, and tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Variables of the file .env, if there is one; see docs/configuration.md.
 READ_ENV := $(if $(wildcard .env),set -a && . ./.env && set +a &&)
 
-.PHONY: run dev test check lock figures containers bench soak test-local-model
+CHECKS := $(addprefix check-,style types imports migrations deployment scripts)
+.PHONY: run dev test check $(CHECKS) setup-dev lock figures containers bench soak test-local-model
 
 run:
 	@bin/setup run
@@ -24,17 +28,32 @@ test:
 	@[ -n "$(ARGS)" ] || (cd frontend && npm run test --silent)
 	@exec bin/tests $(ARGS)
 
-check:
-	@bin/setup dev
+# The parts of a check are independent of each other: `make -j2 check` runs two of them at a time.
+check: $(CHECKS)
+
+check-style: setup-dev
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+
+check-types: setup-dev
 	.venv/bin/mypy .
+
+check-imports: setup-dev
 	.venv/bin/lint-imports
+
+check-migrations: setup-dev
 	DJANGO_SETTINGS_MODULE=config.settings.test $(PYTHON) manage.py makemigrations --check --dry-run
+
+check-deployment: setup-dev
 	DJANGO_SETTINGS_MODULE=config.settings.production ALLOWED_HOSTS=switchyard.example SALT_KEYS=throw-away \
 		SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(60))') \
 		$(PYTHON) manage.py check --deploy --fail-level WARNING
+
+check-scripts: setup-dev
 	cd frontend && npm run check --silent
+
+setup-dev:
+	@bin/setup dev
 
 # Resolves requirements*.txt again and writes the locks, with a hash for every file of every package.
 # `make lock ARGS=--upgrade` also takes newer versions of packages that the lists do not pin.

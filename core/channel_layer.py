@@ -415,8 +415,15 @@ async def subscription(group: str) -> AsyncIterator[Hear]:
     try:
         yield hear
     finally:
-        receiving.cancel()
         await layer.group_discard(group, channel)
+        # A layer forgets a channel only if the receive is cancelled while it waits for a message,
+        # so not before it has begun and not after a last message.
+        while not receiving.cancelled():
+            if receiving.done():
+                receiving = asyncio.ensure_future(layer.receive(channel))
+            await asyncio.sleep(0)
+            receiving.cancel()
+            await asyncio.wait({receiving})
 
 
 async def watched(

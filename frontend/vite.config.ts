@@ -18,5 +18,7 @@ export default defineConfig({
     environment: "jsdom",
     pool: "vmThreads",
     include: ["src/**/*.test.ts"],
+    // Only ends a test that hangs: a busy machine may take long.
+    testTimeout: 120_000,
   },
 });

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +11,17 @@ import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.db import connections
-from django.test import Client
+from django.test import Client, TransactionTestCase
 from hypothesis import settings as hypothesis_settings
+from pytest_django.plugin import DjangoDbBlocker
 from rest_framework.test import APIClient
 from xdist.scheduler import LoadScopeScheduling
 
+from core.postgres import Embedded
 from orchestrator.workspaces import create_workspace
 from tenants.keys import issue_key
 from tenants.models import Membership, User, Workspace
+from tests.database import create_test_database, drop_test_database, empty_tables
 from tests.described import DescribedClient
 
 # No test asserts an absolute time, as a busy machine may take long for an example.
@@ -30,63 +32,78 @@ hypothesis_settings.load_profile("patient")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: Folders and files whose tests start processes or containers, measure load, or drive a browser,
-#: each with its group. They run on two workers; tests of one group stay on one of them. Without a
-#: group, the tests of one file stay together.
-ALONE = {
-    "stack": "",
-    "faults": "faults",
-    "browser": "browser",
-    "acceptance": "acceptance",
+#: Files and folders whose tests start processes, containers or a browser, each with its group. They
+#: take long and mostly wait, so they come first and the other tests fill what they leave of the
+#: processors. The tests of one group never run at the same time; without a group, those of a file.
+SLOW = {
     "tools_app/sandbox": "sandboxes",
     "orchestrator/tasks/test_adoption": "sandboxes",
     "orchestrator/tasks/test_billing": "sandboxes",
     "orchestrator/tasks/test_unpaid": "sandboxes",
+    "browser": "browser",
+    "stack": "",
+    "faults": "faults",
+    "acceptance/test_sessions": "",
+    "test_migrations": "",
+    "memory/test_kills": "",
 }
-#: Groups whose files are dealt out to both workers; each starts a stack and a browser.
-SPLIT = {"browser"}
+#: The files of the folder `browser` are dealt out; each part starts a stack and a browser of its own.
+BROWSERS = 2
 
 
-def group_of(path: str) -> str | None:
-    """Return the group of a test file that runs alone, else None."""
-    for place, group in ALONE.items():
-        if path.startswith(place):
-            half = f"-{sum(path.encode()) % 2}" if group in SPLIT else ""
-            return f"{group}{half}" or path
-    return None
+def group_of(path: str) -> tuple[int, str]:
+    """Return the place of a test file in the order of the run, and its group."""
+    for place, (start, group) in enumerate(SLOW.items()):
+        if path.startswith(start):
+            part = f"-{sum(path.encode()) % BROWSERS}" if group == "browser" else ""
+            return place, f"{group}{part}" or path
+    return len(SLOW), path
 
 
+def path_of(nodeid: str) -> str:
+    return nodeid.partition("::")[0].removeprefix("tests/")
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    root = Path(__file__).parent
-    for item in items:
-        if group_of(str(item.path.relative_to(root))):
-            item.add_marker(pytest.mark.alone)
+    items.sort(key=lambda item: group_of(path_of(item.nodeid))[0])
 
 
 class GroupScheduling(LoadScopeScheduling):
-    """Sends the tests of one group to one worker; `--dist loadgroup` ignores groups under pytest 9."""
+    """Sends the tests of one group to one worker, in the order of the collection."""
 
     def _split_scope(self, nodeid: str) -> str:
-        path = nodeid.partition("::")[0]
-        return group_of(path.removeprefix("tests/")) or path
+        return group_of(path_of(nodeid))[1]
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling | None:
-    return GroupScheduling(config, log) if config.getvalue("dist") == "loadgroup" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> Iterator[None]:
-    """Start the embedded PostgreSQL without durability, unless DATABASE_URL is set."""
-    if not settings.EMBEDDED:
-        yield
-        return
-    from core.postgres import Embedded
-
-    server = Embedded(settings.DATA_DIR, durable=False)
-    server.start()
+def django_db_setup(
+    django_test_environment: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """Create the test database on an embedded PostgreSQL without durability, or on DATABASE_URL."""
+    server = Embedded(settings.DATA_DIR, durable=False) if settings.EMBEDDED else None
+    if server:
+        server.start()
+    name = settings.DATABASES["default"]["TEST"]["NAME"]
+    with django_db_blocker.unblock():
+        create_test_database(name)
     yield
-    server.release()
+    with django_db_blocker.unblock():
+        drop_test_database(name)
+    if server:
+        server.release()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_cleanup() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
+        yield
 
 
 @pytest.fixture(autouse=True)

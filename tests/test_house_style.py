@@ -11,7 +11,7 @@ from pathlib import Path
 from config.settings.base import APPS
 from core.env import ROOT
 from core.exceptions import Fault
-from tests.conftest import ALONE
+from tests.conftest import SLOW
 
 LONGEST_FUNCTION = 60
 PACKAGES = ["config", *APPS, "tests", "bench"]
@@ -162,8 +162,8 @@ def test_every_fault_is_declared_in_the_exceptions_of_its_app():
     assert elsewhere == []
 
 
-def test_every_place_that_runs_alone_exists():
-    """A renamed folder would otherwise lose its marker silently."""
+def test_every_place_with_slow_tests_exists():
+    """A renamed folder would otherwise lose its group silently."""
     tests = ROOT / "tests"
 
-    assert [place for place in ALONE if not list(tests.glob(f"{place}*"))] == []
+    assert [place for place in SLOW if not list(tests.glob(f"{place}*"))] == []

@@ -29,8 +29,11 @@ def faults_of(page: Page, *, only: Sequence[str] = ()) -> list[str]:
 
     The script is evaluated by the debugger, so the page's content security policy stays in force.
     """
-    page.evaluate(_source())
-    options = {"runOnly": list(only)} if only else {}
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(_source())
+    options: dict[str, object] = {"resultTypes": ["violations"]}
+    if only:
+        options["runOnly"] = list(only)
     found = page.evaluate(_RUN_AXE, options)
     return [
         f"{page.url}: {fault['id']}: {node['target']} {node['failureSummary']}"

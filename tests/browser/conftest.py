@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from playwright.sync_api import (
 )
 from pytest_django.live_server_helper import LiveServer
 
+from core.env import ROOT
 from tenants.models import User
 from tests.browser.listening import listen
 from tests.browser.looks import TIMEOUT_MS, WIDE
@@ -24,7 +26,6 @@ from tests.browser.whole_stack import identity, open_window, signed_in, stack
 
 __all__ = ["identity", "open_window", "signed_in", "stack"]
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -53,8 +54,9 @@ def chromium() -> Iterator[Browser]:
     """Start one browser for the folder; its event loop would disturb async tests elsewhere."""
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     expect.set_options(timeout=TIMEOUT_MS)
+    program = subprocess.check_output([ROOT / "bin" / "chromium"], text=True).strip()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield browser
         browser.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]

@@ -12,7 +12,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from django.db import connection, transaction
 
 from core import channel_layer
-from core.channel_layer import OVERFLOWED, RECONNECTED, PostgresChannelLayer
+from core.channel_layer import OVERFLOWED, RECONNECTED, PostgresChannelLayer, subscription
 from core.db import connect
 from core.pg_listen import APPLICATION_NAME
 
@@ -67,6 +67,18 @@ async def test_a_channel_of_another_process_is_reached(layer):
 
     assert await soon(there, channel) == HELLO
     await there.close()
+
+
+@pytest.mark.parametrize("messages", [0, 1, 3])
+async def test_a_subscription_leaves_no_queue_behind(layer, monkeypatch, messages):
+    """Whether it ends before it waits for a message, or while messages wait for it."""
+    monkeypatch.setattr(channel_layer, "get_channel_layer", lambda: layer)
+    async with subscription("yard"):
+        (channel,) = layer._dispatcher.queues
+        for _ in range(messages):
+            layer._dispatcher.put(channel, HELLO)
+
+    assert (layer._dispatcher.queues, layer._dispatcher.groups) == ({}, {})
 
 
 async def test_a_group_message_reaches_its_members_only(layer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
+import fcntl
 import json
 import os
 import secrets
@@ -25,6 +25,8 @@ from typing import TypeVar
 import psutil
 
 from core.env import ROOT
+from core.postgres import Embedded
+from tests.database import fingerprint
 
 MARK = "SWITCHYARD_TEST"  #: Every process of a stack inherits this variable.
 #: Variables of the test's environment that a stack must not inherit.
@@ -43,6 +45,8 @@ PARTS = {
 }
 
 Found = TypeVar("Found")
+#: Seconds after which something hangs. On a busy machine everything may take long.
+PATIENCE = 300
 
 
 def free_port() -> int:
@@ -54,7 +58,7 @@ def free_port() -> int:
             return port
 
 
-def wait_for(look: Callable[[], Found], what: str, *, seconds: float = 120) -> Found:
+def wait_for(look: Callable[[], Found], what: str, *, seconds: float = PATIENCE) -> Found:
     """Poll until something is found and return it."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -123,7 +127,7 @@ class Running:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -197,20 +201,20 @@ class Running:
     def wait_until_gone(self, *, but_keepers: bool = False) -> None:
         """Wait until no process is left, except keepers if wanted."""
         if self.process is not None:
-            self.process.wait(timeout=60)
+            self.process.wait(timeout=PATIENCE)
 
         def is_gone() -> bool:
             spared = self.keepers() if but_keepers else []
             return not set(self.everything()) - set(spared)
 
-        wait_for(is_gone, "the end of every process", seconds=60)
+        wait_for(is_gone, "the end of every process")
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Stop the stack by a signal and return its exit code."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=PATIENCE)
 
     def destroy(self) -> None:
         """End every process of the stack."""
@@ -227,13 +231,28 @@ class Running:
 
 @cache
 def empty_cluster() -> Path:
-    """Create a database with all tables and no rows, once for all stacks."""
-    folder = Path(tempfile.mkdtemp(prefix="switchyard-empty-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    folder.chmod(0o755)
-    made = Running(folder / "data").manage("migrate")
-    assert made.returncode == 0, made.stderr
-    return folder / "data" / "postgres"
+    """Return a database with all tables and no rows, made once for all workers and later runs."""
+    folder = ROOT / "var" / "test" / "clusters"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / fingerprint()
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            for older in folder.glob("*/"):
+                shutil.rmtree(older)
+            _make_cluster(folder / "unfinished")
+            (folder / "unfinished").rename(made)
+    return made / "postgres"
+
+
+def _make_cluster(data_dir: Path) -> None:
+    server = Embedded(data_dir, durable=False)
+    server.start()
+    try:
+        migrated = Running(data_dir).manage("migrate")
+        assert migrated.returncode == 0, migrated.stderr
+    finally:
+        server.stop()
 
 
 @contextmanager

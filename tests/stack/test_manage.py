@@ -22,7 +22,7 @@ def test_a_command_starts_the_database_and_stops_it_afterwards(make_stack: Make)
     done = stack.manage("shell", "--no-imports", "-c", QUESTION)
 
     assert "(42,)" in done.stdout, done.stderr
-    assert stack.everything() == []
+    stack.wait_until_gone()
 
 
 def test_a_command_that_needs_no_database_starts_none(make_stack: Make) -> None:

@@ -13,17 +13,22 @@ from tenants.notifications.webhooks import SecretWebhook, add_webhook
 from tests.tenants.receiving import Receiver
 
 
-@pytest.fixture
-def receiver(settings: Any) -> Iterator[Receiver]:
-    """Start a receiver with one thread per request, so that one that hangs blocks no other."""
+@pytest.fixture(scope="session")
+def webhook_server() -> Iterator[HTTPServer]:
+    """Start a server with one thread per request, so that one that hangs blocks no other."""
     server = HTTPServer(threaded=True)
     server.start()
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{server.port}"]
-    made = Receiver(server)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def receiver(settings: Any, webhook_server: HTTPServer) -> Iterator[Receiver]:
+    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{webhook_server.port}"]
+    made = Receiver(webhook_server)
     yield made
     made.release()
-    server.clear()
-    server.stop()
+    webhook_server.clear()
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tenants.billing.credits import current_spend, get_balance, set_budget
 from tenants.models import CreditEntry, Price, Purse
 from tests.conftest import add_member
 from tests.factories import make
-from tests.sessions_app.pages.test_usage_page import spend
+from tests.tenants.pages.test_usage import spend
 
 D = Decimal
 PAGE = "/settings/budgets/"
