@@ -10,7 +10,7 @@ import pytest
 from tests.stack.client import Client
 from tests.stack.running import wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.stack
 
 
 def ask(client: Client, text: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from core.env import ROOT
 from tests.stack.client import Client
 from tests.stack.running import Running, free_port, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.stack
 
 VIEW = """
 

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from tests.stack.client import Client
 from tests.stack.running import free_port, wait_for
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.stack
 
 
 class Redis:

@@ -13,7 +13,7 @@ from tests.stack.running import Running, wait_for
 from tests.tools_app.conftest import needs_bwrap
 from tests.tools_app.sandbox.conftest import alive, sleep_command
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(300), needs_bwrap]
+pytestmark = [pytest.mark.stack, needs_bwrap]
 
 
 def begin(client: Client, **body: Any) -> str:
