@@ -41,6 +41,9 @@ SLOW = {
     "orchestrator/tasks/test_billing": "sandboxes",
     "orchestrator/tasks/test_unpaid": "sandboxes",
     "browser": "browser",
+    # One host of terminals at a time can listen in the tests' data directory.
+    "orchestrator/terminals": "terminals",
+    "orchestrator/tasks/test_looking": "terminals",
     "stack": "",
     "faults": "faults",
     "acceptance/test_sessions": "",

@@ -144,6 +144,11 @@ def create_schedules(
             note=note,
             session_id=talks[0].pk if outcome == "sent" else None,
         )
+    create_environment_and_tools(acme)
+    return made[0]
+
+
+def create_environment_and_tools(acme: Workspace) -> None:
     create_environment(
         workspace_id=acme.pk,
         fields={
@@ -160,7 +165,6 @@ def create_schedules(
         ("open_ticket", "Opens a ticket for a person of the support team."),
     ]:
         create_custom_tool(workspace_id=acme.pk, fields={"name": name, "description": words})
-    return made[0]
 
 
 @pytest.mark.parametrize("theme", THEMES)
