@@ -55,7 +55,7 @@ def copy_code(target: Path) -> None:
         (target / "frontend" / "node_modules").symlink_to(ROOT / "frontend" / "node_modules")
     with (target / "config" / "urls.py").open("a") as urls:
         urls.write(VIEW)
-    with (target / "sessions_app" / "lanes" / "worker.py").open("a") as worker:
+    with (target / "orchestrator" / "worker.py").open("a") as worker:
         worker.write(WORKER)
 
 
@@ -138,7 +138,7 @@ def test_edited_code_of_a_worker_takes_effect(dev: Running) -> None:
 
     wait_for(lambda: says("first edition"), "the first wake-up")
 
-    edit(dev, "sessions_app/lanes/worker.py", "first edition", "second", lambda: says("second"))
+    edit(dev, "orchestrator/worker.py", "first edition", "second", lambda: says("second"))
 
 
 def test_broken_code_is_reported_and_the_next_edit_repairs_it(dev: Running) -> None:
