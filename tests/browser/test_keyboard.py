@@ -56,6 +56,9 @@ def tab_through(page: Page, path: str) -> list[str]:
     """Press Tab through a page and return all problems."""
     page.goto(path)
     page.wait_for_function(MOUNTED)
+    if path.startswith("/chat/"):
+        # The panel of the context is fetched after the page.
+        page.wait_for_load_state("networkidle")
     page.evaluate(FOCUS_START)
     wrong = []
     for _ in range(MOST_STOPS):

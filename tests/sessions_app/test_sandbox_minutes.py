@@ -38,8 +38,12 @@ D = Decimal
 
 
 @pytest.fixture
-def priced(settings):
+def priced(settings, monkeypatch):
+    """Give sandboxes a price, in a minute that does not end during the test."""
     settings.SANDBOX_MINUTE_PRICE = D("0.02")
+    minute = this_minute()
+    for module in ("tenants.billing.spending", __name__):
+        monkeypatch.setattr(f"{module}.this_minute", lambda: minute)
 
 
 @pytest.fixture
