@@ -201,7 +201,7 @@ class Listener:
         with self._lock:
             wanted = {subscription.channel for subscription in self._subscriptions}
             unwanted, new = self._channels - wanted, wanted - self._channels
-            # Before UNLISTEN, so that nobody subscribes to a channel that is about to be left.
+            # Before UNLISTEN, so that no new subscriber takes a channel for active that is about to be left.
             self._channels -= unwanted
         for channel in unwanted:
             connection.execute(SQL("UNLISTEN {}").format(Identifier(channel)))

@@ -50,7 +50,7 @@ SLOW = {
     "test_migrations": "",
     "memory/test_kills": "",
 }
-#: The files of the folder `browser` are dealt out; each part starts a stack and a browser of its own.
+#: The files of the folder `browser` are dealt out; each part starts its stack and its browser.
 BROWSERS = 2
 
 
