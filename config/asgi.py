@@ -12,10 +12,13 @@ django.setup(set_prefix=False)
 
 # These import models, so Django must be set up first.
 from config.routing import socket_router
+from core.request_limits import limit_requests
 from core.server import Backpressure, OneThreadHandler, disable_form_parsing
+from tenants.authentication import require_identity
 from tenants.sockets import SocketIdentity
 
 disable_form_parsing()
+limit_requests(identify=require_identity)
 application = Backpressure(
     ProtocolTypeRouter({"http": OneThreadHandler(), "websocket": SocketIdentity(socket_router())})
 )

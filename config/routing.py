@@ -13,6 +13,7 @@ from core.exceptions import NotFound
 from orchestrator import consumers as orchestrator
 from sessions_app import consumers as sessions_app
 from tenants import consumers as tenants
+from tenants import plugin_routes
 
 NOT_FOUND = 4000 + NotFound.status
 
@@ -30,6 +31,7 @@ websocket_urlpatterns = [
     *agents.websocket_urlpatterns,
     *sessions_app.websocket_urlpatterns,
     *orchestrator.websocket_urlpatterns,
+    *plugin_routes.sockets.values(),
 ]
 
 

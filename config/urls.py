@@ -11,6 +11,7 @@ from core.openapi import DocsView, SchemaView
 from core.problems import staff_sign_in
 from orchestrator.api.health import HealthView, metrics
 from orchestrator.api.urls import unversioned_urlpatterns
+from tenants import plugin_routes
 
 handler400 = "core.problems.bad_request"
 handler403 = "core.problems.permission_denied"
@@ -27,11 +28,12 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", DocsView.as_view(), name="docs"),
     path("api/v1/health/", HealthView.as_view(), name="health"),
+    # First of the API, as programs mostly talk to sessions: every list tried before costs time.
+    path("api/v1/", include("sessions_app.api.urls")),
     path("api/v1/", include("tenants.api.urls")),
     path("api/v1/", include("agents.api.urls")),
     path("api/v1/", include("tools_app.api.urls")),
     path("api/v1/", include("memory.api.urls")),
-    path("api/v1/", include("sessions_app.api.urls")),
     path("api/v1/", include("orchestrator.api.urls")),
     *unversioned_urlpatterns,
     path("", include("tenants.pages.urls")),
@@ -40,4 +42,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("memory.pages.urls")),
     path("", include("sessions_app.pages.urls")),
     path("", include("orchestrator.pages.urls")),
+    *plugin_routes.patterns(),
 ]

@@ -14,6 +14,7 @@ PostgreSQL delivers equal messages of one transaction once.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import secrets
 import threading
@@ -21,7 +22,9 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial
+from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -32,6 +35,7 @@ from channels.layers import BaseChannelLayer, get_channel_layer
 from django.db import connection, transaction
 
 from core import pg_listen
+from core.db import prepared_rows, release_connection
 from core.exceptions import MessageTooLong
 
 log = structlog.get_logger(__name__)
@@ -306,11 +310,11 @@ class PostgresChannelLayer(BaseChannelLayer):
         self._dispatchers.pop(asyncio.get_running_loop(), None)
 
 
+NOTIFY = "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload"
+
+
 def notify(payloads: list[str]) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_notify(%s, payload) FROM unnest(%s::text[]) AS payload", [CHANNEL, payloads]
-        )
+    prepared_rows(NOTIFY, [CHANNEL, payloads])
 
 
 async def in_thread(payloads: list[str]) -> None:
@@ -384,6 +388,88 @@ def send_many(messages: Sequence[tuple[str, Message]]) -> None:
         layer.publish_many(messages)
         return
     transaction.on_commit(partial(sync_sender().take, layer, messages))
+
+
+#: How long a message that is not urgent waits for others to be sent with it.
+COLLECT_SECONDS = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """A message to a group that a notifier is to send."""
+
+    group: str
+    message: Message
+    is_urgent: bool
+
+
+class Notifier:
+    """Sends on a thread of the process, with one statement for all that came up meanwhile."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Notice | threading.Event] = SimpleQueue()
+        threading.Thread(target=self._work, name="notifier", daemon=True).start()
+
+    def put(self, notice: Notice) -> None:
+        self._queue.put(notice)
+
+    def flush(self) -> None:
+        """Wait until all that was put is sent, but not for long."""
+        sent = threading.Event()
+        self._queue.put(sent)
+        sent.wait(SEND_SECONDS)
+
+    def _work(self) -> None:
+        while True:
+            self._send(self._take())
+
+    def _take(self) -> list[Notice | threading.Event]:
+        """Wait for something to send, and return it with everything else that waits.
+
+        If nothing of it is urgent, more is collected for a moment.
+        """
+        taken = [self._queue.get()]
+        end = time.monotonic() + COLLECT_SECONDS
+        with suppress(Empty):
+            while isinstance(last := taken[-1], Notice) and not last.is_urgent:
+                taken.append(self._queue.get(timeout=max(0.0, end - time.monotonic())))
+            while True:
+                taken.append(self._queue.get_nowait())
+        return taken
+
+    def _send(self, taken: list[Notice | threading.Event]) -> None:
+        try:
+            if notices := [item for item in taken if isinstance(item, Notice)]:
+                send_many([(notice.group, notice.message) for notice in notices])
+        except Exception as error:  # noqa: BLE001 (whatever fails, later messages must be sent)
+            log.warning("live_message_lost", error=repr(error))
+            connection.close()
+        finally:
+            if self._queue.empty():
+                release_connection()
+        for item in taken:
+            if isinstance(item, threading.Event):
+                item.set()
+
+
+@cache
+def notifier() -> Notifier:
+    """Return the notifier of this process, which ends what it began before the process does."""
+    made = Notifier()
+    atexit.register(made.flush)
+    return made
+
+
+os.register_at_fork(after_in_child=notifier.cache_clear)
+
+
+def send_soon(group: str, message: Message, *, is_urgent: bool = True) -> None:
+    """Send to everyone in the group after the commit, without waiting for it.
+
+    A process that is killed in this moment does not send: the receivers must look from time to time.
+    """
+    notice = Notice(group=group, message=message, is_urgent=is_urgent)
+    transaction.on_commit(lambda: notifier().put(notice))
 
 
 T = TypeVar("T")

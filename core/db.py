@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import psycopg
 import structlog
@@ -22,6 +22,9 @@ from pydantic import BaseModel
 
 from core.exceptions import Conflict, NotFound
 
+if TYPE_CHECKING:
+    from core.postgresql.base import DatabaseWrapper
+
 log = structlog.get_logger(__name__)
 
 P = ParamSpec("P")
@@ -32,12 +35,19 @@ K = TypeVar("K", bound=Hashable)
 #: How long, and how many rows a cache keeps.
 CACHE_SECONDS = 5.0
 MOST_CACHED = 5_000
+#: How long an expired value is still returned while one thread loads it.
+RELOAD_SECONDS = 0.5
 
 
 def release_connection() -> None:
     """Return the connection to the pool before waiting for something other than the database."""
     if not connection.in_atomic_block:
         connection.close()
+
+
+def work_for(holder: Hashable | None) -> None:
+    """Count the connections that this thread borrows for a workspace, up to the workspace's share."""
+    cast("DatabaseWrapper", connection).work_for(holder)
 
 
 async def read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -58,6 +68,16 @@ def connect(**more: Any) -> psycopg.Connection[Any]:
     for only_for_django in ("cursor_factory", "context", "prepare_threshold"):
         parameters.pop(only_for_django, None)
     return psycopg.connect(autocommit=True, **parameters)
+
+
+def prepared_rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement that the server plans once per connection.
+
+    Django's cursor sends a new text each time, whose planning can cost more than its execution.
+    """
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        return cursor.execute(query.encode(), params).fetchall()
 
 
 def lock_row(row: M) -> M:
@@ -120,7 +140,7 @@ def _succeeds(act: Callable[[T], object], row: T) -> bool:
 
 
 class TimedCache(Generic[K, T]):
-    """Caches loaded values for a few seconds.
+    """Caches loaded values for a few seconds. One thread loads an expired value again.
 
     It has no lock that a forked child could inherit: two threads may both load, which is harmless.
     """
@@ -135,6 +155,9 @@ class TimedCache(Generic[K, T]):
         entry = self._entries.get(key)
         if entry and now - entry[0] < self._seconds:
             return entry[1]
+        if entry and now - entry[0] < 2 * self._seconds:
+            # The other threads take what is known for another moment, and do not all load at once.
+            self._entries[key] = (now - self._seconds + RELOAD_SECONDS, entry[1])
         value = self._load(key)
         if len(self._entries) >= MOST_CACHED:
             self._entries = {}

@@ -46,6 +46,14 @@ def amount(name: str, default: str) -> Decimal:
     return value
 
 
+def choice(name: str, default: str, options: tuple[str, ...]) -> str:
+    """Return one of the options, in lower case."""
+    chosen = text(name, default).lower()
+    if chosen not in options:
+        raise CannotStart(f"{name} must be one of {', '.join(options)}, not {chosen!r}.")
+    return chosen
+
+
 def flag(name: str, *, default: bool = False) -> bool:
     return text(name, "1" if default else "0").lower() in {"1", "true", "yes", "on"}
 
@@ -53,6 +61,13 @@ def flag(name: str, *, default: bool = False) -> bool:
 def strings(name: str) -> list[str]:
     """Return the comma-separated values of a variable."""
     return [value.strip() for value in text(name).split(",") if value.strip()]
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def data_dir() -> Path:

@@ -29,6 +29,12 @@ class CannotStart(Fault):
     code = "cannot_start"
 
 
+class PluginInvalid(Fault, ValueError):
+    """A plugin registers something that cannot be used."""
+
+    code = "plugin_invalid"
+
+
 class Unauthenticated(Fault):
     """Sign in, or send a valid API key."""
 
@@ -97,6 +103,26 @@ class TooManyRequests(Fault):
     def __init__(self, detail: str = "", *, retry_after: float = 1) -> None:
         super().__init__(detail)
         self.retry_after = retry_after
+
+
+class WorkspaceBusy(TooManyRequests):
+    """This workspace has too many requests under way. Wait for some of them to end."""
+
+    code = "workspace_busy"
+
+
+class RequestTooLarge(Fault):
+    """The request is larger than this server accepts."""
+
+    code = "too_large"
+    status = 413
+
+
+class RequestTooSlow(Fault):
+    """The request did not arrive in time."""
+
+    code = "too_slow"
+    status = 408
 
 
 class EgressRefused(Fault):

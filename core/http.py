@@ -3,37 +3,47 @@
 A host name is resolved once. If any of its addresses is not public, the request is refused;
 otherwise the client connects to a checked address, so that a second DNS answer cannot redirect it
 (DNS rebinding). Redirects are new connections and pass the same check.
+
+An operator can open a private address with EGRESS_ALLOWED_PRIVATE, for one purpose at a time: an
+address that is open to model servers stays closed to pages, webhooks and sandboxes.
 """
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from math import inf, isfinite
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import anyio.to_thread
 import httpcore2
 import httpx2
+import idna
 from django.conf import settings
 
-from core.exceptions import EgressRefused
+from core.exceptions import EgressRefused, Invalid
 
 Address: TypeAlias = IPv4Address | IPv6Address
 #: Maps a host and a port to the host's addresses, as text.
 Resolver: TypeAlias = Callable[[str, int], list[str]]
+#: What a connection is for: a model server, an MCP server, a page or file that an agent or a session
+#: fetches, a webhook, a git repository, or a command in a sandbox.
+Purpose: TypeAlias = Literal["models", "mcp", "web", "webhooks", "repositories", "sandboxes"]
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 20.0
 MOST_REDIRECTS = 5
 #: NAT64 addresses, which carry an IPv4 address in their last 32 bits.
 _TRANSLATED = IPv6Network("64:ff9b::/96")
+_HOST_NAME = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
 _NOT_PUBLIC = (
     IPv4Network("192.0.0.0/24"),  # protocol assignments; includes a cloud metadata service
@@ -46,6 +56,7 @@ _NOT_PUBLIC = (
 
 
 def guarded_client(
+    purpose: Purpose,
     *,
     resolve: Resolver | None = None,
     timeout: float = READ_SECONDS,
@@ -58,7 +69,7 @@ def guarded_client(
     single bytes cannot hold it longer.
     """
     return httpx2.Client(
-        transport=GuardedTransport(resolve=resolve, until=time.monotonic() + total),
+        transport=GuardedTransport(purpose, resolve=resolve, until=time.monotonic() + total),
         timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
         trust_env=False,
         max_redirects=MOST_REDIRECTS,
@@ -69,20 +80,23 @@ def guarded_client(
 class GuardedTransport(httpx2.HTTPTransport):
     """HTTP over the connections of `GuardedBackend`."""
 
-    def __init__(self, *, resolve: Resolver | None = None, until: float = inf) -> None:
+    def __init__(
+        self, purpose: Purpose, *, resolve: Resolver | None = None, until: float = inf
+    ) -> None:
         # Don't call the parent: its pool would connect anywhere.
         self._pool = httpcore2.ConnectionPool(
             ssl_context=shared_ssl_context(),
             max_connections=10,
             max_keepalive_connections=0,
-            network_backend=GuardedBackend(resolve or resolve_host, until),
+            network_backend=GuardedBackend(purpose, resolve or resolve_host, until),
         )
 
 
 class GuardedBackend(httpcore2.NetworkBackend):
     """Connects to checked addresses only."""
 
-    def __init__(self, resolve: Resolver, until: float = inf) -> None:
+    def __init__(self, purpose: Purpose, resolve: Resolver, until: float = inf) -> None:
+        self._purpose = purpose
         self._resolve = resolve
         self._until = until
         self._plain = httpcore2.SyncBackend()
@@ -95,7 +109,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.NetworkStream:
-        addresses = check_host(host, port, self._resolve)
+        addresses = check_host(host, port, self._resolve, purpose=self._purpose)
         until = min(self._until, time.monotonic() + (timeout or CONNECT_SECONDS))
         for address in addresses[:-1]:
             try:
@@ -156,7 +170,9 @@ def _left(until: float, timeout: float | None = None) -> float:
     return left
 
 
-def check_host(host: str, port: int, resolve: Resolver | None = None) -> list[str]:
+def check_host(
+    host: str, port: int, resolve: Resolver | None = None, *, purpose: Purpose
+) -> list[str]:
     """Return the addresses of a host. Raise EgressRefused if one of them is not public."""
     try:
         addresses = (resolve or resolve_host)(host, port)
@@ -164,14 +180,47 @@ def check_host(host: str, port: int, resolve: Resolver | None = None) -> list[st
         raise httpcore2.ConnectError(f"{host} has no address") from error
     if not addresses:
         raise httpcore2.ConnectError(f"{host} has no address")
-    if f"{host}:{port}" not in settings.EGRESS_ALLOWED_PRIVATE and not all(
-        map(is_public, addresses)
-    ):
+    if not is_allowed_private(host, port, purpose) and not all(map(is_public, addresses)):
         raise EgressRefused(
             f"{host} is not on the public internet, so it is not contacted. An administrator can "
-            f"add {host}:{port} to EGRESS_ALLOWED_PRIVATE."
+            f"add {purpose}={host}:{port} to EGRESS_ALLOWED_PRIVATE."
         )
     return addresses
+
+
+def is_allowed_private(host: str, port: int, purpose: Purpose) -> bool:
+    """Return whether the operator opened this address for this purpose.
+
+    An entry without a purpose is a model server.
+    """
+    entry = f"{host}:{port}"
+    allowed = settings.EGRESS_ALLOWED_PRIVATE
+    return f"{purpose}={entry}" in allowed or (purpose == "models" and entry in allowed)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host can be reached from this machine only."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def ascii_host(host: str) -> str:
+    """Return a host as programs look it up: in lower case and punycode, without a final dot.
+
+    Raise Invalid for a name that programs could read differently than this check.
+    """
+    with suppress(ValueError):
+        return str(ip_address(host))
+    try:
+        name = host.lower() if host.isascii() else idna.encode(host, uts46=True).decode()
+    except idna.IDNAError:
+        name = ""
+    name = name.removesuffix(".")
+    if not _HOST_NAME.fullmatch(name):
+        raise Invalid(f"{host} is not the name of a host.")
+    return name
 
 
 def resolve_host(host: str, port: int) -> list[str]:
@@ -228,9 +277,9 @@ class AsyncGuardedTransport(httpx2.AsyncHTTPTransport):
     A client library may swallow errors, so `refusal` and `status` keep the last outcome.
     """
 
-    def __init__(self, *, largest: int, resolve: Resolver | None = None) -> None:
+    def __init__(self, purpose: Purpose, *, largest: int, resolve: Resolver | None = None) -> None:
         # Don't call the parent: its pool would connect anywhere.
-        self._backend = AsyncGuardedBackend(resolve)
+        self._backend = AsyncGuardedBackend(purpose, resolve)
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=shared_ssl_context(),
             max_connections=10,
@@ -283,8 +332,8 @@ class BoundedAsyncStream(httpx2.AsyncByteStream):
 class AsyncGuardedBackend(httpcore2.AsyncNetworkBackend):
     """Connects to checked addresses only, and reports a refusal as a ConnectError."""
 
-    def __init__(self, resolve: Resolver | None = None) -> None:
-        self._resolve = resolve
+    def __init__(self, purpose: Purpose, resolve: Resolver | None = None) -> None:
+        self._check = partial(check_host, resolve=resolve, purpose=purpose)
         self._plain = httpcore2.AnyIOBackend()
         self.refusal = ""
 
@@ -298,7 +347,7 @@ class AsyncGuardedBackend(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         try:
             addresses = await anyio.to_thread.run_sync(
-                check_host, host, port, self._resolve, abandon_on_cancel=True
+                self._check, host, port, abandon_on_cancel=True
             )
         except EgressRefused as fault:
             self.refusal = fault.detail

@@ -1,6 +1,7 @@
 """Renders untrusted Markdown to safe HTML or to plain text.
 
-HTML in the text is escaped, images are not loaded, and links lead to http(s) and mailto only.
+HTML in the text is escaped, images are not loaded, and links lead to http(s) and mailto only, with
+one exception: the demo provider links to the page where people connect a model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from markdown_it.token import Token
 
 TABLE_BOX = '<div class="table-box" tabindex="0" role="region" aria-label="Table">'
 ALLOWED = ("http://", "https://", "mailto:")
+CONNECT = "/settings/providers/"
 
 
 def render(text: str) -> SafeString:
@@ -25,7 +27,7 @@ def render(text: str) -> SafeString:
 @cache
 def _renderer() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.validateLink = lambda url: url.strip().lower().startswith(ALLOWED)  # type: ignore[method-assign]
+    parser.validateLink = _may_link  # type: ignore[method-assign]
     parser.add_render_rule("image", _image)
     parser.add_render_rule("link_open", _link)
     parser.add_render_rule("heading_open", lambda _, tokens, i, *rest: f"<{_heading(tokens[i])}>")
@@ -39,6 +41,10 @@ def _renderer() -> MarkdownIt:
     parser.add_render_rule("table_open", lambda *_: f"{TABLE_BOX}<table>")
     parser.add_render_rule("table_close", lambda *_: "</table></div>")
     return parser
+
+
+def _may_link(url: str) -> bool:
+    return url == CONNECT or url.strip().lower().startswith(ALLOWED)
 
 
 def plain(text: str) -> str:
@@ -86,6 +92,8 @@ def _image(renderer: Any, tokens: Any, index: int, *rest: Any) -> str:
 
 def _link(renderer: Any, tokens: Any, index: int, *rest: Any) -> str:
     address = escape(str(tokens[index].attrGet("href") or ""))
+    if address == CONNECT:
+        return f'<a href="{CONNECT}">'
     return f'<a href="{address}" target="_blank" rel="noopener noreferrer nofollow">'
 
 

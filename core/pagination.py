@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 
+INVALID_CURSOR = "This cursor is not valid. Use `next` or `previous` of a page."
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
     """A position between two rows, and the direction to read from it."""
@@ -45,7 +48,7 @@ def decode_cursor(text: str) -> Cursor:
             raise ValueError(moment)
         return Cursor(moment=at, pk=str(pk), newer=bool(newer))
     except (ValueError, TypeError, RecursionError):
-        raise Invalid("This cursor is not valid. Use `next` or `previous` of a page.") from None
+        raise Invalid(INVALID_CURSOR) from None
 
 
 class NewestFirst(BasePagination):
@@ -67,7 +70,7 @@ class NewestFirst(BasePagination):
         if not isinstance(queryset, QuerySet):
             raise TypeError("only querysets can be paginated")
         self.url = request.build_absolute_uri()
-        limit = self._limit(request)
+        limit = self.limit_of(request)
         text = request.query_params.get("cursor")
         cursor = decode_cursor(text) if text else None
         newer = cursor is not None and cursor.newer
@@ -75,14 +78,19 @@ class NewestFirst(BasePagination):
         rows = queryset.order_by(f"{signs[0]}{self.moment}", f"{signs[1]}pk")
         if cursor:
             rows = rows.filter(self._beyond(cursor, queryset.model))
-        fetched = list(rows[: limit + 1])
+        fetched = self.fetch(rows, limit + 1)
         more, page = len(fetched) > limit, fetched[:limit]
         self.page = page[::-1] if newer else page
         self.has_older = newer or more
         self.has_newer = more if newer else cursor is not None
         return self.page
 
-    def _limit(self, request: Request) -> int:
+    def fetch(self, rows: QuerySet, count: int) -> list[Any]:
+        """Return the first of the ordered rows."""
+        return list(rows[:count])
+
+    def limit_of(self, request: Request) -> int:
+        """Return how many rows the request asks for."""
         text = request.query_params.get("limit")
         if text is None:
             return self.page_size
@@ -144,6 +152,21 @@ class NewestFirst(BasePagination):
                 "schema": {**limits, "default": self.page_size},
             },
         ]
+
+
+def rows_to_skip(request: Request) -> int:
+    """Return the cursor of a list whose order has no column to continue from: a number of rows."""
+    text = request.query_params.get("cursor", "0")
+    if not text.isascii() or not text.isdigit() or len(text) > 6:
+        raise Invalid(INVALID_CURSOR)
+    return int(text)
+
+
+def link_after(request: Request, rows: int | None) -> str | None:
+    """Return the address of the page after this many rows."""
+    if rows is None:
+        return None
+    return replace_query_param(request.build_absolute_uri(), "cursor", rows)
 
 
 #: The OpenAPI parameters of a list that a view paginates itself.

@@ -39,14 +39,20 @@ class Subscription:
         channel: str,
         take: Callable[[str], object],
         missed: Callable[[], object],
+        after_batch: Callable[[], object],
     ) -> None:
         self.channel = channel
         self.take = take
         self.missed = missed
+        self.after_batch = after_batch
+        #: Whether a notification was taken since the last call of `after_batch`.
+        self.has_taken = False
         #: Set while notifications arrive.
         self.active = threading.Event()
         #: Whether notifications may have been lost since the subscriber last looked.
         self.has_gap = False
+        #: How often the connection was lost.
+        self.gaps = 0
         self._listener = listener
 
     def __enter__(self) -> Self:
@@ -86,23 +92,29 @@ class Listener:
         take: Callable[[str], object],
         *,
         missed: Callable[[], object] = lambda: None,
+        after_batch: Callable[[], object] = lambda: None,
     ) -> Subscription:
-        """Call `take` with the payload of every notification on the channel.
+        """Call `take` with the payload of every notification on the channel, and `after_batch` after
+        all that arrived together.
 
         What is notified after this returns is delivered, so subscribe before you read the state that
         notifications are about. `missed` is called when some may have been lost: after a gap in
         listening, and when this returned without a connection, after PATIENCE_SECONDS.
         Callbacks run on the listener's thread and must not block it.
         """
-        subscription = self.register(channel, take, missed)
+        subscription = self.register(channel, take, missed, after_batch)
         self.wait(subscription)
         return subscription
 
     def register(
-        self, channel: str, take: Callable[[str], object], missed: Callable[[], object]
+        self,
+        channel: str,
+        take: Callable[[str], object],
+        missed: Callable[[], object],
+        after_batch: Callable[[], object] = lambda: None,
     ) -> Subscription:
         """Subscribe without waiting. The subscriber calls `wait` before it reads any state."""
-        subscription = Subscription(self, channel, take, missed)
+        subscription = Subscription(self, channel, take, missed, after_batch)
         with self._lock:
             self._subscriptions.append(subscription)
             if channel in self._channels:
@@ -195,6 +207,11 @@ class Listener:
         connection.pgconn.consume_input()
         while note := connection.pgconn.notifies():
             self._deliver(note.relname.decode(), note.extra.decode())
+        with self._lock:
+            taken = [s for s in self._subscriptions if s.has_taken]
+        for subscription in taken:
+            subscription.has_taken = False
+            self._call(subscription.after_batch)
 
     def _follow_subscriptions(self, connection: psycopg.Connection[Any]) -> bool:
         """Listen on exactly the channels that have subscribers. Return False when there are none."""
@@ -231,6 +248,7 @@ class Listener:
             self._channels.clear()
             for subscription in self._subscriptions:
                 subscription.has_gap |= subscription.active.is_set()
+                subscription.gaps += 1
                 subscription.active.clear()
             return was_listening
 
@@ -238,6 +256,7 @@ class Listener:
         with self._lock:
             subscriptions = [s for s in self._subscriptions if s.channel == channel]
         for subscription in subscriptions:
+            subscription.has_taken = True
             self._call(subscription.take, payload)
 
     def _call(self, callback: Callable[..., object], *args: str) -> None:

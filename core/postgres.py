@@ -24,8 +24,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Literal, TypedDict
 
-import psycopg
-
 from core.env import database_address
 from core.exceptions import CannotStart
 
@@ -390,7 +388,7 @@ class Embedded:
         return done.returncode == 0
 
     def _make_database(self) -> None:
-        import psycopg  # imported late: settings import this module
+        import psycopg  # imported late: it is large, and the guardian never connects
 
         with psycopg.connect(
             host=str(self.place.socket_dir), port=PORT, user=USER, dbname=USER, autocommit=True
@@ -433,6 +431,8 @@ PATIENCE_SECONDS = 5
 
 def require_usable(url: str) -> None:
     """Raise CannotStart if a server cannot be reached, is too old or lacks pgvector."""
+    import psycopg  # imported late, as above
+
     address = database_address(url)
     try:
         with psycopg.connect(

@@ -156,12 +156,20 @@ def problem_response(problem: Problem | Fault, request: HttpRequest) -> JsonResp
     """Write a problem as RFC 9457 defines it."""
     if isinstance(problem, Fault):
         problem = _from_fault(problem)
+    return JsonResponse(
+        problem_body(problem, request_id_of(request)),
+        status=problem.status,
+        headers=problem.headers,
+        content_type=CONTENT_TYPE,
+    )
+
+
+def problem_body(problem: Problem, request_id: str) -> dict[str, Any]:
     body = asdict(problem)
-    headers, extra = body.pop("headers"), body.pop("extra")
+    extra = body.pop("extra")
+    del body["headers"]
     kind = {"type": f"urn:switchyard:problem:{problem.code}", "title": problem.title}
-    body = {**extra, **kind, **body}
-    body["request_id"] = request_id_of(request)
-    return JsonResponse(body, status=problem.status, headers=headers, content_type=CONTENT_TYPE)
+    return {**extra, **kind, **body, "request_id": request_id}
 
 
 def fault_page(request: HttpRequest, fault: Fault) -> HttpResponse:

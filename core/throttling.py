@@ -1,18 +1,26 @@
-"""Rate limits by token buckets in the memory of this process."""
+"""Limits in the memory of this process: rates by token buckets, and what runs at the same time."""
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from threading import Lock
+from typing import Any, TypeVar
+from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpRequest
 
 from core.exceptions import TooManyRequests
+from core.fair_slots import FairSlots
+
+#: Threads of a web process that answer requests. A view may wait for another server, so there are
+#: more threads than database connections.
+MOST_REQUESTS = 300
 
 
 def client_address(request: HttpRequest) -> str:
@@ -116,3 +124,39 @@ def spend_guess(client: str) -> None:
     allowance = buckets.spend(f"guesses {client}", per_minute=per_minute)
     if allowance.wait:
         raise TooManyRequests(retry_after=allowance.wait)
+
+
+V = TypeVar("V", bound=Callable[..., Any])
+
+
+def accepts_body(largest: int) -> Callable[[V], V]:
+    """Let a view accept bodies of another size than DATA_UPLOAD_MAX_MEMORY_SIZE."""
+
+    def mark(view: V) -> V:
+        view.largest_body = largest  # type: ignore[attr-defined]
+        return view
+
+    return mark
+
+
+# ── Heavy work ───────────────────────────────────────────────────────────────
+
+#: Imports and exports, which take seconds. Half of the connections are left for everything else.
+transfers = FairSlots(
+    each=lambda: settings.TRANSFERS_PER_WORKSPACE, total=lambda: max(1, settings.DATABASE_POOL // 2)
+)
+searches = FairSlots(each=lambda: max(1, settings.DATABASE_POOL // 2))
+#: How long a request waits for its turn, in its thread and without a connection.
+TRANSFER_WAIT, SEARCH_WAIT = 10.0, 10.0
+
+
+def transfer_slot(workspace_id: UUID) -> AbstractContextManager[None]:
+    """Hold one of the workspace's slots for an import or export, or raise TooManyRequests."""
+    refusal = "Other imports and exports are under way. Try again when one of them has ended."
+    return transfers.hold(workspace_id, seconds=TRANSFER_WAIT, refusal=refusal)
+
+
+def search_slot(workspace_id: UUID) -> AbstractContextManager[None]:
+    """Hold one of the workspace's slots for a search, or raise TooManyRequests."""
+    refusal = "Other searches of this workspace are under way. Try again in a moment."
+    return searches.hold(workspace_id, seconds=SEARCH_WAIT, refusal=refusal)

@@ -199,6 +199,8 @@ def add_form_errors(form: forms.Form, fault: Fault) -> None:
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 UNFIT = "This cannot be stored: it contains NUL, is nested too deeply or has too large a number."
+#: The deepest nesting of JSON in the log. Encoders refuse 255 levels, and payloads are wrapped.
+MAX_DEPTH = 100
 
 
 def is_storable(text: str) -> bool:
@@ -220,8 +222,14 @@ STORABLE = AfterValidator(_check_storable)
 
 
 def storable(text: str) -> str:
-    """Replace NUL and lone surrogates, which PostgreSQL refuses, by U+FFFD."""
-    return _UNSTORABLE.sub("\ufffd", text)
+    """Replace NUL and lone surrogates, which PostgreSQL refuses, by U+FFFD.
+
+    Two surrogates that form a character become that character.
+    """
+    if not _UNSTORABLE.search(text):
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return joined.replace("\x00", "\ufffd")
 
 
 def storable_json(value: Any) -> Any:
@@ -235,10 +243,42 @@ def storable_json(value: Any) -> Any:
     return value
 
 
+def fit_json(value: Any) -> Any:
+    """Return a value as the log holds it: storable text, lists, objects and numbers of JSON.
+
+    Raise ValueError, which says why, for what JSON cannot hold and for deep nesting.
+    """
+    _check_depth(value, MAX_DEPTH)
+    try:
+        return orjson.loads(orjson.dumps(storable_json(value)))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _check_depth(value: Any, levels: int) -> None:
+    if not isinstance(value, dict | list | tuple):
+        return
+    if not levels:
+        raise ValueError(f"It is nested more than {MAX_DEPTH} levels deep.")
+    for item in value.values() if isinstance(value, dict) else value:
+        _check_depth(item, levels - 1)
+
+
+def _fit(value: Any) -> Any:
+    try:
+        return fit_json(value)
+    except ValueError:
+        raise ValueError(UNFIT) from None
+
+
+#: Makes the text in JSON storable, and refuses JSON that the log cannot hold.
+FITTING = AfterValidator(_fit)
+
+
 def can_be_stored(value: Any) -> bool:
     """Return whether PostgreSQL stores this JSON unchanged: no NUL, no deep nesting, no huge number."""
     try:
-        orjson.dumps(value)
-    except TypeError:
+        fit_json(value)
+    except ValueError:
         return False
-    return storable_json(value) == value
+    return bool(storable_json(value) == value)

@@ -8,7 +8,7 @@ from typing import Any
 
 from csp.constants import NONCE, NONE, SELF
 
-from core import env
+from core import env, plugins
 from core.logging import logging_config
 from core.postgres import socket_dir
 
@@ -19,11 +19,17 @@ PORT = env.number("PORT", 8000)
 PUBLIC_URL = env.text("PUBLIC_URL", f"http://{HOST}:{PORT}")
 #: Whether `up` restarts its programs when their code changes; see `dev.py`.
 AUTORELOAD = False
+#: Processes that serve one port under `up`. More than a few use up connections of the database.
+WEB_PROCESSES = env.number("WEB_PROCESSES", min(env.processors(), 4))
 VITE_PORT = env.number("VITE_PORT", 5173)
 
 #: The apps of the product. A service imports only services of the same app and of those before it.
 APPS = ["core", "tenants", "agents", "tools_app", "memory", "sessions_app", "orchestrator"]
-INSTALLED_APPS = [
+#: Packages that must be installed and working, beside those that entry points name.
+PLUGINS = env.strings("PLUGINS")
+_plugin_apps, _plugin_settings = plugins.install(PLUGINS)
+globals().update(_plugin_settings)
+INSTALLED_APPS: list[Any] = [
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -43,13 +49,16 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "rest_framework",
     *APPS,
+    *_plugin_apps,
 ]
 
 MIDDLEWARE = [
     "django_prometheus.middleware.PrometheusBeforeMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "core.middleware.ContentPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "core.middleware.NoStoreMiddleware",
+    "core.middleware.CompressionMiddleware",
     "core.middleware.RequestIdMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "core.middleware.SlashMiddleware",
@@ -111,10 +120,10 @@ def _database() -> dict[str, Any]:
         "prepare_threshold": 1,
     }
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "core.postgresql",
         **location,
         "OPTIONS": options,
-        # Costs one round trip per borrowed connection; a restart of PostgreSQL breaks no request.
+        # A restart of PostgreSQL breaks no request.
         "CONN_HEALTH_CHECKS": True,
     }
 
@@ -150,9 +159,13 @@ WORKFLOWS_PER_WORKSPACE = env.number("WORKFLOWS_PER_WORKSPACE", 100)
 WORKFLOW_MAX_RECOVERIES = env.number("WORKFLOW_MAX_RECOVERIES", 20)
 WORKFLOW_RETENTION_DAYS = env.number("WORKFLOW_RETENTION_DAYS", 90)
 SUPERVISOR_SECONDS = env.seconds("SUPERVISOR_SECONDS", 1)
+#: `up` restarts a program that gives no sign of life for longer.
+HANG_SECONDS = 45.0
 
 # US dollars that a new workspace starts with, and below which its admins are warned.
 STARTING_CREDITS = env.amount("STARTING_CREDITS", "10")
+#: How many workspaces of one person start with credits. Staff can add credits to any.
+STARTING_CREDITS_WORKSPACES = env.number("STARTING_CREDITS_WORKSPACES", 1)
 LOW_CREDITS = env.amount("LOW_CREDITS", "1")
 #: An approval that is not answered in this time is denied.
 APPROVAL_SECONDS = env.seconds("APPROVAL_SECONDS", 7 * 24 * 3600)
@@ -180,9 +193,30 @@ Q_CLUSTER: dict[str, Any] = {
 CONTAINER_SOCKET = env.text("CONTAINER_SOCKET")
 CONTAINER_IMAGE = env.text("CONTAINER_IMAGE", "switchyard/base")
 #: A container in which nothing ran for this long is removed. Its files stay.
+DISK_RESERVE_MB = env.number("DISK_RESERVE_MB", 512)
+SESSION_STORAGE_MB = env.number("SESSION_STORAGE_MB", 5_120)
+SESSION_STORAGE_FILES = env.number("SESSION_STORAGE_FILES", 250_000)
+WORKSPACE_STORAGE_MB = env.number("WORKSPACE_STORAGE_MB", 51_200)
+WORKSPACE_STORAGE_FILES = env.number("WORKSPACE_STORAGE_FILES", 2_500_000)
 SANDBOX_IDLE_SECONDS = env.seconds("SANDBOX_IDLE_SECONDS", 900)
 #: US dollars per minute of a running container, terminal or command.
 SANDBOX_MINUTE_PRICE = env.amount("SANDBOX_MINUTE_PRICE", "0")
+
+# ── Quotas: what one person or one workspace may have ────────────────────────
+WORKSPACES_PER_PERSON = env.number("WORKSPACES_PER_PERSON", 10)
+KEYS_PER_WORKSPACE = env.number("KEYS_PER_WORKSPACE", 200)
+INVITATIONS_PER_WORKSPACE = env.number("INVITATIONS_PER_WORKSPACE", 100)
+WEBHOOKS_PER_WORKSPACE = env.number("WEBHOOKS_PER_WORKSPACE", 20)
+SCHEDULES_PER_WORKSPACE = env.number("SCHEDULES_PER_WORKSPACE", 1000)
+TRIGGERS_PER_WORKSPACE = env.number("TRIGGERS_PER_WORKSPACE", 200)
+#: Messages that may wait in one session, and runs that may wait in all sessions of a workspace.
+QUEUE_PER_SESSION = env.number("QUEUE_PER_SESSION", 200)
+QUEUE_PER_WORKSPACE = env.number("QUEUE_PER_WORKSPACE", 10_000)
+#: Terminals that a workspace may have open, and how long an unused one stays open.
+TERMINALS_PER_WORKSPACE = env.number("TERMINALS_PER_WORKSPACE", 20)
+TERMINAL_IDLE_SECONDS = env.seconds("TERMINAL_IDLE_SECONDS", 3600)
+#: Commands that the agents of a workspace may run at once, and containers it may have, per machine.
+SANDBOXES_PER_WORKSPACE = env.number("SANDBOXES_PER_WORKSPACE", 50)
 
 # ── Identity ─────────────────────────────────────────────────────────────────
 PASSWORD_HASHERS = [
@@ -198,12 +232,20 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+#: Who may create an account: `open` anyone, `invitation` people with an invitation, `closed` no one.
+#: The first account of an installation can always be created.
+SIGN_UP = env.choice("SIGN_UP", "invitation", ("open", "invitation", "closed"))
+#: Whose workspaces use the model keys of this server's environment.
+OPERATOR_KEYS = env.choice("OPERATOR_KEYS", "staff", ("staff", "all", "none"))
 LOGIN_URL = "sign_in"
 LOGIN_REDIRECT_URL = "home"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
+
+#: How long a process caches a key's rights. Changes are notified at once; 0 switches the cache off.
+KEY_CACHE_SECONDS = env.seconds("KEY_CACHE_SECONDS", 5)
 
 # ── HTTP ─────────────────────────────────────────────────────────────────────
 CSRF_FAILURE_VIEW = "core.problems.csrf_failure"
@@ -213,9 +255,6 @@ PROXY_COUNT = env.number("PROXY_COUNT", 0)
 METRICS_TOKEN = env.text("METRICS_TOKEN")
 #: A worker or supervisor without a heartbeat for longer counts as gone.
 PULSE_SECONDS = env.seconds("PULSE_SECONDS", 15)
-#: Terminals that a workspace may have open, and how long an unused one stays open.
-TERMINALS_PER_WORKSPACE = env.number("TERMINALS_PER_WORKSPACE", 20)
-TERMINAL_IDLE_SECONDS = env.seconds("TERMINAL_IDLE_SECONDS", 3600)
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
@@ -235,7 +274,11 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
     },
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20 * 1024 * 1024
-#: `host:port` pairs that outgoing requests may reach although they are not public.
+#: Imports and exports of one workspace that run at once in one web process. Others wait.
+TRANSFERS_PER_WORKSPACE = env.number("TRANSFERS_PER_WORKSPACE", 2)
+#: Live connections that one key or person may have open to one web process.
+SOCKETS_PER_CALLER = env.number("SOCKETS_PER_CALLER", 1000)
+#: `purpose=host:port`: what outgoing requests of one purpose may reach although it is not public.
 EGRESS_ALLOWED_PRIVATE = env.strings("EGRESS_ALLOWED_PRIVATE")
 #: Folders of this machine that repositories may be mounted from.
 REPO_ROOTS = env.strings("REPO_ROOTS")
@@ -244,6 +287,13 @@ REPO_ROOTS = env.strings("REPO_ROOTS")
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [ROOT / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    # Files are compressed once, when they are collected.
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+#: The build puts a hash of the content into these names, so browsers need not ask again.
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/static/dist/assets/.+-[\w-]{8}\.(?:js|css)$"
 DJANGO_VITE: dict[str, dict[str, Any]] = {
     "default": {
         "dev_mode": False,
@@ -276,7 +326,7 @@ REST_FRAMEWORK = {
         "rest_framework.parsers.MultiPartParser",
     ],
     "DEFAULT_PAGINATION_CLASS": "core.pagination.NewestFirst",
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "core.openapi_names.NamedSchema",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
     "DEFAULT_THROTTLE_CLASSES": ["tenants.authentication.PrincipalThrottle"],
     "EXCEPTION_HANDLER": "core.problems.answer_exception",
@@ -319,7 +369,7 @@ SPECTACULAR_SETTINGS = {
 EMAIL_BACKEND = (
     "django.core.mail.backends.smtp.EmailBackend"
     if env.text("EMAIL_HOST")
-    else "django.core.mail.backends.filebased.EmailBackend"
+    else "core.mail.PrivateFileBackend"
 )
 EMAIL_FILE_PATH = env.data_dir() / "mail"
 EMAIL_HOST = env.text("EMAIL_HOST")
@@ -332,6 +382,8 @@ EMAIL_USE_TLS = env.flag("EMAIL_TLS", default=True)
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "Switchyard <switchyard@localhost>")
 #: E-mails that the agents of one workspace may send in an hour.
 EMAILS_PER_HOUR = env.number("EMAILS_PER_HOUR", 60)
+#: Invitations that one workspace, or one person, may mail in an hour.
+INVITATIONS_PER_HOUR = env.number("INVITATIONS_PER_HOUR", 20)
 
 # ── Webhooks and inbox ───────────────────────────────────────────────────────
 #: A webhook that has only failed for this long is disabled.

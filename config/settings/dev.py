@@ -11,6 +11,7 @@ from core.logging import logging_config
 
 DEBUG = True
 AUTORELOAD = True
+WEB_PROCESSES = 1
 # A worker that a reload interrupts gives its run back soon.
 LEASE_SECONDS = env.seconds("LEASE_SECONDS", 5)
 HEARTBEAT_SECONDS = env.seconds("HEARTBEAT_SECONDS", 1)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from config.settings.base import *
-from config.settings.base import DATA_DIR, HOST
+from config.settings.base import DATA_DIR, HOST, PORT
 from core import env
 from core.exceptions import CannotStart
 
@@ -38,6 +38,9 @@ SECRET_KEY = env.text("SECRET_KEY") or load_or_create_secret(DATA_DIR / "secret_
 SALT_KEY = env.strings("SALT_KEYS") or [load_or_create_secret(DATA_DIR / "salt_key")]
 DEBUG = False
 ALLOWED_HOSTS = env.strings("ALLOWED_HOSTS") or sorted({*LOOPBACK, "[::1]", HOST})
+if HOST not in LOOPBACK and not env.text("PUBLIC_URL") and env.strings("ALLOWED_HOSTS"):
+    # Other machines know this one by a name, not by the address that it listens on.
+    PUBLIC_URL = f"http://{ALLOWED_HOSTS[0].lstrip('.')}:{PORT}"
 CSRF_TRUSTED_ORIGINS = env.strings("CSRF_TRUSTED_ORIGINS")
 # Other machines must use HTTPS, so that cookies are encrypted, unless INSECURE_HTTP is set.
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HOST not in LOOPBACK and not env.flag("INSECURE_HTTP")

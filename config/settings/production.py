@@ -18,6 +18,8 @@ if not SALT_KEY:
 if not ALLOWED_HOSTS or "*" in ALLOWED_HOSTS:
     raise CannotStart("Set ALLOWED_HOSTS to the host names of this server, not '*'.")
 
+# Links in mails must lead here, whatever host a request names.
+PUBLIC_URL = env.text("PUBLIC_URL") or f"https://{ALLOWED_HOSTS[0].lstrip('.')}"
 DEBUG = False
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=True)
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

@@ -15,6 +15,7 @@ SECRET_KEY = "only-for-tests-" * 4
 SALT_KEY = ["only-for-tests"]
 ALLOWED_HOSTS = ["*"]
 DEBUG = False
+PUBLIC_URL = "http://testserver"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 # Several test runs may share the cluster, so each creates its own database.
@@ -29,6 +30,8 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 Q_CLUSTER["name"] = "test"
+# Tests change rows directly and expect the next request to see it; the tests of the cache set it.
+KEY_CACHE_SECONDS = 0
 LEASE_SECONDS = 3
 HEARTBEAT_SECONDS = 1
 # Tests collect no static files. Without this the middleware warns about the missing folder.

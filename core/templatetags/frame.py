@@ -30,9 +30,7 @@ def drawings() -> dict[str, str]:
     try:
         return dict(json.loads(path.read_text()))
     except FileNotFoundError:
-        raise ImproperlyConfigured(
-            "The front end is not built. Run npm run build in frontend/."
-        ) from None
+        raise ImproperlyConfigured("The front end is not built. Run: make pages") from None
 
 
 @register.simple_tag
@@ -140,16 +138,17 @@ def ago(moment: datetime | None, never: str = "Never") -> str:
 
 
 @register.simple_tag
-def moment(at: datetime | None, never: str = "Never") -> str:
+def moment(at: datetime | None, never: str = "Never", *, seconds: bool = False) -> str:
     """Render an exact time. The island `times` converts it to the viewer's time zone."""
     if at is None:
         return never
     utc = at.astimezone(UTC)
     return format_html(
-        '<time data-exact datetime="{}" title="{} UTC">{} UTC</time>',
+        '<time data-exact{} datetime="{}" title="{} UTC">{} UTC</time>',
+        mark_safe('="seconds"') if seconds else "",
         at.isoformat(timespec="seconds"),
         utc.strftime("%-d %B %Y, %H:%M:%S"),
-        utc.strftime("%-d %b %Y, %H:%M"),
+        utc.strftime("%-d %b %Y, %H:%M:%S" if seconds else "%-d %b %Y, %H:%M"),
     )
 
 

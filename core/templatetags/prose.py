@@ -1,4 +1,4 @@
-"""Template filters for the Markdown that agents write."""
+"""Template filters for texts that agents write."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from core import markdown
+from core.text import reveal as reveal_text
 
 register = template.Library()
 
@@ -20,3 +21,9 @@ def prose(text: object) -> SafeString:
 def plainly(text: object) -> str:
     """Return the text of Markdown on one line, without its markup."""
     return markdown.plain(str(text))
+
+
+@register.filter
+def reveal(text: object) -> str:
+    """Make invisible and direction-changing characters visible."""
+    return reveal_text(str(text))
