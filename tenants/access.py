@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from django.utils.crypto import constant_time_compare
 
 from core.exceptions import Forbidden, NotFound, Unauthenticated
+from tenants.exceptions import StaffOnly
 from tenants.models import ApiKey, Membership, User
 
 Verb: TypeAlias = Literal["read", "run", "build", "admin", "own"]
@@ -73,6 +74,11 @@ class Principal:
         """The name of this principal for members of the same workspace."""
         return self.user.display_name if self.user and not self.key else self.name
 
+    @property
+    def is_staff(self) -> bool:
+        """Whether this is the operator of the installation in a browser. Keys never are."""
+        return self.key is None and self.user is not None and self.user.is_staff
+
     def may(self, verb: Verb) -> bool:
         return verb in self.verbs
 
@@ -124,6 +130,14 @@ def authorise(principal: Principal, verb: Verb, thing: Owned | None = None) -> U
     if not principal.may(verb):
         raise Forbidden(f"{_lack(principal, verb)} {_remedy(principal, verb)}")
     return principal.workspace_id
+
+
+def authorise_staff(principal: Principal) -> UUID:
+    """Return the id of the acting workspace, or raise unless its owner runs this installation."""
+    workspace_id = authorise(principal, "own")
+    if not principal.is_staff:
+        raise StaffOnly
+    return workspace_id
 
 
 def _lack(principal: Principal, verb: Verb) -> str:

@@ -186,6 +186,20 @@ class ModelCallAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=session_id", "=run_id", "workspace__name"]
 
 
+@admin.register(models.UsageRollup)
+class UsageRollupAdmin(ReadOnlyAdmin):
+    list_display = ["day", "workspace", "dimension", "key", "calls", "cost"]
+    list_filter = ["dimension", "day"]
+    search_fields = ["=key", "workspace__name"]
+
+
+@admin.register(models.SessionUsage)
+class SessionUsageAdmin(ReadOnlyAdmin):
+    list_display = ["key", "workspace", "first_day", "last_day", "calls", "cost"]
+    list_filter = ["first_day", "last_day"]
+    search_fields = ["=key", "workspace__name"]
+
+
 @admin.register(models.Price)
 class PriceAdmin(ReadOnlyAdmin):
     list_display = ["workspace", "provider", "model", "input_price", "output_price", "created_by"]

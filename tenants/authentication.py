@@ -14,10 +14,12 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.contrib.auth import get_user
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.base import SessionBase
-from django.http import HttpRequest, HttpResponseBase
+from django.contrib.sessions.backends.db import SessionStore
+from django.http import HttpRequest, HttpResponseBase, parse_cookie
 from django.utils.functional import LazyObject, SimpleLazyObject
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
@@ -25,9 +27,18 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from core.exceptions import CHALLENGE, CsrfFailed, Unauthenticated
+from core.db import work_for
+from core.exceptions import CHALLENGE, CsrfFailed, Unauthenticated, WorkspaceBusy
+from core.fair_slots import FairSlots
 from core.middleware import SyncMiddleware
-from core.throttling import Allowance, buckets, client_address, spend_anonymous, spend_guess
+from core.throttling import (
+    MOST_REQUESTS,
+    Allowance,
+    buckets,
+    client_address,
+    spend_anonymous,
+    spend_guess,
+)
 from tenants.access import (
     ANONYMOUS,
     Principal,
@@ -36,7 +47,7 @@ from tenants.access import (
     principal_of_key,
     principal_of_user,
 )
-from tenants.keys import find_key, touch
+from tenants.keys import recent_key
 from tenants.models import ApiKey, User
 
 if TYPE_CHECKING:
@@ -64,11 +75,10 @@ def key_in_headers(headers: Mapping[str, str]) -> str | None:
 
 def principal_of_secret(secret: str, *, client: str) -> Principal:
     """Return the principal of a key. A wrong key counts against the client's rate limit."""
-    key = find_key(secret)
+    key = recent_key(secret)
     if key is None:
         spend_guess(client)
         raise Unauthenticated(BAD_KEY)
-    touch(key)
     return principal_of_key(key)
 
 
@@ -84,6 +94,7 @@ def principal_from_key(request: HttpRequest) -> Principal | None:
     principal = None
     if secret is not None:
         principal = principal_of_secret(secret, client=client_address(request))
+        take_share(request, principal)
         request.principal = principal  # type: ignore[attr-defined]
         structlog.contextvars.bind_contextvars(key=principal.key.prefix if principal.key else None)
     request._key_principal = principal  # type: ignore[attr-defined]
@@ -102,18 +113,68 @@ def principal_from_session(user: object, session: SessionBase) -> Principal:
     return replace(principal_of_user(user, workspace_id), session_key=session.session_key or "")
 
 
+def principal_from_session_key(session_key: str) -> Principal:
+    """Return the principal of a browser session, checked as Django does for a request."""
+    request = HttpRequest()
+    request.session = SessionStore(session_key)
+    user = get_user(request)
+    return principal_from_session(user, request.session)
+
+
+def require_identity(headers: Mapping[str, str], client: str) -> None:
+    """Raise Unauthenticated unless the headers of a request carry a valid key or session."""
+    secret = key_in_headers(headers)
+    if secret is not None:
+        principal_of_secret(secret, client=client)
+        return
+    session_key = parse_cookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
+    if not session_key or not principal_from_session_key(session_key).is_authenticated:
+        raise Unauthenticated
+
+
 def choose_workspace(request: HttpRequest, workspace_id: UUID) -> None:
     """Make the user act in this workspace from the next request on."""
     request.session[CHOSEN] = str(workspace_id)
+
+
+#: A workspace may use two thirds of the threads that answer requests.
+requests_under_way = FairSlots(each=lambda: MOST_REQUESTS * 2 // 3)
+
+
+def take_share(request: HttpRequest, principal: Principal) -> None:
+    """Count a request, and the connections that it borrows, for the workspace of its principal."""
+    workspace_id = principal.workspace_id
+    if workspace_id is None or hasattr(request, "_share"):
+        return
+    request._share = None  # type: ignore[attr-defined] # the page of the refusal asks again
+    if not requests_under_way.take(workspace_id):
+        raise WorkspaceBusy
+    request._share = workspace_id  # type: ignore[attr-defined]
+    work_for(workspace_id)
+
+
+def return_share(request: HttpRequest) -> None:
+    workspace_id: UUID | None = getattr(request, "_share", None)
+    request._share = None  # type: ignore[attr-defined]
+    if workspace_id is not None:
+        requests_under_way.give_back(workspace_id)
+        work_for(None)
 
 
 class PrincipalMiddleware(SyncMiddleware):
     """Sets `request.principal` lazily: the database is only read when a view asks for it."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        principal = SimpleLazyObject(lambda: principal_from_session(request.user, request.session))
-        request.principal = principal  # type: ignore[attr-defined]
-        return self.get_response(request)
+        request.principal = SimpleLazyObject(lambda: self._find(request))  # type: ignore[attr-defined]
+        try:
+            return self.get_response(request)
+        finally:
+            return_share(request)
+
+    def _find(self, request: HttpRequest) -> Principal:
+        principal = principal_from_session(request.user, request.session)
+        take_share(request, principal)
+        return principal
 
 
 def principal_of(request: HttpRequest | Request) -> Principal:

@@ -35,9 +35,39 @@ class LinkExpired(Fault):
 
 
 class TooManyAttempts(TooManyRequests):
-    """Too many failed sign-ins. Wait 15 minutes, or ask for a sign-in link."""
+    """Too many failed sign-ins. Wait 15 minutes, or reset your password to sign in now."""
 
     code = "too_many_attempts"
+
+
+class SignUpClosed(Forbidden):
+    """This installation does not accept new accounts. Ask its operator."""
+
+    code = "sign_up_closed"
+
+
+class StaffOnly(Forbidden):
+    """Only the operator of this installation may do this."""
+
+    code = "staff_only"
+
+
+class QuotaReached(Conflict):
+    """This workspace has as many of these as it may have."""
+
+    code = "quota_reached"
+
+
+class TooManyInvitations(TooManyRequests):
+    """Too many invitations were mailed in the last hour. Try again later."""
+
+    code = "too_many_invitations"
+
+
+class TooManySockets(TooManyRequests):
+    """Too many live connections are open. Close some of them first."""
+
+    code = "too_many_sockets"
 
 
 class SecretMissing(Conflict):
@@ -53,7 +83,7 @@ class SecretRefused(Forbidden):
 
 
 class OutOfCredits(Fault):
-    """The workspace has no credits left. An owner can add some."""
+    """The workspace has no credits left. The operator of this installation can add some."""
 
     code = "out_of_credits"
     status = 402

@@ -15,13 +15,11 @@ from hashlib import sha256
 from uuid import UUID
 
 from cryptography.fernet import Fernet
-from django.db import connection
-from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.crypto import salted_hmac
 
-from core.db import release_connection
+from core.db import prepared_rows, release_connection
 from core.exceptions import Invalid, TooManyRequests, Unauthenticated
 from core.middleware import SyncMiddleware
 from core.problems import is_program, problem_response
@@ -39,16 +37,22 @@ PATIENCE_SECONDS, LOOK_SECONDS = 10.0, 0.05
 #: Statuses that depend on the caller or the time, not on the request: it is run again.
 NOT_KEPT = frozenset({401, 403, 408, 413, 425, 429})
 
+#: The commit need not wait for the disk: the one of the request's effect makes this row durable too.
 CLAIM = """
 INSERT INTO tenants_idempotentanswer AS kept
     (workspace_id, key_digest, body_digest, content_type, body, created_at)
-VALUES (%(workspace)s, %(key)s, %(body)s, '', '', clock_timestamp())
+SELECT %s, %s, %s, '', '', clock_timestamp()
+  FROM set_config('synchronous_commit', 'off', true)
 ON CONFLICT (workspace_id, key_digest) DO UPDATE
     SET body_digest = excluded.body_digest, status = NULL, created_at = excluded.created_at
-    WHERE kept.created_at < clock_timestamp() - make_interval(secs => %(life)s)
+    WHERE kept.created_at < clock_timestamp() - make_interval(secs => %s)
        OR (kept.status IS NULL AND kept.body_digest = excluded.body_digest
-           AND kept.created_at < clock_timestamp() - make_interval(secs => %(stale)s))
+           AND kept.created_at < clock_timestamp() - make_interval(secs => %s))
 RETURNING created_at
+"""
+KEEP = """
+UPDATE tenants_idempotentanswer SET status = %s, content_type = %s, body = %s
+ WHERE workspace_id = %s AND key_digest = %s AND created_at = %s RETURNING status
 """
 
 
@@ -123,19 +127,9 @@ def ticket_for(request: HttpRequest, principal: Principal, client_key: str) -> T
 
 def claim(ticket: Ticket) -> datetime | None:
     """Become the first request of this key, or take over from a dead one. Return None otherwise."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            CLAIM,
-            {
-                "workspace": ticket.workspace_id,
-                "key": ticket.key_digest,
-                "body": ticket.body_digest,
-                "life": LIFE.total_seconds(),
-                "stale": STALE.total_seconds(),
-            },
-        )
-        row = cursor.fetchone()
-    return row[0] if row else None
+    identity = [ticket.workspace_id, ticket.key_digest, ticket.body_digest]
+    rows = prepared_rows(CLAIM, [*identity, LIFE.total_seconds(), STALE.total_seconds()])
+    return rows[0][0] if rows else None
 
 
 def charge(principal: Principal) -> None:
@@ -184,22 +178,19 @@ def is_worth_keeping(response: HttpResponse) -> bool:
 
 
 def keep(ticket: Ticket, began: datetime, response: HttpResponse) -> None:
-    _claimed(ticket, began).update(
-        status=response.status_code,
-        content_type=response.headers.get("Content-Type", "")[:80],
-        body=ticket.cipher.encrypt(response.content),
-    )
+    content_type = response.headers.get("Content-Type", "")[:80]
+    answer = [response.status_code, content_type, ticket.cipher.encrypt(response.content)]
+    prepared_rows(KEEP, [*answer, ticket.workspace_id, ticket.key_digest, began])
 
 
 def give_up(ticket: Ticket, began: datetime) -> None:
     """Release the key, so that the next request with it runs."""
-    _claimed(ticket, began).filter(status=None).delete()
-
-
-def _claimed(ticket: Ticket, began: datetime) -> QuerySet[IdempotentAnswer]:
-    return IdempotentAnswer.objects.filter(
-        workspace_id=ticket.workspace_id, key_digest=ticket.key_digest, created_at=began
-    )
+    IdempotentAnswer.objects.filter(
+        workspace_id=ticket.workspace_id,
+        key_digest=ticket.key_digest,
+        created_at=began,
+        status=None,
+    ).delete()
 
 
 def forget_old_answers() -> int:

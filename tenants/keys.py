@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.conf import settings
+from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from core.exceptions import Invalid, NotFound
 from core.ids import digest, new_token
+from core.notified_cache import NotifiedCache
 from tenants.models import ApiKey, User
+from tenants.quotas import KEYS, check_quota
 
 PREFIX = "sy_"
 TOUCH_EVERY = timedelta(minutes=1)
@@ -25,6 +30,7 @@ class IssuedKey:
     secret: str
 
 
+@transaction.atomic
 def issue_key(
     *,
     workspace_id: UUID,
@@ -38,6 +44,8 @@ def issue_key(
         raise Invalid(f"A key's scope is one of {', '.join(ApiKey.Scope.values)}.")
     if expires_at and expires_at <= timezone.now():
         raise Invalid("A key must expire in the future.")
+    valid = ApiKey.objects.for_workspace(workspace_id).filter(revoked_at=None)
+    check_quota(workspace_id, KEYS, valid.exclude(expires_at__lte=Now()))
     secret = PREFIX + new_token()
     key = ApiKey.objects.create(
         workspace_id=workspace_id,
@@ -53,11 +61,39 @@ def issue_key(
 
 
 def find_key(secret: str) -> ApiKey | None:
-    """Return the valid key with this secret, with its workspace and the user who made it."""
+    """Return the valid key with this secret, with the user who made it."""
+    return _find(digest(secret)) if secret.startswith(PREFIX) else None
+
+
+def recent_key(secret: str) -> ApiKey | None:
+    """Return the same as `find_key`, usually without a query, and record that the key was used.
+
+    The database notifies every change of a key's rights, so a revoked key is refused at once. The
+    caller gets its own copy.
+    """
     if not secret.startswith(PREFIX):
         return None
-    keys = ApiKey.objects.valid().select_related("workspace", "created_by")
-    return keys.filter(digest=digest(secret)).first()
+    try:
+        key = copy(_recent.get(digest(secret)))
+    except NotFound:
+        return None
+    if key.expires_at and key.expires_at <= timezone.now():
+        return None
+    key.created_by = copy(key.created_by)
+    return key
+
+
+def _find(secret_digest: str) -> ApiKey | None:
+    keys = ApiKey.objects.valid().select_related("created_by").order_by()
+    return keys.filter(digest=secret_digest).first()
+
+
+def _load(secret_digest: str) -> ApiKey:
+    key = _find(secret_digest)
+    if key is None:
+        raise NotFound  # so that it is not cached
+    touch(key)
+    return key
 
 
 def touch(key: ApiKey) -> None:
@@ -73,9 +109,16 @@ def revoke_key(*, workspace_id: UUID, key_id: UUID) -> None:
     if not keys.exists():
         raise NotFound
     keys.filter(revoked_at=None).update(revoked_at=Now())
+    transaction.on_commit(_recent.forget)
 
 
 def revoke_keys_of(user_id: UUID, *, workspace_id: UUID | None = None) -> None:
     """Revoke every key that the user made, in this workspace or in all."""
     keys = ApiKey.objects.for_workspace(workspace_id) if workspace_id else ApiKey.objects.all()
     keys.filter(created_by=user_id, revoked_at=None).update(revoked_at=Now())
+    transaction.on_commit(_recent.forget)
+
+
+_recent: NotifiedCache[str, ApiKey] = NotifiedCache(
+    "switchyard_access", _load, seconds=lambda: settings.KEY_CACHE_SECONDS
+)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,15 +12,19 @@ import structlog
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
-from django.contrib.auth import get_user
-from django.contrib.sessions.backends.db import SessionStore
-from django.http import HttpRequest, parse_cookie
+from django.http import parse_cookie
 from django.http.request import split_domain_port, validate_host
 from django.utils.http import is_same_domain
 
 from core.exceptions import Fault, SlowViewer, TooManyRequests, Unauthenticated
+from core.fair_slots import FairSlots
 from tenants.access import ANONYMOUS, Principal
-from tenants.authentication import key_in_headers, principal_from_session, principal_of_secret
+from tenants.authentication import (
+    key_in_headers,
+    principal_from_session_key,
+    principal_of_secret,
+)
+from tenants.exceptions import TooManySockets
 
 #: The only subprotocol that the server accepts. It never echoes a key in a subprotocol.
 SUBPROTOCOL = "switchyard.v1"
@@ -89,22 +93,41 @@ def is_own_page(origin: str | None, host: str) -> bool:
     return False
 
 
-def principal_from_session_key(session_key: str) -> Principal:
-    """Return the principal of a browser session, checked as Django does for a request."""
-    request = HttpRequest()
-    request.session = SessionStore(session_key)
-    user = get_user(request)
-    return principal_from_session(user, request.session)
-
-
 log = structlog.get_logger(__name__)
 
 CLOSE_CODES = 4000  #: Added to the HTTP status of a fault.
 INTERNAL_ERROR = 1011
 #: Bytes that a close frame has room for.
 LONGEST_REASON = 123
+#: The live connections of each key, or of each person without one.
+open_sockets = FairSlots(each=lambda: settings.SOCKETS_PER_CALLER)
 #: A client that takes longer than this for one frame is disconnected.
 SEND_SECONDS = 20.0
+
+
+def caller_of(principal: Principal) -> str | None:
+    """Return the key or the person that a live connection counts for."""
+    caller = principal.key or principal.user
+    return f"{type(caller).__name__} {caller.pk}" if caller else None
+
+
+def take_socket(principal: Principal) -> str | None:
+    """Count a live connection, and return what to give back when it ends. Raise TooManySockets."""
+    caller = caller_of(principal)
+    if caller and not open_sockets.take(caller):
+        raise TooManySockets
+    return caller
+
+
+@asynccontextmanager
+async def counted_socket(principal: Principal) -> AsyncIterator[None]:
+    """Count a live connection for as long as it lasts, or raise TooManySockets."""
+    caller = take_socket(principal)
+    try:
+        yield
+    finally:
+        if caller:
+            open_sockets.give_back(caller)
 
 
 class PumpedConsumer(AsyncWebsocketConsumer):
@@ -114,6 +137,7 @@ class PumpedConsumer(AsyncWebsocketConsumer):
     channel_layer_alias = "unused"
 
     pumping: asyncio.Task[None] | None = None
+    _caller: str | None = None
 
     @property
     def principal(self) -> Principal:
@@ -128,6 +152,8 @@ class PumpedConsumer(AsyncWebsocketConsumer):
         try:
             await super().__call__(scope, receive, send)
         finally:
+            if self._caller:
+                open_sockets.give_back(self._caller)
             if self.pumping:
                 self.pumping.cancel()
                 with suppress(asyncio.CancelledError):
@@ -137,6 +163,11 @@ class PumpedConsumer(AsyncWebsocketConsumer):
         # A close code that is sent before accepting reaches browsers as 1006.
         offered = self.scope.get("subprotocols", [])
         await self.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+        try:
+            self._caller = take_socket(self.principal)
+        except TooManySockets as fault:
+            await self.close_for(fault)
+            return
         self.pumping = asyncio.create_task(self._pump(), name=f"pump {self.scope['path']}")
 
     async def _pump(self) -> None:
@@ -157,10 +188,14 @@ class PumpedConsumer(AsyncWebsocketConsumer):
         """Answer every message of the client with a pong."""
         await self.send(text_data='{"type":"pong"}')
 
-    async def send_in_time(self, text: str) -> None:
-        """Send a frame, or raise SlowViewer when the client does not take it in time."""
+    async def send_in_time(self, *texts: str) -> None:
+        """Send frames, or raise SlowViewer when the client does not take one of them in time."""
+        loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(SEND_SECONDS):
-                await self.send(text_data=text)
+            # One deadline that moves with every frame. A timer for each would cost more than sending.
+            async with asyncio.timeout(SEND_SECONDS) as deadline:
+                for text in texts:
+                    await self.send(text_data=text)
+                    deadline.reschedule(loop.time() + SEND_SECONDS)
         except TimeoutError:
             raise SlowViewer from None

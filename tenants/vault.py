@@ -31,6 +31,10 @@ from tenants.models import Secret, User
 MASK = "[secret]"
 #: Shorter values would match parts of ordinary words.
 SHORTEST_MASKED = 6
+#: The same for one line of a longer secret.
+SHORTEST_LINE = 8
+#: Characters in a line of base64, as most programs write it.
+BASE64_LINE = 76
 
 _lock = Lock()
 _revealed: defaultdict[UUID, frozenset[str]] = defaultdict(frozenset)
@@ -45,9 +49,15 @@ def remember(workspace_id: UUID, value: str) -> None:
 
 
 def spellings(value: str) -> frozenset[str]:
-    """Return the value as plain text and as JSON, a URL or a Basic credential encodes it."""
+    """Return the value as plain text and as JSON, a URL or a Basic credential encodes it.
+
+    Programs print a text of several lines, and base64, line by line, so each line counts as well.
+    """
     encoded = base64.b64encode(value.encode()).decode().rstrip("=")
     forms = {value, json.dumps(value)[1:-1], quote(value, safe=""), encoded}
+    lines = [line.strip() for line in value.splitlines()]
+    lines += [encoded[at : at + BASE64_LINE] for at in range(0, len(encoded), BASE64_LINE)]
+    forms.update(line for line in lines if len(line) >= SHORTEST_LINE)
     return frozenset(form for form in forms if len(form) >= SHORTEST_MASKED)
 
 

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.core.mail import send_mail
 from django.db import connection, transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.text import slugify
@@ -22,6 +23,8 @@ from tenants.access import Principal, authorise
 from tenants.exceptions import LastOwner, LinkExpired
 from tenants.keys import revoke_keys_of
 from tenants.models import Invitation, Membership, User, Workspace
+from tenants.notifications.mail import book_invitation
+from tenants.quotas import INVITATIONS, check_quota
 
 INVITATION_LIFE = timedelta(days=7)
 
@@ -35,7 +38,7 @@ def insert_workspace(*, name: str, owner: User | None) -> Workspace:
     slug = slugify(name)[:80] or "workspace"
     if Workspace.objects.filter(slug=slug).exists():
         slug = f"{slug}-{token_hex(3)}"
-    workspace = Workspace.objects.create(name=name[:80], slug=slug)
+    workspace = Workspace.objects.create(name=name[:80], slug=slug, created_by=owner)
     if owner:
         Membership.objects.create(
             workspace=workspace, user=owner, role=Membership.Role.OWNER, created_by=owner
@@ -54,6 +57,19 @@ def first_owner(workspace_id: UUID) -> User | None:
     owners = Membership.objects.for_workspace(workspace_id).filter(role=Membership.Role.OWNER)
     eldest = owners.select_related("user").order_by("created_at", "pk").first()
     return eldest.user if eldest else None
+
+
+def is_owned_by_staff(workspace_id: UUID) -> bool:
+    """Return whether an owner of the workspace is staff of this installation.
+
+    A workspace that the operator created on the command line may have no member at all.
+    """
+    members = Membership.objects.for_workspace(workspace_id)
+    staff = Q(role=Membership.Role.OWNER, user__is_staff=True, user__is_active=True)
+    if members.filter(staff).exists():
+        return True
+    unowned = Workspace.objects.filter(pk=workspace_id, created_by=None)
+    return unowned.exists() and not members.exists()
 
 
 @transaction.atomic
@@ -86,14 +102,17 @@ def _check_may_grant(principal: Principal, role: str) -> None:
 
 @transaction.atomic
 def invite(principal: Principal, *, email: str, role: str) -> SentInvitation:
-    """Create an invitation. A second one to the same address replaces the first."""
+    """Create an invitation, which the caller mails. A second one to the same address replaces it."""
     workspace_id = authorise(principal, "admin")
     _check_may_grant(principal, role)
     email = email.strip().lower()
     if Membership.objects.filter(workspace_id=workspace_id, user__email=email).exists():
         raise Conflict("This person is already a member.")
+    book_invitation(workspace_id, to=email, by=principal.user)
     token = new_token()
-    Invitation.objects.for_workspace(workspace_id).filter(email=email, accepted_at=None).delete()
+    pending = Invitation.objects.for_workspace(workspace_id).filter(accepted_at=None)
+    pending.filter(email=email).delete()
+    check_quota(workspace_id, INVITATIONS, pending.filter(expires_at__gt=Now()))
     invitation = Invitation.objects.create(
         workspace_id=workspace_id,
         email=email,

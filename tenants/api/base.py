@@ -34,6 +34,10 @@ class WorkspaceViewSet(GenericViewSet):
         rows = cast(OwnedQuerySet, super().get_queryset())
         return rows.for_workspace(self.principal.workspace_id)
 
+    def filter_queryset(self, queryset: Any) -> Any:
+        """Filter lists only. An object is found by its id, and filters would cost more than that."""
+        return queryset if self.detail else super().filter_queryset(queryset)
+
 
 class RemoveMixin(DestroyModelMixin):
     """Deletes a row under its lock, as others may be using it at the same moment."""

@@ -17,11 +17,12 @@ from rest_framework.views import APIView
 
 from agents.definitions import name_agents
 from core.exceptions import NotFound
+from core.pagination import PAGE, NewestFirst, link_after, rows_to_skip
 from core.rest import OwnSerializer, TextField, validate_body
 from sessions_app.sessions import name_sessions
-from tenants.access import authorise
+from tenants.access import authorise, authorise_staff
 from tenants.api.base import RemoveMixin, WorkspaceViewSet
-from tenants.authentication import authorised, principal_of
+from tenants.authentication import principal_of
 from tenants.billing import usage
 from tenants.billing.credits import add_credits, get_balance, list_budgets, set_budget
 from tenants.models import CreditEntry, Purse
@@ -111,7 +112,10 @@ class UsageLineSerializer(serializers.Serializer):
     calls = serializers.IntegerField()
     input_tokens = serializers.IntegerField()
     output_tokens = serializers.IntegerField()
-    cost = Dollars()
+    cost = Dollars(help_text="The cost of model calls.")
+    sandbox_cost = Dollars(
+        allow_null=True, help_text="The cost of sandboxes, by day and by member; else null."
+    )
 
 
 class UsageTotalsSerializer(serializers.Serializer):
@@ -148,8 +152,9 @@ class CreditsView(APIView):
 
     @extend_schema(request=CreditInput, responses={201: CreditEntrySerializer})
     def post(self, request: Request) -> Response:
-        """Grant or adjust credits. Only owners may."""
-        principal, workspace_id = authorised(request, "own")
+        """Grant or adjust credits. Only owners who are staff of this installation may."""
+        principal = principal_of(request)
+        workspace_id = authorise_staff(principal)
         given = validate_body(request, CreditInput)
         entry = add_credits(workspace_id, author=principal.user, **given)
         return Response(CreditEntrySerializer(entry).data, status=201)
@@ -211,6 +216,7 @@ class UsageView(APIView):
                 "to", OpenApiTypes.DATE, description="The last day. The default is today."
             ),
             OpenApiParameter("as", str, enum=["json", "csv"], default="json"),
+            *PAGE,
         ],
         responses={
             (200, "application/json"): UsageReportSerializer,
@@ -223,18 +229,18 @@ class UsageView(APIView):
         query = request.query_params
         span = usage.Span.parse(query.get("from"), query.get("to"))
         by = query.get("by", "day")
-        rows = usage.report(workspace_id, by, span, names=owner_names)
         if query.get("as") == "csv":
-            return csv_response(by, rows)
+            return csv_response(by, usage.report(workspace_id, by, span, names=owner_names))
+        limit, skip = NewestFirst().limit_of(request), rows_to_skip(request)
+        page = usage.report_page(workspace_id, by, span, names=owner_names, skip=skip, limit=limit)
         facts = {
             "by": by,
             "first": span.first,
             "last": span.last,
-            "totals": usage.totals(workspace_id, span),
-            "results": rows,
-            # Everything is on one page; every list has these members.
-            "next": None,
-            "previous": None,
+            "totals": usage.totals(usage.daily(workspace_id, span)),
+            "results": page.rows,
+            "next": link_after(request, page.after),
+            "previous": link_after(request, max(skip - limit, 0) if skip else None),
         }
         return Response(UsageReportSerializer(facts).data)
 

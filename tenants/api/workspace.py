@@ -18,7 +18,7 @@ from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import authorised, principal_of
 from tenants.keys import issue_key, revoke_key
 from tenants.models import ApiKey, Invitation, Membership, User, Workspace
-from tenants.notifications.mail import checked_patterns
+from tenants.notifications.mail import checked_patterns, link_to
 
 
 class UserSerializer(OwnSerializer):
@@ -173,7 +173,7 @@ class InvitationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         """Invite a person by e-mail. The response contains the link too."""
         given = {"role": Membership.Role.BUILDER, **validate_body(request, InvitationSerializer)}
         sent = workspaces.invite(self.principal, **given)
-        link = request.build_absolute_uri(reverse("invitation", args=[sent.token]))
+        link = link_to(reverse("invitation", args=[sent.token]))
         workspaces.mail_invitation(sent.invitation, link)
         sent.invitation.refresh_from_db(fields=["created_at"])
         return Response({**InvitationSerializer(sent.invitation).data, "link": link}, status=201)

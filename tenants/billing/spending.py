@@ -19,14 +19,15 @@ from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
 
+from core.db import prepared_rows
 from core.ids import uuid7
 from tenants.exceptions import BudgetReached, OutOfCredits
 from tenants.models import ModelCall, Purse, SandboxMinute
 
-RESERVE = "SELECT purse_reserve(%s, %s::uuid[], %s, %s::jsonb)"
-SETTLE = "SELECT purse_settle(%s, %s, %s, %s, %s, %s)"
+RESERVE = "SELECT purse_reserve(%s, %s::uuid[], %s::numeric, %s::jsonb)"
+SETTLE = "SELECT purse_settle(%s, %s, %s::numeric, %s::bigint, %s::bigint, %s::bigint)"
 SHORT = "SELECT purse_short(%s, %s::uuid[], 0)"
-CHARGE_MINUTES = "SELECT sandbox_charge(%s, %s::uuid[], %s, %s, %s, %s, %s, %s)"
+CHARGE_MINUTES = "SELECT sandbox_charge(%s, %s::uuid[], %s, %s, %s, %s, %s, %s, %s)"
 THIS_MINUTE = "SELECT date_trunc('minute', clock_timestamp())"
 MINUTE = timedelta(minutes=1)
 #: Minutes that were not counted for longer than this are not charged any more.
@@ -58,11 +59,23 @@ class Spender:
 class Charge:
     """The outcome of a call and its cost."""
 
+    call_id: UUID
     outcome: str
     cost: Decimal = Decimal(0)
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+
+    def as_params(self) -> list[Any]:
+        """Return the arguments of `purse_settle` and of the functions that call it."""
+        return [
+            self.call_id,
+            self.outcome,
+            self.cost,
+            self.input_tokens,
+            self.output_tokens,
+            self.cached_tokens,
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,21 +117,10 @@ def reserve(call: PlannedCall) -> None:
     )
 
 
-def settle(call_id: UUID, charge: Charge, *, by: str = SETTLE) -> bool:
+def settle(charge: Charge, *, by: str = SETTLE) -> bool:
     """Charge a call. Return False when it was already settled."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            by,
-            [
-                call_id,
-                charge.outcome,
-                charge.cost,
-                charge.input_tokens,
-                charge.output_tokens,
-                charge.cached_tokens,
-            ],
-        )
-        return bool(cursor.fetchone()[0])
+    [(settled,)] = prepared_rows(by, charge.as_params())
+    return bool(settled)
 
 
 def check_purses(workspace_id: UUID, owners: Sequence[UUID]) -> None:
@@ -128,10 +130,9 @@ def check_purses(workspace_id: UUID, owners: Sequence[UUID]) -> None:
 
 def _raise_if_short(query: str, params: list[Any]) -> None:
     """Run a function that returns the first purse that is too empty, and raise if there is one."""
-    with connection.cursor() as cursor:
-        cursor.execute(query, params)
-        if short := cursor.fetchone()[0]:
-            raise _shortage(json.loads(short))
+    [(short,)] = prepared_rows(query, params)
+    if short:
+        raise _shortage(json.loads(short) if isinstance(short, str) else short)
 
 
 def _shortage(short: dict[str, Any]) -> OutOfCredits | BudgetReached:
@@ -140,7 +141,7 @@ def _shortage(short: dict[str, Any]) -> OutOfCredits | BudgetReached:
     if short["kind"] == Purse.Kind.WORKSPACE:
         return OutOfCredits(
             f"The workspace has {dollars(left)} of credits left{_needed(needed)}. "
-            "An owner can add credits."
+            "The operator of this installation can add credits."
         )
     of = "" if short["period"] == Purse.Period.EVER else f" for this {short['period']}"
     return BudgetReached(
@@ -171,10 +172,11 @@ def charge_minutes(
     count: int,
     note: str,
     owners: Sequence[UUID] = (),
+    member_id: UUID | None = None,
 ) -> int:
     """Charge those of these minutes that were not charged before, and return their number.
 
-    The purse of the workspace and those of the given owners pay.
+    The purse of the workspace and those of the given owners pay. The ledger names the member.
     """
     price = settings.SANDBOX_MINUTE_PRICE
     if price <= 0 or count <= 0:
@@ -183,7 +185,10 @@ def charge_minutes(
         paying = [workspace_id, *owners]
         cursor.execute(
             CHARGE_MINUTES,
-            [workspace_id, paying, sandbox[:100], first, count, price, note[:200], uuid7()],
+            [
+                *(workspace_id, paying, sandbox[:100], first, count),
+                *(price, note[:200], uuid7(), member_id),
+            ],
         )
         return int(cursor.fetchone()[0])
 

@@ -12,7 +12,15 @@ from tenants.models.accounts import (
     User,
     Workspace,
 )
-from tenants.models.billing import CreditEntry, ModelCall, Price, Purse, SandboxMinute
+from tenants.models.billing import (
+    CreditEntry,
+    ModelCall,
+    Price,
+    Purse,
+    SandboxMinute,
+    SessionUsage,
+    UsageRollup,
+)
 from tenants.models.notifications import InboxItem, InboxRead, SentMail, Webhook, WebhookDelivery
 from tenants.models.operations import IdempotentAnswer, Pulse
 
@@ -33,8 +41,10 @@ __all__ = [
     "SandboxMinute",
     "Secret",
     "SentMail",
+    "SessionUsage",
     "SignInAttempt",
     "SignInLink",
+    "UsageRollup",
     "User",
     "Webhook",
     "WebhookDelivery",

@@ -28,6 +28,15 @@ class Workspace(models.Model):
     mail_allowed = ArrayField(
         models.CharField(max_length=320), default=list, db_default=[], blank=True
     )
+    #: The person whose quota it counts towards, even after they left it.
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:

@@ -9,7 +9,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
-from tenants.models.accounts import OwnedModel
+from tenants.models.accounts import OwnedModel, OwnedQuerySet, Workspace
 
 
 class Purse(OwnedModel):
@@ -101,6 +101,12 @@ class CreditEntry(OwnedModel):
         db_table = "credit_ledger"
         ordering = ["-created_at", "-id"]
         indexes = [models.Index(fields=["workspace", "-created_at"], name="credit_by_time")]
+        constraints = [
+            models.CheckConstraint(
+                condition=~Q(kind__in=["charge", "sandbox"]) | Q(amount__lte=0),
+                name="charge_adds_no_credits",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.amount}"
@@ -122,6 +128,10 @@ class ModelCall(OwnedModel):
         FLUSH = "flush"
         GRADE = "grade"
 
+    # The index by time begins with it.
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
     agent_id = models.UUIDField(null=True)
     session_id = models.UUIDField(null=True)
     run_id = models.UUIDField(null=True)
@@ -143,6 +153,8 @@ class ModelCall(OwnedModel):
     #: When the supervisor noticed that the worker that made the call is gone.
     lost_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    #: Whether the rollups contain it; see `sql/usage.sql`.
+    folded = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         db_table = "model_calls"
@@ -151,10 +163,115 @@ class ModelCall(OwnedModel):
             models.Index(fields=["workspace", "-created_at"], name="call_by_time"),
             models.Index(fields=["session_id", "-created_at"], name="call_by_session"),
             models.Index(fields=["session_id"], condition=Q(state="reserved"), name="call_open"),
+            models.Index(fields=["workspace"], condition=Q(folded=False), name="call_unfolded"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(
+                    cost__gte=0, input_tokens__gte=0, output_tokens__gte=0, cached_tokens__gte=0
+                ),
+                name="call_costs_no_less_than_nothing",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.state} call of {self.model}"
+
+
+class UsageRollup(models.Model):
+    """The usage of one day by UTC, in total or of one owner. Only `sql/usage.sql` writes it.
+
+    It has no constraint on the workspace: folding must not wait for an erasure, which waits for it.
+    A trigger deletes the rows with their workspace.
+    """
+
+    class Dimension(models.TextChoices):
+        TOTAL = "total"
+        MEMBER = "member"
+        AGENT = "agent"
+        MODEL = "model"
+        KEY = "key"
+        SESSION = "session"
+        #: What sandboxes cost. The other dimensions sum up model calls.
+        SANDBOX = "sandbox"
+
+    workspace = models.ForeignKey(
+        Workspace,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    dimension = models.CharField(max_length=7, choices=Dimension)
+    day = models.DateField()
+    #: The id of the owner or the name of the model; empty in total and for calls without an owner.
+    key = models.CharField(max_length=241)
+    calls = models.BigIntegerField()
+    input_tokens = models.BigIntegerField()
+    output_tokens = models.BigIntegerField()
+    cost = models.DecimalField(max_digits=18, decimal_places=8)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        db_table = "usage_rollups"
+        ordering = ["-day", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "dimension", "day", "key"], name="usage_is_one_per_day_and_key"
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["workspace", "key", "day"],
+                condition=Q(dimension="session"),
+                name="usage_by_session",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.dimension} {self.key} on {self.day}"
+
+
+class SessionUsage(models.Model):
+    """The usage of one session on all days, which leads to the most expensive sessions of any days.
+
+    Only `sql/usage.sql` writes it. It has no constraint on the workspace, like `UsageRollup`.
+    """
+
+    workspace = models.ForeignKey(
+        Workspace,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    #: The id of the session; empty for calls outside sessions.
+    key = models.CharField(max_length=36)
+    #: The session has no usage before and after these days.
+    first_day = models.DateField()
+    last_day = models.DateField()
+    calls = models.BigIntegerField()
+    cost = models.DecimalField(max_digits=18, decimal_places=8)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        db_table = "usage_sessions"
+        ordering = ["-last_day", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "key"], name="usage_is_one_per_session")
+        ]
+        indexes = [
+            models.Index(
+                fields=["workspace", "-cost", "-calls", "-key"],
+                include=["first_day", "last_day"],
+                name="usage_session_by_cost",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"usage of session {self.key}"
 
 
 class SandboxMinute(OwnedModel):

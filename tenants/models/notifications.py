@@ -172,8 +172,16 @@ class WebhookDelivery(OwnedModel):
 
 
 class SentMail(OwnedModel):
-    """An e-mail of an agent. The row is written before sending, so that a crash cannot hide it."""
+    """An e-mail of an agent, or an invitation. It is counted towards a limit per hour.
 
+    The row is written before sending, so that a crash cannot hide it.
+    """
+
+    class Kind(models.TextChoices):
+        AGENT = "agent"
+        INVITATION = "invitation"
+
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.AGENT, db_default=Kind.AGENT)
     recipient = models.EmailField(max_length=320)
     subject = models.CharField(max_length=200)
     session_id = models.UUIDField(null=True)
@@ -182,7 +190,14 @@ class SentMail(OwnedModel):
     class Meta:
         db_table = "sent_mails"
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["workspace", "created_at"], name="sent_mail_by_time")]
+        indexes = [
+            models.Index(fields=["workspace", "created_at"], name="sent_mail_by_time"),
+            models.Index(
+                fields=["created_by", "created_at"],
+                condition=models.Q(kind="invitation"),
+                name="invitation_mail_by_person",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.subject} to {self.recipient}"

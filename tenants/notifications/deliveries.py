@@ -83,7 +83,7 @@ def post(
     headers = headers_for(message_id, body, secrets)
     try:
         with (
-            guarded_client(resolve=resolve, timeout=seconds, total=seconds) as client,
+            guarded_client("webhooks", resolve=resolve, timeout=seconds, total=seconds) as client,
             client.stream("POST", url, content=body.encode(), headers=headers) as response,
         ):
             snippet, wait = _beginning(response), retry_after(response.headers)

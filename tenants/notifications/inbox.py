@@ -18,11 +18,13 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from core import channel_layer
 from core.exceptions import Forbidden, NotFound
 from core.ids import uuid7
+from core.text import reveal
 from tenants.access import Principal
 from tenants.billing.credits import claim_low_purses
 from tenants.billing.spending import dollars
 from tenants.models import InboxItem, InboxRead, Membership, Webhook
 from tenants.models.notifications import InboxQuerySet
+from tenants.notifications.mail import link_to
 from tenants.notifications.webhooks import announce, moment
 
 log = structlog.get_logger(__name__)
@@ -65,7 +67,7 @@ def put(
         "id": uuid7(),
         "user_id": user_id,
         "kind": kind,
-        "title": " ".join(title.split())[:LONGEST_TITLE] or "Message",
+        "title": reveal(" ".join(title.split()))[:LONGEST_TITLE] or "Message",
         "body": body[:LONGEST_BODY],
         "link": own_path(link[:500]),
         "session_id": session_id,
@@ -189,14 +191,14 @@ def tell_admins(workspace_id: UUID, *, title: str, text: str, link: str) -> None
             link=link,
         )
     addresses = [email for _, email in people]
-    transaction.on_commit(partial(_mail, title, text, f"{settings.PUBLIC_URL}{link}", addresses))
+    transaction.on_commit(partial(_mail, title, text, link_to(link), addresses))
 
 
 def _mail(title: str, text: str, address: str, people: list[str]) -> None:
     """E-mail each admin separately, so that addresses stay private. Only log a failing server."""
     for email in people:
         try:
-            send_mail(title, f"{text}\n\n{address}\n", None, [email])
+            send_mail(reveal(title), f"{reveal(text)}\n\n{address}\n", None, [email])
         except OSError as error:
             log.warning("notice_not_mailed", error=str(error))
 
@@ -214,7 +216,7 @@ def tell_low_credits() -> int:
             purse.workspace_id,
             title="Credits are running low" if left > 0 else "No credits left",
             text=f"{purse.workspace.name} has {dollars(left)} left. Agents stop when no credits are left. "
-            "An owner can add credits.",
+            "The operator of this installation can add credits.",
             link="/usage/",
         )
     return len(purses)

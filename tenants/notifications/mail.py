@@ -1,4 +1,4 @@
-"""E-mail that agents send: allowed recipients, the hourly limit and the sending."""
+"""E-mail: links in it, the hourly limits, and what agents may send to whom."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
 from django.core.validators import validate_email
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from core.exceptions import Forbidden, Invalid, TooManyRequests
-from tenants.models import Membership, SentMail, Workspace
+from tenants.exceptions import TooManyInvitations
+from tenants.models import Membership, SentMail, User, Workspace
 
 MOST_PATTERNS = 50
+HOUR = timedelta(hours=1)
 #: A pattern must name a whole domain, so `*` alone cannot allow every address.
 _PATTERN = re.compile(r"[^\s@,;<>\"()]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)+")
 
@@ -73,8 +76,9 @@ def book_mail(
             f"{address} is not a member of this workspace. An admin can allow the address or its "
             "domain under Settings → Workspace → E-mail."
         )
-    hour = timezone.now() - timedelta(hours=1)
-    sent = SentMail.objects.for_workspace(workspace_id).filter(created_at__gt=hour)
+    sent = SentMail.objects.for_workspace(workspace_id).filter(
+        kind=SentMail.Kind.AGENT, created_at__gt=timezone.now() - HOUR
+    )
     if sent.count() >= settings.EMAILS_PER_HOUR:
         raise TooManyRequests(
             f"The agents of this workspace sent {settings.EMAILS_PER_HOUR} e-mails in the last "
@@ -87,6 +91,32 @@ def book_mail(
         subject=subject[:200],
         session_id=session_id,
         agent_id=agent_id,
+    )
+
+
+def book_invitation(workspace_id: UUID, *, to: str, by: User | None) -> None:
+    """Record that an invitation is about to be mailed, or raise TooManyInvitations.
+
+    One person with many workspaces counts like one workspace. An invitation that is withdrawn or
+    replaced still counts. Call it inside a transaction.
+    """
+    workspace = Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
+    of_this = Q(workspace=workspace) | Q(created_by=by) if by else Q(workspace=workspace)
+    recent = SentMail.objects.filter(
+        of_this, kind=SentMail.Kind.INVITATION, created_at__gt=timezone.now() - HOUR
+    )
+    if recent.count() >= settings.INVITATIONS_PER_HOUR:
+        raise TooManyInvitations(
+            f"{settings.INVITATIONS_PER_HOUR} invitations were mailed in the last hour, which is "
+            "the limit. Try again later.",
+            retry_after=HOUR.total_seconds(),
+        )
+    SentMail.objects.create(
+        workspace=workspace,
+        kind=SentMail.Kind.INVITATION,
+        recipient=to,
+        subject=f"Join {workspace.name}",
+        created_by=by,
     )
 
 
@@ -103,11 +133,17 @@ def forget_old_mails() -> int:
     return deleted
 
 
+def link_to(path: str) -> str:
+    """Return the address of a page for a mail. It does not depend on the request's Host header."""
+    return f"{settings.PUBLIC_URL.rstrip('/')}{path}"
+
+
 def mail_note() -> str:
     """Return where to read an e-mail if no mail server is set, else an empty string."""
     backend = settings.EMAIL_BACKEND
-    if backend.endswith("filebased.EmailBackend"):
-        return f"No mail server is set, so the message was written to {settings.EMAIL_FILE_PATH} on the server."
+    if backend.endswith(("filebased.EmailBackend", "core.mail.PrivateFileBackend")):
+        # Models and signed-out visitors read this too, so it names no path of the server.
+        return "No mail server is set, so the message was written to DATA_DIR/mail on the server."
     if backend.endswith("console.EmailBackend"):
         return "No mail server is set, so the message was written to the server's console."
     return ""

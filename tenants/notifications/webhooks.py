@@ -23,7 +23,8 @@ from core.db import lock_row
 from core.exceptions import Invalid
 from core.http import check_host
 from core.ids import uuid7
-from tenants.models import User, Webhook, WebhookDelivery, Workspace
+from tenants.models import User, Webhook, WebhookDelivery
+from tenants.quotas import WEBHOOKS, check_quota
 
 #: The event types to choose from, by part of the product. Later apps announce most of them.
 TYPES: dict[str, tuple[str, ...]] = {
@@ -39,6 +40,7 @@ TYPES: dict[str, tuple[str, ...]] = {
         "session.status_changed",
         "session.status_idle",
         "session.context_compacted",
+        "session.compaction_undone",
         "session.child_created",
         "session.child_idle",
         "session.error",
@@ -101,19 +103,19 @@ def checked_url(url: str) -> str:
 def _check_not_private(host: str, port: int) -> None:
     """Raise EgressRefused for a private address or local name. It makes no DNS request."""
     if host.lower() == _LOCAL[0] or host.lower().endswith(_LOCAL[1:]):
-        check_host(host, port, lambda *_: ["127.0.0.1"])
+        check_host(host, port, lambda *_: ["127.0.0.1"], purpose="webhooks")
         return
     try:
         entries = socket.getaddrinfo(host, port, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return
-    check_host(host, port, lambda *_: [str(entry[4][0]) for entry in entries])
+    addresses = [str(entry[4][0]) for entry in entries]
+    check_host(host, port, lambda *_: addresses, purpose="webhooks")
 
 
 CHANNEL = "switchyard_webhooks"
 PREFIX = "whsec_"
 SECRET_BYTES = 32
-MOST_WEBHOOKS = 20
 #: How long the previous secret also signs.
 CHANGE_OVER = timedelta(hours=24)
 PING = "webhook.ping"
@@ -164,10 +166,7 @@ def add_webhook(
     created_by: User | None = None,
 ) -> SecretWebhook:
     url, patterns = checked_url(url), checked_events(events)
-    # Lock the workspace, so that simultaneous requests cannot exceed the limit.
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
-    if Webhook.objects.for_workspace(workspace_id).count() >= MOST_WEBHOOKS:
-        raise Invalid(f"A workspace has at most {MOST_WEBHOOKS} webhooks. Remove one first.")
+    check_quota(workspace_id, WEBHOOKS, Webhook.objects.for_workspace(workspace_id))
     secret = new_secret()
     webhook = Webhook.objects.create(
         workspace_id=workspace_id,

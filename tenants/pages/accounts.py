@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.contrib import auth, messages
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.views import PasswordResetConfirmView
@@ -28,14 +29,21 @@ from core.throttling import client_address
 from orchestrator.workspaces import sign_up as create_account
 from tenants import accounts
 from tenants.authentication import choose_workspace, principal_of
-from tenants.exceptions import TooManyAttempts
+from tenants.exceptions import SignUpClosed, TooManyAttempts
 from tenants.models import User
-from tenants.notifications.mail import mail_note
+from tenants.notifications.mail import link_to, mail_note
 from tenants.workspaces import accept_invitation, find_invitation
 
 #: The same message for a wrong address and a wrong password, so that addresses cannot be probed.
 WRONG = "The e-mail address or the password is wrong."
 MODEL_BACKEND = "django.contrib.auth.backends.ModelBackend"
+#: The cookie by which an account knows a browser that has signed in before.
+DEVICE_COOKIE = "device"
+#: What the pages say to people without an account, by the setting SIGN_UP.
+NO_SIGN_UP = {
+    "invitation": "New accounts need an invitation. Ask a member of a workspace for one.",
+    "closed": "This installation does not accept new accounts.",
+}
 NEW_PASSWORD_HELP = "At least 8 characters, and not a common password."  # noqa: S105
 
 
@@ -146,26 +154,42 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         else:
             if user:
                 auth.login(request, user)
-                return onward(request)
+                return remember_device(onward(request), user)
             form.add_error(None, WRONG)
-    return render(
-        request,
-        "pages/sign_in.html",
-        {"form": form, "next": request.GET.get("next", "")},
-        status=status,
-    )
+    context = {"form": form, "next": request.GET.get("next", ""), "no_sign_up": why_no_sign_up()}
+    return render(request, "pages/sign_in.html", context, status=status)
 
 
 def check_credentials(request: HttpRequest, *, email: str, password: str) -> User | None:
     """Return the user with this address and password, and count failures."""
     client = client_address(request)
-    accounts.check_sign_in(email, client)
+    device = accounts.known_device(request.COOKIES.get(DEVICE_COOKIE, ""), email)
+    accounts.check_sign_in(email, client, device)
     user = auth.authenticate(request, username=email, password=password)
     if not isinstance(user, User):
-        accounts.record_failure(email, client)
+        accounts.record_failure(email, device or client)
         return None
-    accounts.clear_failures(email)
+    accounts.clear_failures(email, device or client)
     return user
+
+
+def remember_device(response: HttpResponse, user: User) -> HttpResponse:
+    """Let this browser sign in again even while others guess the password of its user."""
+    response.set_cookie(
+        DEVICE_COOKIE,
+        accounts.device_token(user.email),
+        max_age=accounts.DEVICE_LIFE,
+        path=reverse("sign_in"),
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
+
+
+def why_no_sign_up(*, invited: bool = False) -> str:
+    """Return why a visitor cannot create an account here; empty if they can."""
+    return "" if accounts.is_sign_up_open(invited=invited) else NO_SIGN_UP[settings.SIGN_UP]
 
 
 def onward(request: HttpRequest) -> HttpResponseRedirect:
@@ -193,7 +217,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
     user = accounts.use_sign_in_link(token)
     auth.login(request, user, backend=MODEL_BACKEND)
     if user.has_usable_password():
-        return redirect("home")
+        return remember_device(redirect("home"), user)
     messages.info(request, "You are signed in. Set a password to come back without a link.")
     return redirect("password")
 
@@ -210,25 +234,21 @@ def sign_up(request: HttpRequest) -> HttpResponse:
         try:
             with count_tries(request):
                 user = create_account(**form.cleaned_data)
-        except (Conflict, Invalid, TooManyAttempts) as fault:
+        except (Conflict, Invalid, SignUpClosed, TooManyAttempts) as fault:
             form.add_error(field_of(fault), fault.detail)
             status = fault.status
         else:
             auth.login(request, user, backend=MODEL_BACKEND)
-            return onward(request)
-    return render(
-        request,
-        "pages/sign_up.html",
-        {"form": form, "next": request.GET.get("next", "")},
-        status=status,
-    )
+            return remember_device(onward(request), user)
+    context = {"form": form, "next": request.GET.get("next", ""), "no_sign_up": why_no_sign_up()}
+    return render(request, "pages/sign_up.html", context, status=status)
 
 
 @contextmanager
 def count_tries(request: HttpRequest) -> Iterator[None]:
     """Count failed sign-ups, as they reveal which addresses have an account."""
     client = client_address(request)
-    accounts.check_sign_in(f"sign-up from {client}", client)
+    accounts.check_tries(f"sign-up from {client}", client)
     try:
         yield
     except Conflict:
@@ -276,18 +296,18 @@ def password_reset(request: HttpRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         email, client = form.cleaned_data["email"], client_address(request)
         try:
-            accounts.check_sign_in(f"reset of {email}", client)
+            accounts.check_tries(f"reset of {email}", client)
         except TooManyAttempts:
             form.add_error(None, "Too many requests for a new password. Wait 15 minutes.")
             status = 429
         else:
             accounts.record_failure(f"reset of {email}", client)
-            mail_reset(request, email)
+            mail_reset(email)
             return redirect("password_reset_sent")
     return render(request, "pages/password_reset.html", {"form": form}, status=status)
 
 
-def mail_reset(request: HttpRequest, email: str) -> None:
+def mail_reset(email: str) -> None:
     """Mail a reset link to the user with this address. It stops working with the next change."""
     user = User.objects.filter(email__iexact=email, is_active=True).first()
     if user is None:
@@ -295,7 +315,7 @@ def mail_reset(request: HttpRequest, email: str) -> None:
     uid = urlsafe_base64_encode(force_bytes(user.pk))
     token = default_token_generator.make_token(user)
     path = reverse("password_reset_confirm", args=[uid, token])
-    body = render_to_string("mail/reset.txt", {"link": request.build_absolute_uri(path)})
+    body = render_to_string("mail/reset.txt", {"link": link_to(path)})
     send_mail("Set a new password for Switchyard", body, None, [user.email], fail_silently=True)
 
 
@@ -347,18 +367,19 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
         if user is None and form.is_valid():
             try:
                 user = create_invited_user(request, form)
-            except (Conflict, Invalid, TooManyAttempts) as fault:
+            except (Conflict, Invalid, SignUpClosed, TooManyAttempts) as fault:
                 form.add_error(field_of(fault), fault.detail)
                 status = fault.status
         if user:
             return join_workspace(request, token, user)
-    return render(request, "pages/invitation.html", {"offer": offer, "form": form}, status=status)
+    context = {"offer": offer, "form": form, "no_sign_up": why_no_sign_up(invited=True)}
+    return render(request, "pages/invitation.html", context, status=status)
 
 
 def create_invited_user(request: HttpRequest, form: SignUpForm) -> User:
     """Create an account without a workspace, as the user joins the one of the invitation."""
     with count_tries(request):
-        user = accounts.create_user(**form.cleaned_data)
+        user = accounts.register(**form.cleaned_data, invited=True)
     auth.login(request, user, backend=MODEL_BACKEND)
     return user
 

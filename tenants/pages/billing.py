@@ -26,7 +26,7 @@ from core.ids import uuid7
 from sessions_app.ledger import ToolUse, tool_use_between
 from sessions_app.pages.filters import Chip
 from sessions_app.pages.schedules import sessions_to_choose
-from tenants.access import Principal, authorise
+from tenants.access import Principal, authorise, authorise_staff
 from tenants.api.billing import name_owner, owner_names
 from tenants.authentication import authorised, principal_of
 from tenants.billing.credits import (
@@ -39,7 +39,17 @@ from tenants.billing.credits import (
     set_budget,
 )
 from tenants.billing.spending import dollars
-from tenants.billing.usage import Day, Span, UsageRow, daily, report, totals
+from tenants.billing.usage import (
+    PAGE_ROWS,
+    SANDBOX_GROUPS,
+    Day,
+    Page,
+    Span,
+    UsageRow,
+    daily,
+    report_page,
+    totals,
+)
 from tenants.models import ApiKey, CreditEntry, Membership, Price, Purse
 from tenants.templatetags.money import compact
 
@@ -161,6 +171,12 @@ UNOWNED = {
 }
 
 
+def parse_page(text: str) -> int:
+    """Return the number of a page, or 1 if the text is none."""
+    is_number = text.isascii() and text.isdigit() and len(text) < 6
+    return max(int(text), 1) if is_number else 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class UsageQuery:
     """The query parameters of the page."""
@@ -168,6 +184,7 @@ class UsageQuery:
     span: Span
     by: str
     measure: str
+    page: int
 
     @classmethod
     def from_request(cls, request: HttpRequest) -> UsageQuery:
@@ -181,10 +198,11 @@ class UsageQuery:
             span=span,
             by=by if by in TABS else "agent",
             measure=given.get("show", ""),
+            page=parse_page(given.get("page", "")),
         )
 
-    def url(self, **changed: str | date) -> str:
-        """Return the query string with these parameters changed."""
+    def url(self, **changed: str | date | int) -> str:
+        """Return the query string with these parameters changed, of the first page."""
         parameters = {
             "from": self.span.first,
             "to": self.span.last,
@@ -211,11 +229,11 @@ def usage(request: HttpRequest) -> HttpResponse:
     principal, workspace_id = authorised(request, "read")
     query = UsageQuery.from_request(request)
     days = daily(workspace_id, query.span)
-    balance, total = get_balance(workspace_id), totals(workspace_id, query.span)
+    balance, total = get_balance(workspace_id), totals(days)
     spent = total["cost"] + total["sandbox_cost"]
     per_day = spent / len(days)
     measure = measure_for(days, query.measure)
-    lines, tools = lines_and_tools(workspace_id, query)
+    found, tools = lines_and_tools(workspace_id, query)
     context = {
         "balance": balance,
         "totals": total,
@@ -223,28 +241,37 @@ def usage(request: HttpRequest) -> HttpResponse:
         "days_left": int(balance.available / per_day) if per_day else None,
         "chart": chart_of(days, measure) if total["calls"] or spent else None,
         "asked": query,
-        "rows": rows_of(query.by, lines, total["cost"]),
+        "rows": rows_of(query.by, found.rows, total),
+        "next": query.url(page=query.page + 1) if found.after else "",
+        "has_sandboxes": query.by in SANDBOX_GROUPS and total["sandbox_cost"],
         "tools": tools,
         "tabs": tab_chips(query),
         "ranges": range_chips(query),
         "measures": measure_chips(query, measure),
         "csv": csv_url(query),
         "budgeted": query.by in BUDGET_KINDS and principal.may("admin"),
-        "may_own": principal.may("own"),
+        "may_grant": may_grant(principal),
     }
     return render(request, "pages/usage/usage.html", context)
 
 
-def lines_and_tools(workspace_id: UUID, query: UsageQuery) -> tuple[list[UsageRow], list[ToolUse]]:
+def may_grant(principal: Principal) -> bool:
+    """Return whether this person may add credits: an owner who is staff."""
+    return principal.may("own") and principal.is_staff
+
+
+def lines_and_tools(workspace_id: UUID, query: UsageQuery) -> tuple[Page, list[ToolUse]]:
     """Read the table that is shown: usage rows or tools."""
+    span = query.span
     if query.by == "tool":
-        return [], tool_use_between(workspace_id, *query.span.moments)
-    return report(workspace_id, query.by, query.span, names=owner_names), []
+        return Page(rows=[], after=None), tool_use_between(workspace_id, span.first, span.last)
+    skip = (query.page - 1) * PAGE_ROWS
+    found = report_page(workspace_id, query.by, span, names=owner_names, skip=skip, limit=PAGE_ROWS)
+    return found, []
 
 
-def rows_of(by: str, lines: list[UsageRow], cost: Decimal) -> list[UsageTableRow]:
-    calls = sum(line.calls for line in lines) or 1
-    link = LINKS.get(by)
+def rows_of(by: str, lines: list[UsageRow], total: dict[str, Any]) -> list[UsageTableRow]:
+    cost, calls, link = total["cost"], total["calls"], LINKS.get(by)
     return [
         UsageTableRow(
             line=line,
@@ -430,7 +457,7 @@ def budgets_page(request: HttpRequest, *, wrong: Form | None = None) -> HttpResp
         "budgets": budget_rows(workspace_id),
         "prices": Price.objects.for_workspace(workspace_id)[:MAX_ROWS],
         "may_admin": principal.may("admin"),
-        "may_own": principal.may("own"),
+        "may_grant": may_grant(principal),
         **forms_for(request, principal, workspace_id, wrong),
     }
     return render(request, "pages/usage/budgets.html", context, status=400 if wrong else 200)
@@ -441,7 +468,7 @@ def forms_for(
 ) -> dict[str, Form]:
     """Return the forms that this user may submit."""
     allowed: dict[str, Form] = {}
-    if principal.may("own"):
+    if may_grant(principal):
         allowed["credit_form"] = CreditForm(initial={"once": uuid7()})
     if principal.may("admin"):
         chosen = request.GET.get("for", "")
@@ -499,7 +526,8 @@ def ledger(request: HttpRequest) -> HttpResponse:
 @require_POST
 def credits_add(request: HttpRequest) -> HttpResponse:
     """Grant or adjust credits, once per form."""
-    principal, workspace_id = authorised(request, "own")
+    principal = principal_of(request)
+    workspace_id = authorise_staff(principal)
     form = CreditForm(request.POST)
     if not form.is_valid():
         return budgets_page(request, wrong=form)

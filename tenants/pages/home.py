@@ -68,7 +68,7 @@ def home(request: HttpRequest) -> HttpResponse:
     balance = get_balance(workspace_id)
     context = {
         "balance": balance,
-        "may_own": principal.may("own"),
+        "may_grant": principal.may("own") and principal.is_staff,
         "may_run": principal.may("run"),
         "parts": sections,
         # A workspace with activity only shows the steps that are left.

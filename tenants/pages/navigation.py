@@ -20,6 +20,9 @@ from memory.api.serializers import workspace_reader
 from memory.models import MemoryEntry
 from sessions_app.approvals.approvals import count_pending
 from sessions_app.models import Session
+from sessions_app.models.session import SessionQuerySet
+from sessions_app.search import FIRST_SESSIONS
+from tenants import plugin_routes
 from tenants.access import ANONYMOUS, Principal, Verb
 from tenants.accounts import list_workspaces
 from tenants.authentication import authorised, principal_of
@@ -163,7 +166,7 @@ class Frame:
         if self.principal.workspace_id is None:
             return []
         return places(
-            RAIL,
+            [*RAIL, *plugin_items(self.principal)],
             path=self.path,
             workspace_id=self.principal.workspace_id,
             user_id=self.principal.user_id,
@@ -193,6 +196,15 @@ class Frame:
         acting = self.principal.workspace_id
         own = [item for item in ACTIONS if acting and self.principal.may(item.needs)]
         return places(own, path=self.path, workspace_id=acting)
+
+
+def plugin_items(principal: Principal) -> list[NavItem]:
+    """Return the pages of plugins that this principal may open."""
+    return [
+        NavItem(name=page.title, icon=page.icon, url_name=page.url_name, needs=page.needs)
+        for page in plugin_routes.rail_pages()
+        if principal.may(page.needs)
+    ]
 
 
 def frame(request: HttpRequest) -> Mapping[str, object]:
@@ -234,10 +246,18 @@ def contains_all(field: str, words: list[str]) -> Q:
 
 
 def find_sessions(workspace_id: UUID, words: list[str]) -> list[PaletteResult]:
+    """Find sessions by title. Words that are common fill the list from the newest sessions."""
     rows = Session.objects.for_workspace(workspace_id).active().filter(parent=None, last_seq__gt=0)
-    rows = (
-        rows.filter(contains_all("title", words)).exclude(title="").select_related("agent__current")
-    )
+    newest = rows.latest_first().values("pk")[:FIRST_SESSIONS]
+    found = _shown(Session.objects.filter(contains_all("title", words), pk__in=newest))
+    if len(found) < RESULTS:
+        for word in words:
+            rows = rows.titled(word)
+        found = _shown(rows)
+    return found
+
+
+def _shown(rows: SessionQuerySet) -> list[PaletteResult]:
     return [
         PaletteResult(
             name=each.title,
@@ -245,7 +265,7 @@ def find_sessions(workspace_id: UUID, words: list[str]) -> list[PaletteResult]:
             url=reverse("chat_session", args=[each.pk]),
             group=str(each.agent),
         )
-        for each in rows.order_by("-active_at")[:RESULTS]
+        for each in rows.select_related("agent__current").latest_first()[:RESULTS]
     ]
 
 

@@ -19,6 +19,7 @@ from core.db import delete_row
 from core.exceptions import EgressRefused, Invalid
 from tenants.access import authorise
 from tenants.authentication import authorised, principal_of
+from tenants.exceptions import QuotaReached
 from tenants.models import InboxItem, Webhook, WebhookDelivery
 from tenants.notifications import webhooks as service
 from tenants.notifications.inbox import find_item, items_of, mark, mark_all, own_path
@@ -173,7 +174,7 @@ def webhook_new(request: HttpRequest) -> HttpResponse:
                 workspace_id=workspace_id, created_by=principal.user, **form.webhook_fields()
             )
             return _secret_page(request, made)
-        except (Invalid, EgressRefused) as fault:
+        except (Invalid, EgressRefused, QuotaReached) as fault:
             form.add_error("url", fault.detail)
     return render(request, "pages/webhooks/new.html", {"form": form})
 

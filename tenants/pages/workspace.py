@@ -18,16 +18,24 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from agents.models import Agent
-from core.exceptions import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
+from core.exceptions import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthenticated,
+)
 from core.ids import uuid7
 from orchestrator.workspaces import create_workspace
 from tenants import workspaces as service
 from tenants.access import Principal, authorise
 from tenants.accounts import list_workspace_ids
 from tenants.authentication import authorised, choose_workspace, principal_of
+from tenants.exceptions import QuotaReached
 from tenants.keys import issue_key, revoke_key
 from tenants.models import ApiKey, Invitation, Membership, Workspace
-from tenants.notifications.mail import checked_patterns, mail_note
+from tenants.notifications.mail import checked_patterns, link_to, mail_note
 from tenants.pages.accounts import email_field
 
 
@@ -62,9 +70,13 @@ def workspace_new(request: HttpRequest) -> HttpResponse:
         raise Unauthenticated
     form = WorkspaceForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        workspace = create_workspace(name=form.cleaned_data["name"], owner=user)
-        choose_workspace(request, workspace.pk)
-        return redirect("home")
+        try:
+            workspace = create_workspace(name=form.cleaned_data["name"], owner=user)
+        except QuotaReached as fault:
+            form.add_error("name", fault.detail)
+        else:
+            choose_workspace(request, workspace.pk)
+            return redirect("home")
     return render(request, "pages/workspace_new.html", {"form": form})
 
 
@@ -181,18 +193,20 @@ def member_invite(request: HttpRequest) -> HttpResponse:
     principal, _ = authorised(request, "admin")
     form = invite_form(principal, request.POST)
     extra: dict[str, object] = {}
+    status = 200
     if form.is_valid():
         try:
             sent = service.invite(principal, **form.cleaned_data)
-        except (Conflict, Forbidden) as fault:
+        except (Conflict, Forbidden, TooManyRequests) as fault:
             form.add_error("email", fault.detail)
+            status = fault.status if isinstance(fault, TooManyRequests) else status
         else:
-            path = reverse("invitation", args=[sent.token])
-            link = request.build_absolute_uri(path)
+            link = link_to(reverse("invitation", args=[sent.token]))
             service.mail_invitation(sent.invitation, link)
             extra = {"link": link, "invited": sent.invitation, "mail_note": mail_note()}
             form = invite_form(principal)
-    return render(request, "pages/members.html", members_context(principal, form=form, **extra))
+    context = members_context(principal, form=form, **extra)
+    return render(request, "pages/members.html", context, status=status)
 
 
 @require_POST

@@ -119,9 +119,9 @@ END $$;
 
 -- Charge `count` minutes of a sandbox from `first` on to every purse of these owners, except minutes
 -- that were charged before. A process that charges the same minute waits for the first one, and then
--- adds nothing.
+-- adds nothing. `member` is the one whose work it was; usage is reported by it.
 CREATE OR REPLACE FUNCTION sandbox_charge(wid uuid, owners uuid[], box text, first timestamptz, count int,
-  price numeric, words text, entry uuid) RETURNS int LANGUAGE plpgsql AS $$
+  price numeric, words text, entry uuid, member uuid) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE n int;
 BEGIN
   INSERT INTO sandbox_minutes (id, workspace_id, sandbox, minute)
@@ -135,7 +135,7 @@ BEGIN
   PERFORM 1 FROM purses WHERE workspace_id = wid AND owner_id = ANY (owners) ORDER BY id FOR NO KEY UPDATE;
   UPDATE purses p SET spent = purse_spent(p) + price * n, since = purse_since(p.period)
    WHERE p.workspace_id = wid AND p.owner_id = ANY (owners);
-  INSERT INTO credit_ledger (id, workspace_id, kind, amount, note)
-  VALUES (entry, wid, 'sandbox', -price * n, words);
+  INSERT INTO credit_ledger (id, workspace_id, kind, amount, note, created_by_id)
+  VALUES (entry, wid, 'sandbox', -price * n, words, member);
   RETURN n;
 END $$;

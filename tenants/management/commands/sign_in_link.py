@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 
+from orchestrator.launcher.checks import running_address
 from tenants.accounts import make_sign_in_link
 from tenants.models import User
 
@@ -28,4 +29,6 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError("There is no such active user.")
         path = reverse("sign_in_link", args=[make_sign_in_link(user)])
-        self.stdout.write(f"{settings.PUBLIC_URL}{path}")
+        # The stack that runs may have been started with another port than this command knows.
+        address = running_address(settings.DATA_DIR) or settings.PUBLIC_URL
+        self.stdout.write(f"{address}{path}")

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from core.exceptions import Fault
 from tenants.api.billing import owner_names
-from tenants.billing.usage import GROUPS, Span, csv_text, report, totals
+from tenants.billing.usage import GROUPS, Span, csv_text, daily, report, totals
 from tenants.workspaces import find_workspace
 
 
@@ -44,7 +44,7 @@ class Command(BaseCommand):
                 f"{row.name}\t{row.calls} calls\t{row.input_tokens} in"
                 f"\t{row.output_tokens} out\t{row.cost:.6f}"
             )
-        total = totals(workspace.pk, span)
+        total = totals(daily(workspace.pk, span))
         self.stdout.write(
             f"{span.first} to {span.last}\t{total['calls']} calls\t{total['input_tokens']} in"
             f"\t{total['output_tokens']} out\t{total['cost']:.6f}"
