@@ -99,6 +99,14 @@ class EnvironmentAdmin(admin.ModelAdmin):
     raw_id_fields = ["workspace"]
 
 
+@admin.register(models.ProviderSettings)
+class ProviderSettingsAdmin(ReadOnlyAdmin):
+    list_display = ["provider", "workspace", "default_model", "listed_at"]
+    list_filter = ["provider"]
+    list_select_related = ["workspace"]
+    search_fields = ["=id", "provider", "default_model", "workspace__name"]
+
+
 @admin.register(models.ProviderKey)
 class ProviderKeyAdmin(ReadOnlyAdmin):
     """Staff can see that a key exists, test it and delete it, but never read or set it."""

@@ -10,14 +10,15 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from agents.environments import find_environment, recent_environment
 from agents.limits import Limits, limits_of
-from agents.model_catalog import known_models
-from agents.models import Agent, AgentVersion
-from agents.providers.keys import statuses
+from agents.model_catalog import known_models, lock_settings
+from agents.models import Agent, AgentVersion, ProviderSettings
+from agents.providers.keys import Status, statuses
 from agents.providers.registry import PROVIDERS
 from core.db import lock_row
 from core.exceptions import Conflict, NotFound
@@ -47,6 +48,9 @@ Name = Annotated[
 ]
 ProviderName = Annotated[str, AfterValidator(_known_provider)]
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, max_length=120), STORABLE]
+Prompt = Annotated[str, STORABLE, AfterValidator(_fits)]
+Temperature = Annotated[float, Field(ge=0, le=2, strict=True)]
+MaxTokens = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 
 
 #: Callers inside the product may pass the id itself.
@@ -55,11 +59,15 @@ Reference = Annotated[
 ]
 
 
-class Fallback(Input):
-    """A model to try when the models before it have failed."""
+class ModelChoice(Input):
+    """A provider and the name of one of its models."""
 
     provider: Annotated[ProviderName, Field(min_length=1)]
     model: Annotated[ModelName, Field(min_length=1)]
+
+
+class Fallback(ModelChoice):
+    """A model to try when the models before it have failed."""
 
 
 def _parse_fallback(value: object) -> object:
@@ -80,7 +88,7 @@ class AgentInput(Input):
 
     name: Name
     description: Annotated[str, Field(max_length=10_000), STORABLE] = ""
-    system_prompt: Annotated[str, STORABLE, AfterValidator(_fits)] = ""
+    system_prompt: Prompt = ""
     provider: ProviderName = ""
     model: ModelName = ""
     runner: AgentVersion.Runner = AgentVersion.Runner.HARNESS
@@ -88,8 +96,8 @@ class AgentInput(Input):
         list[Annotated[Fallback, BeforeValidator(_parse_fallback)]],
         Field(max_length=MOST_FALLBACKS),
     ] = []
-    temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
-    max_tokens: Annotated[int, Field(ge=1, le=10_000_000, strict=True)] | None = None
+    temperature: Temperature | None = None
+    max_tokens: MaxTokens | None = None
     #: The id or the exact name of an environment. None means the workspace's default.
     environment: Reference | None = None
     limits: Limits = Limits()
@@ -105,27 +113,88 @@ class Choice:
 
 def choose_model(workspace_id: UUID, *, provider: str = "", model: str = "") -> Choice:
     """Complete the requested provider or model with what the workspace can use."""
-    if provider:
-        return Choice(provider=provider, model=model or DEFAULT_MODELS[provider])
+    if provider and model:
+        return Choice(provider=provider, model=model)
     if not model:
-        return default_model(workspace_id)
+        chosen = default_model(workspace_id)
+        if provider in ("", chosen.provider):
+            return chosen
+        return Choice(provider=provider, model=DEFAULT_MODELS[provider])
     found = next((one.provider for one in known_models() if one.name == model), None)
     if found is None:
         raise wrong_field("provider", f"Name the provider of the model {model!r}.")
     return Choice(provider=found, model=model)
 
 
-def default_model(workspace_id: UUID) -> Choice:
-    """Return Gemini's default if there is a key for it, else OpenAI's, else the demo's.
-
-    A server of the workspace's own that speaks OpenAI's protocol is never the default: the names of
-    its models cannot be guessed.
+def override_model(version: AgentVersion, provider: str = "", model: str = "") -> Choice:
+    """Complete the provider or model that one run asks for. A model that is not in the catalog is
+    looked for at the agent's own provider.
     """
-    found = statuses(workspace_id)
+    if not provider:
+        known = (one.provider for one in known_models() if one.name == model)
+        provider = next(known, version.provider)
+    return Choice(provider=provider, model=model or DEFAULT_MODELS[provider])
+
+
+def default_model(workspace_id: UUID, found: Mapping[str, Status] | None = None) -> Choice:
+    """Return the model that the workspace chose for all agents, if it has a key for it.
+
+    Otherwise return Gemini's default if there is a key for it, else OpenAI's, else the demo's. A
+    server of the workspace's own has to be chosen: the names of its models cannot be guessed.
+    """
+    found = found or statuses(workspace_id)
+    chosen = chosen_model(workspace_id)
+    # A provider that is no longer installed has no status.
+    status = found.get(chosen.provider) if chosen else None
+    if chosen and status and status.configured:
+        return chosen
     for provider, model in DEFAULT_MODELS.items():
         if found[provider].configured and not (provider == "openai" and found[provider].own_server):
             return Choice(provider=provider, model=model)
     return Choice(provider="demo", model="demo")
+
+
+def chosen_model(workspace_id: UUID) -> Choice | None:
+    """Return the model that the workspace chose for all agents, if any."""
+    rows = ProviderSettings.objects.for_workspace(workspace_id).exclude(default_model="")
+    row = rows.values_list("provider", "default_model").first()
+    return Choice(provider=row[0], model=row[1]) if row else None
+
+
+@transaction.atomic
+def use_for_all_agents(
+    workspace_id: UUID, choice: Choice, *, by: User | None = None
+) -> list[Agent]:
+    """Make this the workspace's default model, and move the agents that had no model of their own.
+
+    Those are the agents on the demo and on the last default. Each gets a version with a note.
+    Return the agents that were moved.
+    """
+    given = read_input(ModelChoice, {"provider": choice.provider, "model": choice.model})
+    last = chosen_model(workspace_id)
+    rows = ProviderSettings.objects.for_workspace(workspace_id)
+    # All in one order, so that two choices at the same time wait for each other.
+    list(rows.select_for_update().order_by("pk"))
+    rows.exclude(provider=given.provider).update(default_model="")
+    row = lock_settings(workspace_id, given.provider, by)
+    row.default_model = given.model
+    row.save(update_fields=["default_model"])
+    inherits = Q(current__provider="demo")
+    if last:
+        inherits |= Q(current__provider=last.provider, current__model=last.model)
+    agents = Agent.objects.for_workspace(workspace_id).active().filter(inherits, is_draft=False)
+    changes = {"provider": given.provider, "model": given.model}
+    moved = [agent for agent in agents.select_related("current") if not _is_on(agent, given)]
+    for agent in moved:
+        change_agent(
+            agent, changes, by=by, note=f"Moved to {given.model}, the workspace's default."
+        )
+    return moved
+
+
+def _is_on(agent: Agent, choice: ModelChoice) -> bool:
+    current = current_version(agent)
+    return (current.provider, current.model) == (choice.provider, choice.model)
 
 
 #: How many versions a process caches.
@@ -152,6 +221,7 @@ def change_agent(
     by: User | None = None,
     replace: bool = False,
     expected_version: int | None = None,
+    note: str = "",
 ) -> AgentVersion:
     """Create the next version, or return the current one when nothing would change.
 
@@ -171,7 +241,8 @@ def change_agent(
     fields = changes if replace else merged_fields(fields_of(current), changes)
     columns = columns_for(locked.workspace_id, fields)
     if columns != _columns_of(current):
-        current = write_version(locked, number=current.number + 1, columns=columns, by=by)
+        number = current.number + 1
+        current = write_version(locked, number=number, columns=columns, by=by, note=note)
     agent.current = current
     return current
 
@@ -256,11 +327,16 @@ def columns_for(workspace_id: UUID, fields: Mapping[str, Any]) -> dict[str, Any]
 
 
 def write_version(
-    agent: Agent, *, number: int, columns: Mapping[str, Any], by: User | None
+    agent: Agent, *, number: int, columns: Mapping[str, Any], by: User | None, note: str = ""
 ) -> AgentVersion:
     """Create a version and make it the agent's current one."""
     version = AgentVersion.objects.create(
-        agent=agent, workspace_id=agent.workspace_id, number=number, created_by=by, **columns
+        agent=agent,
+        workspace_id=agent.workspace_id,
+        number=number,
+        created_by=by,
+        note=note[:200],
+        **columns,
     )
     agent.current = version
     agent.save(update_fields=["current"])

@@ -18,10 +18,13 @@ from agents.mounts import Mount
 from core.db import TimedCache, lock_row, save_row
 from core.exceptions import Conflict, NotFound
 from core.validation import STORABLE, Input, is_storable, read_change, read_input
+from tenants.access import Principal, authorise
 from tenants.models import User
 
 MOST_HOSTS = 200
 MOST_MOUNTS = 20
+#: Mounts that show more than what already belongs to the session and its agent.
+SHARED_MOUNTS = frozenset({"vault", "workspace_directory", "repo_mount", "remote_file_store"})
 
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
@@ -49,13 +52,32 @@ def _none_is_empty(value: object) -> object:
     return "" if value is None else value
 
 
+#: The kinds of sandbox, each with a title and a description. Plugins add theirs.
+KINDS: dict[str, tuple[str, str]] = {
+    Environment.Kind.LOCAL.value: (
+        "On this machine",
+        "Isolated by kernel namespaces. Starts immediately.",
+    ),
+    Environment.Kind.CONTAINER.value: (
+        "In a container",
+        "Podman or Docker, with an image of your choice.",
+    ),
+}
+
+
+def _known_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"The kind is one of {', '.join(KINDS)}.")
+    return kind
+
+
 class EnvironmentInput(Input):
     """The fields of an environment."""
 
     name: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80), STORABLE
     ]
-    kind: Environment.Kind = Environment.Kind.LOCAL
+    kind: Annotated[str, AfterValidator(_known_kind)] = Environment.Kind.LOCAL.value
     network: Environment.Network = Environment.Network.NONE
     allowed_hosts: Annotated[
         list[Annotated[str, AfterValidator(_host)]], Field(max_length=MOST_HOSTS)
@@ -121,6 +143,63 @@ def find_environment(workspace_id: UUID, ref: str | UUID) -> Environment:
     if found is None:
         raise NotFound(f"There is no environment {str(ref)[:80]!r} here.")
     return found
+
+
+def authorise_choice(principal: Principal, environment: Environment, usual_id: UUID | None) -> None:
+    """Raise Forbidden if this principal may not choose the environment for a session.
+
+    Every command in a session can read the secrets that its environment mounts. Attaching them to a
+    session needs the right to build, and so does choosing such an environment, unless it is the one
+    that the agent's version names.
+    """
+    mounts_secrets = any(mount["kind"] == "vault" for mount in environment.mounts)
+    if mounts_secrets and environment.pk != usual_id:
+        authorise(principal, "build", environment)
+
+
+def excess(environment: Environment, within: Environment) -> str:
+    """Return what an environment allows beyond another one; empty if it allows no more."""
+    if environment.pk == within.pk:
+        return ""
+    if environment.network != Environment.Network.NONE and not _reaches_no_more(
+        environment, within
+    ):
+        return "it reaches more of the network"
+    given = [mount for mount in within.mounts if mount["kind"] in SHARED_MOUNTS]
+    for mount in environment.mounts:
+        if mount["kind"] in SHARED_MOUNTS and not any(_covers(one, mount) for one in given):
+            return f"it mounts {mount['mount_path']}"
+    return ""
+
+
+def _reaches_no_more(environment: Environment, within: Environment) -> bool:
+    if within.network == Environment.Network.FULL:
+        return True
+    if (
+        environment.network != Environment.Network.ALLOWLIST
+        or within.network != environment.network
+    ):
+        return False
+    return all(
+        any(_covers_host(wide, host) for wide in within.allowed_hosts)
+        for host in environment.allowed_hosts
+    )
+
+
+def _covers_host(wide: str, host: str) -> bool:
+    """Return whether a pattern allows everything that a host or a narrower pattern allows."""
+    return wide == host or (wide.startswith("*.") and host.endswith(wide[1:]))
+
+
+def _covers(wide: Mapping[str, Any], mount: Mapping[str, Any]) -> bool:
+    """Return whether one mount shows all that another one shows."""
+    may_write = wide.get("access") == "read_write" or mount.get("access") != "read_write"
+    return wide["kind"] == mount["kind"] and may_write and _sources(wide) >= _sources(mount)
+
+
+def _sources(mount: Mapping[str, Any]) -> set[str]:
+    source = str(mount.get("source_ref", ""))
+    return {name.strip() for name in source.split(",")} if mount["kind"] == "vault" else {source}
 
 
 def default_environment(workspace_id: UUID, *, created_by: User | None = None) -> Environment:

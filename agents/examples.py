@@ -1,7 +1,7 @@
 """The default environment and the three example agents of every new workspace.
 
 A line of a description that begins with `Try:` is a suggestion, which an empty chat offers as a
-button. The suggestions below also work with the demo provider.
+button. The suggestions below succeed in an empty chat, with the demo provider as well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONCIERGE = Example(
 Answers, remembers what you tell it, and finds its way around this workspace.
 
 Try: Remember that our stand-up is at 9:30 on weekdays
-Try: What do you know about our stand-up?
+Try: What time is it in Tokyo?
 Try: Write "milk, bread" to shopping.md and then read shopping.md""",
     system_prompt="""\
 You are the concierge of this workspace: the first agent people turn to, whatever they need.
@@ -61,7 +61,7 @@ Reads pages on the web, compares what they say and answers with its sources.
 
 Try: Fetch https://www.postgresql.org/about/
 Try: Remember that I prefer primary sources
-Try: What do you know about PostgreSQL?""",
+Try: Write "Question, sources, findings" to outline.md and then read outline.md""",
     system_prompt="""\
 You are a researcher. People come to you for answers that they can check.
 
@@ -88,9 +88,9 @@ CODER = Example(
     description="""\
 Works in the session's own folder: reads and writes files, runs commands, shows what happened.
 
-Try: List the files
-Try: Write "print(sum(range(101)))" to sum.py
-Try: Run python3 sum.py""",
+Try: Write "print(sum(range(101)))" to sum.py and then run python3 sum.py
+Try: Run python3 --version
+Try: List the files""",
     system_prompt="""\
 You are a careful programmer. You work in the folder of this session, inside a sandbox.
 

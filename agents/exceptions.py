@@ -30,6 +30,12 @@ class ProviderRejected(ProviderFault):
     code = "provider_rejected"
 
 
+class AnswerTooLarge(ProviderRejected):
+    """The model's answer is too large and was stopped."""
+
+    code = "answer_too_large"
+
+
 class ProviderUnauthorized(ProviderRejected):
     """The model provider refused the key. Check it in the settings."""
 

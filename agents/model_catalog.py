@@ -1,4 +1,7 @@
-"""The known models with their context windows and prices, and the cost of calls. No network.
+"""The known models with their context windows and prices, and the cost of calls.
+
+A workspace's own facts come first, then those that its model servers told. Only `learn_models`
+uses the network.
 
 Prices are US dollars per million tokens, from genai-prices and the overrides below.
 """
@@ -6,21 +9,32 @@ Prices are US dollars per million tokens, from genai-prices and the overrides be
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from agents.providers.base import ModelRequest, Usage, estimate_request
-from core.db import TimedCache
+from django.db import transaction
+from django.utils import timezone
+
+from agents.models import ProviderSettings
+from agents.providers.base import ModelFacts, ModelRequest, Usage, estimate_request
+from agents.providers.keys import credentials, spends_operators_money
+from agents.providers.registry import find_provider, list_models
+from core.db import TimedCache, release_connection
+from core.exceptions import Invalid
 from tenants.models import Price, User
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as PricedModel
 
 DEFAULT_WINDOW = 128_000
+#: For how many models of a provider a workspace can set facts.
+MOST_FACTS = 200
+#: Parts of names of models that do not chat, on any server.
+NOT_FOR_CHAT = ("embed", "rerank", "whisper", "tts", "moderation", "dall-e")
 DEFAULT_MAX_OUTPUT = 8_192
 PER_MILLION = Decimal(1_000_000)
 #: Tokens allowed for thinking in addition to a short answer, and its largest share of the window.
@@ -48,6 +62,9 @@ class ModelInfo:
     max_output: int = DEFAULT_MAX_OUTPUT
     input_price: Decimal | None = None
     output_price: Decimal | None = None
+    #: Whether it can call tools, and read images; None when unknown.
+    tools: bool | None = None
+    images: bool | None = None
 
 
 def _free(provider: str, name: str, window: int, max_output: int) -> ModelInfo:
@@ -94,19 +111,34 @@ def known_models() -> tuple[ModelInfo, ...]:
     return tuple(listed.values())
 
 
-def find_model(provider: str, name: str, *, default_window: int = DEFAULT_WINDOW) -> ModelInfo:
-    """Return a model's facts. An unknown model gets a cautious window and no price."""
+def find_model(
+    provider: str,
+    name: str,
+    *,
+    workspace_id: UUID | None = None,
+    default_window: int = DEFAULT_WINDOW,
+) -> ModelInfo:
+    """Return a model's facts. An unknown model gets a cautious window and no price.
+
+    What the workspace has set counts first, then what the server told, then the catalog.
+    """
     if override := OVERRIDES.get((provider, name)):
         return override
-    return _describe(provider, name, _priced(provider, name), default_window)
+    info = _describe(provider, name, _priced(provider, name), default_window)
+    if workspace_id is None:
+        return info
+    known = facts_of(workspace_id, provider, name).model_dump(exclude_none=True)
+    return replace(info, **known) if known else info
 
 
-def answer_limit(provider: str, model: str, tokens: int) -> int:
+def answer_limit(
+    provider: str, model: str, tokens: int, *, workspace_id: UUID | None = None
+) -> int:
     """Return the output limit to request for an answer of so many tokens.
 
     A model that thinks does so within the same limit and would otherwise have no tokens left.
     """
-    info = find_model(provider, model)
+    info = find_model(provider, model, workspace_id=workspace_id)
     return min(info.max_output, tokens + min(MAX_THINKING, info.window // THINKING_SHARE))
 
 
@@ -200,6 +232,110 @@ def _longest_match(table: dict[str, int], name: str) -> int | None:
     return table[found] if found else None
 
 
+# ── What a workspace knows of its models ─────────────────────────────────────────────────────────
+
+#: The name under which facts of every model of a server are set.
+EVERY_MODEL = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownFacts:
+    """The facts of a provider's models, by name: those that members set, and those it told."""
+
+    set: dict[str, ModelFacts] = field(default_factory=dict)
+    told: dict[str, ModelFacts] = field(default_factory=dict)
+
+
+def _load_facts(workspace_id: UUID) -> dict[str, KnownFacts]:
+    rows = ProviderSettings.objects.for_workspace(workspace_id)
+    return {
+        row.provider: KnownFacts(set=_parsed(row.facts), told=_parsed(row.listed)) for row in rows
+    }
+
+
+def _parsed(stored: dict[str, Any]) -> dict[str, ModelFacts]:
+    return {name: ModelFacts.model_validate(facts) for name, facts in stored.items()}
+
+
+_facts: TimedCache[UUID, dict[str, KnownFacts]] = TimedCache(_load_facts)
+
+
+def known_facts(workspace_id: UUID, provider: str) -> KnownFacts:
+    """Return what is set and told of a provider's models, usually without a query."""
+    if not find_provider(provider).needs_key:
+        return KnownFacts()
+    return _facts.get(workspace_id).get(provider, KnownFacts())
+
+
+def listed_models(workspace_id: UUID) -> dict[str, str]:
+    """Return the provider of each model that the servers of this workspace list."""
+    known = _facts.get(workspace_id)
+    return {name: provider for provider, facts in known.items() for name in facts.told}
+
+
+def facts_of(workspace_id: UUID, provider: str, model: str) -> ModelFacts:
+    """Return what the workspace has set for this model, for all models, and what the server told."""
+    known = known_facts(workspace_id, provider)
+    own, every = known.set.get(model, ModelFacts()), known.set.get(EVERY_MODEL, ModelFacts())
+    return own.or_else(every).or_else(known.told.get(model, ModelFacts()))
+
+
+@transaction.atomic
+def set_facts(
+    workspace_id: UUID, provider: str, model: str, facts: ModelFacts, *, by: User | None = None
+) -> None:
+    """Set what the workspace knows of a model, or of every model of the server. Nothing removes it."""
+    row = lock_settings(workspace_id, provider, by)
+    row.facts.pop(model, None)
+    if told := facts.model_dump(mode="json", exclude_none=True):
+        row.facts[model] = told
+    if len(row.facts) > MOST_FACTS:
+        raise Invalid(f"At most {MOST_FACTS} models can have settings.")
+    row.save(update_fields=["facts"])
+    _facts.forget(workspace_id)
+
+
+def lock_settings(workspace_id: UUID, provider: str, by: User | None = None) -> ProviderSettings:
+    """Return the settings of a provider, locked until the transaction ends."""
+    rows = ProviderSettings.objects.select_for_update()
+    row, _ = rows.get_or_create(
+        workspace_id=workspace_id, provider=provider, defaults={"created_by": by}
+    )
+    return row
+
+
+def learn_models(workspace_id: UUID, provider: str) -> dict[str, ModelFacts]:
+    """Ask the server for its models, and keep what it tells. Raise a fault if it does not answer."""
+    found = credentials(workspace_id, provider)
+    # The server may be slow, and other threads need the database connection meanwhile.
+    release_connection()
+    listed = list_models(provider, found.api_key, found.base_url, http_client=found.http_client)
+    with transaction.atomic():
+        row = lock_settings(workspace_id, provider)
+        stored = {
+            name: facts.model_dump(mode="json", exclude_none=True) for name, facts in listed.items()
+        }
+        row.listed, row.listed_at = stored, timezone.now()
+        row.save(update_fields=["listed", "listed_at"])
+    _facts.forget(workspace_id)
+    return listed
+
+
+def offered_models(
+    workspace_id: UUID, provider: str, *, own_server: bool = False
+) -> list[ModelInfo]:
+    """Return the models of a provider to choose from: those that its server lists, if it was asked.
+
+    A vendor lists hundreds of models for other purposes, so of those only the known ones count.
+    """
+    told = known_facts(workspace_id, provider).told
+    names = [name for name in told if not any(part in name for part in NOT_FOR_CHAT)]
+    if not own_server:
+        known = [model.name for model in known_models() if model.provider == provider]
+        names = [name for name in known if name in told] or names or known
+    return [find_model(provider, name, workspace_id=workspace_id) for name in sorted(names)]
+
+
 Key = tuple[UUID, str, str]
 #: Estimates of tokens may be too low; a reservation must not be.
 MARGIN = Decimal("1.5")
@@ -247,16 +383,23 @@ def drop_price(price: Price) -> None:
 
 
 def price_call(workspace_id: UUID, provider: str, model: str, usage: Usage) -> Decimal:
-    """Return what these tokens cost. An unknown price counts as zero."""
-    if own := _prices.get((workspace_id, provider, model)):
-        tokens = own.input_price * usage.input_tokens + own.output_price * usage.output_tokens
-        return tokens / PER_MILLION
-    return cost_of(provider, model, usage) or Decimal(0)
+    """Return what these tokens cost. An unknown price counts as zero.
+
+    A workspace of tenants cannot lower the price of calls that the operator pays.
+    """
+    own = _prices.get((workspace_id, provider, model)) or facts_of(workspace_id, provider, model)
+    if own.input_price is None or own.output_price is None:
+        return cost_of(provider, model, usage) or Decimal(0)
+    if spends_operators_money(workspace_id, provider):
+        return cost_of(provider, model, usage) or Decimal(0)
+    tokens = own.input_price * usage.input_tokens + own.output_price * usage.output_tokens
+    return tokens / PER_MILLION
 
 
 def worst_case(workspace_id: UUID, provider: str, request: ModelRequest) -> Decimal:
     """Return the most that this request can cost: all of its input and the longest answer."""
-    longest = request.max_tokens or find_model(provider, request.model).max_output
+    info = find_model(provider, request.model, workspace_id=workspace_id)
+    longest = request.max_tokens or info.max_output
     answer = Usage(output_tokens=longest)
     price = price_call(workspace_id, provider, request.model, answer)
     asked = Usage(input_tokens=1_000_000)

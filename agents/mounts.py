@@ -7,8 +7,17 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from core.exceptions import Invalid
+from core.http import ascii_host
 from core.validation import STORABLE, Input
 
 Kind: TypeAlias = Literal[
@@ -41,6 +50,9 @@ ONLY_READ: dict[str, str] = {
 #: Schemes of remote stores. `file` and the like would expose this machine.
 STORES = ("https", "http", "s3", "gs", "gcs")
 
+#: Kinds whose source may be a web address.
+FETCHED = ("remote_file_store", "repo_mount")
+
 #: Other spellings of the two kinds of access.
 SHORT_FOR = {
     **dict.fromkeys(("ro", "read", "read-only", "readonly"), "read_only"),
@@ -70,6 +82,11 @@ class Mount(Input):
     source_ref: Annotated[str, Field(max_length=500), STORABLE] = ""
     mount_path: Annotated[str, Field(max_length=200), AfterValidator(_mount_path), STORABLE]
     access: Annotated[Literal["read_only", "read_write"], BeforeValidator(_access)] = "read_only"
+
+    @field_validator("source_ref")
+    @classmethod
+    def _names_the_host_it_reaches(cls, source: str, info: ValidationInfo) -> str:
+        return _with_ascii_host(source) if info.data.get("kind") in FETCHED else source
 
     @model_validator(mode="after")
     def _stands_in_its_place(self) -> Self:
@@ -112,8 +129,26 @@ def _stays_inside(source: str) -> bool:
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 
 
+def _with_ascii_host(address: str) -> str:
+    """Return the address with an international host in punycode, so that people see where it leads."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return address
+    if parts.scheme not in ("http", "https") or parts.username or host.isascii():
+        return address
+    try:
+        name = ascii_host(host)
+    except Invalid as fault:
+        raise ValueError(fault.detail) from fault
+    return parts._replace(netloc=f"{name}:{port}" if port else name).geturl()
+
+
 def _repository_error(source: str) -> str:
     address, _, revision = source.partition("#")
+    if not address.isprintable():
+        return "An address or path cannot contain control characters."
     if revision and not _REVISION.fullmatch(revision):
         return "The text after # must be the name of a branch or tag."
     if address.startswith("/"):

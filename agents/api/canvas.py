@@ -31,7 +31,8 @@ class NodeSerializer(serializers.Serializer):
     id = serializers.CharField(max_length=64)
     type = serializers.CharField(
         max_length=40,
-        help_text="trigger, agent, tool, condition, approval, sub_agent, wait or output.",
+        help_text="trigger, agent, tool, condition, approval, sub_agent, wait, output, or a type "
+        "that a plugin brings.",
     )
     name = serializers.CharField(max_length=120, required=False, allow_blank=True)
     config = serializers.DictField(required=False)

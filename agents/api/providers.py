@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from uuid import UUID
 
@@ -12,13 +13,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from agents.definitions import default_model
-from agents.model_catalog import drop_price, known_models, set_price
-from agents.providers.keys import Source, check, delete_key, save_key, statuses
+from agents.definitions import Choice, default_model, use_for_all_agents
+from agents.model_catalog import (
+    drop_price,
+    known_models,
+    learn_models,
+    offered_models,
+    set_facts,
+    set_price,
+)
+from agents.providers.base import ModelFacts
+from agents.providers.keys import Source, check, credentials, delete_key, save_key, statuses
 from agents.providers.registry import PROVIDERS
-from core.exceptions import NotFound
+from core.exceptions import Fault, NotFound
 from core.pagination import whole_page, whole_page_of
 from core.rest import OwnSerializer, StrictJSONParser, TextField, validate_body
+from core.validation import read_input
+from sessions_app.sessions import move_to_newest
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of, required_verb
@@ -79,10 +90,9 @@ class CheckSerializer(serializers.Serializer):
     checked_at = serializers.DateTimeField()
 
 
-class ModelSerializer(serializers.Serializer):
-    """A known model. Other names are passed on to the provider as they are."""
+class ListedModelSerializer(serializers.Serializer):
+    """A model that can be chosen, with what is known of it: set here, told by its server, or listed."""
 
-    provider = serializers.CharField()
     name = serializers.CharField()
     window = serializers.IntegerField(help_text="The context window, in tokens.")
     max_output = serializers.IntegerField(help_text="The longest answer, in tokens.")
@@ -93,6 +103,14 @@ class ModelSerializer(serializers.Serializer):
         help_text="US dollars per million tokens; null when unknown.",
     )
     output_price = serializers.DecimalField(max_digits=12, decimal_places=6, allow_null=True)
+    tools = serializers.BooleanField(allow_null=True, help_text="Whether it can call tools.")
+    images = serializers.BooleanField(allow_null=True, help_text="Whether it can read images.")
+
+
+class ModelSerializer(ListedModelSerializer):
+    """A known model. Other names are passed on to the provider as they are."""
+
+    provider = serializers.CharField()
     usable = serializers.BooleanField(help_text="Whether this workspace has a key for it.")
     default = serializers.BooleanField(help_text="Whether new agents use it.")
 
@@ -141,7 +159,7 @@ class ProviderView(ProviderBaseView):
 
     @extend_schema(operation_id="providers_destroy", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete the workspace's key. The operator's key, if there is one, counts again."""
+        """Delete the workspace's key. The operator's key counts again, if it may be used."""
         delete_key(workspace_id=self.workspace_id(name), provider=name)
         return Response(status=204)
 
@@ -159,7 +177,108 @@ class ProviderTestView(ProviderBaseView):
         workspace_id = self.workspace_id(name)
         body = validate_body(request, ProviderTestSerializer)
         result = check(workspace_id=workspace_id, provider=name, **body)
+        if result.ok:
+            with suppress(Fault):
+                learn_models(workspace_id, name)
         return Response(CheckSerializer(result).data)
+
+
+LISTED_MODELS = whole_page_of(ListedModelSerializer)
+
+
+class FactsSerializer(serializers.Serializer):
+    """What to set for a model. Fields that are left out or null are not set any more."""
+
+    model = TextField(
+        required=False,
+        allow_blank=True,
+        max_length=120,
+        help_text="Empty for every model of the server.",
+    )
+    window = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    max_output = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    input_price = serializers.DecimalField(
+        max_digits=12, decimal_places=6, required=False, allow_null=True, min_value=0
+    )
+    output_price = serializers.DecimalField(
+        max_digits=12, decimal_places=6, required=False, allow_null=True, min_value=0
+    )
+    tools = serializers.BooleanField(required=False, allow_null=True)
+    images = serializers.BooleanField(required=False, allow_null=True)
+
+
+class ProviderModelsView(ProviderBaseView):
+    verbs = {"GET": "read", "POST": "admin", "PUT": "admin"}
+
+    @extend_schema(operation_id="provider_models_list", responses=LISTED_MODELS)
+    def get(self, request: Request, name: str) -> Response:
+        """List the provider's models, as its server listed them when it was last asked."""
+        return self._listed(self.workspace_id(name), name)
+
+    @extend_schema(
+        operation_id="provider_models_refresh",
+        request=None,
+        responses=LISTED_MODELS,
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Ask the server for its models and what it tells about them."""
+        workspace_id = self.workspace_id(name)
+        learn_models(workspace_id, name)
+        return self._listed(workspace_id, name)
+
+    @extend_schema(
+        operation_id="provider_models_set",
+        request=FactsSerializer,
+        responses=LISTED_MODELS,
+    )
+    def put(self, request: Request, name: str) -> Response:
+        """Set the window, prices and abilities of a model, or of every model of the server."""
+        workspace_id = self.workspace_id(name)
+        body = validate_body(request, FactsSerializer)
+        model = body.pop("model", "")
+        by = principal_of(request).user
+        set_facts(workspace_id, name, model, read_input(ModelFacts, body), by=by)
+        return self._listed(workspace_id, name)
+
+    def _listed(self, workspace_id: UUID, name: str) -> Response:
+        own_server = statuses(workspace_id)[name].own_server
+        found = offered_models(workspace_id, name, own_server=own_server)
+        return whole_page(ListedModelSerializer(found, many=True).data)
+
+
+class UseSerializer(serializers.Serializer):
+    model = TextField(max_length=120)
+    move_sessions = serializers.BooleanField(
+        default=False, help_text="Let open sessions of the moved agents go on with it."
+    )
+
+
+class MovedSerializer(serializers.Serializer):
+    agents = serializers.ListField(
+        child=serializers.UUIDField(), help_text="Agents that got a new version with this model."
+    )
+    sessions = serializers.IntegerField(help_text="Open sessions that go on with it.")
+
+
+class ProviderUseView(ProviderBaseView):
+    verbs = {"POST": "admin"}
+
+    @extend_schema(
+        operation_id="providers_use",
+        request=UseSerializer,
+        responses={200: MovedSerializer, 409: OpenApiResponse(description="There is no key.")},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Make a model the default of the workspace. Agents on the demo or on the last default get
+        a new version with it; the others keep the model that they name.
+        """
+        workspace_id = self.workspace_id(name)
+        body = validate_body(request, UseSerializer)
+        credentials(workspace_id, name)
+        choice = Choice(provider=name, model=body["model"])
+        moved = use_for_all_agents(workspace_id, choice, by=principal_of(request).user)
+        sessions = move_to_newest(moved) if body["move_sessions"] else 0
+        return Response({"agents": [str(agent.pk) for agent in moved], "sessions": sessions})
 
 
 class ModelListView(APIView):
@@ -167,7 +286,8 @@ class ModelListView(APIView):
     def get(self, request: Request) -> Response:
         """List the known models with windows and prices, and whether they can be used now."""
         workspace_id = authorise(principal_of(request), "read")
-        found, choice = statuses(workspace_id), default_model(workspace_id)
+        found = statuses(workspace_id)
+        choice = default_model(workspace_id, found)
         listed = [
             {
                 **asdict(model),

@@ -8,6 +8,7 @@ from annotated_types import Ge, Le
 from rest_framework import serializers
 
 from agents.definitions import current_version
+from agents.environments import KINDS
 from agents.examples import suggestions
 from agents.limits import Limits, SandboxLimits
 from agents.models import Agent, AgentVersion, Environment
@@ -64,7 +65,8 @@ class DefinitionSerializer(serializers.Serializer):
     provider = serializers.ChoiceField(
         choices=PROVIDER_CHOICES,
         required=False,
-        help_text="By default the first of these that has a key, or else the demo.",
+        help_text="By default that of the workspace's default model, or else the first of these that "
+        "has a key, or else the demo.",
     )
     model = serializers.CharField(
         max_length=120, required=False, help_text="By default the provider's default model."
@@ -104,6 +106,10 @@ class VersionSerializer(DefinitionSerializer):
     id = serializers.UUIDField(read_only=True)
     agent = serializers.UUIDField(source="agent_id", read_only=True)
     version = serializers.IntegerField(source="number", read_only=True)
+    note = serializers.CharField(
+        read_only=True,
+        help_text="Why a version was made without an edit, such as a move to another model.",
+    )
     created_by = serializers.UUIDField(source="created_by_id", read_only=True, allow_null=True)
     created_at = serializers.DateTimeField(read_only=True)
 
@@ -158,7 +164,7 @@ class EnvironmentSerializer(serializers.Serializer):
 
     id = serializers.UUIDField(read_only=True)
     name = serializers.CharField(max_length=80)
-    kind = serializers.ChoiceField(choices=Environment.Kind.choices, required=False)
+    kind = serializers.ChoiceField(choices=list(KINDS), required=False)
     network = serializers.ChoiceField(choices=Environment.Network.choices, required=False)
     allowed_hosts = serializers.ListField(
         child=serializers.CharField(),

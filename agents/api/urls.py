@@ -50,5 +50,11 @@ urlpatterns = [
     path("models/", providers.ModelListView.as_view(), name="model-list"),
     path("providers/", providers.ProviderListView.as_view(), name="provider-list"),
     path("providers/<str:name>/", providers.ProviderView.as_view(), name="provider"),
+    path(
+        "providers/<str:name>/models/",
+        providers.ProviderModelsView.as_view(),
+        name="provider-models",
+    ),
+    path("providers/<str:name>/use/", providers.ProviderUseView.as_view(), name="provider-use"),
     path("providers/<str:name>/test/", providers.ProviderTestView.as_view(), name="provider-test"),
 ]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, AliasChoices, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from agents.canvas.expressions import is_input, node_in, parse, paths_in
 from core.exceptions import Invalid
+from core.plugins import add, check_callable, check_new, is_subclass, refuse
 from core.validation import STORABLE, Input, is_storable
 
 MOST_NODES = 200
@@ -115,7 +123,8 @@ def _template_errors(
                     yield node, "wrong_expression", fault.detail
                 continue
         else:
-            paths = list(paths_in([config.get(name) for name in TEMPLATES.get(node.type, ())]))
+            names = config if node.type in NODE_TYPES else TEMPLATES.get(node.type, ())
+            paths = list(paths_in([config.get(name) for name in names]))
         yield from _bad_references(node, paths, graph, before.get(node.id, set()))
         yield from _wrong_types(node, config)
 
@@ -148,6 +157,41 @@ def _wrong_types(node: Node, config: Mapping[str, Any]) -> Iterator[tuple[Node, 
 
 
 TYPES = ("trigger", "agent", "tool", "condition", "approval", "sub_agent", "wait", "output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeType:
+    """A type of node that a plugin brings."""
+
+    name: str
+    #: Validates the configuration after its templates are filled in.
+    config: type[BaseModel]
+    #: Called with the configuration and an `orchestrator.canvas.run.NodeRun`; returns the output.
+    run: Callable[[Any, Any], Any]
+    about: str = ""
+
+
+NODE_TYPES: dict[str, NodeType] = {}
+
+
+def register_node(
+    name: str, run: Callable[[Any, Any], Any], *, config: type[BaseModel], about: str = ""
+) -> None:
+    """Add a type of node. Its code is replayed like that of a workflow."""
+    check_new(NODE_TYPES, name, kind="node")
+    if name in TYPES:
+        refuse("node", f"the name {name!r} is taken.")
+    check_callable(run, kind="node", what="run")
+    if not is_subclass(config, BaseModel):
+        refuse("node", f"the config of {name} must be a pydantic model, not {config!r}.")
+    made = NodeType(name=name, config=config, run=run, about=about)
+    add(NODE_TYPES, name, made, kind="node")
+
+
+def node_types() -> list[str]:
+    return [*TYPES, *NODE_TYPES]
+
+
 #: What each type needs in its configuration: one of the names in each group.
 NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "agent": (("prompt",),),
@@ -197,6 +241,9 @@ def errors_in(issues: Collection[Issue]) -> list[Issue]:
 
 def _nodes(graph: Graph, tools: Collection[str] | None) -> Iterator[Issue]:
     for node in graph.nodes:
+        if node.type in NODE_TYPES:
+            yield from _plugin_config(node, NODE_TYPES[node.type].config)
+            continue
         if node.type not in TYPES:
             yield _about(node, "unknown_type", f"{node.type!r} is not a type of node.")
             continue
@@ -219,6 +266,20 @@ def _details(node: Node, tools: Collection[str] | None) -> Iterator[Issue]:
     seconds = node.config.get("seconds")
     if node.type == "wait" and seconds is not None and not _is_duration(seconds):
         yield _about(node, "wrong_config", "seconds must be a number from 0 to one year.")
+
+
+def _plugin_config(node: Node, model: type[BaseModel]) -> Iterator[Issue]:
+    """Yield what is wrong with the configuration. A template may stand for any type of value."""
+    try:
+        model.model_validate(node.config)
+    except ValidationError as error:
+        for fault in error.errors(include_url=False):
+            name = ".".join(str(part) for part in fault["loc"])
+            is_template = bool(list(paths_in([fault.get("input")])))
+            if fault["type"] == "missing":
+                yield _about(node, "missing_config", f"A {node.type} node needs {name}.")
+            elif not is_template:
+                yield _about(node, "wrong_config", f"{name}: {fault['msg']}.")
 
 
 def _is_given(value: object) -> bool:

@@ -8,7 +8,7 @@ from agents.models.agent import (
     CanvasRevision,
     DraftChange,
 )
-from agents.models.environment import Environment, ProviderKey
+from agents.models.environment import Environment, ProviderKey, ProviderSettings
 
 __all__ = [
     "Agent",
@@ -19,4 +19,5 @@ __all__ = [
     "DraftChange",
     "Environment",
     "ProviderKey",
+    "ProviderSettings",
 ]

@@ -88,6 +88,8 @@ class AgentVersion(OwnedModel):
         Environment, null=True, blank=True, on_delete=models.RESTRICT, related_name="+"
     )
     limits = models.JSONField(default=dict, blank=True)
+    #: Why this version was made, if it was not edited by a person.
+    note = models.CharField(max_length=200, blank=True, default="", db_default="")
 
     objects = VersionQuerySet.as_manager()  # type: ignore[misc]
 

@@ -23,7 +23,8 @@ class Environment(OwnedModel):
         FULL = "full"
 
     name = models.CharField(max_length=80)
-    kind = models.CharField(max_length=9, choices=Kind, default=Kind.LOCAL)
+    #: One of `Kind`, or a kind that a plugin brings.
+    kind = models.CharField(max_length=40, default=Kind.LOCAL)
     network = models.CharField(max_length=9, choices=Network, default=Network.NONE)
     allowed_hosts = models.JSONField(default=list, blank=True)
     image = models.CharField(max_length=200, blank=True)
@@ -64,3 +65,33 @@ class ProviderKey(OwnedModel):
 
     def __str__(self) -> str:
         return f"{self.provider} …{self.hint}"
+
+
+class ProviderSettings(OwnedModel):
+    """What a workspace has set and learned about the models of one provider."""
+
+    provider = models.CharField(max_length=20)
+    #: The model of new agents, if this is the workspace's default provider.
+    default_model = models.CharField(max_length=120, blank=True)
+    #: Facts that members set, by the name of a model; the empty name stands for every model.
+    facts = models.JSONField(default=dict, blank=True)
+    #: The models that the server listed, with the facts that it told, by name.
+    listed = models.JSONField(default=dict, blank=True, editable=False)
+    listed_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        db_table = "provider_settings"
+        ordering = ["provider"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "provider"], name="provider_settings_are_one_per_workspace"
+            ),
+            models.UniqueConstraint(
+                fields=["workspace"],
+                condition=~models.Q(default_model=""),
+                name="default_model_is_one_per_workspace",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider} in {self.workspace_id}"

@@ -62,7 +62,7 @@ def summary_of(description: str) -> str:
 
 def recent_sessions(workspace_id: UUID) -> Sequence[Session]:
     rows = Session.objects.for_workspace(workspace_id).active().filter(parent=None, last_seq__gt=0)
-    return list(rows.select_related("agent__current").order_by("-active_at")[:RECENT])
+    return list(rows.select_related("agent__current").latest_first()[:RECENT])
 
 
 MOST = 200

@@ -25,7 +25,7 @@ from agents.canvas.layout import HEIGHT, WIDTH, lay_out
 from agents.canvas.revisions import Author
 from agents.drafts import DraftState, discard, open_changes, undo
 from agents.limits import Limits
-from agents.model_catalog import known_models
+from agents.model_catalog import known_models, listed_models
 from agents.models import Agent, DraftChange, Environment
 from agents.providers.registry import PROVIDERS
 from core.exceptions import Conflict, Fault, Forbidden, Invalid, InvalidFields
@@ -37,10 +37,10 @@ from tenants.authentication import principal_of
 from tools_app.pages.policies import url_of
 from tools_app.pages.policy_matrix import by_category, changes, effective, sentence
 from tools_app.policy.storage import (
-    FIELDS,
     PolicyInput,
     agent_target,
     policy_columns,
+    policy_fields,
     stored_policy,
 )
 from tools_app.publishing import draft_policy, publish
@@ -119,8 +119,9 @@ def form_of(drafted: DraftState) -> BuildForm:
     return BuildForm(drafted.agent.workspace_id, initial=initial)
 
 
-def model_names() -> list[str]:
-    return sorted({model.name for model in known_models()})
+def model_names(workspace_id: UUID) -> list[str]:
+    """Return the models to suggest: those that are known, and those of the workspace's servers."""
+    return sorted({model.name for model in known_models()} | listed_models(workspace_id).keys())
 
 
 MOST_CHANGES = 50
@@ -166,7 +167,8 @@ def _after(row: DraftChange) -> str:
     if row.part != DraftChange.POLICY:
         return _describe(row.part, row.after)
     nothing = policy_columns(PolicyInput(), "agent")
-    return "; ".join(changes(row.before or nothing, row.after or nothing)) or "Withdrawn"
+    lines = changes(row.before or nothing, row.after or nothing, row.workspace_id)
+    return "; ".join(lines) or "Withdrawn"
 
 
 def _describe(part: str, value: Any) -> str:
@@ -212,7 +214,7 @@ def policy_of(drafted: DraftState) -> dict[str, Any]:
     }
     return {
         "profile": words["profile"],
-        "lines": changes({name: getattr(stored, name) for name in FIELDS}, words),
+        "lines": changes(policy_fields(stored), words, place.workspace_id),
         "groups": groups,
         "url": url_of(place),
     }
@@ -344,7 +346,7 @@ def _side(request: HttpRequest, agent: Agent, *, form: BuildForm | None = None) 
         "can_publish": agent.is_draft or not drafted.row.is_empty,
     }
     if tab == "configure":
-        context |= {"form": form or form_of(drafted), "models": model_names()}
+        context |= {"form": form or form_of(drafted), "models": model_names(agent.workspace_id)}
     elif tab == "canvas":
         context |= canvas_of(drafted)
     elif tab == "policy":

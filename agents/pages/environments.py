@@ -24,10 +24,7 @@ from tenants.authentication import authorised, principal_of
 from tools_app.sandbox.provisioning import Ability, abilities
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
-KINDS = [
-    ("local", "On this machine", "Isolated by kernel namespaces. Starts immediately."),
-    ("container", "In a container", "Podman or Docker, with an image of your choice."),
-]
+KINDS = [(name, title, about) for name, (title, about) in service.KINDS.items()]
 NETWORKS = [
     ("none", "None", "Commands have no network."),
     ("allowlist", "Allowed hosts", "Only the hosts below, through a proxy."),

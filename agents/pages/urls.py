@@ -28,6 +28,8 @@ provider_urls = [
     path("", providers.providers, name="providers"),
     path("<str:name>/", providers.provider_save, name="provider_save"),
     path("<str:name>/test/", providers.provider_test, name="provider_test"),
+    path("<str:name>/use/", providers.provider_use, name="provider_use"),
+    path("<str:name>/facts/", providers.provider_facts, name="provider_facts"),
     path("<str:name>/remove/", providers.provider_remove, name="provider_remove"),
 ]
 

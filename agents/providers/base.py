@@ -6,16 +6,46 @@ What is specific to one vendor stays in its adapter.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
 from hashlib import sha256
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, Protocol, TypeAlias
+
+from pydantic import Field
+
+from core.validation import Input
 
 JSON: TypeAlias = dict[str, Any]
 #: Arguments that are not a JSON object are kept as text under this name. No tool has such an
 #: argument, so validation tells the model what is wrong.
 RAW = "_raw"
+
+
+#: Larger numbers are mistakes of a server or a person.
+MOST_TOKENS = 100_000_000
+TokenCount: TypeAlias = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+PricePerMillion: TypeAlias = Annotated[Decimal, Field(ge=0, max_digits=12, decimal_places=6)]
+
+
+class ModelFacts(Input):
+    """What is known of a model. None means unknown. Prices are US dollars per million tokens."""
+
+    window: TokenCount | None = None
+    max_output: TokenCount | None = None
+    input_price: PricePerMillion | None = None
+    output_price: PricePerMillion | None = None
+    #: Whether it can call tools, and read images.
+    tools: bool | None = None
+    images: bool | None = None
+
+    def or_else(self, other: ModelFacts) -> ModelFacts:
+        """Return these facts, completed by those of another source."""
+        known = self.model_dump(exclude_none=True)
+        return other.model_copy(update=known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +55,12 @@ class ToolSpec:
     name: str
     description: str
     json_schema: JSON
+
+    @cached_property
+    def tokens(self) -> int:
+        """Return the estimated tokens of the description, counted once."""
+        schema = json.dumps(self.json_schema, default=str)
+        return sum(map(estimate_tokens, (self.name, self.description, schema)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +95,23 @@ class Message:
     #: Opaque state of the provider that belongs to the assistant's text, sent back unchanged.
     provider_state: str | None = None
 
+    @cached_property
+    def tokens(self) -> int:
+        """Return the estimated tokens of the message with its calls and results, counted once."""
+        return (
+            TOKENS_PER_MESSAGE
+            + estimate_tokens(self.text)
+            + sum(
+                estimate_tokens(call.name)
+                + estimate_tokens(json.dumps(call.arguments, default=str))
+                for call in self.calls
+            )
+            + sum(
+                estimate_tokens(result.name) + estimate_tokens(result.output)
+                for result in self.results
+            )
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
@@ -86,13 +139,41 @@ class TextState:
     provider_state: str
 
 
+#: More tokens than any model reads or writes in one call.
+MOST_TOKENS = 1_000_000_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """Tokens used so far. Providers may send it more than once; the last one counts."""
+    """Tokens used so far. Providers may send it more than once; the last one counts.
+
+    The counts come from a server that may belong to the workspace that pays. A negative, absurd or
+    meaningless one must not lower a cost or fail the run.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "cached_tokens"):
+            count = getattr(self, name)
+            if type(count) is not int or not 0 <= count <= MOST_TOKENS:
+                object.__setattr__(self, name, _token_count(count))
+        if self.cached_tokens > self.input_tokens:
+            object.__setattr__(self, "cached_tokens", self.input_tokens)
+
+
+def _token_count(reported: object) -> int:
+    """Return the nearest number of tokens that is possible."""
+    if not isinstance(reported, int | float) or math.isnan(reported):
+        return 0
+    return int(min(max(reported, 0), MOST_TOKENS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truncated:
+    """The answer ended at its token limit, not where the model would have ended it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +181,7 @@ class Tick:
     """Nothing has arrived for a moment. It gives the reader a chance to stop waiting."""
 
 
-Delta: TypeAlias = TextDelta | TextState | ToolCall | Usage | Tick
+Delta: TypeAlias = TextDelta | TextState | ToolCall | Usage | Truncated | Tick
 
 
 class Provider(Protocol):
@@ -131,33 +212,12 @@ def estimate_tokens(text: str) -> int:
     return cjk - (-other // OTHER_CHARACTERS_PER_TOKEN) - (-plain // ASCII_CHARACTERS_PER_TOKEN)
 
 
-def estimate_message(message: Message) -> int:
-    """Estimate the tokens of one message with its calls and results."""
-    return (
-        TOKENS_PER_MESSAGE
-        + estimate_tokens(message.text)
-        + sum(
-            estimate_tokens(call.name) + estimate_tokens(json.dumps(call.arguments, default=str))
-            for call in message.calls
-        )
-        + sum(
-            estimate_tokens(result.name) + estimate_tokens(result.output)
-            for result in message.results
-        )
-    )
-
-
 def estimate_request(request: ModelRequest) -> int:
     """Estimate the tokens of a request: instructions, tools and messages."""
     return (
         estimate_tokens(request.instructions)
-        + sum(
-            estimate_tokens(tool.name)
-            + estimate_tokens(tool.description)
-            + estimate_tokens(json.dumps(tool.json_schema, default=str))
-            for tool in request.tools
-        )
-        + sum(estimate_message(message) for message in request.messages)
+        + sum(tool.tokens for tool in request.tools)
+        + sum(message.tokens for message in request.messages)
     )
 
 

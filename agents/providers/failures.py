@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import isfinite
 
 from agents.exceptions import (
     ContextOverflow,
@@ -17,9 +18,14 @@ from agents.exceptions import (
 )
 
 MESSAGE_LENGTH = 500
+#: The beginning of a vendor's message that is searched: for keys, and for what it complains about.
+SEARCHED_LENGTH = 20_000
 #: Shorter secrets are placeholders (`none`, `ollama`), and removing them would garble the text.
 SECRET_LENGTH = 8
 OVERLOADED = frozenset({408, 429})
+
+#: What adapters and SDKs raise at an answer that is not in the vendor's format.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 _KEY_SHAPES = re.compile(
     r"\b(?:sk|rk|pk|gsk|xai)[-_][-_A-Za-z0-9*.…]{6,}|\bAIza[-_A-Za-z0-9*.…]{6,}"
@@ -56,7 +62,7 @@ def scrub(text: str, secret: str = "") -> str:
     """Remove the key, whole or half masked, and return one line short enough to show."""
     if len(secret) >= SECRET_LENGTH:
         text = text.replace(secret, "[key]")
-    text = " ".join(_KEY_SHAPES.sub("[key]", text).split())
+    text = " ".join(_KEY_SHAPES.sub("[key]", text[:SEARCHED_LENGTH]).split())
     return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 1]}…"
 
 
@@ -69,10 +75,15 @@ def fault_of(refusal: Refusal) -> ProviderFault:
     if refusal.status == 413 or _is_overflow(refusal):
         return ContextOverflow(detail)
     if refusal.status in OVERLOADED or refusal.status >= 500:
-        return ProviderUnavailable(detail, retry_after=refusal.retry_after)
+        return ProviderUnavailable(detail, retry_after=_seconds(refusal.retry_after))
     if refusal.status in {401, 403} or refusal.reason == "API_KEY_INVALID":
         return ProviderUnauthorized(f"{detail} Check the key in the settings.")
     return ProviderRejected(detail)
+
+
+def _seconds(wait: float | None) -> float | None:
+    """Return how long to wait, if a server named a time that can be waited for."""
+    return wait if wait is not None and isfinite(wait) and wait >= 0 else None
 
 
 def unreachable(vendor: str, error: Exception, secret: str = "") -> ProviderUnavailable:
@@ -86,6 +97,11 @@ def cut_short(vendor: str) -> ProviderUnavailable:
     return ProviderUnavailable(f"{vendor} ended the answer before it was finished.")
 
 
+def malformed(vendor: str) -> ProviderUnavailable:
+    """Return the fault for an answer that is not in the vendor's format."""
+    return ProviderUnavailable(f"{vendor} sent an answer that cannot be read.")
+
+
 def empty_answer(vendor: str) -> ProviderRejected:
     """Return the fault for an answer whose token limit was used up before its first word."""
     return ProviderRejected(
@@ -95,7 +111,7 @@ def empty_answer(vendor: str) -> ProviderRejected:
 
 
 def _is_overflow(refusal: Refusal) -> bool:
-    text = f"{refusal.reason} {refusal.message}"
+    text = f"{refusal.reason[:200]} {refusal.message[:SEARCHED_LENGTH]}"
     if refusal.status == 429:
         return bool(_LARGER_THAN_A_MINUTE.search(text))
     return refusal.status in _MAY_MEAN_OVERFLOW and bool(_OVERFLOW.search(text))

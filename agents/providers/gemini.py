@@ -8,31 +8,41 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
 import httpx2
+import structlog
 from google import genai
 from google.genai import errors, types
 
 from agents.exceptions import ProviderFault, ProviderRejected, ProviderUnavailable
 from agents.providers import failures
+from agents.providers.answer_checks import MOST_LISTED, AnswerSize, checked_models
 from agents.providers.base import (
     Delta,
     Message,
+    ModelFacts,
     ModelRequest,
     TextDelta,
     TextState,
+    Tick,
     ToolCall,
     ToolResult,
+    Truncated,
     Usage,
     names_by_wire_name,
     wire_name,
 )
 from core.http import retry_after
 
+log = structlog.get_logger(__name__)
+
 #: Google's value for a call without a signature because no Gemini model made it.
 UNSIGNED = b"skip_thought_signature_validator"
+#: What a model that can chat supports.
+CHAT = "generateContent"
 #: Gemini requires a user message first; a shortened history may begin with the model's.
 OPENING = "[Earlier messages are not shown.]"
 # Gemini 1 and 2 never ask for a signature; later ones refuse a step without one.
@@ -137,6 +147,9 @@ def translate_errors(key: str) -> Iterator[None]:
         raise failures.cut_short(VENDOR) from None
     except httpx2.InvalidURL as error:
         raise ProviderRejected(f"The address of {VENDOR} is not valid: {error}") from None
+    except failures.UNREADABLE:
+        log.warning("answer_not_readable", vendor=VENDOR, exc_info=True)
+        raise failures.malformed(VENDOR) from None
 
 
 def _fault(error: errors.APIError, key: str) -> ProviderFault:
@@ -145,7 +158,7 @@ def _fault(error: errors.APIError, key: str) -> ProviderFault:
     return failures.fault_of(
         failures.Refusal(
             vendor=VENDOR,
-            status=error.code or 500,
+            status=error.code if type(error.code) is int and error.code else 500,
             message=str(error.message or error.status or ""),
             reason=next((str(detail["reason"]) for detail in details if "reason" in detail), ""),
             retry_after=_retry_delay(details) or retry_after(headers),
@@ -214,13 +227,14 @@ class GeminiProvider:
 
     def stream(self, request: ModelRequest) -> Iterator[Delta]:
         """Stream one answer. Closing the iterator closes the connection."""
-        names = names_by_wire_name(request.tools)
+        names, size = names_by_wire_name(request.tools), AnswerSize()
         finish: types.FinishReason | None = None
         answered, usage = False, Usage()
         with translate_errors(self._key), closing(self._chunks(request)) as chunks:
             for chunk in chunks:
                 _refuse_blocked_prompt(chunk)
                 for delta in _deltas(chunk, names):
+                    _count(delta, size)
                     answered = answered or isinstance(delta, TextDelta | ToolCall)
                     yield delta
                 finish = _finish_reason(chunk) or finish
@@ -228,6 +242,8 @@ class GeminiProvider:
                     usage = counted
                     yield counted
         _check_end(finish, answered=answered)
+        if finish == types.FinishReason.MAX_TOKENS:
+            yield Truncated()
 
     def _chunks(
         self, request: ModelRequest
@@ -243,6 +259,21 @@ class GeminiProvider:
                 self._client.models.get(model=model)
             else:
                 next(iter(self._client.models.list(config={"page_size": 1})), None)
+
+    def list_models(self) -> dict[str, ModelFacts]:
+        """Return the models that can chat, with their windows."""
+        with translate_errors(self._key):
+            listed = list(
+                islice(self._client.models.list(config={"page_size": 1_000}), MOST_LISTED)
+            )
+        chatting = [one for one in listed if CHAT in (one.supported_actions or [CHAT])]
+        return checked_models(
+            (
+                (one.name or "").removeprefix("models/"),
+                {"window": one.input_token_limit, "max_output": one.output_token_limit},
+            )
+            for one in chatting
+        )
 
 
 def _refuse_blocked_prompt(chunk: types.GenerateContentResponse) -> None:
@@ -267,6 +298,20 @@ def _deltas(chunk: types.GenerateContentResponse, names: dict[str, str]) -> Iter
                 yield TextDelta(text=part.text)
             if state:
                 yield TextState(provider_state=state)
+
+
+def _count(delta: Delta, size: AnswerSize) -> None:
+    """Count a delta before it is passed on, so that no more than the bounds ever wait."""
+    match delta:
+        case TextDelta(text=text):
+            size.add_text(len(text))
+        case ToolCall(arguments=arguments):
+            size.add_call()
+            size.add_arguments(len(str(arguments)))
+        case TextState(provider_state=state):
+            size.add_state(len(state))
+        case Usage() | Truncated() | Tick():
+            pass
 
 
 def _finish_reason(chunk: types.GenerateContentResponse) -> types.FinishReason | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -9,18 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from django.conf import settings
 from django.utils import timezone
 from pydantic import AfterValidator, Field, StringConstraints
 
 from agents.exceptions import ProviderNotConfigured
-from agents.models import ProviderKey
+from agents.models import ProviderKey, ProviderSettings
 from agents.providers import registry
 from agents.providers.base import Provider
 from agents.providers.failures import scrub
 from core.db import TimedCache, release_connection
 from core.exceptions import Fault, Invalid, NotFound
+from core.http import is_loopback
 from core.validation import Input, read_input, wrong_field
 from tenants.models import User
+from tenants.workspaces import is_owned_by_staff
 
 if TYPE_CHECKING:
     from httpx2 import Client
@@ -81,11 +85,13 @@ class Credentials:
     source: Source
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
+    #: Whether the operator typed the address of a server on this machine.
+    is_local: bool = False
 
     @property
     def http_client(self) -> Client | None:
         """Return a client that connects to public addresses only, if a member typed the address."""
-        if self.source is not Source.WORKSPACE or not self.base_url:
+        if self.source is not Source.WORKSPACE or not self.base_url or self.is_local:
             return None
         from agents.providers.http import guarded_client
 
@@ -100,7 +106,7 @@ def credentials(workspace_id: UUID, provider: str) -> Credentials:
     factory = registry.find_provider(provider)
     if not factory.needs_key:
         return Credentials(source=Source.BUILT_IN)
-    found = _recent.get((workspace_id, provider)) or from_environment(provider)
+    found = _recent.get((workspace_id, provider)) or operator_credentials(workspace_id, provider)
     if found is None:
         raise ProviderNotConfigured(
             f"No key is set for {factory.label}. Add one in the settings, or choose the demo."
@@ -112,8 +118,31 @@ def credentials(workspace_id: UUID, provider: str) -> Credentials:
     return found
 
 
+def operator_credentials(workspace_id: UUID, provider: str) -> Credentials | None:
+    """Return the operator's credentials, if this workspace may use them."""
+    found = from_environment(provider)
+    return found if found and may_use_operator_keys(workspace_id) else None
+
+
+def may_use_operator_keys(workspace_id: UUID) -> bool:
+    """Return whether the keys of the environment serve this workspace, as OPERATOR_KEYS says."""
+    if settings.OPERATOR_KEYS == "staff":
+        return _is_of_staff.get(workspace_id)
+    return bool(settings.OPERATOR_KEYS == "all")
+
+
+def spends_operators_money(workspace_id: UUID, provider: str) -> bool:
+    """Return whether a workspace of tenants calls a provider with the operator's key."""
+    return (
+        settings.OPERATOR_KEYS == "all"
+        and from_environment(provider) is not None
+        and _recent.get((workspace_id, provider)) is None
+        and not _is_of_staff.get(workspace_id)
+    )
+
+
 def from_environment(provider: str) -> Credentials | None:
-    """Return the operator's credentials, which workspaces without their own use."""
+    """Return the operator's credentials."""
     api_key, base_url = registry.credentials_from_environment(provider)
     if not registry.is_enough(provider, api_key, base_url):
         return None
@@ -127,15 +156,21 @@ def forget(workspace_id: UUID, provider: str) -> None:
 
 def _load(owned: tuple[UUID, str]) -> Credentials | None:
     workspace_id, provider = owned
-    key = ProviderKey.objects.for_workspace(workspace_id).filter(provider=provider).first()
+    rows = ProviderKey.objects.for_workspace(workspace_id).filter(provider=provider)
+    key = rows.select_related("created_by").first()
     if key is None:
         return None
     return Credentials(
-        source=Source.WORKSPACE, api_key=key.secret or None, base_url=key.base_url or None
+        source=Source.WORKSPACE,
+        api_key=key.secret or None,
+        base_url=key.base_url or None,
+        is_local=_is_operators_own(key),
     )
 
 
 _recent: TimedCache[tuple[UUID, str], Credentials | None] = TimedCache(_load)
+#: Staff and owners change rarely, so this is asked less often than for keys.
+_is_of_staff: TimedCache[UUID, bool] = TimedCache(is_owned_by_staff, seconds=60)
 
 HINT_LENGTH = 4
 #: The end of a shorter key would reveal too much of it.
@@ -155,6 +190,8 @@ class Status:
     #: Whether the address is not the vendor's own.
     own_server: bool
     key: ProviderKey | None
+    #: Whether the operator has a key that does not serve this workspace.
+    is_withheld: bool = False
 
     @property
     def configured(self) -> bool:
@@ -190,6 +227,7 @@ def save_key(
     if not registry.is_enough(provider, given.api_key, given.base_url):
         raise wrong_field("api_key", f"{factory.label} needs a key.")
     hinted = len(given.api_key) >= SHORTEST_HINTED
+    _forget_models(workspace_id, provider, given.base_url)
     key, _ = ProviderKey.objects.update_or_create(
         workspace_id=workspace_id,
         provider=provider,
@@ -206,8 +244,16 @@ def save_key(
     return key
 
 
+def _forget_models(workspace_id: UUID, provider: str, base_url: str) -> None:
+    """Forget the models of another server, and what was set for them."""
+    keys = ProviderKey.objects.for_workspace(workspace_id).filter(provider=provider)
+    if keys.exclude(base_url=base_url).exists():
+        rows = ProviderSettings.objects.for_workspace(workspace_id).filter(provider=provider)
+        rows.update(listed={}, listed_at=None, facts={})
+
+
 def delete_key(*, workspace_id: UUID, provider: str) -> None:
-    """Delete the workspace's key. The operator's key, if there is one, counts again."""
+    """Delete the workspace's key. The operator's key counts again, if it may be used."""
     deleted, _ = ProviderKey.objects.for_workspace(workspace_id).filter(provider=provider).delete()
     if not deleted:
         raise NotFound
@@ -253,16 +299,16 @@ def check(*, workspace_id: UUID, provider: str, model: str = "") -> Check:
 
 
 def statuses(workspace_id: UUID) -> dict[str, Status]:
-    """Return every provider's status by name. One query."""
+    """Return every provider's status by name. One query, and one more if the operator has keys."""
     keys = {
         key.provider: key for key in ProviderKey.objects.for_workspace(workspace_id).defer("secret")
     }
-    return {name: _status(name, keys.get(name)) for name in registry.PROVIDERS}
+    return {name: _status(workspace_id, name, keys.get(name)) for name in registry.PROVIDERS}
 
 
-def _status(provider: str, key: ProviderKey | None) -> Status:
+def _status(workspace_id: UUID, provider: str, key: ProviderKey | None) -> Status:
     factory = registry.find_provider(provider)
-    operator = from_environment(provider)
+    operator = None if key else operator_credentials(workspace_id, provider)
     if not factory.needs_key:
         source, base_url = Source.BUILT_IN, ""
     elif key:
@@ -278,4 +324,63 @@ def _status(provider: str, key: ProviderKey | None) -> Status:
         source=source,
         own_server=bool(base_url),
         key=key,
+        is_withheld=source is Source.NONE and from_environment(provider) is not None,
     )
+
+
+# ── Model servers on this machine ────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalServer:
+    """A model server that usually listens at this address."""
+
+    label: str
+    base_url: str
+
+
+LOCAL_SERVERS = (
+    LocalServer(label="Ollama", base_url="http://127.0.0.1:11434/v1"),
+    LocalServer(label="llama.cpp", base_url="http://127.0.0.1:8080/v1"),
+)
+#: A server on this machine answers at once or is busy starting.
+PROBE_SECONDS = 0.5
+
+
+def is_personal() -> bool:
+    """Return whether one person runs this for themselves: reachable from this machine only, and the
+    only account is the operator's.
+    """
+    if not is_loopback(settings.HOST):
+        return False
+    # Two accounts are enough to know.
+    return list(User.objects.filter(is_active=True).values_list("is_staff", flat=True)[:2]) == [
+        True
+    ]
+
+
+def find_local_servers() -> list[LocalServer]:
+    """Return the model servers that answer on this machine now."""
+    with ThreadPoolExecutor(len(LOCAL_SERVERS)) as pool:
+        answers = list(pool.map(_answers, LOCAL_SERVERS))
+    return [server for server, answered in zip(LOCAL_SERVERS, answers, strict=True) if answered]
+
+
+def _answers(server: LocalServer) -> bool:
+    from agents.providers.http import shared_client
+
+    try:
+        response = shared_client().get(f"{server.base_url}/models", timeout=PROBE_SECONDS)
+        return response.is_success and isinstance(response.json().get("data"), list)
+    except Exception:  # noqa: BLE001 (another program may answer with anything)
+        return False
+
+
+def _is_operators_own(key: ProviderKey) -> bool:
+    """Return whether the operator chose a model server on this machine.
+
+    Other members must not reach into the machine: what they type is checked like any address.
+    """
+    known = {server.base_url for server in LOCAL_SERVERS}
+    is_staff = bool(key.created_by and key.created_by.is_staff)
+    return key.base_url in known and is_staff and is_loopback(settings.HOST)

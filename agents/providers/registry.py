@@ -9,14 +9,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from queue import Empty, Full, Queue
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from agents.exceptions import ProviderNotConfigured
-from agents.providers.base import Delta, ModelRequest, Provider, Tick
+from agents.providers.base import Delta, ModelFacts, ModelRequest, Provider, Tick
 from core import env
 from core.exceptions import Invalid
+from core.plugins import add, check_callable, check_new, refuse
 
 if TYPE_CHECKING:
     from httpx2 import Client
@@ -26,12 +27,16 @@ TIMEOUT_SECONDS = 120.0
 CHECK_SECONDS = 15.0
 #: For how many distinct keys and addresses a process caches a client.
 CLIENTS_CACHED = 256
+#: Characters of a provider's name that the database stores.
+LONGEST_NAME = 20
 
 
 class CheckedProvider(Provider, Protocol):
-    """A provider that can also check whether it would work."""
+    """A provider that can also check whether it would work, and list its models."""
 
     def check(self, model: str) -> None: ...
+
+    def list_models(self) -> dict[str, ModelFacts]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +119,19 @@ PROVIDERS: dict[str, ProviderFactory] = {
 }
 
 
+def register_provider(factory: ProviderFactory) -> None:
+    """Add the model provider of a plugin. Agents choose it by its name."""
+    if not isinstance(factory, ProviderFactory):
+        refuse("provider", f"{factory!r} must be a ProviderFactory.")
+    check_new(PROVIDERS, factory.name, kind="provider")
+    if len(factory.name) > LONGEST_NAME:
+        refuse("provider", f"its name may have {LONGEST_NAME} characters.")
+    if not factory.label:
+        refuse("provider", "it needs a label, which people see.")
+    check_callable(factory.build, kind="provider", what="build")
+    add(PROVIDERS, factory.name, factory, kind="provider")
+
+
 def build_provider(
     name: str,
     *,
@@ -155,6 +173,24 @@ def check_connection(
         http_client=http_client,
     )
     _require(provider_name, connection).build(connection).check(model)
+
+
+def list_models(
+    provider_name: str,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    *,
+    timeout: float = CHECK_SECONDS,
+    http_client: Client | None = None,
+) -> dict[str, ModelFacts]:
+    """Return the models that the server lists, with the facts that it tells."""
+    connection = Connection(
+        api_key=api_key or None,
+        base_url=base_url or None,
+        timeout=timeout,
+        http_client=http_client,
+    )
+    return _require(provider_name, connection).build(connection).list_models()
 
 
 def credentials_from_environment(name: str) -> tuple[str | None, str | None]:
@@ -200,6 +236,10 @@ def _cached_provider(name: str, connection: Connection) -> Provider:
 
 
 TICK_SECONDS = 0.5
+#: Deltas that wait to be taken. A server that sends faster has to wait.
+MAX_WAITING = 1_000
+
+Item: TypeAlias = Delta | BaseException | None
 
 
 class InterruptibleProvider:
@@ -214,7 +254,7 @@ class InterruptibleProvider:
         self._provider = provider
 
     def stream(self, request: ModelRequest) -> Iterator[Delta]:
-        arrived: SimpleQueue[Delta | BaseException | None] = SimpleQueue()
+        arrived: Queue[Item] = Queue(MAX_WAITING)
         abandoned = threading.Event()
         source = self._provider.stream(request)
         reader = threading.Thread(
@@ -237,21 +277,27 @@ class InterruptibleProvider:
             abandoned.set()
 
 
-def _read(
-    source: Iterator[Delta],
-    arrived: SimpleQueue[Delta | BaseException | None],
-    abandoned: threading.Event,
-) -> None:
+def _read(source: Iterator[Delta], arrived: Queue[Item], abandoned: threading.Event) -> None:
     """Pass on every delta and error until the stream ends or is abandoned."""
     try:
         for delta in source:
-            if abandoned.is_set():
+            if not _pass_on(delta, arrived, abandoned):
                 break
-            arrived.put(delta)
-        arrived.put(None)
+        _pass_on(None, arrived, abandoned)
     except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
-        arrived.put(error)
+        _pass_on(error, arrived, abandoned)
     finally:
         close = getattr(source, "close", None)
         if close:
             close()
+
+
+def _pass_on(item: Item, arrived: Queue[Item], abandoned: threading.Event) -> bool:
+    """Wait until the item can be added. Return False if the stream is abandoned."""
+    while not abandoned.is_set():
+        try:
+            arrived.put(item, timeout=TICK_SECONDS)
+        except Full:
+            continue
+        return True
+    return False

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from agents.providers.base import JSON
 from agents.providers.demo.records import filler, record_for
+from agents.providers.demo.replies import time_text
 
 #: Half a command would be worse than none, so longer messages are refused and never cut.
 LONGEST_MESSAGE = 50_000
@@ -53,23 +54,37 @@ class Fail:
 
 @dataclass(frozen=True, kw_only=True)
 class Help:
-    """Explain what can be asked, because nothing was understood."""
+    """Explain what can be asked."""
+
+    opening: str = ""
 
 
-Step: TypeAlias = Say | Calls | Fail | Help
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """Repeat what the person asked to remember in this chat."""
+
+
+Step: TypeAlias = Say | Calls | Fail | Help | Told
 Match: TypeAlias = re.Match[str]
 
 
 def plan_of(text: str, *, building: bool = False) -> tuple[Step, ...]:
-    """Return the steps that a message asks for, or `Help` when it asks for none.
+    """Return the steps that a message asks for, or small talk when it asks for none.
 
     `building` adds the phrases for which an agent needs the builder's tools.
     """
     if (record := record_for(text)) is not None:
         return (Say(text=record),)
     if len(text) > LONGEST_MESSAGE:
-        return (Say(text=f"The demo reads at most {LONGEST_MESSAGE:,} characters."), Help())
-    return tuple(_steps(text, building)) or (Help(),)
+        too_long = f"That is too long for me: I read at most {LONGEST_MESSAGE:,} characters."
+        return (Help(opening=too_long),)
+    return tuple(_steps(text, building)) or (small_talk(text),)
+
+
+def small_talk(text: str) -> Step:
+    """Return the answer to a message that asks for nothing else."""
+    text = text.strip()
+    return next((step for one in SMALL_TALK if (step := one.read(text))), NOT_UNDERSTOOD)
 
 
 _AND_THEN = r"[ \t]{0,4}\r?\n\s{0,4}|[,;]?\s{1,4}and\s{1,4}then\s{1,4}"
@@ -243,6 +258,10 @@ def _tell(match: Match) -> Step:
     return _call("message", title=" ".join(text.split())[:80], body=text, to=to)
 
 
+def _time(match: Match) -> Step:
+    return Say(text=time_text(_unquote(match["place"]) if match["place"] else None))
+
+
 _FILE = r"(?:the file )?(?P<path>\S{1,1000})"
 _TOOL = r"`?(?P<tool>[\w:./-]{1,128})`?"
 
@@ -255,7 +274,15 @@ PHRASES: tuple[Phrase, ...] = (
     _phrase(rf"use (?:the )?(?:tool )?{_TOOL} with (?P<json>\{{.*)", _use, verbatim=True),
     _phrase(rf"use (?:the )?tool {_TOOL}(?P<json>)", _use),
     _phrase(r"remember(?: that)?[:,]? (?P<fact>.+)", _remember),
+    _phrase(
+        r"what (?:did i (?:just )?(?:tell|say)|have i (?:told|said)|do you (?:know|remember))(?: to)?(?: you)?(?: about me)?(?: so far)?",
+        lambda _: Told(),
+    ),
+    _phrase(r"(?P<fact>my \w{1,40}(?: \w{1,40}){0,3} (?:is|are) .+)", _remember),
+    _phrase(r"(?P<fact>i (?:like|prefer|live in|work (?:at|for|in|on)) .+)", _remember),
+    _phrase(r"(?:what is|what.s|when is|when.s|who is|who.s) (?P<query>(?:my|our) .{1,400})", "memory_search"),
     _phrase(r"what do you (?:know|remember) about (?P<query>.+)", "memory_search"),
+    _phrase(r"(?:what (?:time|day|date) is it|what(?:.s| is) the (?:current )?(?:time|date)|what day is today|tell me the time)(?: (?:now|today))?(?: in (?P<place>[^?]{1,60}))?", _time),
     _phrase(
         r"(?:list|show)(?: me)?(?: all)?(?: the| my)? files(?: in (?P<path>\S{1,1000}))?",
         lambda m: _call("list_directory", path=m["path"] or "."),
@@ -270,6 +297,18 @@ PHRASES: tuple[Phrase, ...] = (
     _phrase(r"ask (?:an?|another) sub[\s-]?agent (?:to )?(?P<task>.+)", "sessions_spawn"),
     _phrase(r"wait(?: for)? (?P<number>\d{1,6}(?:\.\d{1,3})?)(?: ?s(?:econds?)?)?", _wait),
     _phrase(r"tell (?P<to>\w{1,80}):? (?:that )?(?P<text>.+)", _tell, verbatim=True),
+)  # fmt: skip
+
+NOT_UNDERSTOOD = Help(opening="I didn't understand that.")
+#: Understood only when a message says nothing else.
+SMALL_TALK: tuple[Phrase, ...] = (
+    _phrase(r"(?:hi|hello|hey|howdy|greetings|good (?:morning|afternoon|evening|day))\b[\s,]{0,4}(?:\w{1,40})?", lambda _: Help(opening="Hello.")),
+    _phrase(r"(?:help|help me|what can (?:you do|i (?:ask|do))(?: (?:here|for me))?|how does (?:this|it) work)", lambda _: Help()),
+    _phrase(r"(?:who|what) are you|are you (?:an? )?(?:ai|model|bot|robot|human|person|real)", lambda _: Help()),
+    _phrase(r"how are you(?: (?:doing|today)){0,2}", lambda _: Say(text="Fine, thank you.")),
+    _phrase(r"(?:thanks|thank you|cheers)\b.{0,80}", lambda _: Say(text="You're welcome.")),
+    _phrase(r"(?:ok|okay|great|nice|good|perfect|cool)", lambda _: Say(text="Good.")),
+    _phrase(r"(?:bye|goodbye|see you)\b.{0,40}", lambda _: Say(text="Goodbye.")),
 )  # fmt: skip
 
 
@@ -309,7 +348,10 @@ ABILITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"send(?:ing)? messages?", ("message",)),
 )
 _VERDICTS = (
-    ("deny", r"(?:never let it|don't let it|do not let it|never|but not) "),
+    (
+        "deny",
+        r"(?:it (?:must|should) never|never let it|don't let it|do not let it|never|but not) ",
+    ),
     ("ask", r"(?:it must |it should )?ask (?:me |us |first )?before "),
     ("allow", r"(?:let it|it may|it can) "),
 )
@@ -347,7 +389,7 @@ BUILDER_PHRASES: tuple[Phrase, ...] = (
         _make_agent,
     ),
     _phrase(
-        r"(?P<rules>(?:let it|it (?:may|can|must|should)|ask (?:me |us )?before|(?:never|don't|do not) let it) .{3,400})",
+        r"(?P<rules>(?:let it|it (?:may|can|must|should)|ask (?:me |us )?before|never|(?:don't|do not) let it) .{3,400})",
         _set_policy,
     ),
     _phrase(r"(?:call|rename) (?:it|the agent)(?: to)? (?P<name>.{1,80})", "builder_update_agent"),
