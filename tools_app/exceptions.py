@@ -33,6 +33,13 @@ class SandboxUnavailable(ToolFailed):
     status = 503
 
 
+class TooManySandboxes(ToolFailed):
+    """The agents of this workspace already use as many sandboxes as they may."""
+
+    code = "too_many_sandboxes"
+    status = 409
+
+
 class SandboxReplaced(ToolFailed):
     """The sandbox was replaced while the command ran. Its files were kept. Try again."""
 
@@ -59,6 +66,20 @@ class FileTooLarge(Fault):
 
     code = "file_too_large"
     status = 413
+
+
+class QuotaExceeded(ToolFailed):
+    """There is no room left for this file."""
+
+    code = "storage_quota"
+    status = 507
+
+
+class DiskFull(ToolFailed):
+    """The server's disk is almost full, so nothing new is accepted. Nothing was lost. Ask the operator to free some space."""
+
+    code = "disk_full"
+    status = 507
 
 
 class McpFailed(Fault):

@@ -8,9 +8,10 @@ folder that was opened, or fails.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import islice
@@ -22,6 +23,7 @@ from uuid import UUID
 from django.conf import settings
 
 from tools_app.exceptions import ToolFailed
+from tools_app.storage import BLOCK, Reservation, Usage, give_back, reserving
 
 if TYPE_CHECKING:
     from tools_app.sandbox.base import Mount
@@ -43,6 +45,11 @@ def sandbox_uid() -> int:
 
 def sandbox_gid() -> int:
     return SANDBOX_UID if os.geteuid() == 0 else os.getegid()
+
+
+def shared_dir(workspace_id: UUID) -> Path:
+    """Return the folder of the directories that the workspace's sessions share."""
+    return Path(settings.DATA_DIR) / "shared" / str(workspace_id)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +190,7 @@ def write_stream(
     if not names:
         raise ToolFailed(f"{path or '.'} is a folder.")
     with (
+        reserving(folder.make()) as reservation,
         open_folder(folder, names[:-1], create=replaces is None) as parent,
         _readable_errors(path, parent, names[-1]),
     ):
@@ -191,10 +199,23 @@ def write_stream(
             _check_ordinary(path, before)
         if replaces and (before is None or _fingerprint(before) != _fingerprint(replaces)):
             raise ToolFailed(f"{path} was changed meanwhile. Read it again.")
-        _replace_file(
-            parent, names[-1], pieces, mode=stat.S_IMODE(before.st_mode) if before else 0o644
-        )
+        reservation.take(BLOCK, files=1)
+        mode = stat.S_IMODE(before.st_mode) if before else 0o644
+        _replace_file(parent, names[-1], _reserved(pieces, reservation), mode=mode)
+        if before:
+            give_back(folder.make(), _stored(before))
         return before is None
+
+
+def _reserved(pieces: Iterable[bytes], reservation: Reservation) -> Iterator[bytes]:
+    """Pass pieces on once there is room for them on the disk and in the quotas."""
+    for piece in pieces:
+        reservation.take(len(piece))
+        yield piece
+
+
+def _stored(seen: os.stat_result) -> Usage:
+    return Usage(seen.st_blocks * 512, 1)
 
 
 def remove(folder: Root, path: str) -> None:
@@ -211,6 +232,8 @@ def remove(folder: Root, path: str) -> None:
                 os.unlink(names[-1], dir_fd=parent)
         except OSError as error:
             raise ToolFailed(f"{path}: {error.strerror}.") from error
+        if seen and seen.st_nlink <= 1:
+            give_back(folder.make(), _stored(seen))
 
 
 def _replace_file(parent: int, name: str, pieces: Iterable[bytes], *, mode: int) -> None:
@@ -293,6 +316,38 @@ class Entry:
     target: str = ""
 
 
+#: Where the chat stores attached files, each in a folder of its own.
+UPLOADS = "uploads"
+MOST_UPLOADS = 1_000
+
+
+def exists(folder: Root, path: str) -> bool:
+    names = split_path(path)
+    if not names:
+        return True
+    try:
+        with open_folder(folder, names[:-1]) as parent:
+            return stat_entry(parent, names[-1]) is not None
+    except ToolFailed:
+        return False
+
+
+def find_upload(folder: Root, name: str) -> str | None:
+    """Return the path of the newest attached file of this name, in any case."""
+    found: list[tuple[int, str]] = []
+    try:
+        places = list_entries(folder, UPLOADS, limit=MOST_UPLOADS)
+    except ToolFailed:
+        return None
+    for place in (one.name for one in places if one.kind == "folder"):
+        with suppress(ToolFailed), open_folder(folder, (UPLOADS, place)) as here:
+            for file in os.listdir(here):
+                seen = stat_entry(here, file) if file.casefold() == name.casefold() else None
+                if seen:
+                    found.append((seen.st_mtime_ns, f"{UPLOADS}/{place}/{file}"))
+    return max(found)[1] if found else None
+
+
 def list_entries(folder: Root, path: str, *, limit: int) -> list[Entry]:
     """Return the entries of a folder, folders first: at most one more than `limit`.
 
@@ -329,6 +384,15 @@ def _printable(name: str) -> str:
 
 
 HOME = PurePosixPath(WORKSPACE_PATH).parts[1:]
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def is_inside_workspace(path: str) -> bool:
+    """Return whether a path names something below the session's files, in its spelling alone."""
+    pure = PurePosixPath(path)
+    if not pure.name or ".." in pure.parts or _CONTROL.search(path):
+        return False
+    return not pure.is_absolute() or pure.is_relative_to(WORKSPACE_PATH)
 
 
 @dataclass(frozen=True, kw_only=True)

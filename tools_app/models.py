@@ -132,7 +132,11 @@ class PolicyFields(models.Model):
     allowed_tools = rules()
     denied_tools = rules()
     ask_tools = rules()
+    #: Calls that run without asking. Unlike `allowed_tools` they narrow nothing.
+    approved_tools = rules()
     max_tool_calls_per_turn = models.PositiveIntegerField(null=True, blank=True)
+    #: The agents whose sessions an agent may list, read or write to: `{agent, may}` each.
+    peers = models.JSONField(default=list, blank=True)
 
     class Meta:
         abstract = True

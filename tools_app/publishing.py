@@ -17,14 +17,14 @@ from core.exceptions import Conflict
 from core.validation import read_input
 from tenants.access import Principal, authorise
 from tools_app.policy import storage
-from tools_app.policy.rules import GROUP, Verdict, parse_rule
+from tools_app.policy.rules import Verdict, parse_rule
 from tools_app.workspace_tools import tools_of_workspace
 
 
 def draft_policy(drafted: DraftState) -> dict[str, Any]:
     """Return the policy that the draft proposes, or else the stored one."""
     if drafted.row.policy is not None:
-        return dict(drafted.row.policy)
+        return {"approved_tools": [], "peers": [], **drafted.row.policy}
     return storage.policy_fields(storage.stored_policy(storage.agent_target(drafted.agent)))
 
 
@@ -46,7 +46,9 @@ def propose(
     if fields is not None:
         columns = storage.policy_columns(read_input(storage.PolicyInput, fields), "agent")
         storage.check_rules(
-            storage.to_layer("agent", columns), tools_of_workspace(agent.workspace_id)
+            storage.to_layer("agent", columns),
+            tools_of_workspace(agent.workspace_id),
+            agent.workspace_id,
         )
         if columns == storage.policy_fields(stored):
             columns = None
@@ -65,8 +67,7 @@ def propose_rules(
 ) -> DraftState:
     """Propose rules for these tools and leave the rest of the policy as it is.
 
-    An earlier rule with the same name is replaced. Allowing a tool is written `name(*)`, which
-    unlike the bare name does not narrow the policy to that tool.
+    An earlier rule with the same name is replaced.
     """
     fields = draft_policy(drafts.lock(agent))
     if profile:
@@ -75,7 +76,7 @@ def propose_rules(
     for field in storage.LISTS.values():
         fields[field] = [rule for rule in fields[field] if not _is_replaced(rule, given)]
     for verdict, each in rules.items():
-        fields[storage.LISTS[verdict]] += [_written(verdict, rule) for rule in each]
+        fields[storage.LISTS[verdict]] += list(each)
     return propose(agent, fields, author=author)
 
 
@@ -84,12 +85,6 @@ def _is_replaced(rule: str, given: set[str]) -> bool:
     parsed = parse_rule(rule)
     names = {parse_rule(each).name for each in given}
     return rule in given or (parsed.name in names and parsed.pattern in (None, "*"))
-
-
-def _written(verdict: Verdict, rule: str) -> str:
-    parsed = parse_rule(rule)
-    plain = parsed.pattern is None and not parsed.name.startswith(GROUP)
-    return f"{parsed.name}(*)" if verdict == "allow" and plain else rule
 
 
 @transaction.atomic

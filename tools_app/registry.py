@@ -1,8 +1,8 @@
 """The tool registry: a function with a typed argument model and a docstring becomes a tool.
 
 At start, the `tools` and `builtin` modules and packages of every installed app are imported and
-register what they define, so a later app adds tools without being imported from here. Each call gets
-a `ToolContext`: who makes it, and how the tool stops, reports progress and acts.
+register what they define, so a later app or a plugin adds tools without being imported from here.
+Each call gets a `ToolContext`: who makes it, and how the tool stops, reports progress and acts.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
 from inspect import getdoc
-from typing import Any, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints
 from uuid import UUID
 
-from django.apps import apps
-from django.utils.module_loading import autodiscover_modules
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agents.providers.base import JSON, RAW, ToolSpec
+from core import plugins
 from tools_app.exceptions import ToolFailed, ToolStopped
+from tools_app.outflow import Exposure, Outflow
 from tools_app.sandbox.base import Mount, Sandbox
 from tools_app.schemas import check_arguments, invalid_arguments, portable_schema, schema_of
+
+if TYPE_CHECKING:
+    from tools_app.policy.rules import PeerRight
 
 #: How often a waiting tool checks whether it was stopped.
 LOOK_UP_SECONDS = 0.1
@@ -63,6 +66,8 @@ class ToolContext:
     user_id: UUID | None = None
     #: The policy's verdict on a call of this tool with other arguments: `allow`, `ask` or `deny`.
     judge: Callable[[Mapping[str, Any]], str] = lambda input: "allow"
+    #: The agents whose sessions the policy lets this one list, read or send to.
+    peers: Callable[[PeerRight], frozenset[UUID]] = lambda right: frozenset()
     #: Shows text to viewers while the tool is running.
     emit: Callable[[str], None] = lambda text: None
     #: Whether the session has read untrusted content by now. Asks the database at every call.
@@ -94,7 +99,10 @@ class ToolContext:
 
 
 class Category(StrEnum):
-    """The kind of a tool. `group:web` in a policy stands for all tools of a category."""
+    """The kinds of tools that the product itself has; a plugin may name its own.
+
+    `group:web` in a policy stands for all tools of a category.
+    """
 
     FILESYSTEM = "filesystem"
     WEB = "web"
@@ -123,6 +131,18 @@ class Effect(StrEnum):
     AGENTS = "agents"
 
 
+#: What an effect outside the session does, as the end of "this call would …". Files are the session's
+#: own, and commands reach a network only where their tool says so.
+OUTWARD: dict[Effect, str] = {
+    Effect.PEOPLE: "send this text to people",
+    Effect.NETWORK: "send data over the network",
+    Effect.SESSIONS: "act in other sessions or at a later time",
+    Effect.AGENTS: "change an agent",
+    Effect.CANVAS: "change a canvas",
+    Effect.MEMORY: "change what other agents and people read",
+}
+
+
 class Arguments(BaseModel):
     """Base class of argument models. Unknown arguments are refused, not ignored."""
 
@@ -140,7 +160,8 @@ class Tool:
     title: str
     description: str
     arguments: type[BaseModel]
-    category: Category
+    #: A `Category`, or the category of a plugin.
+    category: str
     ownership: Ownership = "managed"
     permission: Permission = "always_allow"
     effects: frozenset[Effect] = frozenset()
@@ -150,6 +171,10 @@ class Tool:
     seconds: float
     #: The argument that patterns such as `exec(git *)` are matched against.
     subject: str = ""
+    #: Says what a call could carry out of the session, if its effects do not.
+    outflow: Outflow | None = None
+    #: Whether its results may hold text of unknown authors, which taints a session.
+    untrusted: bool = False
     handler: Handler
 
     @cached_property
@@ -157,9 +182,25 @@ class Tool:
         """The schema of the arguments, as every vendor accepts it."""
         return schema_of(self.arguments)
 
+    @cached_property
     def spec(self) -> ToolSpec:
         """Return the tool as it is described to a model."""
         return ToolSpec(name=self.name, description=self.description, json_schema=self.json_schema)
+
+    def leaves(self, input: Mapping[str, Any], exposure: Exposure) -> str:
+        """Say what this call could carry out of the session or change for good; empty if nothing."""
+        if self.outflow:
+            return self.outflow(input, exposure)
+        match self.ownership:
+            case "custom":
+                return "give this input to the client that runs the tool"
+            case "mcp":
+                # An admin who lets a server's tools run without asking has named the server.
+                return "" if self.permission == "always_allow" else "send this input to its server"
+            case "managed":
+                return next(
+                    (text for effect, text in OUTWARD.items() if effect in self.effects), ""
+                )
 
     def parse(self, raw: JSON) -> BaseModel:
         """Validate the arguments. Raise ToolFailed with a message that the model can act on."""
@@ -211,7 +252,7 @@ registry: dict[str, Tool] = {}
 
 def tool(
     *,
-    category: Category,
+    category: str,
     permission: Permission = "always_allow",
     effects: Iterable[Effect] = (),
     read_only: bool = False,
@@ -220,15 +261,18 @@ def tool(
     title: str = "",
     name: str = "",
     subject: str = "",
+    outflow: Outflow | None = None,
+    untrusted: bool | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Register a function as a tool. Its name, docstring and argument model make the schema."""
+    """Register a function as a tool. Its name, docstring and argument model make the schema.
+
+    The results of a plugin's tool count as untrusted unless it says otherwise.
+    """
 
     def register(handler: Handler) -> Handler:
-        tool_name = name or handler.__name__
-        if tool_name in registry and registry[tool_name].handler.__module__ != handler.__module__:
-            raise ValueError(f"Two tools are named {tool_name!r}.")
-        arguments = get_type_hints(handler)["arguments"]
-        registry[tool_name] = Tool(
+        tool_name, module = name or handler.__name__, handler.__module__
+        arguments = _check_tool(tool_name, handler, category)
+        made = Tool(
             name=tool_name,
             title=title or tool_name.replace("_", " ").capitalize(),
             description=getdoc(handler) or "",
@@ -241,18 +285,44 @@ def tool(
             idempotent=idempotent or read_only,
             seconds=seconds,
             subject=subject or next(iter(arguments.model_fields), ""),
+            outflow=outflow,
+            untrusted=bool(plugins.plugin_of(module)) if untrusted is None else untrusted,
             handler=handler,
         )
+        plugins.add(registry, tool_name, made, kind="tool", module=module)
         return handler
 
     return register
 
 
+def _check_tool(name: str, handler: Handler, category: str) -> type[BaseModel]:
+    """Return the model of the arguments, or say what is wrong with the tool."""
+    if name in registry and registry[name].handler.__module__ != handler.__module__:
+        plugins.refuse("tool", f"Two tools are named {name!r}.")
+    if not plugins.NAME.fullmatch(category):
+        plugins.refuse("tool", f"the category {category!r} of {name} must be a lower-case word.")
+    arguments = get_type_hints(handler).get("arguments")
+    if not (isinstance(arguments, type) and issubclass(arguments, BaseModel)):
+        plugins.refuse(
+            "tool", f"{name} needs the parameters (arguments: YourArguments, context: ToolContext)."
+        )
+    if not getdoc(handler):
+        plugins.refuse("tool", f"{name} needs a docstring, which is what the model reads.")
+    return arguments
+
+
+def categories() -> list[str]:
+    """Return the categories of the product, then those that plugins added."""
+    own = [category.value for category in Category]
+    return [*own, *sorted({str(tool.category) for tool in registry.values()} - set(own))]
+
+
 def discover() -> None:
     """Import the tools of every installed app."""
     for place in ("tools", "builtin"):
-        autodiscover_modules(place)
-        for app in apps.get_app_configs():
+        plugins.import_from_apps(place)
+        for app in plugins.working_apps():
             package = getattr(app.module, place, None)
-            for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
-                import_module(f"{app.name}.{place}.{module.name}")
+            with plugins.loading(app):
+                for module in pkgutil.iter_modules(getattr(package, "__path__", [])):
+                    import_module(f"{app.name}.{place}.{module.name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from tools_app.models import Skill
 
 SKILL_NAME_PATTERN = r"^[a-z][a-z0-9-]{1,59}$"
 LONGEST_BODY = 100_000
-#: How many skills a prompt lists.
+#: How many skills a prompt lists. `sql/binding.sql` has the same number.
 MOST_LISTED = 50
 MOST_AGENTS = 200
 HEADING = (
@@ -71,11 +71,10 @@ def skills_of(workspace_id: UUID, agent_id: UUID) -> QuerySet[Skill]:
     return Skill.objects.for_workspace(workspace_id).filter(bound, enabled=True)
 
 
-def prompt_lines(workspace_id: UUID, agent_id: UUID) -> str:
-    """Return the list of skills to add to an agent's instructions, or nothing. One query."""
-    rows = skills_of(workspace_id, agent_id).values_list("name", "description")[:MOST_LISTED]
-    lines = [f"- {name}: {description}" for name, description in rows]
-    return "\n".join(["", "", HEADING, *lines]) if lines else ""
+def prompt_lines(skills: Iterable[tuple[str, str]]) -> str:
+    """Return the list to add to an agent's instructions, or nothing, from names and descriptions."""
+    lines = [f"- {name}: {description}" for name, description in skills]
+    return "\n".join([HEADING, *lines]) if lines else ""
 
 
 MEETING_NOTES = {

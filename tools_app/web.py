@@ -15,7 +15,6 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 import orjson
 from django.conf import settings
-from lxml import etree, html  # type: ignore[import-untyped]
 
 from core.exceptions import EgressRefused
 from core.http import READ_SECONDS, Resolver, following, guarded_client
@@ -88,6 +87,7 @@ def fetch(
     """
     _check_scheme(url)
     client = guarded_client(
+        "web",
         resolve=resolve,
         timeout=min(seconds, READ_SECONDS),
         total=seconds,
@@ -225,6 +225,8 @@ def _main_text(text: str, url: str) -> str | None:
 
 
 def _parsed(text: str) -> Any:
+    from lxml import etree, html  # type: ignore[import-untyped]  # only for processes that read pages
+
     parser = html.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True)
     try:
         return html.document_fromstring(text.encode(), parser=parser)
@@ -239,6 +241,8 @@ def _titled(text: str, tree: Any) -> str:
 
 def _written(tree: Any, url: str) -> Iterator[str]:
     """Yield every element once, in order, so that the time grows linearly with the page."""
+    from lxml import etree
+
     walk = etree.iterwalk(tree, events=("start", "end"))
     addresses = dict(islice(_links(tree, url), MOST_LINKS))
     preformatted = 0

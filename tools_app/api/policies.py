@@ -24,13 +24,14 @@ from agents.models import Agent
 from core.exceptions import NotFound
 from core.pagination import PAGE, NewestFirst, whole_page, whole_page_of
 from core.rest import StrictJSONParser, TextField
+from sessions_app.context.taint import exposure_of
 from tenants.access import Principal, Verb, authorise
 from tenants.authentication import principal_of, required_verb
 from tools_app.models import ToolPolicy
 from tools_app.policy import storage
 from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import EffectivePolicy
-from tools_app.policy.rules import PROFILES, LayerName, Verdict
+from tools_app.policy.rules import PEER_RIGHTS, PROFILES, LayerName, Verdict
 from tools_app.policy.storage import PolicyTarget
 
 PROFILE_CHOICES = [(name, name) for name in PROFILES]
@@ -47,6 +48,15 @@ def _rules(help_text: str) -> serializers.ListField:
     )
 
 
+class PeerSerializer(serializers.Serializer):
+    """Another agent, and what may be done with its sessions of the same person."""
+
+    agent = serializers.UUIDField()
+    may = serializers.ListField(
+        child=serializers.ChoiceField(choices=[(one, one) for one in PEER_RIGHTS]), min_length=1
+    )
+
+
 class PolicyWordsSerializer(serializers.Serializer):
     """The rules of one layer."""
 
@@ -56,11 +66,24 @@ class PolicyWordsSerializer(serializers.Serializer):
         allow_null=True,
         help_text="The set of tools to start from. Null: `coding` for an agent, else no limit.",
     )
-    allowed_tools = _rules("If empty, the whole profile; otherwise these narrow the profile.")
+    allowed_tools = _rules(
+        "If empty, the whole profile; otherwise only the tools that these rules name. "
+        "Only a rule with a pattern lets a tool that asks run without asking."
+    )
     denied_tools = _rules("Names, `group:web`, `mcp:github:*`, `exec(rm *)`. Denying wins.")
     ask_tools = _rules("Calls that need a person's approval first.")
+    approved_tools = _rules(
+        "Calls of an agent that run without asking, such as `exec(git status*)`. They narrow nothing."
+    )
     max_tool_calls_per_turn = serializers.IntegerField(
         required=False, allow_null=True, min_value=0, max_value=storage.MOST_CALLS
+    )
+    peers = serializers.ListField(
+        child=PeerSerializer(),
+        required=False,
+        max_length=storage.MOST_PEERS,
+        help_text="The agents whose sessions this agent may list, read or write to, in the policy "
+        "of an agent. Adding one takes the right to admin.",
     )
 
 
@@ -213,7 +236,9 @@ def session_policy(principal: Principal, session_id: UUID) -> EffectivePolicy:
     session = owned.filter(pk=session_id).first()
     if session is None:
         raise NotFound
-    return effective_policy(version_by_id(session.agent_version_id), session.pk)
+    policy = effective_policy(version_by_id(session.agent_version_id), session.pk)
+    policy.exposure = exposure_of(session.pk, session, policy.peers("send"))
+    return policy
 
 
 class ExplainView(APIView):

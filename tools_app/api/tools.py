@@ -28,7 +28,7 @@ from tools_app.mcp.servers import (
 )
 from tools_app.mcp.tools import PREFIX
 from tools_app.models import CustomTool, McpServer, Skill
-from tools_app.registry import Category, Effect, Ownership, Permission, Tool
+from tools_app.registry import Effect, Ownership, Permission, Tool, categories
 from tools_app.skills import LONGEST_BODY, SKILL_NAME_PATTERN, change_skill, create_skill
 
 PERMISSIONS = [(name, name) for name in get_args(Permission)]
@@ -40,7 +40,7 @@ class ToolSerializer(serializers.Serializer):
     name = serializers.CharField()
     title = serializers.CharField()
     description = serializers.CharField()
-    category = serializers.ChoiceField(choices=[(one.value, one.value) for one in Category])
+    category = serializers.ChoiceField(choices=[(one, one) for one in categories()])
     ownership = serializers.ChoiceField(choices=[(one, one) for one in get_args(Ownership)])
     permission = serializers.ChoiceField(choices=PERMISSIONS)
     effects = serializers.ListField(
@@ -65,14 +65,14 @@ def describe_tool(tool: Tool) -> dict[str, Any]:
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "category": tool.category.value,
+        "category": str(tool.category),
         "ownership": tool.ownership,
         "permission": tool.permission,
         "effects": sorted(effect.value for effect in tool.effects),
         "read_only": tool.read_only,
         "idempotent": tool.idempotent,
         "seconds": tool.seconds,
-        "input_schema": tool.spec().json_schema,
+        "input_schema": tool.spec.json_schema,
     }
 
 

@@ -12,7 +12,7 @@ from django.template.defaultfilters import pluralize
 from pydantic import Field
 
 from agents import drafts
-from agents.canvas.graph import TYPES, validate
+from agents.canvas.graph import NODE_TYPES, node_types, validate
 from agents.canvas.revisions import Author, CanvasState, lock, read, save, written_by
 from agents.exceptions import CanvasConflict
 from agents.models import Agent
@@ -24,7 +24,11 @@ from tools_app.workspace_tools import tools_of_workspace
 #: The distance between nodes that the model gave no position.
 STEP = 220
 SHOWN_COMPLAINTS = 10
-KINDS = ", ".join(TYPES)
+KINDS = ", ".join(node_types())
+#: What the nodes of plugins need, as `; weather: place, days`.
+PLUGIN_CONFIGS = "".join(
+    f"; {kind.name}: {', '.join(kind.config.model_fields)}" for kind in NODE_TYPES.values()
+)
 canvas_tool = partial(
     tool, category=Category.CANVAS, effects=[Effect.CANVAS], idempotent=True, seconds=30
 )
@@ -53,8 +57,8 @@ class AddNode(Arguments):
     config: dict[str, Any] = Field(
         default={},
         description="agent: prompt; tool: tool, input; condition: expression; approval: message; "
-        "sub_agent: agent, prompt; wait: seconds or event. agent and sub_agent may say "
-        "conversation: own or run.",
+        f"sub_agent: agent, prompt; wait: seconds or event{PLUGIN_CONFIGS}. agent and sub_agent "
+        "may say conversation: own or run.",
     )
     after: str = Field(default="", max_length=64, description="The node that leads to it, if any.")
     handle: str = Field(

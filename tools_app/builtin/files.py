@@ -136,7 +136,7 @@ class ListDirectory(Arguments):
 @tool(category=Category.FILESYSTEM, read_only=True, seconds=30, title="Read a file")
 def read(arguments: ReadFile, context: ToolContext) -> str:
     """Read a text file of the workspace, whole or by a range of lines."""
-    with files.open_file(*_resolve(context, arguments.path)) as file:
+    with files.open_file(*_find(context, arguments.path)) as file:
         return read_lines(
             file,
             path=arguments.path,
@@ -163,7 +163,7 @@ def write(arguments: WriteFile, context: ToolContext) -> str:
 @tool(category=Category.FILESYSTEM, effects=[Effect.FILES], seconds=30, title="Edit a file")
 def edit(arguments: EditFile, context: ToolContext) -> str:
     """Replace a piece of text in a file of the workspace. The rest of the file stays as it is."""
-    folder, path = _resolve(context, arguments.path, writing=True)
+    folder, path = _find(context, arguments.path, writing=True)
     with files.open_file(folder, path) as file:
         seen = os.fstat(file.fileno())
         if seen.st_size > LARGEST_EDIT:
@@ -209,6 +209,17 @@ def _line(entry: files.Entry) -> str:
 def _resolve(context: ToolContext, path: str, *, writing: bool = False) -> tuple[Root, str]:
     folder = files.SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
     return files.resolve_mount(folder, context.mounts, path, writing=writing)
+
+
+def _find(context: ToolContext, path: str, *, writing: bool = False) -> tuple[Root, str]:
+    """Return where a path leads. A bare name also finds the newest attached file of that name.
+
+    People name a file as they know it; each attachment is stored in a folder of its own.
+    """
+    folder, inside = _resolve(context, path, writing=writing)
+    if "/" in path or files.exists(folder, inside):
+        return folder, inside
+    return folder, files.find_upload(folder, path) or inside
 
 
 def _encoded(text: str) -> bytes:

@@ -7,6 +7,7 @@ import time
 from pydantic import Field
 
 from tools_app.exceptions import ToolFailed
+from tools_app.outflow import of_command
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 from tools_app.sandbox.base import ExecResult
 
@@ -16,7 +17,8 @@ _ENDINGS = {
     "time": "The command was stopped after {took:.0f} s, when its time was up.",
     "cpu": "The command was stopped: it exceeded its limit of processor time.",
     "memory": "The command was stopped: it exceeded its limit of memory.",
-    "disk": "The command was stopped: the disk is nearly full.",
+    "disk": "The command was stopped: it stored more than the session or its workspace may, or the "
+    "disk is nearly full. Delete files that you do not need.",
     "stop": "The command was stopped.",
 }
 
@@ -33,6 +35,7 @@ class RunCommand(Arguments):
     category=Category.EXEC,
     permission="always_ask",
     effects=[Effect.COMMANDS, Effect.FILES],
+    outflow=of_command,
     # The sandbox ends a command by its own clock; this leaves time to return its output.
     seconds=LONGEST_SECONDS + 30,
     title="Run a command",

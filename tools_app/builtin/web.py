@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from tools_app.exceptions import ToolFailed
+from tools_app.outflow import of_address, of_query
 from tools_app.policy.rules import same_site
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 from tools_app.taint import fence_untrusted
@@ -23,6 +24,7 @@ class WebFetch(Arguments):
     effects=[Effect.NETWORK],
     read_only=True,
     seconds=FETCH_SECONDS,
+    outflow=of_address,
     title="Fetch a web page",
 )
 def web_fetch(arguments: WebFetch, context: ToolContext) -> str:
@@ -58,6 +60,7 @@ class WebSearch(Arguments):
     effects=[Effect.NETWORK],
     read_only=True,
     seconds=SEARCH_SECONDS,
+    outflow=of_query,
     title="Search the web",
 )
 def web_search(arguments: WebSearch, context: ToolContext) -> str:

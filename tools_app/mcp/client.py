@@ -293,7 +293,7 @@ class Connection:
             )
             yield self._pipes.open()
             return
-        self._http = AsyncGuardedTransport(largest=LARGEST_ANSWER)
+        self._http = AsyncGuardedTransport("mcp", largest=LARGEST_ANSWER)
         async with httpx2.AsyncClient(
             transport=self._http,
             headers=self._endpoint.headers,

@@ -31,7 +31,7 @@ from core.validation import STORABLE, Input, read_change, read_input
 from tenants.models import User
 from tenants.vault import PLACEHOLDER, mask, mask_json, names_in
 from tools_app.exceptions import McpFailed, OutcomeUnknown
-from tools_app.files import SessionFolder
+from tools_app.files import SessionFolder, shared_dir
 from tools_app.mcp.tools import MOST_TOOLS, Catalog, catalog_of, one_line
 from tools_app.models import McpServer
 from tools_app.registry import Permission
@@ -228,14 +228,26 @@ def _ask(server: McpServer, stopped: threading.Event | None) -> tuple[Any, Catal
 
 
 def _sandbox_for(server: McpServer) -> Any:
-    """Return a sandbox for a server that is asked outside any session, with its own folder."""
+    """Return a sandbox for a server that is asked outside any session, with its own folder.
+
+    It mounts the directories that all sessions of the workspace's default environment share, as the
+    server's program may be in one of them.
+    """
     from tools_app.mcp.client import ServerSandbox
+    from tools_app.sandbox.base import Mount
     from tools_app.sandbox.provisioning import provision
 
     folder = SessionFolder(workspace_id=server.workspace_id, session_id=server.pk)
     environment = default_environment(server.workspace_id)
+    directories = [one for one in environment.mounts if one["kind"] == "workspace_directory"]
+    mounts = [
+        Mount(source=source, target=one["mount_path"])
+        for one in directories
+        if (source := shared_dir(server.workspace_id) / one["source_ref"]).is_dir()
+    ]
     try:
-        return ServerSandbox(folder=folder, sandbox=provision(environment, folder))
+        sandbox = provision(environment, folder, tuple(mounts))
+        return ServerSandbox(folder=folder, sandbox=sandbox)
     except Fault as fault:
         raise McpFailed(f"{server.name} runs in a sandbox. {fault.detail}") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,7 +25,7 @@ from tools_app.models import PolicyRevision, ToolPolicy
 from tools_app.pages import policy_matrix as matrix
 from tools_app.policy import storage
 from tools_app.policy.evaluation import EffectivePolicy
-from tools_app.policy.rules import PROFILES, LayerName
+from tools_app.policy.rules import PEER_RIGHTS, PROFILES, LayerName
 from tools_app.policy.storage import PolicyTarget, policy_fields
 from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
@@ -60,15 +60,16 @@ def url_of(target: PolicyTarget) -> str:
     return reverse(f"policy_of_{target.layer}", args=[target.subject_id])
 
 
-def options(workspace_id: UUID, current: PolicyTarget) -> dict[str, list[Option]]:
+def options(agents: Sequence[tuple[UUID, str]], current: PolicyTarget) -> dict[str, list[Option]]:
     """Return everything that has a policy, by layer; of the sessions only the newest and `current`."""
+    workspace_id = current.workspace_id
     with_rules = set(
         ToolPolicy.objects.for_workspace(workspace_id)
         .filter(revision__gt=0)
         .values_list("subject_id", flat=True)
     )
     named: list[tuple[LayerName, UUID, str]] = [("workspace", workspace_id, "Workspace ceiling")]
-    named += [("agent", pk, name) for pk, name in _agents(workspace_id)]
+    named += [("agent", pk, name) for pk, name in agents]
     environments = Environment.objects.for_workspace(workspace_id).order_by("name")
     named += [("environment", pk, name) for pk, name in environments.values_list("pk", "name")]
     named += _sessions(workspace_id, current)
@@ -95,7 +96,7 @@ def _sessions(workspace_id: UUID, current: PolicyTarget) -> list[tuple[LayerName
     """Look the model up by name: sessions are a later app than this one."""
     rows: Any = apps.get_model("sessions_app.Session")._default_manager
     owned = rows.for_workspace(workspace_id)
-    found = list(owned.order_by("-active_at").values_list("pk", "title")[:MOST_SESSIONS])
+    found = list(owned.latest_first().values_list("pk", "title")[:MOST_SESSIONS])
     if current.layer == "session" and current.subject_id not in dict(found):
         found += owned.filter(pk=current.subject_id).values_list("pk", "title")
     return [("session", pk, title or "Untitled session") for pk, title in found]
@@ -105,6 +106,7 @@ MOST_REVISIONS = 20
 #: Empty rows at the end of the list of rules, for browsers without JavaScript.
 SPARE_RULES = 2
 CHOICES = (("default", "Default"), ("allow", "Allow"), ("ask", "Ask"), ("deny", "Deny"))
+RULE_CHOICES = (*CHOICES[1:], (matrix.ONLY, "Only"))
 PROFILE_DESCRIPTIONS = {
     "minimal": "read and search only",
     "coding": "files, web, memory, commands",
@@ -126,7 +128,13 @@ class Review:
     risky: list[str]
     #: Whether the person may make such a change.
     may_loosen: bool
+    #: Whether the agent could do more with the sessions of other agents.
+    adds_peers: bool
     reverts_to: int | None = None
+
+    @property
+    def loosens(self) -> bool:
+        return bool(self.risky) or self.adds_peers
 
 
 def matrix_row(tool: Tool, policy: EffectivePolicy, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,7 +158,7 @@ def history(target: PolicyTarget) -> list[tuple[PolicyRevision, list[str]]]:
     if len(rows) <= MOST_REVISIONS:
         texts.append(storage.fields_at_revision(target, 0))
     return [
-        (row, matrix.changes(before, after))
+        (row, matrix.changes(before, after, target.workspace_id))
         for row, (after, before) in zip(rows, pairwise(texts), strict=False)
     ]
 
@@ -175,15 +183,23 @@ class PolicyEditor:
         review: Review | None = None,
         problem: str = "",
         status: int = 200,
+        typed: Mapping[str, Any] | None = None,
     ) -> HttpResponse:
+        """Render the page. `typed` is what a refused form showed, in place of what is stored."""
         policy = matrix.effective(self.target, fields)
+        chosen: Mapping[str, str] = typed["chosen"] if typed else {}
         groups = {
-            name: [matrix_row(tool, policy, fields) for tool in tools]
+            name: [
+                matrix_row(tool, policy, fields)
+                | ({"choice": chosen[tool.name]} if tool.name in chosen else {})
+                for tool in tools
+            ]
             for name, tools in matrix.by_category(policy.tools).items()
         }
-        targets = options(self.target.workspace_id, self.target)
+        agents = _agents(self.target.workspace_id)
+        targets = options(agents, self.target)
         current = next((one for group in targets.values() for one in group if one.is_current), None)
-        context = {
+        context: dict[str, Any] = {
             "target": self.target,
             "target_url": url_of(self.target),
             "target_name": current.name if current else "",
@@ -195,16 +211,21 @@ class PolicyEditor:
             "tool_names": sorted(policy.tools),
             "rules": matrix.extra_rules(fields, policy.tools),
             "spare": range(SPARE_RULES),
+            "peers": matrix.peer_rows(self.target, fields, agents),
+            "peer_rights": PEER_RIGHTS,
             "narrows": matrix.narrows(fields),
             "profiles": [(name, PROFILE_DESCRIPTIONS.get(name, "")) for name in PROFILES],
             "choices": CHOICES,
+            "rule_choices": RULE_CHOICES,
             "revision": storage.stored_policy(self.target).revision,
             "history": history(self.target),
             "may_change": self.principal.may(self.target.changing),
             "review": review,
             "problem": problem,
             "simulated": self.simulated(fields),
+            "is_changed": bool(review or typed),
         }
+        context |= typed or {}
         return render(self.request, "pages/policies/policies.html", context, status=status)
 
     def change(self, *, save: bool) -> HttpResponse:
@@ -218,14 +239,28 @@ class PolicyEditor:
                 if reverts_to is None
                 else storage.fields_at_revision(self.target, reverts_to)
             )
-            storage.check_rules(storage.to_layer(self.target.layer, fields), self.tools)
+            layer = storage.to_layer(self.target.layer, fields)
+            storage.check_rules(layer, self.tools, self.target.workspace_id)
         except Invalid as fault:
-            return self.show(fields, problem=fault.detail, status=400)
+            return self.refuse(fault.detail)
         review = self.review(fields, reverts_to)
-        confirmed = bool(self.request.POST.get("confirmed")) or not review.risky
+        confirmed = bool(self.request.POST.get("confirmed")) or not review.loosens
         return (
             self._save(fields, review) if save and confirmed else self.show(fields, review=review)
         )
+
+    def refuse(self, problem: str) -> HttpResponse:
+        """Show the form as it was sent, so that the person corrects it instead of starting again."""
+        post = self.request.POST
+        typed = {
+            "fields": {
+                "profile": post.get("profile"),
+                "max_tool_calls_per_turn": post.get("max_tool_calls_per_turn", ""),
+            },
+            "rules": [rule for rule in matrix.rules_from_form(post) if rule.text],
+            "chosen": matrix.choices_from_form(post, self.tools),
+        }
+        return self.show(self.stored, problem=problem, status=400, typed=typed)
 
     def _save(self, fields: Mapping[str, Any], review: Review) -> HttpResponse:
         seen = matrix.number_from_form(self.request.POST, "revision")
@@ -259,12 +294,13 @@ class PolicyEditor:
             storage.to_layer(self.target.layer, each) for each in (self.stored, fields)
         )
         return Review(
-            lines=matrix.changes(self.stored, fields),
+            lines=matrix.changes(self.stored, fields, self.target.workspace_id),
             effects=matrix.differences(
                 matrix.effective(self.target, self.stored), matrix.effective(self.target, fields)
             ),
             risky=storage.loosened_tools(before, after, self.tools.values()),
             may_loosen=self.principal.may(self.target.loosening),
+            adds_peers=storage.adds_peers(before, after),
             reverts_to=reverts_to,
         )
 

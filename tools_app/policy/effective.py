@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-import psycopg
-from django.db import connection
+import orjson
 
 from agents.models import Agent, AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
+from core.db import prepared_rows
 from core.validation import read_input
 from tools_app.models import ToolPolicy
 from tools_app.policy.evaluation import EffectivePolicy, decide
@@ -21,72 +22,54 @@ from tools_app.policy.storage import FIELDS, PolicyInput, policy_columns, to_lay
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_binding, tools_of_workspace
 
-#: The session first, then the session that started it, and so on.
-FAMILY = b"""
-WITH family AS MATERIALIZED (
-  SELECT f.depth, f.id, f.workspace_id, f.agent_id,
-         coalesce(f.environment_id, environment_of_version(f.agent_version_id, %s)) AS environment_id
-    FROM session_family(%s) f
-)
-SELECT f.depth, p.layer, p.profile, p.allowed_tools, p.denied_tools, p.ask_tools,
-       p.max_tool_calls_per_turn, (
-         SELECT jsonb_agg(jsonb_build_object(
-                  'name', c.name, 'description', c.description, 'permission', c.permission,
-                  'timeout_seconds', c.timeout_seconds, 'input_schema', c.input_schema))::text
-           FROM agent_custom_tools c
-          WHERE c.workspace_id = (SELECT workspace_id FROM family WHERE depth = 0)), (
-         SELECT string_agg(m.id || '@' || m.revision, ',' ORDER BY m.id)
-           FROM mcp_servers m
-          WHERE m.enabled
-            AND m.workspace_id = (SELECT workspace_id FROM family WHERE depth = 0)),
-       (SELECT session_grants(id) FROM family WHERE depth = 0)
-  FROM family f
-  LEFT JOIN agent_tool_policies p
-    ON p.subject_id = ANY (ARRAY[f.id, f.agent_id, f.workspace_id, f.environment_id])
-"""
+BINDING = "SELECT session_binding(%s, %s)::text"
 
 Found = dict[LayerName, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Binding:
-    """The layers from the workspace down, the custom tools as JSON, the MCP servers, and the grants.
+    """What binds the next run of a session: `session_binding` in `sql/binding.sql`, parsed."""
 
-    A server is given as `id@revision`: its tools can be large, and each process caches them.
-    """
-
+    #: From the workspace down.
     layers: tuple[Layer, ...]
-    custom_tools: str | None
-    mcp_servers: str | None
+    #: A JSON list.
+    custom_tools: str | None = None
+    mcp_servers: str | None = None
     grants: tuple[str, ...] = ()
+    #: The name and description of each skill.
+    skills: tuple[tuple[str, str], ...] = ()
+
+    def policy(self) -> EffectivePolicy:
+        """Return the policy of the session's next run."""
+        tools = tools_of_binding(self.custom_tools, self.mcp_servers)
+        return EffectivePolicy.of(self.layers, tools, self.grants)
 
 
 def load_session_binding(session_id: UUID) -> Binding | None:
-    """Load what binds the session's next run. Every run does this, so it takes one query."""
+    """Load what binds the session's next run."""
+    [(packed,)] = prepared_rows(BINDING, [session_id, DEFAULT_NAME])
+    return read_binding(packed) if packed else None
+
+
+@lru_cache(maxsize=1_000)
+def read_binding(packed: str) -> Binding:
+    """Parse what `session_binding` returned. Most runs are bound like an earlier one."""
+    found = orjson.loads(packed)
     family: defaultdict[int, Found] = defaultdict(dict)
-    found = _family(session_id)
-    for depth, layer, *words, _, _, _ in found:
-        family[depth].update({layer: dict(zip(FIELDS, words, strict=True))} if layer else {})
+    for depth, layer, *fields in found["layers"]:
+        family[depth].update({layer: dict(zip(FIELDS, fields, strict=True))} if layer else {})
     chain: tuple[Layer, ...] = ()
+    # The session stands at depth 0, the session that started it at depth 1, and so on.
     for depth in sorted(family, reverse=True):
         chain = _chain(family[depth], parent=chain)
-    if not found:
-        return None
-    *_, custom_tools, mcp_servers, grants = found[0]
     return Binding(
         layers=chain,
-        custom_tools=custom_tools,
-        mcp_servers=mcp_servers,
-        grants=tuple(grants or ()),
+        custom_tools=found["custom_tools"],
+        mcp_servers=found["mcp_servers"],
+        grants=tuple(found["grants"] or ()),
+        skills=tuple((name, text) for name, text in found["skills"] or ()),
     )
-
-
-def _family(session_id: UUID) -> list[tuple[Any, ...]]:
-    connection.ensure_connection()
-    # The server binds the parameters, so that the statement is planned once per connection:
-    # planning it costs twice as much as running it.
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        return cursor.execute(FAMILY, [DEFAULT_NAME, session_id]).fetchall()
 
 
 def load_agent_layers(version: AgentVersion) -> tuple[Layer, ...]:
@@ -141,7 +124,6 @@ def effective_policy(
     """Return the policy of the session's next run, or without a session that of a new one."""
     bound = load_session_binding(session_id) if session_id else None
     if bound:
-        tools = tools_of_binding(bound.custom_tools, bound.mcp_servers)
-        return EffectivePolicy.of(bound.layers, tools, bound.grants)
+        return bound.policy()
     layers = load_agent_layers(agent_version)
     return EffectivePolicy.of(layers, tools_of_workspace(agent_version.workspace_id))

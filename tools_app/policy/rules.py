@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 from urllib.parse import unquote, urlsplit
+from uuid import UUID
 
 import httpx2
 
@@ -79,6 +80,18 @@ def matches_call(rule: str, tool: Tool, input: Mapping[str, Any] | None, *, stri
     if pattern is None or pattern == "*":
         return True
     return input is not None and _matcher(tool)(pattern, str(input.get(tool.subject, "")), strictly)
+
+
+def names_call(rule: str, tool: Tool) -> bool:
+    """Return whether a rule that lifts the question names this tool, or the server of the tool.
+
+    A group or `*` names none.
+    """
+    name = parse_rule(rule).name
+    if tool.category == Category.MCP:
+        server = ":".join(tool.name.split(":")[:2])
+        return name.startswith(f"{server}:")
+    return name == tool.name
 
 
 # ── Patterns ─────────────────────────────────────────────────────────────────
@@ -215,6 +228,17 @@ LayerName: TypeAlias = Literal["workspace", "agent", "environment", "session", "
 #: From the workspace ceiling down.
 ORDER: tuple[LayerName, ...] = get_args(LayerName)
 STRICTNESS: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+#: What an agent may do with the sessions of a peer.
+PeerRight: TypeAlias = Literal["list", "read", "send"]
+PEER_RIGHTS: tuple[PeerRight, ...] = get_args(PeerRight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Another agent, and what may be done with its sessions."""
+
+    agent_id: UUID
+    may: tuple[PeerRight, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,17 +247,23 @@ class Layer:
 
     - `denied` and `asked`: a matching rule denies the call, or asks a person first.
     - `profile`: a set of tools; all others are denied.
-    - `allowed`: a rule without a pattern narrows the layer to the tools that such rules name. A
-      rule with a pattern, such as `exec(git status*)`, narrows no other tool: calls that match it
-      are allowed, other calls of the same tool ask.
+    - `allowed`: if there are any, only the tools that these rules name are left. A bare name, a
+      group or `*` lifts no question. A pattern, such as `exec(git status*)`, does: calls that match
+      it are allowed, other calls of the same tool ask.
+    - `approved`: calls that run without asking, in the agent's layer. They narrow nothing, and a
+      rule that asks about particular calls still asks.
+    - `peers`: the agents whose sessions may be reached, in the agent's layer.
     """
 
-    name: LayerName
+    #: `run` is the last layer: the tools that one run was narrowed to.
+    name: LayerName | Literal["run"]
     profile: str | None = None
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
+    approved: tuple[str, ...] = ()
     max_tool_calls_per_turn: int | None = None
+    peers: tuple[Peer, ...] = ()
     #: For a subagent, the layers of the session that started it: what is denied or asks there,
     #: is denied or asks here.
     parent: tuple[Layer, ...] = ()
@@ -250,15 +280,23 @@ def call_limit(layers: Iterable[Layer]) -> int | None:
     return min(limits, default=None)
 
 
-def with_allow_rule(layer: Layer, tool: Tool, rule: str) -> Layer:
-    """Return the layer with one more rule that allows calls of this tool.
+def peer_ids(layers: Iterable[Layer], right: PeerRight) -> frozenset[UUID]:
+    """Return the agents whose sessions may be reached in this way.
 
-    It replaces a rule that asks at every call of the tool: calls that the new rule does not match
-    ask anyway, unless another rule allows some of them.
+    A subagent reaches no agent that the session that started it does not reach.
     """
-    others = any(matches_tool(one, tool) for one in layer.allowed)
-    asked = layer.asked if others else tuple(one for one in layer.asked if one != tool.name)
-    return replace(layer, allowed=(*layer.allowed, rule), asked=asked)
+    stacked = tuple(layers)
+    named = (peer for layer in stacked if layer.name == "agent" for peer in layer.peers)
+    found = frozenset(peer.agent_id for peer in named if right in peer.may)
+    for layer in stacked:
+        if layer.parent:
+            found &= peer_ids(layer.parent, right)
+    return found
+
+
+def with_allow_rule(layer: Layer, tool: Tool, rule: str) -> Layer:
+    """Return the layer with one more rule that lets calls of this tool run without asking."""
+    return replace(layer, approved=(*layer.approved, rule))
 
 
 def unknown_rules(rules: Iterable[str], tools: Mapping[str, Tool]) -> list[str]:
@@ -269,7 +307,7 @@ def unknown_rules(rules: Iterable[str], tools: Mapping[str, Tool]) -> list[str]:
 # ── Approvals ────────────────────────────────────────────────────────────────
 
 #: What an approval covers, as it is shown to the person who decides, by the category of the tool.
-COVERS = {
+COVERS: dict[str, str] = {
     Category.EXEC: "exactly this command",
     Category.WEB: "every page of this site",
     Category.MESSAGING: "the same recipient",
@@ -290,10 +328,7 @@ def grant_rule(tool: Tool, input: Mapping[str, Any]) -> str:
 
 
 def permanent_rule(tool: Tool, input: Mapping[str, Any]) -> str:
-    """Return the same rule as a policy writes it, with the globs in its arguments escaped.
-
-    It always has a pattern: a bare name in an allow list would deny every other tool.
-    """
+    """Return the same rule as a policy writes it, with the globs in its arguments escaped."""
     pattern = _pattern(tool, input)
     if pattern is None:
         return f"{tool.name}(*)"

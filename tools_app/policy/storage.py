@@ -23,8 +23,17 @@ from tenants.models import User
 from tools_app.models import RULE_LENGTH, PolicyFields, PolicyRevision, ToolPolicy
 from tools_app.policy import rules
 from tools_app.policy.evaluation import decide, judge
-from tools_app.policy.rules import STRICTNESS, Layer, LayerName, Verdict, parse_rule
-from tools_app.registry import Arguments, Category, Tool
+from tools_app.policy.rules import (
+    PEER_RIGHTS,
+    STRICTNESS,
+    Layer,
+    LayerName,
+    Peer,
+    PeerRight,
+    Verdict,
+    parse_rule,
+)
+from tools_app.registry import Arguments, Category, Tool, categories
 from tools_app.workspace_tools import tools_of_workspace
 
 #: The model whose id a layer's policy belongs to. A subagent is a session that another one started.
@@ -78,13 +87,19 @@ def agent_target(agent: Agent | UUID | str) -> PolicyTarget:
 
 MOST_RULES = 200
 MOST_CALLS = 10_000
+MOST_PEERS = 50
 #: The prefix of MCP tools. They come and go with their servers, so a rule may match none today.
 MCP_PREFIX = f"{Category.MCP}:"
 #: Names of tools in other runtimes. People deny them by habit, so that is not reported as an error.
 FOREIGN_NAMES = frozenset({"bash", "shell"})
-FIELDS = ("profile", "allowed_tools", "denied_tools", "ask_tools", "max_tool_calls_per_turn")
+FIELDS = (
+    *("profile", "allowed_tools", "denied_tools", "ask_tools", "approved_tools"),
+    *("max_tool_calls_per_turn", "peers"),
+)
 #: The list of a policy that holds the rules of each verdict.
-LISTS = {"allow": "allowed_tools", "ask": "ask_tools", "deny": "denied_tools"}
+LISTS = {"allow": "approved_tools", "ask": "ask_tools", "deny": "denied_tools"}
+#: All lists of rules, with the one that says which tools there are at all.
+RULE_LISTS = {**LISTS, "only": "allowed_tools"}
 
 RuleText = Annotated[
     str,
@@ -101,12 +116,23 @@ Rules = Annotated[
 ]
 
 
+class PeerInput(Input):
+    agent: UUID
+    may: Annotated[
+        tuple[PeerRight, ...],
+        Field(min_length=1),
+        AfterValidator(lambda rights: tuple(one for one in PEER_RIGHTS if one in rights)),
+    ]
+
+
 class PolicyInput(Input):
     profile: str | None = None
     allowed_tools: Rules = ()
     denied_tools: Rules = ()
     ask_tools: Rules = ()
+    approved_tools: Rules = ()
     max_tool_calls_per_turn: int | None = Field(default=None, ge=0, le=MOST_CALLS, strict=True)
+    peers: tuple[PeerInput, ...] = Field(default=(), max_length=MOST_PEERS)
 
     @field_validator("profile")
     @classmethod
@@ -114,6 +140,13 @@ class PolicyInput(Input):
         if profile is not None and profile not in rules.PROFILES:
             raise ValueError(f"The profile is one of {', '.join(rules.PROFILES)}.")
         return profile
+
+    @field_validator("peers")
+    @classmethod
+    def each_agent_once(cls, peers: tuple[PeerInput, ...]) -> tuple[PeerInput, ...]:
+        if len({peer.agent for peer in peers}) < len(peers):
+            raise ValueError("Name each agent once.")
+        return tuple(sorted(peers, key=lambda peer: peer.agent))
 
 
 def policy_fields(stored: PolicyFields) -> dict[str, Any]:
@@ -138,7 +171,12 @@ def to_layer(name: LayerName, stored: PolicyFields | Mapping[str, Any]) -> Layer
         allowed=tuple(fields["allowed_tools"]),
         denied=tuple(fields["denied_tools"]),
         asked=tuple(fields["ask_tools"]),
+        approved=tuple(fields.get("approved_tools", ())),
         max_tool_calls_per_turn=fields["max_tool_calls_per_turn"],
+        peers=tuple(
+            Peer(agent_id=UUID(str(peer["agent"])), may=tuple(peer["may"]))
+            for peer in fields.get("peers", ())
+        ),
     )
 
 
@@ -149,15 +187,20 @@ def layer_fields(layer: Layer) -> dict[str, Any]:
         "allowed_tools": layer.allowed,
         "denied_tools": layer.denied,
         "ask_tools": layer.asked,
+        "approved_tools": layer.approved,
         "max_tool_calls_per_turn": layer.max_tool_calls_per_turn,
+        "peers": [{"agent": str(peer.agent_id), "may": peer.may} for peer in layer.peers],
     }
 
 
-def check_rules(layer: Layer, tools: Mapping[str, Tool]) -> None:
-    """Raise InvalidFields for rules that match no tool: in an allow list, one would deny silently."""
+def check_rules(layer: Layer, tools: Mapping[str, Tool], workspace_id: UUID) -> None:
+    """Raise InvalidFields for rules that match no tool: in an allow list, one would deny silently.
+
+    Peers must be agents of the workspace.
+    """
     fields = layer_fields(layer)
-    errors: list[FieldError] = []
-    for field in ("allowed_tools", "denied_tools", "ask_tools"):
+    errors = _peer_errors(layer, workspace_id)
+    for field in RULE_LISTS.values():
         unmatched = rules.unknown_rules(fields[field], tools)
         if unknown := [rule for rule in unmatched if not _may_match_later(rule, field)]:
             message = f"No tool is named {', '.join(unknown)}."
@@ -166,15 +209,27 @@ def check_rules(layer: Layer, tools: Mapping[str, Tool]) -> None:
         raise InvalidFields(describe_errors(errors), errors=errors)
 
 
+def _peer_errors(layer: Layer, workspace_id: UUID) -> list[FieldError]:
+    if not layer.peers:
+        return []
+    if layer.name != "agent":
+        return [field_error(("peers",), "Only the policy of an agent can have peers.", "invalid")]
+    named = [peer.agent_id for peer in layer.peers]
+    agents = Agent.objects.for_workspace(workspace_id).known().filter(pk__in=named)
+    unknown = set(named) - set(agents.values_list("pk", flat=True))
+    message = f"This workspace has no agent {', '.join(sorted(map(str, unknown)))}."
+    return [field_error(("peers",), message, "invalid")] if unknown else []
+
+
 def _may_match_later(rule: str, field: str) -> bool:
     """Return whether a rule may be right although no tool matches it now."""
     name = parse_rule(rule).name
     if name.startswith(rules.GROUP):
-        return name.removeprefix(rules.GROUP) in set(Category)
+        return name.removeprefix(rules.GROUP) in categories()
     if name in FOREIGN_NAMES and field == "denied_tools":
         return True
     # Denying a tool that does not exist yet is prudent; allowing one by name is most likely a slip.
-    return name.startswith(MCP_PREFIX) and ("*" in name or field != "allowed_tools")
+    return name.startswith(MCP_PREFIX) and ("*" in name or field in ("denied_tools", "ask_tools"))
 
 
 #: Calls of these reach beyond the session, so letting them act without asking takes a higher right.
@@ -195,8 +250,11 @@ def loosened_tools(before: Layer, after: Layer, tools: Iterable[Tool]) -> list[s
 
 def _future_tools(before: Layer, after: Layer, known: Container[str]) -> Iterator[Tool]:
     """Yield, for each rule that covers MCP tools yet to come, one tool that it would cover."""
-    lists = (before.allowed, before.denied, before.asked, after.allowed, after.denied, after.asked)
-    for name in dict.fromkeys(parse_rule(rule).name for each in lists for rule in each):
+    lists = [
+        (layer.allowed, layer.denied, layer.asked, layer.approved) for layer in (before, after)
+    ]
+    written = (rule for four in lists for each in four for rule in each)
+    for name in dict.fromkeys(parse_rule(rule).name for rule in written):
         literal = re.split(r"[*?\[]", name, maxsplit=1)[0]
         if name == f"{rules.GROUP}{Category.MCP}":
             yield _future_tool(f"{MCP_PREFIX}*")
@@ -231,7 +289,7 @@ def _is_guarded(tool: Tool) -> bool:
 
 def _loosens(before: Layer, after: Layer, tool: Tool) -> bool:
     was, becomes = _verdict(before, tool), _verdict(after, tool)
-    lifting = _rules_for(after.allowed, tool)
+    lifting = _lifting(after, tool)
     free = becomes == "allow" or bool(lifting) or after.name != "agent"
     if STRICTNESS[becomes] < STRICTNESS[was] and free:
         return True
@@ -240,10 +298,17 @@ def _loosens(before: Layer, after: Layer, tool: Tool) -> bool:
     restricting = _rules_for((*before.denied, *before.asked), tool)
     dropped = restricting - _rules_for((*after.denied, *after.asked), tool)
     if after.name == "agent":
-        # Only here does an allow rule lift the question; without one the tool still asks.
-        return bool(lifting - _rules_for(before.allowed, tool) or (dropped and lifting))
+        # Only here does a rule lift the question; without one the tool still asks.
+        return bool(lifting - _lifting(before, tool) or (dropped and lifting))
     outside = {rule for rule in _rules_for(before.allowed, tool) if parse_rule(rule).pattern}
-    return bool(dropped or (outside and lifting != _rules_for(before.allowed, tool)))
+    same = _rules_for(after.allowed, tool) == _rules_for(before.allowed, tool)
+    return bool(dropped or (outside and not same))
+
+
+def _lifting(layer: Layer, tool: Tool) -> set[str]:
+    """Return the rules that let calls of this tool run without asking."""
+    exact = {rule for rule in _rules_for(layer.allowed, tool) if parse_rule(rule).pattern}
+    return exact | _rules_for(layer.approved, tool)
 
 
 def _verdict(layer: Layer, tool: Tool) -> Verdict:
@@ -255,6 +320,13 @@ def _verdict(layer: Layer, tool: Tool) -> Verdict:
 
 def _rules_for(texts: Iterable[str], tool: Tool) -> set[str]:
     return {rule for rule in texts if rules.matches_tool(rule, tool)}
+
+
+def adds_peers(before: Layer, after: Layer) -> bool:
+    """Return whether the agent could do more with the sessions of other agents."""
+    return any(
+        rules.peer_ids([after], right) - rules.peer_ids([before], right) for right in PEER_RIGHTS
+    )
 
 
 def stored_policy(target: PolicyTarget) -> ToolPolicy:
@@ -345,9 +417,14 @@ def save_policy(
     if policy.revision and before == after:
         return policy
     tools = tools_of_workspace(target.workspace_id)
-    check_rules(after, tools)
-    if principal and (risky := loosened_tools(before, after, tools.values())):
-        _authorise_loosening(principal, target, risky)
+    check_rules(after, tools, target.workspace_id)
+    if principal:
+        _authorise_loosening(
+            principal,
+            target,
+            tools=loosened_tools(before, after, tools.values()),
+            adds_peers=adds_peers(before, after),
+        )
     name = principal.name if principal else (by.email if by else "")
     return _write(policy, columns, author=name, created_by=author, reverts_to=reverts_to)
 
@@ -391,13 +468,17 @@ def _authorise(principal: Principal, target: PolicyTarget) -> None:
         raise NotFound
 
 
-def _authorise_loosening(principal: Principal, target: PolicyTarget, risky: list[str]) -> None:
+def _authorise_loosening(
+    principal: Principal, target: PolicyTarget, *, tools: list[str], adds_peers: bool
+) -> None:
     if principal.may(target.loosening):
         return
-    names = ", ".join(risky[:5])
-    raise Forbidden(
-        f"Letting these tools act without asking takes the right to {target.loosening}: {names}."
-    )
+    right = f"takes the right to {target.loosening}"
+    if tools:
+        names = ", ".join(tools[:5])
+        raise Forbidden(f"Letting these tools act without asking {right}: {names}.")
+    if adds_peers:
+        raise Forbidden(f"Letting an agent reach the sessions of other agents {right}.")
 
 
 def _locked(target: PolicyTarget, author: User | None) -> ToolPolicy:

@@ -14,6 +14,7 @@ from agents.limits import SandboxLimits
 from tools_app.files import SessionFolder, make_mount_points
 from tools_app.sandbox.host import check_passable
 from tools_app.sandbox.network import NO_NETWORK, Network
+from tools_app.storage import StorageWatch, check_disk
 
 #: Why a command is over: it ended by itself, or a limit or a person ended it.
 EndedBy: TypeAlias = Literal["itself", "time", "stop", "cpu", "memory", "disk"]
@@ -110,5 +111,12 @@ class SandboxBase:
         """Create the session's folder and the mount points in it."""
         files = self.folder.make()
         check_passable(files)
+        check_disk(files)
         make_mount_points(self.folder, self.mounts)
         return files
+
+    def watch_storage(self) -> StorageWatch:
+        """Return a watch over everything that a command in this sandbox can write to on the disk."""
+        self.folder.make()
+        shared = [mount.source for mount in self.mounts if mount.source and mount.writable]
+        return StorageWatch([self.folder.root, *shared])

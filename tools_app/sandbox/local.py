@@ -12,6 +12,7 @@ import os
 import pty
 import select
 import selectors
+import shutil
 import signal
 import struct
 import subprocess
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,9 +34,11 @@ from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import WORKSPACE_PATH, sandbox_gid, sandbox_uid
 from tools_app.sandbox import host, seccomp
 from tools_app.sandbox.base import EndedBy, ExecResult, Limits, Mount, SandboxBase, Terminal
+from tools_app.sandbox.cgroup import CommandGroup, command_group
 from tools_app.sandbox.network import serve_network
 from tools_app.sandbox.output import CHUNK, WATCH_SECONDS, Output, Source, follow
 from tools_app.sandbox.processes import UsageWatch, kill_marked, mark_running
+from tools_app.storage import StorageWatch
 
 # ── Bubblewrap's options ─────────────────────────────────────────────────────
 
@@ -73,6 +77,8 @@ GROUP = "root:x:0:\nagent:x:1000:\n"
 UNLIMITED_CODE, UNLIMITED_WORDS = 125, "sandbox: this limit cannot be set: "
 #: The limits are set inside, where processes are counted for the sandbox alone.
 SET_LIMITS = f"""
+exec 9<&-
+cd "$HOME" || exit {UNLIMITED_CODE}
 limit() {{ ulimit "$1" "$2" || {{ echo "{UNLIMITED_WORDS}$3"; exit {UNLIMITED_CODE}; }}; }}
 limit -c 0 'core size' 2>/dev/null
 limit -n 1024 'open files' 2>/dev/null
@@ -82,6 +88,16 @@ limit -f "$4" 'file size' 2>/dev/null
 limit -u "$5" 'processes' 2>/dev/null
 exec "$1" -c "$6"
 """
+#: Moves the command into a mount namespace whose mounts it cannot see: its root stays the one that
+#: bubblewrap made, which belongs to another namespace. The kernel then lists no mount in /proc, and so
+#: no path of the host. Then it drops the capabilities that this needed.
+HIDE_MOUNTS = (
+    "exec 9</ && exec unshare --mount --propagation unchanged chroot /proc/self/fd/9 "
+    'setpriv --bounding-set -all --inh-caps -all --ambient-caps -all "$@"'
+)
+CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SYS_CHROOT", "CAP_SETPCAP")
+MOUNT_TOOLS = ("unshare", "chroot", "setpriv")
+MOUNT_LISTS = ("mountinfo", "mounts", "mountstats")
 
 
 def options(
@@ -91,6 +107,7 @@ def options(
     variables: Mapping[str, str],
     mounts: Sequence[Mount] = (),
     terminal: bool = False,
+    hides_mounts: bool = False,
 ) -> list[str]:
     """Return bubblewrap's options, except for the descriptors that `launch` adds."""
     return [
@@ -101,6 +118,7 @@ def options(
         *_hidden(),
         *(part for path in CONFIGURATION for part in ("--ro-bind-try", path, path)),
         *("--proc", "/proc", "--dev", "/dev"),
+        *(_hidden_mounts() if hides_mounts else ()),
         *_scratch("/dev/shm", limits.scratch_mb // 4),  # noqa: S108
         *_scratch("/tmp", limits.scratch_mb - limits.scratch_mb // 4),  # noqa: S108
         *("--bind", str(files), HOME),
@@ -112,9 +130,12 @@ def options(
     ]
 
 
-def command_line(*, bash: str, limits: Limits, command: str) -> list[str]:
+def command_line(
+    *, bash: str, limits: Limits, command: str, hides_mounts: bool = False
+) -> list[str]:
     """Return a shell that sets the limits, in its own units, and then becomes the command."""
     return [
+        *((bash, "-c", HIDE_MOUNTS, "sandbox") if hides_mounts else ()),
         *(bash, "-c", SET_LIMITS, "sandbox", bash),
         str(limits.cpu_seconds),
         str(limits.process_mb * 1024),
@@ -150,6 +171,15 @@ def _hidden() -> Iterator[str]:
     for folder in (Path(settings.DATA_DIR), ROOT):
         if any(folder.is_relative_to(shown) for shown in PROGRAMS):
             yield from ("--size", "4096", "--tmpfs", str(folder), "--remount-ro", str(folder))
+
+
+def _hidden_mounts() -> Iterator[str]:
+    """Allow the setup to hide the mounts, and hide those of the first process, which stays behind."""
+    for capability in CAPABILITIES:
+        yield from ("--cap-add", capability)
+    for name in MOUNT_LISTS:
+        yield from ("--ro-bind", "/dev/null", f"/proc/1/{name}")
+    yield from ("--size", "4096", "--tmpfs", "/proc/1/task", "--remount-ro", "/proc/1/task")
 
 
 def _mounts(mounts: Sequence[Mount]) -> Iterator[str]:
@@ -207,9 +237,14 @@ class Launched:
 
 @contextmanager
 def launch(
-    bwrap: str, options: Sequence[str], command: Sequence[str], *, screen: int | None = None
+    bwrap: str,
+    options: Sequence[str],
+    command: Sequence[str],
+    *,
+    group: CommandGroup | None,
+    screen: int | None = None,
 ) -> Iterator[Launched]:
-    """Start a sandbox. No part of it outlives the block.
+    """Start a sandbox in a control group. No part of it outlives the block.
 
     `screen` is the inner side of a terminal, which becomes the controlling terminal of the command.
     """
@@ -219,7 +254,8 @@ def launch(
         given = {
             "--json-status-fd": status_end.fileno(),
             "--block-fd": gate_end.fileno(),
-            "--seccomp": _document(stack, seccomp.program()),
+            # Without a control group, the size of socket buffers must be known to count them.
+            "--seccomp": _document(stack, seccomp.program(fixed_buffers=group is None)),
         }
         files = {
             "/etc/passwd": _document(stack, PASSWD.encode()),
@@ -253,6 +289,8 @@ def launch(
             status=status,
         )
         stack.callback(launched.kill)
+        if group:
+            group.add(pid)
         yield launched
 
 
@@ -360,30 +398,41 @@ class LocalSandbox(SandboxBase):
         until = time.monotonic() + min(seconds, self.limits.wall_seconds)
         output = Output(on_output)
         with ExitStack() as stack:
-            launched = stack.enter_context(launch(host.find_bwrap(), *self._confined(command)))
+            storage = self.watch_storage()
+            stack.callback(storage.finish)
+            group = stack.enter_context(command_group(self.limits))
+            launching = launch(host.find_bwrap(), *self._confined(command, storage), group=group)
+            launched = stack.enter_context(launching)
             first_pid = launched.first_pid
             stack.enter_context(mark_running(self.folder.session_id, first_pid))
             stack.enter_context(serve_network(self.network, first_pid))
             launched.release()
             fd = launched.output.fileno()
             source = Source(fd=fd, receive=lambda: os.read(fd, CHUNK), output=output)
-            watch = UsageWatch(first_pid=first_pid, files=self.folder.files, limits=self.limits)
+            watch = UsageWatch(
+                first_pid=first_pid, storage=storage, limits=self.limits, group=group
+            )
             ended_by = follow(source, launched.handle, watch, until, stopped or threading.Event())
             launched.kill()
             # All processes are gone, so the pipe has an end.
             source.drain()
             exit_code = launched.exit_code() if ended_by == "itself" else None
+            if exit_code != 0 and ended_by == "itself" and watch.out_of_memory():
+                exit_code, ended_by = None, "memory"
         return _result(exit_code, launched.process.returncode, output.text(), ended_by)
 
     def open_terminal(self, command: str = "", *, columns: int = 80, rows: int = 24) -> Terminal:
-        confined = self._confined(command or "exec bash -i", terminal=True)
-        return LocalTerminal(self, *confined, columns=columns, rows=rows)
+        storage = self.watch_storage()
+        confined = self._confined(command or "exec bash -i", storage, terminal=True)
+        return LocalTerminal(self, storage, *confined, columns=columns, rows=rows)
 
     def destroy(self) -> None:
         kill_marked(self.folder.session_id)
         kill_marked(self.folder.session_id, kind="terminal")
 
-    def _confined(self, command: str, *, terminal: bool = False) -> tuple[list[str], list[str]]:
+    def _confined(
+        self, command: str, storage: StorageWatch, *, terminal: bool = False
+    ) -> tuple[list[str], list[str]]:
         """Return bubblewrap's options, and the command line that it runs."""
         told = options(
             files=self.make(),
@@ -391,8 +440,34 @@ class LocalSandbox(SandboxBase):
             variables=self.network.variables,
             mounts=self.mounts,
             terminal=terminal,
+            hides_mounts=can_hide_mounts(),
         )
-        return told, command_line(bash=host.find_bash(), limits=self.limits, command=command)
+        file_mb = min(self.limits.file_mb, storage.file_mb)
+        limits = self.limits.model_copy(update={"file_mb": file_mb})
+        return told, command_line(
+            bash=host.find_bash(), limits=limits, command=command, hides_mounts=can_hide_mounts()
+        )
+
+
+@cache
+def can_hide_mounts() -> bool:
+    """Return whether a command can be kept from seeing where its files are on this machine.
+
+    Some systems let bubblewrap's commands have no capabilities at all, not even in its namespaces.
+    """
+    if not all(shutil.which(tool, path=host.PLACES) for tool in MOUNT_TOOLS):
+        return False
+    bash, limits = host.find_bash(), Limits()
+    told = options(files=Path("/usr"), limits=limits, variables={}, hides_mounts=True)
+    line = command_line(
+        bash=bash, limits=limits, command="cat /proc/self/mountinfo", hides_mounts=True
+    )
+    try:
+        with launch(host.find_bwrap(), told, line, group=None) as launched:
+            launched.release()
+            return launched.output.read() == b"" and launched.exit_code() == 0
+    except SandboxUnavailable:
+        return False
 
 
 def _result(
@@ -417,12 +492,14 @@ class LocalTerminal:
     def __init__(
         self,
         sandbox: SandboxBase,
+        storage: StorageWatch,
         options: list[str],
         command: list[str],
         *,
         columns: int,
         rows: int,
     ) -> None:
+        self._storage = storage
         self._closing, self._started = threading.Event(), threading.Event()
         self._fault: Exception | None = None
         self._reading = threading.Lock()
@@ -468,9 +545,14 @@ class LocalTerminal:
     ) -> None:
         try:
             with ExitStack() as stack:
-                launched = self._launch(stack, sandbox, options, command, inner)
+                stack.callback(self._storage.finish)
+                group = stack.enter_context(command_group(sandbox.limits))
+                launched = self._launch(stack, sandbox, options, command, inner, group)
                 watch = UsageWatch(
-                    first_pid=launched.first_pid, files=sandbox.folder.files, limits=sandbox.limits
+                    first_pid=launched.first_pid,
+                    storage=self._storage,
+                    limits=sandbox.limits,
+                    group=group,
                 )
                 self._started.set()
                 while not self._closing.wait(WATCH_SECONDS):
@@ -489,11 +571,12 @@ class LocalTerminal:
         options: list[str],
         command: list[str],
         inner: int,
+        group: CommandGroup | None,
     ) -> Launched:
         try:
             if os.geteuid() == 0:
                 os.fchown(inner, sandbox_uid(), sandbox_gid())
-            launching = launch(host.find_bwrap(), options, command, screen=inner)
+            launching = launch(host.find_bwrap(), options, command, screen=inner, group=group)
             launched = stack.enter_context(launching)
         finally:
             os.close(inner)

@@ -259,7 +259,7 @@ class EgressProxy:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._backend = GuardedBackend(network.resolve)
+        self._backend = GuardedBackend("sandboxes", network.resolve)
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()

@@ -8,22 +8,26 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
 
 from tools_app.sandbox.base import EndedBy, Limits
+from tools_app.storage import StorageWatch
+
+if TYPE_CHECKING:
+    from tools_app.sandbox.cgroup import CommandGroup
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS = os.sysconf("SC_CLK_TCK")
 MEGABYTE = 1024 * 1024
-#: What stays free on the machine's disk, whatever a command writes.
-DISK_RESERVE_MB = 512
-DISK_RESERVE_INODES = 1_000
 #: Fields of /proc/PID/stat after the name: utime, stime, cutime, cstime; and the start time.
 _CPU_FIELDS = slice(11, 15)
 _START_FIELD = 19
+INTERNET = ("tcp", "tcp6", "udp", "udp6")
 _SHARE = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 
@@ -32,31 +36,54 @@ class UsageWatch:
     """Checks the processes below the sandbox's first one, and the disk that they write to."""
 
     first_pid: int
-    files: Path
+    storage: StorageWatch
     limits: Limits
+    #: The control group that limits the memory; without one, buffers are measured here too.
+    group: CommandGroup | None = None
 
     def exceeded(self) -> EndedBy | None:
         """Return the limit that the sandbox as a whole has exceeded, if any."""
         pids = list(_family(self.first_pid))
         if sum(map(_cpu_seconds, pids)) > self.limits.cpu_seconds:
             return "cpu"
-        if self._memory_exceeded(pids):
+        if self.out_of_memory() or self._memory_exceeded(pids):
             return "memory"
-        return "disk" if disk_is_full(self.files) else None
+        return "disk" if self.storage.exceeded() else None
+
+    def out_of_memory(self) -> bool:
+        """Return whether the kernel killed a process at the limit of the control group."""
+        return self.group is not None and self.group.memory_kills() > 0
 
     def _memory_exceeded(self, pids: list[int]) -> bool:
         """Sum up resident pages, which are cheap to read; count shared pages once if that is too much."""
         most = self.limits.process_mb * MEGABYTE
+        if self.group is None:
+            most -= _buffers(self.first_pid)
         resident = {pid: _resident(pid) for pid in pids}
         if sum(resident.values()) <= most:
             return False
         return sum(_share(pid, resident[pid]) for pid in pids) > most
 
 
-def disk_is_full(files: Path) -> bool:
-    disk = os.statvfs(files)
-    few_inodes = disk.f_files > 0 and disk.f_favail < DISK_RESERVE_INODES
-    return few_inodes or disk.f_bavail * disk.f_frsize < DISK_RESERVE_MB * MEGABYTE
+def _buffers(pid: int) -> int:
+    """Return how much the socket buffers in the sandbox can hold, or do hold.
+
+    The queues of Unix sockets are not shown, so each counts with its whole send buffer, which the
+    filter of system calls keeps at its default size.
+    """
+    unix = max(0, _read(f"/proc/{pid}/net/unix").count(b"\n") - 1) * _default_buffer()
+    return unix + sum(_queued(f"/proc/{pid}/net/{name}") for name in INTERNET)
+
+
+def _queued(path: str) -> int:
+    """Return the bytes in the send and receive queues, which stand in hexadecimal in field 5."""
+    lines = _read(path).splitlines()[1:]
+    return sum(int(part, 16) for line in lines for part in line.split()[4].split(b":"))
+
+
+@cache
+def _default_buffer() -> int:
+    return int(_read("/proc/sys/net/core/wmem_default") or 212_992)
 
 
 def has_ended(pid: int) -> bool:

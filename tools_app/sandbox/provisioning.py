@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,19 +17,47 @@ from pydantic import ValidationError
 
 from core.exceptions import Fault
 from core.ids import uuid7
+from core.plugins import add, check_callable, check_new, refuse
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
 from tools_app.sandbox import host
 from tools_app.sandbox.base import ExecResult, Limits, Mount, Sandbox, Terminal
+from tools_app.sandbox.cgroup import UNAVAILABLE, command_groups_work
 from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.claims import forget_session
 from tools_app.sandbox.container.sandbox import ContainerSandbox
-from tools_app.sandbox.local import LocalSandbox
+from tools_app.sandbox.local import LocalSandbox, can_hide_mounts
 from tools_app.sandbox.network import Network
 from tools_app.sandbox.processes import kill_marked, marked_sessions
+from tools_app.sandbox.slots import check_containers, command_slot
 
 if TYPE_CHECKING:
     from agents.models import Environment
+
+
+#: What makes a sandbox of each kind that a plugin brings.
+SANDBOXES: dict[str, Callable[..., Sandbox]] = {}
+
+
+def register_sandbox(
+    name: str, make: Callable[..., Sandbox], *, title: str, about: str = ""
+) -> None:
+    """Add a kind of sandbox. Environments choose it by its name.
+
+    `make` is called with `folder`, `limits`, `network`, `mounts` and `image`, as a subclass of
+    `SandboxBase` with a field `image` is. It must enforce the limits and the network itself.
+    """
+    # Not at the top: the keeper of a command imports this module without Django's models.
+    from agents.environments import KINDS
+
+    check_new(SANDBOXES, name, kind="sandbox")
+    check_callable(make, kind="sandbox", what="make")
+    if name in KINDS:
+        refuse("sandbox", f"the name {name!r} is taken.")
+    if not title:
+        refuse("sandbox", "it needs a title, which people see.")
+    add(SANDBOXES, name, make, kind="sandbox")
+    add(KINDS, name, (title, about), kind="environment kind")
 
 
 def provision(
@@ -38,6 +66,7 @@ def provision(
     """Return a sandbox as the environment describes it. Raise SandboxUnavailable if it cannot run."""
     limits, network = _limits(environment), _network(environment)
     if environment.kind == "container":
+        check_containers(folder)
         return ContainerSandbox(
             folder=folder,
             limits=limits,
@@ -45,9 +74,28 @@ def provision(
             image=environment.image or settings.CONTAINER_IMAGE,
             mounts=mounts,
         )
+    if environment.kind != "local":
+        return _made_by_plugin(environment, folder, limits, network, mounts)
     host.find_bwrap()
     host.find_bash()
     return LocalSandbox(folder=folder, limits=limits, network=network, mounts=mounts)
+
+
+def _made_by_plugin(
+    environment: Environment,
+    folder: SessionFolder,
+    limits: Limits,
+    network: Network,
+    mounts: tuple[Mount, ...],
+) -> Sandbox:
+    make = SANDBOXES.get(environment.kind)
+    if make is None:
+        raise SandboxUnavailable(
+            f"No installed plugin brings sandboxes of the kind {environment.kind!r}."
+        )
+    return make(
+        folder=folder, limits=limits, network=network, mounts=mounts, image=environment.image
+    )
 
 
 def kill_leftovers(session_id: UUID) -> int:
@@ -56,10 +104,14 @@ def kill_leftovers(session_id: UUID) -> int:
 
 
 class LazySandbox:
-    """Provisions the sandbox on first use: most runs need none, and no run waits for one."""
+    """Provisions the sandbox on first use: most runs need none, and no run waits for one.
 
-    def __init__(self, make: Callable[[], Sandbox]) -> None:
+    With a workspace, its commands count towards the limit of that workspace.
+    """
+
+    def __init__(self, make: Callable[[], Sandbox], *, workspace_id: UUID | None = None) -> None:
         self._make = make
+        self._workspace_id = workspace_id
         self._made: Sandbox | None = None
         self._lock = threading.Lock()
 
@@ -71,9 +123,10 @@ class LazySandbox:
         on_output: Callable[[str], None] | None = None,
         stopped: threading.Event | None = None,
     ) -> ExecResult:
-        return self._sandbox().execute(
-            command, seconds=seconds, on_output=on_output, stopped=stopped
-        )
+        sandbox = self._sandbox()
+        slot = command_slot(self._workspace_id, stopped) if self._workspace_id else nullcontext()
+        with slot:
+            return sandbox.execute(command, seconds=seconds, on_output=on_output, stopped=stopped)
 
     def open_terminal(self, command: str = "", *, columns: int = 80, rows: int = 24) -> Terminal:
         return self._sandbox().open_terminal(command, columns=columns, rows=rows)
@@ -157,6 +210,22 @@ def abilities() -> list[Ability]:
         Ability(name=f"{kind}, network {network.posture}", lack=_lack(make, network))
         for kind, make in kinds.items()
         for network in (Network(), Network(posture="full"))
+    ]
+
+
+def enforcement() -> list[str]:
+    """Describe how strictly this machine holds the limits of local commands."""
+    try:
+        host.find_bwrap()
+        hides_mounts = can_hide_mounts()
+    except SandboxUnavailable:
+        return []
+    memory = "limited by a control group" if command_groups_work() else f"measured. {UNAVAILABLE}"
+    paths = "hidden" if hides_mounts else "visible in /proc/self/mountinfo"
+    return [
+        f"local, memory: {memory}",
+        "local and container, disk: one file limited by the kernel, all files measured",
+        f"local, paths of this machine: {paths}",
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from tools_app.exceptions import SandboxUnavailable
 
 _LOAD, _EQUALS, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_ALLOW, _NOT_IMPLEMENTED = 0x7FFF0000, 0x00050000 | 38
+_ALLOW, _NOT_IMPLEMENTED, _DONE = 0x7FFF0000, 0x00050000 | 38, 0x00050000
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET = 0, 4
 #: The kernel's identifier of an architecture, and the column of its numbers below.
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
@@ -48,6 +48,9 @@ REFUSED = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
+    # These tell where on the machine's disk the mounted folders are.
+    "statmount": (457, 457),
+    "listmount": (458, 458),
     # Large or rarely used parts of the kernel.
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
@@ -77,44 +80,76 @@ REFUSED = {
 }
 #: Calls from this number on are newer than this list, and have the same number everywhere.
 YOUNGER = 463
-IOCTL, SOCKET = (16, 29), (41, 198)
+IOCTL, SOCKET, SET_OPTION = (16, 29), (41, 198), (54, 208)
+#: A local sandbox needs these to hide its mounts. Commands lack the capabilities to use them.
+SETUP = frozenset({"unshare", "chroot"})
 #: These inject input into a terminal, and use features of the Linux console.
 REFUSED_IOCTLS = {"TIOCSTI": 0x5412, "TIOCLINUX": 0x541C}
 #: Unix, IPv4, IPv6 and netlink. Others may lead out of the network namespace: vsock leads to the
 #: host of this virtual machine.
 SOCKET_FAMILIES = (1, 2, 10, 16)
-_NEW_USER_NAMESPACE = 0x10000000
-_FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24
+SOCKET_LEVEL = 1
+BUFFER_OPTIONS = {"SO_SNDBUF": 7, "SO_RCVBUF": 8, "SO_SNDBUFFORCE": 32, "SO_RCVBUFFORCE": 33}
+_NEW_USER_NAMESPACE, _NEW_MOUNT_NAMESPACE = 0x10000000, 0x00020000
+_FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 16, 24, 32
 
 
-def program(machine: str = "") -> bytes:
-    """Return the filter as a BPF program for the kernel."""
+def program(machine: str = "", *, fixed_buffers: bool = False) -> bytes:
+    """Return the filter as a BPF program for the kernel.
+
+    With `fixed_buffers`, programs that set the size of a socket's buffers are told that it was set,
+    and it stays at its default.
+    """
     architecture, column = _known(machine or platform.machine())
-    lines: list[tuple[int, int, str, str]] = [
+    refused = [numbers[column] for name, numbers in REFUSED.items() if name not in SETUP]
+    lines: list[str | tuple[int, int, str, str]] = [
         (_LOAD, _ARCHITECTURE_OFFSET, "", ""),
         # Another architecture has other numbers, so all of its calls are refused.
         (_EQUALS, architecture, "", "refuse"),
         (_LOAD, _NUMBER_OFFSET, "", ""),
         (_AT_LEAST, YOUNGER, "refuse", ""),
-        *((_EQUALS, numbers[column], "refuse", "") for numbers in REFUSED.values()),
-        (_EQUALS, IOCTL[column], "", "no ioctl"),
+        *((_EQUALS, number, "refuse", "") for number in refused),
+        (_EQUALS, REFUSED["unshare"][column], "unshare", ""),
+        (_EQUALS, IOCTL[column], "ioctl", ""),
+        (_EQUALS, SOCKET[column], "socket", ""),
+        (_EQUALS, SET_OPTION[column], "set option" if fixed_buffers else "allow", "allow"),
+        "unshare",
+        (_LOAD, _FIRST_ARGUMENT, "", ""),
+        (_EQUALS, _NEW_MOUNT_NAMESPACE, "allow", "refuse"),
+        "ioctl",
         (_LOAD, _SECOND_ARGUMENT, "", ""),
         *((_EQUALS, number, "refuse", "") for number in REFUSED_IOCTLS.values()),
         (_RETURN, _ALLOW, "", ""),
-        (_EQUALS, SOCKET[column], "", "allow"),
+        "socket",
         (_LOAD, _FIRST_ARGUMENT, "", ""),
         *((_EQUALS, family, "allow", "") for family in SOCKET_FAMILIES),
         (_RETURN, _NOT_IMPLEMENTED, "", ""),
+        "set option",
+        (_LOAD, _SECOND_ARGUMENT, "", ""),
+        (_EQUALS, SOCKET_LEVEL, "", "allow"),
+        (_LOAD, _THIRD_ARGUMENT, "", ""),
+        *((_EQUALS, number, "ignore", "") for number in BUFFER_OPTIONS.values()),
+        "allow",
         (_RETURN, _ALLOW, "", ""),
+        "refuse",
+        (_RETURN, _NOT_IMPLEMENTED, "", ""),
+        "ignore",
+        (_RETURN, _DONE, "", ""),
     ]
-    count = len(lines)
-    places = {"allow": count - 1, "refuse": count - 2, "no ioctl": count - 4 - len(SOCKET_FAMILIES)}
+    return _assembled(lines)
 
-    def line(nth: int, code: int, value: int, true: str, false: str) -> bytes:
+
+def _assembled(lines: list[str | tuple[int, int, str, str]]) -> bytes:
+    """Replace labels by the distances of jumps. An empty label stands for the next line."""
+    places: dict[str, int] = {}
+    for line in lines:
+        if isinstance(line, str):
+            places[line] = sum(not isinstance(other, str) for other in lines[: lines.index(line)])
+    packed = []
+    for nth, (code, value, true, false) in enumerate(x for x in lines if not isinstance(x, str)):
         jumps = (places[name] - nth - 1 if name else 0 for name in (true, false))
-        return struct.pack("=HBBI", code, *jumps, value)
-
-    return b"".join(line(nth, *parts) for nth, parts in enumerate(lines))
+        packed.append(struct.pack("=HBBI", code, *jumps, value))
+    return b"".join(packed)
 
 
 def profile(machine: str = "") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from tools_app.sandbox.provisioning import abilities, running_sandboxes
+from tools_app.sandbox.provisioning import abilities, enforcement, running_sandboxes
 
 
 class Command(BaseCommand):
@@ -15,6 +15,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for ability in abilities():
             self.stdout.write(f"{ability.name}: {ability.lack or 'works'}")
+        for line in enforcement():
+            self.stdout.write(line)
         found = running_sandboxes()
         self.stdout.write(f"{len(found)} running")
         for sandbox in found:

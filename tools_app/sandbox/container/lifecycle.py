@@ -22,8 +22,8 @@ from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
 from tools_app.files import sandbox_gid, sandbox_uid
 from tools_app.sandbox import seccomp
 from tools_app.sandbox.base import Limits, Mount, SandboxBase
+from tools_app.sandbox.cgroup import Cgroup, cgroup_of, pids_max
 from tools_app.sandbox.container import claims
-from tools_app.sandbox.container.cgroup import Cgroup, cgroup_of, pids_max
 from tools_app.sandbox.container.claims import Claim
 from tools_app.sandbox.container.engine import Engine, connect, containers_dir
 from tools_app.sandbox.local import HOME
@@ -37,8 +37,8 @@ ENVIRONMENT = {"HOME": HOME, "LANG": "C.UTF-8", "TMPDIR": "/tmp", "USER": "agent
 #: control group limits all of them together. Two outputs would arrive in no order, so there is one.
 #: An image without bash uses its plain shell.
 SHELL = (
-    'exec 2>&1; ulimit -d "$1" || exit 125; '
-    'command -v bash >/dev/null 2>&1 && exec bash -c "$2"; exec sh -c "$2"'
+    'exec 2>&1; ulimit -d "$1" && ulimit -f "$2" || exit 125; '
+    'command -v bash >/dev/null 2>&1 && exec bash -c "$3"; exec sh -c "$3"'
 )
 OPEN_FILES = 1024
 MOST_PROCESSES = 30_000
@@ -49,8 +49,10 @@ def sandbox_user() -> str:
     return f"{sandbox_uid()}:{sandbox_gid()}"
 
 
-def command_line(command: str, limits: Limits) -> list[str]:
-    return ["/bin/sh", "-c", SHELL, "sandbox", str(limits.process_mb * 1024), command]
+def command_line(command: str, limits: Limits, *, file_mb: int) -> list[str]:
+    """Return a shell that sets the limits of one process, in its own units, and becomes the command."""
+    data, file = limits.process_mb * 1024, min(limits.file_mb, file_mb) * 2048
+    return ["/bin/sh", "-c", SHELL, "sandbox", str(data), str(file), command]
 
 
 def container_spec(

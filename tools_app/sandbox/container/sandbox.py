@@ -20,13 +20,14 @@ from weakref import WeakValueDictionary
 
 from core.exceptions import Fault
 from tools_app.sandbox.base import EndedBy, ExecResult, SandboxBase, Terminal
+from tools_app.sandbox.cgroup import CgroupWatch, cgroup_of
 from tools_app.sandbox.container import lifecycle
-from tools_app.sandbox.container.cgroup import CgroupWatch, cgroup_of
 from tools_app.sandbox.container.claims import Claim, claim_container
 from tools_app.sandbox.container.engine import Engine, Stream, connect
 from tools_app.sandbox.local import HOME, TERMINAL_VARIABLES
 from tools_app.sandbox.network import serve_network
-from tools_app.sandbox.output import TICK_SECONDS, Output, Source, follow
+from tools_app.sandbox.output import TICK_SECONDS, WATCH_SECONDS, Output, Source, follow
+from tools_app.storage import StorageWatch
 
 #: How long the engine may take to report that a command started, or ended.
 NOTICE_SECONDS = 10.0
@@ -139,16 +140,18 @@ class ContainerSandbox(SandboxBase):
         container.group.check(self.limits)
         with ExitStack() as stack:
             stack.enter_context(serve_network(self.network, container.group.first_pid))
+            storage = self.watch_storage()
             watch = CgroupWatch(
                 group=container.group,
-                files=self.folder.files,
+                storage=storage,
                 limits=self.limits,
                 cpu_before=container.group.cpu_seconds(),
                 kills_before=container.group.memory_kills(),
             )
+            stack.callback(storage.finish)
             # Whatever happens from here on, nothing of the command is left behind.
             stack.callback(_end_commands, engine, container)
-            line = lifecycle.command_line(command, self.limits)
+            line = lifecycle.command_line(command, self.limits, file_mb=storage.file_mb)
             running = Command(engine, container.id, line, self.network.variables)
             stream = running.stream
             stack.callback(stream.close)
@@ -231,7 +234,9 @@ class ContainerTerminal:
         self._over = False
         with ExitStack() as stack:
             claim = stack.enter_context(claim_container(sandbox.folder.session_id, "terminal"))
-            body = _body(self._engine, sandbox, image, command)
+            storage = sandbox.watch_storage()
+            stack.callback(storage.finish)
+            body = _body(self._engine, sandbox, image, command, file_mb=storage.file_mb)
             name = lifecycle.container_name(sandbox.folder.session_id, claim.nonce)
             self._id = stack.enter_context(lifecycle.temporary_container(self._engine, name, body))
             self._stream = Stream(
@@ -250,6 +255,11 @@ class ContainerTerminal:
             self.resize(columns, rows)
             self._stream.send(b"\n")
             self._stream.skip_line()
+            self._ended = threading.Event()
+            stack.callback(self._ended.set)
+            watching = threading.Thread(target=self._watch, args=(storage,), daemon=True)
+            watching.name = "terminal storage"
+            watching.start()
             self._stack = stack.pop_all()
 
     def read(self, seconds: float) -> bytes | None:
@@ -275,6 +285,12 @@ class ContainerTerminal:
         with self._closing, suppress(Fault):
             self._stack.close()
 
+    def _watch(self, storage: StorageWatch) -> None:
+        """End the terminal when it stores too much. No caller waits for it."""
+        while not self._ended.wait(WATCH_SECONDS):
+            if storage.exceeded():
+                self.close()
+
     def _hang_up(self) -> None:
         self._stream.hang_up()
         with self._reading:
@@ -282,10 +298,12 @@ class ContainerTerminal:
             self._stream.close()
 
 
-def _body(engine: Engine, sandbox: SandboxBase, image: str, command: str) -> dict[str, Any]:
+def _body(
+    engine: Engine, sandbox: SandboxBase, image: str, command: str, *, file_mb: int
+) -> dict[str, Any]:
     body = lifecycle.container_spec(engine, sandbox, image, role=lifecycle.TERMINAL)
     variables = {**sandbox.network.variables, **TERMINAL_VARIABLES}
-    line = lifecycle.command_line(GATE + (command or INTERACTIVE), sandbox.limits)
+    line = lifecycle.command_line(GATE + (command or INTERACTIVE), sandbox.limits, file_mb=file_mb)
     body["Env"] += [f"{name}={value}" for name, value in variables.items()]
     body |= {"Entrypoint": line[:1], "Cmd": line[1:], "Tty": True, "OpenStdin": True}
     body |= {"User": lifecycle.sandbox_user(), "WorkingDir": HOME}
