@@ -19,13 +19,16 @@ from typing import IO
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
+from core.db import release_connection
 from core.exceptions import Invalid
 from memory import documents
 from memory.documents import MOST_BYTES, checked_path
 from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner
+from tools_app.storage import check_disk
 
 
 def file_names(paths: Iterable[str]) -> dict[str, str]:
@@ -165,6 +168,7 @@ BROKEN = (
     OverflowError,
 )
 UTF8_NAME = 0x800
+PAGE_ROWS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,7 +267,7 @@ def write_archive(owner: Owner, file: IO[bytes]) -> int:
     names = file_names(rows.values_list("path", flat=True))
     count = 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for entry in rows.select_related("current").iterator(chunk_size=200):
+        for entry in _pages(rows.select_related("current")):
             matter = FrontMatter(
                 pinned=entry.pinned,
                 never_recall=entry.never_recall,
@@ -280,10 +284,20 @@ def write_archive(owner: Owner, file: IO[bytes]) -> int:
     return count
 
 
+def _pages(rows: QuerySet[MemoryEntry]) -> Iterator[MemoryEntry]:
+    """Yield the rows in the order of their paths, without a connection while a page is worked on."""
+    after = ""
+    while page := list(rows.filter(path__gt=after)[:PAGE_ROWS]):
+        release_connection()
+        yield from page
+        after = page[-1].path
+
+
 def import_archive(
     owner: Owner, archived: list[Document], *, by: UUID | None, overwrite: bool = False
 ) -> Imported:
     """Import all documents or none. Raise MemoryConflict if one has changed since its export."""
+    check_disk()
     author = Author(kind=MemoryVersion.Author.IMPORT, user_id=by)
     created = changed = 0
     with transaction.atomic():

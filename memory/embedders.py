@@ -1,23 +1,27 @@
 """The embedding models, which turn text into vectors, behind one Protocol.
 
-`wordllama` is installed with the product and needs no network. Any other name has the form
-`PROVIDER:MODEL@DIMENSIONS`, and is called with the workspace's key.
+`wordllama` is installed with the product and needs no network. A plugin registers its own by name.
+Any other name has the form `PROVIDER:MODEL@DIMENSIONS`, and is called with the workspace's key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from core.exceptions import Invalid
+from core.plugins import add, check_callable, check_new, refuse
 from memory.ranking import COMMON, split_words
 
 if TYPE_CHECKING:
     from wordllama.inference import WordLlamaInference
 
 DEFAULT = "wordllama"
+
+#: The most dimensions that an HNSW index supports.
+MOST_DIMENSIONS = 2_000
 
 Vector = list[float]
 
@@ -95,10 +99,39 @@ class RemoteEmbedder:
         )
 
 
+#: The embedders of plugins: each name with what makes an embedder for a workspace.
+EMBEDDERS: dict[str, Callable[[UUID], Embedder]] = {}
+
+
+def register_embedder(name: str, make: Callable[[UUID], Embedder], *, dimensions: int) -> None:
+    """Add the embedding model of a plugin. `manage.py reembed --model NAME` moves memory to it."""
+    from agents.providers.embeddings import model_named
+
+    check_new(EMBEDDERS, name, kind="embedder")
+    if name == DEFAULT or model_named(name, ""):
+        refuse("embedder", f"the name {name!r} is taken.")
+    if type(dimensions) is not int or not 1 <= dimensions <= MOST_DIMENSIONS:
+        refuse("embedder", f"{name} must have from 1 to {MOST_DIMENSIONS} dimensions.")
+    check_callable(make, kind="embedder", what="make")
+
+    def checked(workspace_id: UUID) -> Embedder:
+        made = make(workspace_id)
+        if (made.name, made.dimensions) != (name, dimensions):
+            raise Invalid(
+                f"The embedder {name} of {dimensions} dimensions calls itself {made.name} "
+                f"of {made.dimensions}."
+            )
+        return made
+
+    add(EMBEDDERS, name, checked, kind="embedder")
+
+
 def embedder_named(name: str, *, workspace_id: UUID) -> Embedder:
     """Return the embedder for a name such as `wordllama`, `gemini` or `openai:NAME@768`."""
     if name == DEFAULT:
         return WordLlamaEmbedder()
+    if name in EMBEDDERS:
+        return EMBEDDERS[name](workspace_id)
     from agents.providers.embeddings import model_named
 
     provider, _, rest = name.partition(":")

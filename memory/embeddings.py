@@ -15,7 +15,14 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from agents.exceptions import ProviderUnavailable
-from memory.embedders import DEFAULT, Embedder, Vector, WordLlamaEmbedder, embedder_named
+from memory.embedders import (
+    DEFAULT,
+    MOST_DIMENSIONS,
+    Embedder,
+    Vector,
+    WordLlamaEmbedder,
+    embedder_named,
+)
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
 
 
@@ -74,8 +81,6 @@ def lock_choice(workspace_id: UUID, *, alone: bool = False) -> None:
         cursor.execute(f"SELECT {how}(%s)", [key])
 
 
-#: The most dimensions that an HNSW index supports.
-MOST_DIMENSIONS = 2_000
 BUILD_MEMORY = "256MB"
 
 

@@ -6,11 +6,11 @@ anything else for the agent in all its sessions. Only people write for the whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from django.db import transaction
 from pydantic import Field
@@ -22,6 +22,7 @@ from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Author, Reader, owner_within
 from memory.recall import LONGEST_QUERY, MOST_HITS, Hit, Search, recall
 from tools_app.exceptions import ToolFailed
+from tools_app.outflow import Exposure
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 
@@ -185,10 +186,22 @@ class MemoryAppend(Arguments):
 
 
 MOST_LISTED = 200
+
+
+def _outflow(input: Mapping[str, Any], exposure: Exposure) -> str:
+    """Return what a write changes for good. All that a tainted session writes is stored as untrusted."""
+    path = str(input.get("path", ""))
+    if documents.scope_for_path(path) == MemoryEntry.Scope.USER:
+        return "change what every agent remembers about this person"
+    if path == documents.MAIN:
+        return "change what this agent always has in mind"
+    return ""
+
+
 memory_tool = partial(tool, category=Category.MEMORY, seconds=30)
 reading_tool = partial(memory_tool, read_only=True)
 #: A call that is repeated finds its own version; see `already_wrote`.
-writing_tool = partial(memory_tool, effects=[Effect.MEMORY], idempotent=True)
+writing_tool = partial(memory_tool, effects=[Effect.MEMORY], idempotent=True, outflow=_outflow)
 
 
 @reading_tool(title="Search memory")

@@ -22,14 +22,16 @@ from rest_framework.views import APIView
 
 from agents.api.base import AgentFilter
 from agents.definitions import find_agent
+from core.db import release_connection
 from core.exceptions import Invalid, NotFound
 from core.pagination import whole_page, whole_page_of
 from core.rest import StrictJSONParser
+from core.throttling import search_slot, transfer_slot
 from core.validation import is_storable
 from memory import documents
 from memory.api import serializers
 from memory.api.serializers import EntrySerializer
-from memory.archive import import_archive, read_archive, write_archive
+from memory.archive import Imported, import_archive, read_archive, write_archive
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Owner, person
 from memory.ranking import Weights
@@ -278,7 +280,8 @@ class SearchView(APIView):
             ),
             weights=Weights(recency=recency),
         )
-        hits = recall(reader, params.get("q", ""), search)
+        with search_slot(reader.workspace_id):
+            hits = recall(reader, params.get("q", ""), search)
         return whole_page(serializers.HitSerializer(hits, many=True).data)
 
 
@@ -335,9 +338,17 @@ class ZipParser(BaseParser):
 def export_response(owner: Owner, name: str) -> FileResponse:
     """Return the owner's documents as a zip to download under this name."""
     file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 - closed by the response
-    write_archive(owner, file)
+    with transfer_slot(owner.workspace_id):
+        write_archive(owner, file)
     file.seek(0)
     return FileResponse(file, as_attachment=True, filename=name, content_type=ZIP)
+
+
+def import_file(owner: Owner, file: IO[bytes], *, by: UUID | None, overwrite: bool) -> Imported:
+    """Import every document of a zip, or none, when it is the workspace's turn."""
+    with transfer_slot(owner.workspace_id):
+        release_connection()  # Unpacking takes a while.
+        return import_archive(owner, read_archive(file), by=by, overwrite=overwrite)
 
 
 class ExportView(APIView):
@@ -356,6 +367,7 @@ class ExportView(APIView):
 
 class ImportView(APIView):
     parser_classes = [ZipParser, MultiPartParser]
+    largest_body = MOST_BYTES
 
     @extend_schema(
         operation_id="memory_import",
@@ -375,12 +387,8 @@ class ImportView(APIView):
         if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES:
             raise RequestDataTooBig
         overwrite = request.query_params.get("overwrite", "").lower() in {"1", "true"}
-        done = import_archive(
-            owner,
-            read_archive(_file(request)),
-            by=principal.user_id,
-            overwrite=overwrite,
-        )
+        release_connection()  # Parsing a long form takes a while.
+        done = import_file(owner, _file(request), by=principal.user_id, overwrite=overwrite)
         return Response(serializers.MemoryImportedSerializer(done).data)
 
 

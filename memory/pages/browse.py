@@ -14,10 +14,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from core.exceptions import Fault, Forbidden, Invalid, NotFound, Unauthenticated
+from core.throttling import search_slot
 from core.validation import read_input
-from memory.api.documents import MOST_BYTES, export_response
+from memory.api.documents import MOST_BYTES, export_response, import_file
 from memory.api.serializers import owner_for, reader_for, workspace_reader
-from memory.archive import Imported, import_archive, read_archive
+from memory.archive import Imported
 from memory.documents import ABSENT, DocumentInput, write_entry
 from memory.models import MemoryEntry
 from memory.ownership import Owner, Reader, owner_within, person
@@ -45,7 +46,9 @@ def memory(request: HttpRequest) -> HttpResponse:
     }
     if query:
         agent = str(searched_as) if searched_as else None
-        hits = recall(reader_for(principal, agent=agent, session=None), query, Search(limit=HITS))
+        searched = reader_for(principal, agent=agent, session=None)
+        with search_slot(reader.workspace_id):
+            hits = recall(searched, query, Search(limit=HITS))
         context["hits"] = display.search_hits(hits)
     elif "deleted" in request.GET:
         found = list(_deleted(reader).order_by("-deleted_at")[:MOST_DELETED])
@@ -162,5 +165,4 @@ def _import(
     chosen = owner_named(principal, owner)
     if file.size > MOST_BYTES:
         raise Invalid(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
-    documents = read_archive(file)
-    return chosen, import_archive(chosen, documents, by=principal.user_id, overwrite=overwrite)
+    return chosen, import_file(chosen, file, by=principal.user_id, overwrite=overwrite)
