@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from uuid import UUID
+
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
+from agents.models import Agent
 from core.admin import ReadOnlyAdmin, act_on_each
 from sessions_app import models
 from sessions_app.lanes import run_queue
+from sessions_app.search import find_matches
 from sessions_app.sessions import retry_run
+from tenants.models import Workspace
+
+#: Sessions that a search by words finds: one page, the newest first.
+MOST_FOUND = 50
 
 
 @admin.register(models.Session)
@@ -28,8 +37,30 @@ class SessionAdmin(ReadOnlyAdmin):
         "links",
     ]
     list_filter = ["status", ("archived_at", admin.EmptyFieldListFilter), "active_at"]
-    search_fields = ["=id", "title", "session_key", "workspace__name", "agent__current__name"]
+    search_fields = ["=id", "title"]
     actions = ["stop"]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[models.Session], search_term: str
+    ) -> tuple[QuerySet[models.Session], bool]:
+        """Find sessions by index, and those of agents and workspaces with this name.
+
+        The default compares the text with every session, joined with its agent and its workspace.
+        """
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        newest = models.Session.objects.order_by("-pk")
+        found = Q(pk__in=list(find_matches(newest, text, limit=MOST_FOUND)))
+        for name, rows in (
+            ("workspace", Workspace.objects.filter(name__icontains=text)),
+            ("agent", Agent.objects.filter(current__name__icontains=text)),
+        ):
+            if ids := list(rows.values_list("pk", flat=True)[:MOST_FOUND]):
+                found |= Q(**{f"{name}__in": ids})
+        with suppress(ValueError):
+            found |= Q(pk=UUID(text))
+        return queryset.filter(found), False
 
     @admin.display(description="Links")
     def links(self, session: models.Session) -> str:
@@ -92,6 +123,13 @@ class ToolExecutionAdmin(ReadOnlyAdmin):
     list_display = ["name", "state", "decision", "session", "attempts", "created_at", "finished_at"]
     list_filter = ["state", "decision", "ownership", "created_at"]
     search_fields = ["=id", "=session__id", "tool_use_id", "name", "error"]
+
+
+@admin.register(models.ToolUseRollup)
+class ToolUseRollupAdmin(ReadOnlyAdmin):
+    list_display = ["day", "workspace", "name", "state", "decision", "calls", "ms"]
+    list_filter = ["state", "decision", "day"]
+    search_fields = ["=name", "workspace__name"]
 
 
 @admin.register(models.Approval)

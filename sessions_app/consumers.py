@@ -19,12 +19,13 @@ from core.channel_layer import subscription
 from core.db import read
 from core.exceptions import Fault, TooManyRequests, Unauthenticated
 from core.validation import UNFIT, can_be_stored, describe_errors, pydantic_errors, storable_json
+from core.websocket import WRITE_FRAME
 from sessions_app.accept import accept_event, client_dedupe_key
 from sessions_app.api.approvals import RELATED, ApprovalSerializer
 from sessions_app.approvals.approvals import approvals_group, count_pending
 from sessions_app.exceptions import StreamUnavailable
 from sessions_app.live.frames import Body, ClientId, ack_frame, encode, error_frame
-from sessions_app.live.hub import open_viewer
+from sessions_app.live.hub import WriteNow, open_viewer
 from sessions_app.live.reader import Log, SessionLog, parse_cursor
 from sessions_app.models import Approval, Run
 from sessions_app.sessions import find_session
@@ -49,10 +50,16 @@ class LogConsumer(PumpedConsumer):
         query = parse_qs(self.scope["query_string"].decode("latin1"))
         after = parse_cursor(query.get("after", ["0"])[-1])
         followed = await self.get_log()
-        async with open_viewer(followed, after=after, principal=self.principal) as viewer:
+        async with open_viewer(
+            followed, after=after, principal=self.principal, write_now=self._write_now()
+        ) as viewer:
             while True:
-                for frame in await viewer.next():
-                    await self.send_in_time(frame.text)
+                await self.send_in_time(*(frame.text for frame in await viewer.next()))
+
+    def _write_now(self) -> WriteNow | None:
+        """Return a function that writes a frame at once, if the server offers one."""
+        write = self.scope.get("extensions", {}).get(WRITE_FRAME)
+        return write and (lambda frame: write(frame.websocket_bytes))
 
 
 class SessionConsumer(LogConsumer):

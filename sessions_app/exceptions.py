@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.exceptions import Conflict, Fault
+from core.exceptions import Conflict, Fault, TooManyRequests
 
 
 class SessionEnded(Fault):
@@ -19,6 +19,19 @@ class SessionBusy(Fault):
 
     code = "session_busy"
     status = 409
+
+
+class QueueFull(TooManyRequests):
+    """Too many messages wait in this session. Wait until some are answered, or withdraw them."""
+
+    code = "queue_full"
+
+    def __init__(self, detail: str = "", *, retry_after: float = 5) -> None:
+        super().__init__(detail, retry_after=retry_after)
+
+
+class WorkspaceQueueFull(QueueFull):
+    """Too many runs wait in this workspace. Wait until some have ended."""
 
 
 class RunOver(Conflict):
@@ -61,6 +74,11 @@ class LimitReached(Fault):
     """The run reached one of its limits."""
 
     code = "limit_reached"
+
+    def __init__(self, detail: str = "", *, stop_reason: str = "step_limit") -> None:
+        super().__init__(detail)
+        #: Which limit it was.
+        self.stop_reason = stop_reason
 
 
 class CompactionFailed(Fault):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, date, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -26,11 +26,11 @@ from core.validation import storable, storable_json
 from sessions_app.approvals.approvals import announce, approvals_for
 from sessions_app.approvals.tool_calls import result_event, resume
 from sessions_app.exceptions import SessionBusy, SessionEnded
-from sessions_app.harness.model_call import ModelAnswer
+from sessions_app.harness.model_call import ModelAnswer, settle_call
 from sessions_app.harness.turn import Turn
-from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect, rows
+from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect, row, rows
 from sessions_app.log.writer import NewEvent, append_events
-from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
+from sessions_app.models import Approval, Session, SessionEvent, ToolExecution, ToolUseRollup
 from tenants.access import Principal, authorise
 from tools_app.policy.evaluation import Decision
 from tools_app.registry import Tool
@@ -38,16 +38,32 @@ from tools_app.registry import Tool
 EventType = SessionEvent.Type
 State, Status = ToolExecution.State, Session.Status
 LOST = "The worker was lost while this ran. Whether it took effect is not known; check before repeating it."
+#: A percentile is the mean of the bucket that holds it, so it is at most a tenth off.
 COUNT_BY_TOOL = """
-SELECT name, count(*), count(*) FILTER (WHERE state = 'completed'),
-       count(*) FILTER (WHERE state = 'error'), count(*) FILTER (WHERE state = 'denied'),
-       count(*) FILTER (WHERE state = 'cancelled'), count(*) FILTER (WHERE state = 'unknown'),
-       count(*) FILTER (WHERE decision = 'ask'),
-       percentile_cont(0.5) WITHIN GROUP (ORDER BY ms), percentile_cont(0.95) WITHIN GROUP (ORDER BY ms)
-  FROM (SELECT *, extract(epoch FROM finished_at - started_at) * 1000 AS ms FROM tool_executions
-         WHERE workspace_id = %s AND created_at >= %s AND created_at < %s) t
- GROUP BY name ORDER BY count(*) DESC, name LIMIT 500
+WITH used AS MATERIALIZED (SELECT * FROM tool_use_between(%s, %s, %s)),
+buckets AS (
+  SELECT name, sum(ms) / sum(calls) AS ms,
+         sum(sum(calls)) OVER (PARTITION BY name ORDER BY bucket) AS up_to,
+         sum(sum(calls)) OVER (PARTITION BY name) AS ran
+    FROM used WHERE bucket > %s GROUP BY name, bucket HAVING sum(calls) > 0),
+percentiles AS (
+  SELECT name, min(ms) FILTER (WHERE up_to >= 0.5 * ran) AS p50,
+         min(ms) FILTER (WHERE up_to >= 0.95 * ran) AS p95
+    FROM buckets GROUP BY name)
+SELECT u.name, sum(u.calls)::bigint,
+       coalesce(sum(u.calls) FILTER (WHERE u.state = 'completed'), 0)::bigint,
+       coalesce(sum(u.calls) FILTER (WHERE u.state = 'error'), 0)::bigint,
+       coalesce(sum(u.calls) FILTER (WHERE u.state = 'denied'), 0)::bigint,
+       coalesce(sum(u.calls) FILTER (WHERE u.state = 'cancelled'), 0)::bigint,
+       coalesce(sum(u.calls) FILTER (WHERE u.state = 'unknown'), 0)::bigint,
+       coalesce(sum(u.calls) FILTER (WHERE u.decision = 'ask'), 0)::bigint,
+       min(p.p50)::float8, min(p.p95)::float8
+  FROM used u LEFT JOIN percentiles p ON p.name = u.name
+ GROUP BY u.name HAVING sum(u.calls) > 0 ORDER BY 2 DESC, 1 LIMIT 500
 """
+#: Calls that are folded in one commit.
+FOLD_BATCH = 2_000
+FOLD = "SELECT tool_use_fold(%s)"
 
 
 @dataclass(frozen=True)
@@ -109,7 +125,7 @@ def new_call(
 
 
 def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
-    """Write the answer and all of its calls in one commit, before anything runs."""
+    """Write the answer and its charge and all of its calls in one commit, before anything runs."""
     calls = [_execution(turn, call) for call in answer.calls]
     events = [answer.event()] if answer.text else []
     for call, execution in zip(answer.calls, calls, strict=True):
@@ -118,12 +134,15 @@ def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
 
     def write() -> None:
         append_events(turn.session_id, events, epoch=turn.claim.epoch, run_id=turn.claim.run_id)
+        if turn.unpaid:
+            settle_call(turn.unpaid)
         ToolExecution.objects.bulk_create(calls)
         if asked:
             Approval.objects.bulk_create(asked)
             announce(asked)
 
     commit_once(write)
+    turn.unpaid = None
     return calls
 
 
@@ -309,6 +328,7 @@ def verify(
     """Record what a person found out about a call of unknown outcome. Nothing is run."""
     authorise(principal, "run", call)
     locked, _ = _lock_unknown(call)
+    output, note = storable_json(output), storable(note)
     if took_effect:
         locked.state, locked.error = State.COMPLETED, ""
         locked.output = output if output is not None else f"It took effect. {note}".strip()
@@ -388,11 +408,23 @@ class ToolUse(NamedTuple):
 
 
 def tool_use(workspace_id: UUID, days: int) -> list[ToolUse]:
-    """Return every tool that was called in the last days, the busiest first."""
-    now = timezone.now()
-    return tool_use_between(workspace_id, now - timedelta(days=days), now)
+    """Return every tool that was called in the last days, the busiest first.
+
+    The first of these days is counted from its beginning, because the sums are those of days.
+    """
+    today = timezone.now().astimezone(UTC).date()
+    return tool_use_between(workspace_id, today - timedelta(days=days), today)
 
 
-def tool_use_between(workspace_id: UUID, begin: datetime, end: datetime) -> list[ToolUse]:
-    """Return every tool that was called between two times, the busiest first."""
-    return [ToolUse(*counts) for counts in rows(COUNT_BY_TOOL, [workspace_id, begin, end])]
+def tool_use_between(workspace_id: UUID, first: date, last: date) -> list[ToolUse]:
+    """Return every tool that was called on these days by UTC, the busiest first."""
+    params = [workspace_id, first, last, ToolUseRollup.NEVER_RAN]
+    return [ToolUse(*counts) for counts in rows(COUNT_BY_TOOL, params)]
+
+
+def fold_calls() -> int:
+    """Add the calls that have ended to the sums of their days, and return their number."""
+    folded = 0
+    while (batch := row(FOLD, [FOLD_BATCH])[0]) > 0:
+        folded += batch
+    return folded

@@ -21,12 +21,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from agents.definitions import find_agent
-from agents.environments import find_environment
+from agents.environments import authorise_choice, find_environment
 from agents.models import Agent
 from core.db import read
 from core.exceptions import NotFound
 from sessions_app import sessions as services
-from sessions_app.accept import accept_event
+from sessions_app.accept import accept_event, send_by_key
 from sessions_app.context.compaction.cycle import parse_compaction_options, request_compaction
 from sessions_app.lanes import local, run_queue
 from sessions_app.lanes.run_queue import Accepted
@@ -37,7 +37,7 @@ from sessions_app.live.hub import follow_log
 from sessions_app.live.reader import SessionLog
 from sessions_app.log.transcript import TranscriptMessage, newest_history
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.sessions import find_session
+from sessions_app.sessions import authorise_session, find_session
 from tenants.access import ROLE_VERBS, Principal, Verb, authorise
 from tenants.models import Membership
 from tenants.workspaces import first_owner
@@ -110,6 +110,8 @@ def get_or_create_session(
     """Return the session of this agent and key, and whether it is new. Without a key it always is."""
     found, acting = _agent(agent, principal)
     place = find_environment(found.workspace_id, environment) if environment else None
+    if place:
+        authorise_choice(acting, place, found.current.environment_id if found.current else None)
     return services.get_or_create_session(
         agent=found,
         session_key=session_key,
@@ -127,17 +129,21 @@ def append_message(
     *,
     principal: Principal | None = None,
     attachments: Sequence[dict[str, Any]] = (),
+    overrides: dict[str, Any] | None = None,
     on_busy: str = Run.OnBusy.FOLLOWUP,
     priority: int = 0,
     dedupe_key: str | None = None,
 ) -> Accepted:
-    """Append a person's message to the log and queue the run that answers it."""
+    """Append a person's message to the log and queue the run that answers it.
+
+    `overrides` are the fields of `RunOverrides` in `log/payloads.py`, for this run only.
+    """
     known, acting = _session(session, principal)
     return accept_event(
         acting,
-        known.pk,
+        known,
         type=SessionEvent.Type.USER_MESSAGE,
-        payload={"text": text, "attachments": list(attachments)},
+        payload={"text": text, "attachments": list(attachments), "overrides": overrides},
         on_busy=on_busy,
         priority=priority,
         dedupe_key=dedupe_key,
@@ -165,11 +171,25 @@ def enqueue_agent_run(
     `on_event` is called on another thread with the frames of the session, from this message to the
     end of its run.
     """
-    session, _ = get_or_create_session(agent, session_key, principal=principal)
-    accepted = append_message(session, message, principal=principal, **options)
+    session_id, accepted = _send(agent, session_key, message, principal, options)
     if on_event and accepted.run_id:
-        follow_run_in_thread(accepted.run_id, session.pk, accepted.seq - 1, on_event)
-    return Enqueued(run_id=accepted.run_id, session_id=session.pk, accepted_at=timezone.now())
+        follow_run_in_thread(accepted.run_id, session_id, accepted.seq - 1, on_event)
+    return Enqueued(run_id=accepted.run_id, session_id=session_id, accepted_at=timezone.now())
+
+
+def _send(
+    agent: Agent | UUID | str,
+    session_key: str,
+    message: str,
+    principal: Principal | None,
+    options: dict[str, Any],
+) -> tuple[UUID, Accepted]:
+    if principal and "attachments" not in options:
+        ref = agent.pk if isinstance(agent, Agent) else agent
+        if sent := send_by_key(principal, ref, session_key, message, **options):
+            return sent
+    session, _ = get_or_create_session(agent, session_key, principal=principal)
+    return session.pk, append_message(session, message, principal=principal, **options)
 
 
 def wait_for_agent_run(
@@ -306,8 +326,10 @@ def _session(
     ref: Session | UUID, principal: Principal | None, verb: Verb = "run"
 ) -> tuple[Session, Principal]:
     if principal:
-        pk = ref.pk if isinstance(ref, Session) else ref
-        return find_session(principal, pk, verb), principal
+        if not isinstance(ref, Session):
+            return find_session(principal, ref, verb), principal
+        authorise_session(principal, ref, verb)
+        return ref, principal
     if not isinstance(ref, Session):
         known = Session.objects.filter(pk=ref).first()
         if known is None:

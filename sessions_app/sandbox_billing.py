@@ -5,7 +5,7 @@ Nothing is charged while `SANDBOX_MINUTE_PRICE` is 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import TypeAlias
@@ -41,6 +41,8 @@ class Payers:
 
     workspace_id: UUID
     owners: tuple[UUID, ...]
+    #: The member whose work it is, for reports of usage.
+    member_id: UUID | None = None
     #: Its time limit bounds the cost, so it is not stopped for an empty purse.
     is_bounded: bool = False
 
@@ -50,13 +52,26 @@ def get_payers(session_ids: Collection[UUID]) -> dict[UUID, Payers]:
 
     Ids that are no sessions are left out.
     """
-    sessions = Session.objects.filter(pk__in=list(session_ids))
+    columns = ("pk", "workspace_id", "agent_id", "ancestors", "created_by_id")
+    sessions = list(Session.objects.filter(pk__in=list(session_ids)).values_list(*columns))
+    # A sub-agent works for the member who started the newest run of the session at the top.
+    tops = {pk: ancestors[0] if ancestors else pk for pk, _, _, ancestors, _ in sessions}
+    starters = _newest_starters(tops.values())
     return {
-        pk: Payers(workspace_id=workspace_id, owners=(workspace_id, agent_id, pk, *ancestors))
-        for pk, workspace_id, agent_id, ancestors in sessions.values_list(
-            "pk", "workspace_id", "agent_id", "ancestors"
+        pk: Payers(
+            workspace_id=workspace_id,
+            owners=(workspace_id, agent_id, pk, *ancestors),
+            member_id=starters.get(tops[pk]) or created_by_id,
         )
+        for pk, workspace_id, agent_id, ancestors, created_by_id in sessions
     }
+
+
+def _newest_starters(session_ids: Iterable[UUID]) -> dict[UUID, UUID | None]:
+    """Return who started the newest run of each of these sessions."""
+    runs = Run.objects.filter(session_id__in=set(session_ids))
+    newest = runs.order_by("session_id", "-created_at").distinct("session_id")
+    return dict(newest.values_list("session_id", "created_by_id"))
 
 
 def check_affordable(session_id: UUID) -> None:
@@ -143,6 +158,7 @@ def charge_running(who_pays: WhoPays = get_payers) -> BillingReport:
                 count=count,
                 note=sandbox.note,
                 owners=paying.owners,
+                member_id=paying.member_id,
             )
     return BillingReport(minutes=charged, unpaid=find_unpaid(payers))
 
@@ -156,19 +172,26 @@ def charge_commands(turn: Turn, results: Sequence[CallResult]) -> None:
         return
     commands = [result.execution for result in results if _is_command(turn, result)]
     if commands and _runs_locally(turn.workspace_id, turn.environment_id):
+        spender = spender_for(turn)
         for call in commands:
-            _charge(call, spender_for(turn).owners)
+            _charge(call, spender.owners, spender.user_id)
 
 
-def charge_command(call: ToolExecution, session: Session, others: Collection[UUID] = ()) -> None:
+def charge_command(
+    call: ToolExecution,
+    session: Session,
+    others: Collection[UUID] = (),
+    member_id: UUID | None = None,
+) -> None:
     """Charge one command that no run made to the session's purses and to those of others."""
     if settings.SANDBOX_MINUTE_PRICE <= 0:
         return
     if _runs_locally(session.workspace_id, session.environment_id):
-        _charge(call, [*get_payers([session.pk])[session.pk].owners, *others])
+        owners = get_payers([session.pk])[session.pk].owners
+        _charge(call, [*owners, *others], member_id)
 
 
-def _charge(call: ToolExecution, owners: Sequence[UUID]) -> None:
+def _charge(call: ToolExecution, owners: Sequence[UUID], member_id: UUID | None) -> None:
     if call.started_at is None:
         return
     seconds = (timezone.now() - call.started_at).total_seconds()
@@ -179,6 +202,7 @@ def _charge(call: ToolExecution, owners: Sequence[UUID]) -> None:
         count=max(1, ceil(seconds / 60)),
         note=f"A command of session {call.session_id}",
         owners=owners,
+        member_id=member_id,
     )
 
 
@@ -188,7 +212,8 @@ def _is_command(turn: Turn, result: CallResult) -> bool:
 
 
 def _runs_locally(workspace_id: UUID, environment_id: UUID | None) -> bool:
-    return environment_or_default(workspace_id, environment_id).kind == Environment.Kind.LOCAL
+    """Return whether a command is charged by itself, and not as part of a running container."""
+    return environment_or_default(workspace_id, environment_id).kind != Environment.Kind.CONTAINER
 
 
 def _containers() -> list[RunningSandbox]:

@@ -1,4 +1,4 @@
-"""Finds, creates, changes, forks and archives sessions, and cancels or retries their runs."""
+"""Finds, creates, changes, forks, shares and archives sessions, and cancels or retries their runs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
+from agents.definitions import current_version
 from agents.models import Agent, AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
 from core.exceptions import Conflict, Invalid, NotFound
+from core.ids import new_token
 from sessions_app.context.compaction.snapshots import copy_to_fork
 from sessions_app.context.taint import is_tainted
 from sessions_app.exceptions import SessionEnded
@@ -24,23 +27,28 @@ from sessions_app.log.writer import copy_events
 from sessions_app.models import Run, Session
 from sessions_app.outcomes.criteria import read_outcome
 from sessions_app.resources.attachments import attach_defaults
-from tenants.access import Principal, authorise
+from tenants.access import Principal, Verb, authorise
 from tools_app.policy.storage import PolicyTarget, copy_policy
 
 MAX_TITLE_LENGTH = 200
 FORK_SUFFIX = re.compile(r" \(fork(?: (?P<nth>[0-9]{1,4}))?\)\Z")
 
 
-def find_session(principal: Principal, session_id: UUID, verb: str = "read") -> Session:
+def find_session(principal: Principal, session_id: UUID, verb: Verb = "read") -> Session:
     """Return the session if this principal may do `verb` with it."""
-    workspace_id = authorise(principal, verb)  # type: ignore[arg-type]
+    workspace_id = authorise(principal, verb)
     session = Session.objects.for_workspace(workspace_id).filter(pk=session_id).first()
     if session is None:
         raise NotFound
-    if session.about_id and verb == "run":
-        # Messages in a builder session change an agent.
-        authorise(principal, "build")
+    authorise_session(principal, session, verb)
     return session
+
+
+def authorise_session(principal: Principal, session: Session, verb: Verb) -> None:
+    """Raise if this principal may not do `verb` with the session."""
+    # Messages in a builder session change an agent.
+    builds = session.about_id and verb == "run"
+    authorise(principal, "build" if builds else verb, session)
 
 
 def get_or_create_session(
@@ -126,6 +134,28 @@ def use_version(session: Session, ref: int | UUID) -> None:
         raise NotFound(f"This agent has no version {ref}.")
     session.agent_version = version
     session.save(update_fields=["agent_version"])
+
+
+def use_newest_version(session: Session) -> None:
+    """Pin the agent's newest published version."""
+    use_version(session, current_version(session.agent).pk)
+
+
+def outdated_sessions(agents: Iterable[Agent]) -> Any:
+    """Return the open sessions that run an older published version of these agents."""
+    rows = Session.objects.filter(agent__in=list(agents), archived_at=None, about=None)
+    rows = rows.exclude(status=Session.Status.TERMINATED)
+    return rows.filter(agent_version__preview=None).exclude(agent_version=F("agent__current"))
+
+
+@transaction.atomic
+def move_to_newest(agents: Iterable[Agent]) -> int:
+    """Let the open sessions of these agents go on with the newest version. Return how many there
+    were; a run in progress keeps the version it has.
+    """
+    return sum(
+        outdated_sessions([agent]).update(agent_version=agent.current_id) for agent in agents
+    )
 
 
 @transaction.atomic
@@ -221,3 +251,26 @@ def name_sessions(workspace_id: UUID, ids: Iterable[UUID]) -> dict[UUID, str]:
     """Return the titles of these sessions."""
     found = Session.objects.for_workspace(workspace_id).filter(pk__in=list(ids))
     return {pk: title or "Untitled" for pk, title in found.values_list("pk", "title")}
+
+
+# ── Links ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def share_session(session: Session) -> str:
+    """Return the token of the session's link, and let the link show everything until now."""
+    token = session.share_token or new_token()
+    Session.objects.filter(pk=session.pk).update(share_token=token, shared_seq=session.last_seq)
+    return token
+
+
+def unshare_session(session: Session) -> None:
+    """Revoke the link. Sharing again makes another one."""
+    Session.objects.filter(pk=session.pk).update(share_token="", shared_seq=0)
+
+
+def find_shared(token: str) -> Session:
+    """Return the session that a link shows."""
+    found = Session.objects.select_related("agent_version").filter(share_token=token).first()
+    if found is None or not token:
+        raise NotFound("This link doesn't work. It may have been revoked.")
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.text import reveal
 from tools_app.policy.rules import EVERY_CALL, covers
 from tools_app.registry import Effect, registry
 
@@ -40,12 +41,17 @@ def tool_label(name: str) -> ToolLabel:
     tool = registry.get(name)
     if tool is None:
         return ToolLabel(
-            title=name.replace("_", " ").replace(":", " ").capitalize(), subject="", effects=""
+            title=reveal(name.replace("_", " ").replace(":", " ").capitalize()),
+            subject="",
+            effects="",
         )
     parts = [text for effect, text in EFFECTS.items() if effect in tool.effects]
     effects = f"It {' and '.join(parts)}." if parts else ""
     return ToolLabel(
-        title=tool.title or name, subject=tool.subject, effects=effects, covers=covers(tool)
+        title=reveal(tool.title or name),
+        subject=tool.subject,
+        effects=effects,
+        covers=reveal(covers(tool)),
     )
 
 
@@ -54,5 +60,5 @@ def main_argument(name: str, arguments: Mapping[str, Any]) -> str:
     value = arguments.get(tool_label(name).subject)
     if value is None:
         value = next((v for v in arguments.values() if isinstance(v, str)), "")
-    line = " ".join(str(value).split())
+    line = reveal(" ".join(str(value).split()))
     return line if len(line) <= ARGUMENT_LENGTH else f"{line[: ARGUMENT_LENGTH - 1]}…"

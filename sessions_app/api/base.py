@@ -16,15 +16,19 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
+from agents.providers.registry import PROVIDERS
 from core.exceptions import Invalid
 from core.rest import StrictJSONParser
-from core.validation import UNFIT, can_be_stored
+from core.validation import UNFIT, can_be_stored, errors_under, read_input
 from sessions_app import accept
 from sessions_app.live.reader import parse_cursor
+from sessions_app.log.payloads import RunOverrides
 from sessions_app.models import Run, Session
 from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.authentication import principal_of, required_verb
+from tools_app.models import RULE_LENGTH
+from tools_app.policy.storage import MOST_RULES
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 #: The query parameters of a page of a log.
@@ -74,6 +78,49 @@ class QueueOptions(serializers.Serializer):
 
     on_busy = serializers.ChoiceField(choices=Run.OnBusy.choices, default=Run.OnBusy.FOLLOWUP)
     priority = serializers.IntegerField(min_value=-100, max_value=100, default=0)
+
+
+class OverridesSerializer(serializers.Serializer):
+    """What this run does differently from its agent. Other runs of the session are not affected.
+
+    The run that a message starts keeps its overrides. A message that joins a run (`steer`,
+    `collect`) is answered with the overrides of that run; its own count only if it gets a run of
+    its own after all.
+    """
+
+    provider = serializers.ChoiceField(
+        choices=[(name, factory.label) for name, factory in PROVIDERS.items()],
+        required=False,
+        help_text="By default the provider that is known for the model, or else the agent's.",
+    )
+    model = serializers.CharField(
+        max_length=120, required=False, help_text="By default the provider's default model."
+    )
+    system_prompt = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        help_text="Added to the agent's own instructions. At most 100,000 bytes.",
+    )
+    system_prompt_mode = serializers.ChoiceField(
+        choices=["append", "replace"],
+        required=False,
+        help_text="`replace` uses `system_prompt` alone and needs the permission to build.",
+    )
+    tools = serializers.ListField(
+        child=serializers.CharField(max_length=RULE_LENGTH),
+        max_length=MOST_RULES,
+        required=False,
+        help_text="Only these tools, groups (`group:web`) or rules (`exec(git status*)`), of those "
+        "that the policy allows. An empty list means no tools.",
+    )
+    max_tokens = serializers.IntegerField(
+        min_value=1, max_value=10_000_000, required=False, help_text="The longest answer."
+    )
+    temperature = serializers.FloatField(min_value=0, max_value=2, required=False)
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        with errors_under("overrides"):
+            return read_input(RunOverrides, data).model_dump(mode="json", exclude_none=True)
 
 
 def client_dedupe_key(request: Request) -> str | None:

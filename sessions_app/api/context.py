@@ -25,6 +25,7 @@ PARTS = [
     "instructions",
     "skills",
     "pinned_memory",
+    "attached_resources",
     "recalled_memory",
     "summary",
     "messages",

@@ -25,10 +25,12 @@ from sessions_app.live.hub import open_viewer
 from sessions_app.live.reader import Log, SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.log.transcript import read_history
-from sessions_app.models import SessionEvent
+from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.authentication import principal_of
+from tenants.exceptions import TooManySockets
+from tenants.sockets import caller_of, counted_socket, open_sockets
 
 #: A comment is sent this often, or proxies and browsers would take silence for a dead connection.
 PING_SECONDS = 15.0
@@ -69,7 +71,7 @@ class ReceiptSerializer(serializers.Serializer):
     """What happened to a person's message."""
 
     state = serializers.ChoiceField(
-        choices=["queued", "merged", "steered", "answered", "withdrawn"]
+        choices=["queued", "merged", "steered", "answered", "failed", "withdrawn"]
     )
     run_id = serializers.UUIDField(allow_null=True)
 
@@ -92,7 +94,11 @@ class MessageSerializer(serializers.Serializer):
 
 class EventInput(base.QueueOptions):
     type = TextField(max_length=64, help_text="One of the `user.*` types.")
-    payload = base.ObjectField(required=False, default=dict)
+    payload = base.ObjectField(
+        required=False,
+        default=dict,
+        help_text="For `user.message`: `text`, `attachments` and `overrides`, as for messages.",
+    )
 
 
 class AttachmentInput(serializers.Serializer):
@@ -105,6 +111,7 @@ class AttachmentInput(serializers.Serializer):
 class MessageInput(base.QueueOptions):
     text = TextField(max_length=MAX_TEXT_LENGTH, trim_whitespace=False)
     attachments = AttachmentInput(many=True, required=False, help_text="At most 20.")
+    overrides = base.OverridesSerializer(required=False, allow_null=True)
 
 
 class InterruptInput(serializers.Serializer):
@@ -117,9 +124,9 @@ class InterruptInput(serializers.Serializer):
 class AcceptView(base.SessionView):
     """A view that appends an event of the caller to the log."""
 
-    def accept(self, session_id: UUID, **event: Any) -> Response:
+    def accept(self, session: Session, **event: Any) -> Response:
         key = base.client_dedupe_key(self.request)
-        accepted = accept_event(self.principal, session_id, dedupe_key=key, **event)
+        accepted = accept_event(self.principal, session, dedupe_key=key, **event)
         stored = SessionEvent.objects.get(pk=accepted.event_id)
         run_id = accepted.run_id and str(accepted.run_id)
         return Response({"event": event_body(stored), "run_id": run_id}, status=202)
@@ -151,9 +158,9 @@ class EventsView(AcceptView):
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a message, an interrupt, a tool confirmation or a tool result."""
-        self.get_session(session_id)
+        session = self.get_session(session_id)
         fields = validate_body(request, EventInput)
-        return self.accept(session_id, **fields)
+        return self.accept(session, **fields)
 
 
 class MessagesView(AcceptView):
@@ -176,12 +183,10 @@ class MessagesView(AcceptView):
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Send a message. The answer arrives on the stream and in the run's result."""
-        self.get_session(session_id)
+        session = self.get_session(session_id)
         payload = validate_body(request, MessageInput)
         options = {name: payload.pop(name) for name in ("on_busy", "priority")}
-        return self.accept(
-            session_id, type=SessionEvent.Type.USER_MESSAGE, payload=payload, **options
-        )
+        return self.accept(session, type=SessionEvent.Type.USER_MESSAGE, payload=payload, **options)
 
 
 class InterruptView(AcceptView):
@@ -192,9 +197,9 @@ class InterruptView(AcceptView):
     )
     def post(self, request: Request, session_id: UUID) -> Response:
         """Stop the run or the pending question at once. What was written so far is kept."""
-        self.get_session(session_id)
+        session = self.get_session(session_id)
         payload = validate_body(request, InterruptInput)
-        return self.accept(session_id, type=SessionEvent.Type.USER_INTERRUPT, payload=payload)
+        return self.accept(session, type=SessionEvent.Type.USER_INTERRUPT, payload=payload)
 
 
 class EventStreamRenderer(BaseRenderer):
@@ -235,6 +240,8 @@ class LogStream(APIView):
     def stream(self, followed: Log) -> StreamingHttpResponse:
         cursor = self.request.headers.get("Last-Event-ID") or self.request.GET.get("after", "0")
         after, principal = parse_cursor(cursor), principal_of(self.request)
+        if open_sockets.is_full(caller_of(principal)):
+            raise TooManySockets
         # The response lasts long; this thread's connection must serve other requests meanwhile.
         release_connection()
         return StreamingHttpResponse(
@@ -256,7 +263,10 @@ async def server_sent_events(
 ) -> AsyncIterator[bytes]:
     """Yield frames as Server-Sent Events. The stream of a dropped viewer ends; browsers resume."""
     try:
-        async with open_viewer(followed, after=after, principal=principal) as viewer:
+        async with (
+            counted_socket(principal),
+            open_viewer(followed, after=after, principal=principal) as viewer,
+        ):
             yield b"retry: %d\n\n" % RETRY_MILLISECONDS
             while True:
                 frames = await viewer.next(PING_SECONDS)

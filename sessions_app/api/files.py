@@ -15,6 +15,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from core.db import release_connection
 from core.exceptions import Invalid
 from core.pagination import whole_page, whole_page_of
 from sessions_app.api.base import SessionView
@@ -51,6 +52,7 @@ class StoredSerializer(serializers.Serializer):
 
 class FilesView(SessionView):
     parser_classes = [MultiPartParser]
+    largest_body = files.MAX_FILE_BYTES + FORM_BYTES
 
     @extend_schema(
         operation_id="sessions_files_list",
@@ -73,6 +75,7 @@ class FilesView(SessionView):
         session = self.get_session(session_id)
         if int(request.headers.get("Content-Length") or 0) > files.MAX_FILE_BYTES + FORM_BYTES:
             raise FileTooLarge
+        release_connection()  # Parsing a long form takes a while.
         file = request.FILES.get("file")
         if not isinstance(file, UploadedFile):
             raise Invalid("Send the file in the form field `file`.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import asdict
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +12,12 @@ from django.db import Error, transaction
 from django.http import HttpResponseBase, StreamingHttpResponse
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
+from drf_spectacular.utils import (
+    OpenApiParameter,
+    extend_schema,
+    extend_schema_field,
+    inline_serializer,
+)
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
@@ -21,15 +26,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from core.db import release_connection
+from core.channel_layer import watched
+from core.db import read, release_connection
 from core.exceptions import Fault, Invalid, NotFound
 from core.pagination import whole_page, whole_page_of
-from core.rest import StrictJSONParser, TextField, validate_body
+from core.rest import StrictJSONParser, TextField, represent, validate_body
 from sessions_app import runtime
 from sessions_app.accept import resend_queued
-from sessions_app.api.base import QueueOptions, SessionView, client_dedupe_key
+from sessions_app.api.base import (
+    OverridesSerializer,
+    QueueOptions,
+    SessionView,
+    client_dedupe_key,
+)
 from sessions_app.lanes.queued_messages import edit_run, list_queue, move_run, remove_run
-from sessions_app.lanes.signals import FINISHED, await_run
+from sessions_app.lanes.signals import FINISHED, POLL_SECONDS
+from sessions_app.live.publisher import session_group
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.models import Run, Session
 from sessions_app.sessions import cancel_run, retry_run
@@ -45,6 +57,7 @@ class RuntimeInput(QueueOptions):
     agent = TextField(max_length=80, help_text="The agent's id or exact name.")
     session_key = TextField(max_length=200)
     message = TextField(max_length=MAX_TEXT_LENGTH, trim_whitespace=False)
+    overrides = OverridesSerializer(required=False, allow_null=True)
 
 
 ENQUEUED = inline_serializer(
@@ -72,11 +85,12 @@ class RuntimeView(APIView):
             dedupe_key=client_dedupe_key(request),
             **fields,
         )
-        return Response(asdict(enqueued), status=202)
+        return Response(vars(enqueued), status=202)
 
 
 class RunSerializer(serializers.ModelSerializer):
     session_id = serializers.UUIDField(read_only=True)
+    overrides = serializers.SerializerMethodField()
 
     class Meta:
         model = Run
@@ -91,12 +105,18 @@ class RunSerializer(serializers.ModelSerializer):
             "stop_reason",
             "on_busy",
             "priority",
+            "overrides",
             "created_by",
             "created_at",
             "started_at",
             "finished_at",
         ]
         read_only_fields = fields
+
+    @extend_schema_field(OverridesSerializer)
+    def get_overrides(self, run: Run) -> dict[str, Any]:
+        """Return what the run does differently from its agent; empty if nothing."""
+        return run.wishes if run.purpose == Run.Purpose.TURN else {}
 
 
 WAIT_PARAMETER = OpenApiParameter(
@@ -127,7 +147,7 @@ class RunViewSet(ListModelMixin, WorkspaceViewSet):
         run: Run = self.get_object()
         seconds = _wait_seconds(request)
         if not seconds or run.status in FINISHED:
-            return Response(RunSerializer(run).data)
+            return Response(represent(RunSerializer, run))
         # The wait holds no pooled connection, and the body is awaited outside of any thread.
         release_connection()
         return StreamingHttpResponse(_wait_for_run(run, seconds), content_type="application/json")
@@ -150,7 +170,7 @@ class RunViewSet(ListModelMixin, WorkspaceViewSet):
 
     def _accepted(self, run: Run) -> Response:
         run.refresh_from_db()
-        return Response(RunSerializer(run).data, status=202)
+        return Response(represent(RunSerializer, run), status=202)
 
 
 def _wait_seconds(request: Request) -> float:
@@ -167,11 +187,22 @@ def _wait_seconds(request: Request) -> float:
 async def _wait_for_run(run: Run, seconds: float) -> AsyncIterator[bytes]:
     """Yield the run as JSON when it is over or the time is up."""
     try:
-        run = await await_run(run.pk, seconds)
+        run = await watched(
+            session_group(run.session_id),
+            partial(read, _run_if_over, run),
+            is_over=lambda found: found.status in FINISHED,
+            seconds=seconds,
+            every=POLL_SECONDS,
+        )
     except (Fault, Error) as error:
         # The HTTP status is sent already, so answer with the run as it was last read.
         log.warning("wait_ended", run_id=str(run.pk), error=str(error).strip())
-    yield JSONRenderer().render(RunSerializer(run).data)
+    yield JSONRenderer().render(represent(RunSerializer, run))
+
+
+def _run_if_over(run: Run) -> Run:
+    """Return the run as it is now if it is over, else as it was."""
+    return Run.objects.filter(pk=run.pk, status__in=FINISHED).first() or run
 
 
 class QueuedSerializer(serializers.Serializer):

@@ -34,16 +34,17 @@ from agents.api.base import AgentFilter
 from agents.definitions import find_agent
 from core.db import read, release_connection
 from core.exceptions import Invalid
-from core.pagination import whole_page, whole_page_of
+from core.pagination import NewestFirst, whole_page, whole_page_of
 from core.rest import StrictJSONParser, TextField, validate_body
+from core.throttling import transfer_slot
 from sessions_app import runtime
 from sessions_app.api.base import ObjectField, SessionView
 from sessions_app.ledger import tool_use
 from sessions_app.live.frames import event_body
-from sessions_app.log.transcript import search_sessions
 from sessions_app.log.transfer import import_session
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
+from sessions_app.search import find_matches
 from sessions_app.sessions import archive, change_session, fork
 from sessions_app.subagents.spawns import session_tree
 from tenants.access import authorise
@@ -190,13 +191,29 @@ class SessionFilter(filters.FilterSet):
         return rows if self.form.cleaned_data["archived"] is not None else rows.active()
 
     def filter_by_text(self, rows: SessionQuerySet, name: str, words: str) -> SessionQuerySet:
-        return search_sessions(rows, words)
+        return rows  # `SessionPages` searches, once the rows are sorted
+
+
+class SessionPages(NewestFirst):
+    """Pages of sessions. A search looks for its words in the order of the list."""
+
+    def paginate_queryset(
+        self, queryset: Any, request: Request, view: APIView | None = None
+    ) -> list[Any]:
+        self.text = request.query_params.get("q", "").strip()
+        return super().paginate_queryset(queryset, request, view)
+
+    def fetch(self, rows: Any, count: int) -> list[Any]:
+        if not self.text:
+            return super().fetch(rows, count)
+        return list(rows.filter(pk__in=list(find_matches(rows, self.text, limit=count))))
 
 
 class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     queryset = session_rows()
     serializer_class = SessionSerializer
     filterset_class = SessionFilter
+    pagination_class = SessionPages
     parser_classes = [StrictJSONParser]
 
     def filter_queryset(self, queryset: Any) -> Any:
@@ -384,6 +401,7 @@ class ImportForm(serializers.Serializer):
 
 class ImportView(APIView):
     parser_classes = [MultiPartParser, JsonlParser]
+    largest_body = MAX_IMPORT_BYTES
 
     @extend_schema(
         operation_id="sessions_import",
@@ -405,18 +423,16 @@ class ImportView(APIView):
         workspace_id = authorise(principal, "run")
         if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_IMPORT_BYTES:
             raise RequestDataTooBig
+        release_connection()  # Parsing a long form takes a while.
         form = {**request.query_params.dict(), **_form_fields(request)}
         lines = _import_lines(request)
         if not form.get("agent"):
             first = next(lines, b"")
             lines = chain([first], lines)
             form["agent"] = _agent_of_export(workspace_id, first)
-        session = import_session(
-            find_agent(workspace_id, form["agent"]),
-            lines,
-            title=_title(form.get("title", "")),
-            created_by_id=principal.user_id,
-        )
+        agent, title = find_agent(workspace_id, form["agent"]), _title(form.get("title", ""))
+        with transfer_slot(workspace_id):
+            session = import_session(agent, lines, title=title, created_by_id=principal.user_id)
         return Response(serialize_session(session.pk), status=201)
 
 

@@ -41,6 +41,7 @@ session_urlpatterns = [
 ]
 
 urlpatterns = [
+    path("runtime/", runs.RuntimeView.as_view(), name="runtime"),
     path("approvals/", approvals.ApprovalViewSet.as_view({"get": "list"}), name="approval-list"),
     path(
         "approvals/<uuid:pk>/",
@@ -50,6 +51,5 @@ urlpatterns = [
     path("sessions/import/", sessions.ImportView.as_view(), name="session-import"),
     path("sessions/<uuid:session_id>/", include(session_urlpatterns)),
     path("analytics/tools/", sessions.ToolAnalyticsView.as_view(), name="analytics-tools"),
-    path("runtime/", runs.RuntimeView.as_view(), name="runtime"),
     path("", include(router.urls)),
 ]

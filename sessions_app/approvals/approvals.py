@@ -20,10 +20,17 @@ from django.utils import timezone
 from agents.models import Agent
 from core import channel_layer
 from core.db import for_each
-from core.exceptions import Invalid
+from core.exceptions import Forbidden, Invalid
+from core.text import reveal
 from sessions_app.exceptions import AlreadyAnswered, NothingToAnswer
 from sessions_app.log.sql import lock_lane, row, rows
-from sessions_app.models import Approval, Session, ToolExecution
+from sessions_app.models import (
+    Approval,
+    ResourceAttachment,
+    Session,
+    SessionEvent,
+    ToolExecution,
+)
 from sessions_app.tool_labels import main_argument, tool_label
 from tenants.access import Principal, authorise
 
@@ -174,7 +181,7 @@ def open_approval(
         workspace_id=workspace_id,
         subject=subject,
         subject_id=subject_id,
-        title=title[:TITLE_LENGTH],
+        title=reveal(title)[:TITLE_LENGTH],
         input=input or {},
         reason=reason[:300],
         session=session,
@@ -208,6 +215,8 @@ def answer_approval(
     if approval.session and approval.session.about_id:
         # Answers in a builder session change an agent.
         authorise(principal, "build")
+    if answer.allows:
+        _check_not_own(approval, principal)
     if not answer.allows and answer.scope != Scope.ONCE:
         raise Invalid("Only an allow can have the scope session or always.")
     with transaction.atomic():
@@ -222,6 +231,27 @@ def answer_approval(
         _close(locked, Status.ALLOWED if answer.allows else Status.DENIED, principal)
         return _apply(
             Resolution(approval=locked, answer=answer, principal=principal, dedupe_key=dedupe_key)
+        )
+
+
+def _check_not_own(approval: Approval, principal: Principal) -> None:
+    """Raise Forbidden if a key that can only run agents would let its own call read secrets.
+
+    Commands can read the secrets that are mounted into their session. There an approval is a second
+    opinion: of a person, of a key that may administer the workspace, or of a key that has not spoken
+    in this session. A sub-agent's task counts as a message of the key that started the turn of its
+    parent.
+    """
+    if principal.key is None or principal.may("admin") or approval.session_id is None:
+        return
+    vaults = ResourceAttachment.objects.filter(
+        session_id=approval.session_id, kind=ResourceAttachment.Kind.VAULT
+    )
+    own = SessionEvent.objects.filter(session_id=approval.session_id, key_id=principal.key_id)
+    if vaults.exists() and own.exists():
+        raise Forbidden(
+            "This session can read secrets and this key has sent messages to it, so the key cannot "
+            "allow the call. Answer in the chat or the inbox, or with a key that has the scope admin."
         )
 
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from agents.definitions import version_by_id
 from core.exceptions import Invalid, NotFound
+from core.validation import UNFIT, fit_json
 from sessions_app.approvals import approvals
 from sessions_app.exceptions import NothingToAnswer, StillAsks
 from sessions_app.lanes.signals import wake
@@ -94,12 +95,15 @@ def _check(approval: Approval, answer: approvals.ApprovalAnswer, principal: Prin
 
 def _valid_input(tool: Tool | None, input: dict[str, Any]) -> dict[str, Any]:
     """Return edited arguments if the tool accepts them. The run checks them against its policy."""
-    if tool:
-        try:
-            tool.parse(input)
-        except ToolFailed as fault:
-            raise Invalid(fault.detail) from None
-    return input
+    try:
+        fitted: dict[str, Any] = fit_json(input)
+        if tool:
+            tool.parse(fitted)
+    except ValueError:
+        raise Invalid(UNFIT) from None
+    except ToolFailed as fault:
+        raise Invalid(fault.detail) from None
+    return fitted
 
 
 def _allow_always(

@@ -4,13 +4,14 @@ model's window.
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from uuid import UUID
 
+import orjson
 import structlog
 from django.db import DatabaseError
 
@@ -29,12 +30,11 @@ from sessions_app.context.conversation import (
     MAX_ENTRIES,
     LogEntry,
     apply_edits,
-    build_messages,
     count_tokens,
     fit,
-    read_newest,
 )
-from sessions_app.log.sql import named_row
+from sessions_app.context.known_entries import newest, read_entries, recent
+from sessions_app.log.sql import row
 from sessions_app.models import SessionEvent
 from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.registry import Category, Tool
@@ -43,28 +43,7 @@ from tools_app.taint import clip_for_model, fence, fence_mark
 
 log = structlog.get_logger(__name__)
 
-# One statement that reads a few rows by their keys, however long the session is.
-LOAD = """
-SELECT c.id AS snapshot_id, s.snapshot_seq, coalesce(c.summary, '') AS summary,
-       coalesce(c.carried, '{}') AS carried, s.flushed_seq, s.compact_after_seq, s.last_seq,
-       who.id AS speaker_id,
-       memory_exists(s.workspace_id, ARRAY[s.workspace_id, s.agent_id, s.id, who.id]) AS has_memory
-  FROM agent_sessions s
-  LEFT JOIN agent_run_queue q ON q.id = %s
-  LEFT JOIN LATERAL (
-    SELECT n.id, n.summary, n.carried FROM agent_context_snapshots n
-     WHERE n.session_id = s.id AND n.undone_at IS NULL ORDER BY n.id DESC LIMIT 1) c ON true
-  LEFT JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id)
-  CROSS JOIN LATERAL (SELECT CASE
-    WHEN q.id IS NULL THEN %s::uuid
-    -- The sender of a steered message counts only once the run has taken the message.
-    WHEN cardinality(r.message_seqs || q.message_seqs) > 0 THEN (
-      SELECT m.created_by_id FROM session_messages m
-       WHERE m.session_id = s.id AND m.seq = ANY(r.message_seqs || q.message_seqs)
-         AND m.processed_at IS NOT NULL ORDER BY m.seq DESC LIMIT 1)
-    ELSE r.created_by_id END AS id) who
- WHERE s.id = %s
-"""
+LOAD_BASIS = "SELECT context_basis(%s, %s, %s)::text"
 #: The parts of a window that are kept free for the answer (1/4) and for estimation errors (1/20).
 ANSWER_PART, MARGIN_PART = 4, 20
 #: Compaction starts at this share of the usable tokens, before anything must be left out.
@@ -89,13 +68,25 @@ class ContextBasis:
     #: The author of the message being answered. No other person's memory is searched.
     speaker_id: UUID | None = None
     has_memory: bool = False
+    #: Mount path, kind, access, status and reason of each attached resource, by path.
+    resources: Sequence[Sequence[str]] = ()
+    #: Paths of the newest files that came with messages which the snapshot stands for.
+    earlier_files: Sequence[str] = ()
 
 
 def load_basis(
     session_id: UUID, *, run_id: UUID | None = None, viewer_id: UUID | None = None
 ) -> ContextBasis:
     """Read the basis for a run of this session, or for a preview that a viewer asked for."""
-    return ContextBasis(**named_row(LOAD, [run_id, viewer_id, session_id]))
+    (packed,) = row(LOAD_BASIS, [session_id, run_id, viewer_id])
+    return read_basis(orjson.loads(packed))
+
+
+def read_basis(found: dict[str, Any]) -> ContextBasis:
+    """Return what `context_basis` in `sql/turns.sql` returned."""
+    for name in ("snapshot_id", "speaker_id"):
+        found[name] = UUID(found[name]) if found[name] else None
+    return ContextBasis(**found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +98,8 @@ class PromptInputs:
     session_id: UUID
     version: AgentVersion
     tools: Mapping[str, Tool]
+    #: The name and description of each skill.
+    skills: Sequence[tuple[str, str]] = ()
     basis: ContextBasis
 
     @property
@@ -136,10 +129,16 @@ class TokenBudget:
     window: int
     usable: int
     threshold: int
+    #: Whether the model can call tools, as far as is known.
+    takes_tools: bool = True
 
     @property
     def pinned(self) -> int:
         return self.window // 10
+
+    @property
+    def resources(self) -> int:
+        return self.window // 20
 
     @property
     def recalled(self) -> int:
@@ -158,13 +157,18 @@ def token_budget(
     `ceiling` is the number of tokens that the provider took when its window proved to be smaller
     than the catalog says.
     """
-    info = find_model(provider, model)
+    info = find_model(provider, model, workspace_id=version.workspace_id)
     answer = min(version.max_tokens or info.max_output, info.window // ANSWER_PART)
     usable = info.window - answer - info.window // MARGIN_PART
     usable = min(usable, ceiling) if ceiling else usable
     share = limits_of(version).compact_at_percent
     threshold = min(info.window * share // 100, int(usable * NEARLY_FULL))
-    return TokenBudget(window=info.window, usable=usable, threshold=threshold)
+    return TokenBudget(
+        window=info.window,
+        usable=usable,
+        threshold=threshold,
+        takes_tools=info.tools is not False,
+    )
 
 
 # ── Memories ─────────────────────────────────────────────────────────────────────────────────────
@@ -198,7 +202,7 @@ class Memories:
         return any(not memory.trusted for memory in (*self.pinned, *self.recalled))
 
 
-def find_memories(inputs: PromptInputs, entries: list[LogEntry]) -> Memories:
+def find_memories(inputs: PromptInputs, entries: Sequence[LogEntry]) -> Memories:
     """Look up pinned documents and recall what fits the newest message.
 
     Return nothing, at no cost, for an agent without memory or without permission to search it.
@@ -230,7 +234,7 @@ def _recall(reader: Reader, query: str) -> list[Hit]:
     return [hit for hit in found if hit.strength >= MIN_STRENGTH]
 
 
-def newest_user_text(entries: list[LogEntry]) -> str:
+def newest_user_text(entries: Sequence[LogEntry]) -> str:
     """Return the newest message of a person, in its newest wording."""
     for entry in reversed(apply_edits(entries)):
         if entry.type == SessionEvent.Type.USER_MESSAGE and entry.taken:
@@ -291,7 +295,61 @@ def skills_text(inputs: PromptInputs) -> str:
     """Return the list of the agent's skills, or nothing if it may not load any."""
     if "skill_load" not in inputs.tools:
         return ""
-    return prompt_lines(inputs.workspace_id, inputs.agent_id).strip()
+    return prompt_lines(inputs.skills)
+
+
+# ── Resources ────────────────────────────────────────────────────────────────────────────────────
+
+#: Characters of a path and of a reason: both come from outside.
+MAX_PATH, MAX_REASON = 200, 300
+STATUS_WORDS = {
+    "pending": "prepared when a tool first uses it",
+    "ready": "ready",
+    "failed": "failed, and tried again by the next run",
+}
+
+
+def render_resources(basis: ContextBasis, mark: str, budget: int) -> str:
+    """Return what is attached to the session, as text for the model. What does not fit is counted."""
+    files = [
+        f"- {one_line(path, MAX_PATH)}: sent with an earlier message"
+        for path in dict.fromkeys(basis.earlier_files)
+    ]
+    lines: list[str] = []
+    left = budget
+    everything = [*map(_resource_line, basis.resources), *files]
+    for line in everything:
+        left -= estimate_tokens(line)
+        if left < 0:
+            lines.append(f"({len(everything) - len(lines)} more are attached.)")
+            break
+        lines.append(line)
+    reasons = "\n".join(failure_reasons(basis))[: max(0, left) * CHARACTERS_PER_TOKEN]
+    if reasons:
+        lines.append(fence(reasons, mark, "why resources failed"))
+    return "\n".join(lines)
+
+
+def _resource_line(resource: Sequence[str]) -> str:
+    path, kind, access, status, _ = resource
+    words = (kind.replace("_", " "), access.replace("_", " "), STATUS_WORDS[status])
+    return f"- {one_line(path, MAX_PATH)}: {', '.join(words)}"
+
+
+def failure_reasons(basis: ContextBasis) -> list[str]:
+    """Return why resources failed, one line each. Servers and repositories word it."""
+    return [
+        f"{one_line(path, MAX_PATH)}: {one_line(reason, MAX_REASON)}"
+        for path, _, _, status, reason in basis.resources
+        if status == "failed" and reason
+    ]
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return text from outside on one line, without control characters and cut to size."""
+    printable = "".join(sign if sign.isprintable() else " " for sign in text)
+    line = " ".join(printable.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 # ── The context ──────────────────────────────────────────────────────────────────────────────────
@@ -302,6 +360,9 @@ TOKENS_PER_ENTRY, MIN_ENTRIES = 40, 200
 MIN_CONVERSATION = 200
 OPENING = "Background from the system, not a message of the person. The conversation follows it."
 PINNED = "## Always keep in mind"
+RESOURCES = (
+    "## Attached resources\nYour file tools and commands find them beside the session's files."
+)
 RECALLED = "## From memory, as it may bear on the newest message"
 SUMMARY = (
     "## Summary of the conversation so far\nIt stands for earlier messages that are left out. "
@@ -322,10 +383,11 @@ class Context:
     skills: str
     tools: tuple[ToolSpec, ...]
     pinned: str
+    resources: str
     recalled: str
     memories: Memories
     #: The entries after the snapshot.
-    entries: list[LogEntry]
+    entries: Sequence[LogEntry]
     #: How many entries are read at most. If that many were read, there may be older ones.
     limit: int
 
@@ -343,6 +405,7 @@ class Context:
         """Return the non-empty parts that come before the conversation, by name."""
         parts = {
             "pinned_memory": (PINNED, self.pinned),
+            "attached_resources": (RESOURCES, self.resources),
             "recalled_memory": (RECALLED, self.recalled),
             "summary": (SUMMARY + self._search_hint, self.summary),
         }
@@ -366,23 +429,25 @@ class Context:
         )
 
     @cached_property
-    def tool_tokens(self) -> tuple[int, ...]:
-        return tuple(spec_tokens(spec) for spec in self.tools)
-
-    @cached_property
     def frame(self) -> int:
         """Return the tokens of instructions and tools, which every request carries."""
-        return estimate_tokens(self.instructions) + sum(self.tool_tokens)
+        return estimate_tokens(self.instructions) + sum(spec.tokens for spec in self.tools)
 
     @cached_property
     def fixed(self) -> int:
         """Return the tokens that compaction cannot reduce, without the summary."""
-        return self.frame + estimate_tokens(self.pinned) + estimate_tokens(self.recalled)
+        parts = (self.pinned, self.resources, self.recalled)
+        return self.frame + sum(map(estimate_tokens, parts))
+
+    @property
+    def has_untrusted(self) -> bool:
+        """Return whether text from outside stands before the conversation."""
+        return self.memories.has_untrusted or bool(failure_reasons(self.inputs.basis))
 
     @cached_property
     def conversation(self) -> list[Message]:
         """Return the whole conversation since the snapshot, however long."""
-        return build_messages(self.entries, fence_mark(self.inputs.session_id))
+        return recent.messages(self.inputs.session_id, self.entries)
 
     @cached_property
     def total_tokens(self) -> int:
@@ -435,16 +500,26 @@ def build_context(
     model: str,
     *,
     memories: Memories | None = None,
+    entries: Sequence[LogEntry] | None = None,
     ceiling: int | None = None,
 ) -> Context:
     """Read the entries and memories of a session and build its context.
 
-    Memories that were looked up before are passed in and not looked up again.
+    Memories that were looked up before, and all entries since the snapshot if they were just read,
+    are passed in and not looked up again.
     """
     budget = token_budget(inputs.version, provider, model, ceiling)
     limit = max(MIN_ENTRIES, min(budget.usable // TOKENS_PER_ENTRY, MAX_ENTRIES))
     basis = inputs.basis
-    entries = read_newest(inputs.session_id, basis.snapshot_seq, limit, carried=basis.carried)
+    if entries is None:
+        entries = read_entries(
+            inputs.session_id,
+            limit,
+            snapshot_id=basis.snapshot_id,
+            snapshot_seq=basis.snapshot_seq,
+            carried=basis.carried,
+        )
+    entries = newest(entries, limit, basis.carried)
     memories = find_memories(inputs, entries) if memories is None else memories
     mark = fence_mark(inputs.session_id)
     return Context(
@@ -453,15 +528,11 @@ def build_context(
         model=model,
         budget=budget,
         skills=skills_text(inputs),
-        tools=tuple(tool.spec() for tool in inputs.tools.values()),
+        tools=tuple(tool.spec for tool in inputs.tools.values()) if budget.takes_tools else (),
         pinned=render_memories(memories.pinned, mark, budget.pinned, are_pins=True),
+        resources=render_resources(basis, mark, budget.resources),
         recalled=render_memories(memories.recalled, mark, budget.recalled),
         memories=memories,
         entries=entries,
         limit=limit,
     )
-
-
-def spec_tokens(spec: ToolSpec) -> int:
-    schema = json.dumps(spec.json_schema, default=str)
-    return estimate_tokens(spec.name) + estimate_tokens(spec.description) + estimate_tokens(schema)

@@ -6,16 +6,17 @@ always included. The log itself is never changed; the view is built this way wha
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 from uuid import UUID
 
 import orjson
 
-from agents.providers.base import Message, ToolCall, ToolResult, estimate_message
+from agents.providers.base import Message, ToolCall, ToolResult
 from sessions_app.context.taint import TOOL_USES, is_untrusted_output
-from sessions_app.log.sql import rows
+from sessions_app.log.sql import row
 from sessions_app.models import SessionEvent
 from sessions_app.outcomes.criteria import return_message
 from tools_app.taint import clip_for_model, fence, fence_mark, is_fenced
@@ -42,25 +43,7 @@ CHARACTERS_PER_TOKEN = 3
 #: Tokens for a note of what was cut, and for the frame around a message.
 OVERHEAD = 40
 
-_SELECT_ENTRIES = """
-SELECT seq, type, payload, processed_at IS NOT NULL AS taken, run_id,
-       CASE WHEN type IN ('user.message', 'session.child_idle') THEN coalesce(processed_at, created_at)
-            ELSE created_at END AS known_at
-  FROM session_messages WHERE session_id = %s AND type = ANY(%s)
-   AND CASE type WHEN 'session.child_idle' THEN payload -> 'shown' = 'true'
-                 WHEN 'session.outcome_judged' THEN payload -> 'returned' = 'true' ELSE true END
-"""
-# Two index scans, because one condition for both would read the whole session. Entries that the
-# agent never sees are filtered here and not later: a caller that gets as many entries as it asked
-# for must be able to conclude that there are more.
-_READ = f"""
-SELECT seq, type, payload, taken, run_id FROM (
-  ({_SELECT_ENTRIES} AND seq > %s ORDER BY seq {{order}} LIMIT %s)
-  UNION ALL
-  ({_SELECT_ENTRIES} AND seq = ANY(%s::bigint[]) AND seq <= %s)) found
- ORDER BY known_at, seq
-"""  # noqa: S608 - made of constants only
-NEWEST, OLDEST = _READ.format(order="DESC"), _READ.format(order="ASC")
+READ = "SELECT log_entries(%s, %s, %s, %s, %s, %s)::text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +56,8 @@ class LogEntry:
     #: Whether a run has taken this message. The model sees no message that waits or was withdrawn.
     taken: bool
     run_id: UUID | None
+    #: When the agent learned of it, in microseconds.
+    known_at: int = 0
 
 
 def is_visible(entry: LogEntry) -> bool:
@@ -101,27 +86,41 @@ def read_newest(
     A message that waited stands where a run took it, not where it was written. `carried` are
     entries up to `after` that the snapshot does not cover.
     """
-    return _read(NEWEST, session_id, after, limit, carried)
+    return _read(session_id, after, limit, carried, newest=True)
 
 
 def read_oldest(
     session_id: UUID, after: int, limit: int, *, carried: Sequence[int] = ()
 ) -> list[LogEntry]:
     """Read the first entries after a seq, in the same order as `read_newest`."""
-    return _read(OLDEST, session_id, after, limit, carried)
+    return _read(session_id, after, limit, carried, newest=False)
 
 
 def _read(
-    query: str, session_id: UUID, after: int, limit: int, carried: Sequence[int]
+    session_id: UUID, after: int, limit: int, carried: Sequence[int], *, newest: bool
 ) -> list[LogEntry]:
-    types = CONVERSATION_TYPES
-    found = rows(query, [session_id, types, after, limit, session_id, types, list(carried), after])
-    entries = (
-        LogEntry(seq=seq, type=type, payload=orjson.loads(payload), taken=taken, run_id=run_id)
-        for seq, type, payload, taken, run_id in found
-    )
+    params = [session_id, CONVERSATION_TYPES, after, limit, list(carried), newest]
+    (packed,) = row(READ, params)
+    return parse_entries(orjson.loads(packed or "[]"), session_id)
+
+
+def parse_entries(packed: list[list[Any]], session_id: UUID) -> list[LogEntry]:
+    """Return the entries that `log_entries` in `sql/turns.sql` returned."""
     mark = fence_mark(session_id)
-    return [_as_message(entry, mark) for entry in entries]
+    return [
+        _as_message(
+            LogEntry(
+                seq=seq,
+                type=type,
+                payload=payload,
+                taken=taken,
+                run_id=UUID(run_id) if run_id else None,
+                known_at=known_at,
+            ),
+            mark,
+        )
+        for seq, type, payload, taken, run_id, known_at in packed
+    ]
 
 
 def _as_message(entry: LogEntry, mark: str) -> LogEntry:
@@ -142,12 +141,100 @@ def _as_message(entry: LogEntry, mark: str) -> LogEntry:
 
 @dataclass(kw_only=True)
 class MessageBuilder:
-    """Collects messages, and closes the calls of an assistant with their results at once."""
+    """Builds messages from entries, and closes the calls of an assistant with their results at once.
 
-    results: dict[str, ToolResult]
+    A builder that has added the entries of a conversation can be continued with newer ones.
+    """
+
+    mark: str
+    entries: Sequence[LogEntry] = ()
+    #: The ownership of each call.
+    owners: dict[str, str] = field(default_factory=dict)
+    #: The one result of each call.
+    results: dict[str, ToolResult] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
+    #: Text of an answer that broke off. It counts unless the agent answers again.
+    unfinished: str = ""
+
+    def continued(self, entries: Sequence[LogEntry]) -> MessageBuilder | None:
+        """Return a builder with all of these entries.
+
+        None if they do not begin with those of this builder, or change a message that it has built.
+        """
+        count = len(self.entries)
+        begins_alike = count <= len(entries) and all(map(is_, self.entries, entries))
+        if not begins_alike or self._is_changed_by(entries[count:]):
+            return None
+        view = replace(
+            self,
+            entries=entries,
+            owners=dict(self.owners),
+            results=dict(self.results),
+            messages=list(self.messages),
+        )
+        view.add(entries[count:])
+        return view
+
+    def _is_changed_by(self, newer: Sequence[LogEntry]) -> bool:
+        """Return whether an edit, or a result for a call that is closed already, is among these."""
+        called = {call.call_id for message in self.messages[-1:] for call in message.calls}
+        called |= {e.payload["tool_use_id"] for e in newer if e.type in TOOL_USES}
+        return any(
+            entry.type == EventType.USER_MESSAGE_EDITED
+            or (
+                entry.type == EventType.AGENT_TOOL_RESULT
+                and (entry.payload.get("late") or entry.payload["tool_use_id"] not in called)
+            )
+            for entry in newer
+        )
+
+    def add(self, entries: Sequence[LogEntry]) -> None:
+        """Add entries that follow those that were added."""
+        self._pair(entries)
+        for entry in entries:
+            if entry.type in TOOL_USES:
+                self.unfinished = ""
+                self.add_assistant("", _call(entry.payload), None)
+            elif entry.type == EventType.AGENT_MESSAGE:
+                self._add_answer(entry.payload)
+            elif (text := _user_text(entry, self.results, self.owners)) is not None:
+                self.close_calls()
+                if text:
+                    self.add_user(text)
+
+    def _add_answer(self, payload: dict[str, Any]) -> None:
+        """Add an answer. One that broke off waits: a retried run would repeat its text."""
+        if payload.get("partial"):
+            self.unfinished = payload["text"]
+            return
+        self.unfinished = ""
+        self.close_calls()
+        self.add_assistant(payload["text"], None, payload.get("provider_state"))
+
+    def _pair(self, entries: Sequence[LogEntry]) -> None:
+        """Note the calls and their results before any is added, because a result may come late."""
+        for entry in entries:
+            if entry.type in TOOL_USES:
+                self.owners[entry.payload["tool_use_id"]] = entry.payload.get("ownership", "")
+        for entry in entries:
+            if entry.type == EventType.AGENT_TOOL_RESULT:
+                call_id = entry.payload["tool_use_id"]
+                # Only a late result replaces another: it settles a call whose outcome was unknown.
+                if call_id not in self.results or entry.payload.get("late"):
+                    owner = self.owners.get(call_id, "")
+                    self.results[call_id] = _result(entry.payload, owner, self.mark)
+
+    def finished(self) -> list[Message]:
+        """Return the messages, with a result for every call."""
+        last = self.messages[-1:]
+        if not last or not last[0].calls:
+            return list(self.messages)
+        return [*self.messages, self._results_of(last[0])]
 
     def add_user(self, text: str) -> None:
+        if self.unfinished:
+            self.add_assistant(self.unfinished, None, None)
+            self.unfinished = ""
         last = self.messages[-1] if self.messages else None
         if last and last.role == "user":
             self.messages[-1] = Message(role="user", text=f"{last.text}\n\n{text}")
@@ -174,8 +261,11 @@ class MessageBuilder:
         """Add a result for every call of the last message."""
         last = self.messages[-1] if self.messages else None
         if last and last.calls:
-            results = tuple(self.results.get(c.call_id) or _missing_result(c) for c in last.calls)
-            self.messages.append(Message(role="tool", results=results))
+            self.messages.append(self._results_of(last))
+
+    def _results_of(self, message: Message) -> Message:
+        results = tuple(self.results.get(c.call_id) or _missing_result(c) for c in message.calls)
+        return Message(role="tool", results=results)
 
 
 def _missing_result(call: ToolCall) -> ToolResult:
@@ -187,47 +277,24 @@ def _missing_result(call: ToolCall) -> ToolResult:
     )
 
 
-def build_messages(entries: list[LogEntry], mark: str = "outside") -> list[Message]:
+def build_messages(entries: Sequence[LogEntry], mark: str = "outside") -> list[Message]:
     """Build the conversation in the form that providers require.
 
     Calls and results are paired, roles take turns, and a person's message comes first. Untrusted
     text is fenced by the mark.
     """
-    entries = apply_edits(entries)
-    owners = {
-        e.payload["tool_use_id"]: e.payload.get("ownership", "")
-        for e in entries
-        if e.type in TOOL_USES
-    }
-    view = MessageBuilder(results=_results(entries, owners, mark))
-    for entry in entries:
-        if entry.type in TOOL_USES:
-            view.add_assistant("", _call(entry.payload), None)
-        elif entry.type == EventType.AGENT_MESSAGE:
-            view.close_calls()
-            view.add_assistant(entry.payload["text"], None, entry.payload.get("provider_state"))
-        elif (text := _user_text(entry, view.results, owners)) is not None:
-            view.close_calls()
-            if text:
-                view.add_user(text)
-    view.close_calls()
-    return view.messages
+    return build_view(entries, mark).finished()
 
 
-def _results(entries: list[LogEntry], owners: dict[str, str], mark: str) -> dict[str, ToolResult]:
-    """Return the one result of each call."""
-    results: dict[str, ToolResult] = {}
-    for entry in entries:
-        if entry.type == EventType.AGENT_TOOL_RESULT:
-            call_id = entry.payload["tool_use_id"]
-            # Only a late result replaces another: it settles a call whose outcome was unknown.
-            if call_id not in results or entry.payload.get("late"):
-                results[call_id] = _result(entry.payload, owners.get(call_id, ""), mark)
-    return results
+def build_view(entries: Sequence[LogEntry], mark: str) -> MessageBuilder:
+    """Return a builder with the messages of these entries, each in its newest wording."""
+    view = MessageBuilder(mark=mark, entries=entries)
+    view.add(apply_edits(entries))
+    return view
 
 
 def _user_text(
-    entry: LogEntry, results: dict[str, ToolResult], called: Container[str]
+    entry: LogEntry, results: Mapping[str, ToolResult], called: Container[str]
 ) -> str | None:
     """Return what an entry tells the agent: "" if it only closes calls, None if nothing at all."""
     match entry.type:
@@ -285,7 +352,7 @@ def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:
 
 def count_tokens(messages: Sequence[Message]) -> int:
     """Return the estimated number of tokens of these messages."""
-    return sum(estimate_message(message) for message in messages)
+    return sum(message.tokens for message in messages)
 
 
 def fit(messages: list[Message], budget: int) -> list[Message]:
@@ -294,8 +361,8 @@ def fit(messages: list[Message], budget: int) -> list[Message]:
     The oldest turns go first; then long texts and results are clipped. A call and its result stay
     together.
     """
-    if not messages:
-        return []
+    if not messages or (messages[0].role == "user" and count_tokens(messages) <= budget):
+        return messages
     kept = trim(messages, budget)
     return kept if count_tokens(kept) <= budget else _squeeze(kept, budget)
 
@@ -304,7 +371,7 @@ def trim(messages: list[Message], budget: int) -> list[Message]:
     """Return the newest whole turns that fit, and at least the newest one."""
     kept, used = len(messages), 0
     for nth in range(len(messages) - 1, -1, -1):
-        used += estimate_message(messages[nth])
+        used += messages[nth].tokens
         if used > budget and kept < len(messages):
             break
         if messages[nth].role == "user":
@@ -352,7 +419,7 @@ def _steps(messages: list[Message]) -> list[list[Message]]:
 
 def _clip_message(message: Message, tokens: int) -> Message:
     """Return the message with each of its texts cut to an equal share of the tokens."""
-    if estimate_message(message) <= tokens:
+    if message.tokens <= tokens:
         return message
     pieces = len(message.calls) + len(message.results) + bool(message.text)
     share = max(8, (tokens // max(1, pieces)) - OVERHEAD) * CHARACTERS_PER_TOKEN

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from agents.definitions import version_by_id
 from agents.exceptions import ContextOverflow
-from agents.providers.base import Message, estimate_message, estimate_tokens
+from agents.providers.base import Message, estimate_tokens
+from core.exceptions import NotFound
 from sessions_app.context.builder import (
     Context,
     PromptInputs,
@@ -18,7 +19,7 @@ from sessions_app.context.builder import (
 )
 from sessions_app.context.conversation import count_tokens
 from sessions_app.models import Session
-from tools_app.policy.effective import effective_policy
+from tools_app.policy.effective import load_session_binding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +55,16 @@ def preview(session: Session, viewer_id: UUID | None = None) -> Preview:
     No viewer sees another person's memory.
     """
     version = version_by_id(session.agent_version_id)
+    bound = load_session_binding(session.pk)
+    if bound is None:
+        raise NotFound
     inputs = PromptInputs(
         workspace_id=session.workspace_id,
         agent_id=session.agent_id,
         session_id=session.pk,
         version=version,
-        tools=offered_tools(
-            effective_policy(version, session.pk), builds=session.about_id is not None
-        ),
+        tools=offered_tools(bound.policy(), builds=session.about_id is not None),
+        skills=bound.skills,
         basis=load_basis(session.pk, viewer_id=viewer_id),
     )
     context = build_context(inputs, version.provider, version.model)
@@ -113,11 +116,13 @@ def _tools(context: Context) -> ContextPart:
             "name": spec.name,
             "description": spec.description,
             "input_schema": spec.json_schema,
-            "tokens": tokens,
+            "tokens": spec.tokens,
         }
-        for spec, tokens in zip(context.tools, context.tool_tokens, strict=True)
+        for spec in context.tools
     ]
-    return ContextPart(name="tools", tokens=sum(context.tool_tokens), content=content)
+    return ContextPart(
+        name="tools", tokens=sum(spec.tokens for spec in context.tools), content=content
+    )
 
 
 def _messages(messages: list[Message]) -> ContextPart:
@@ -130,7 +135,7 @@ def _messages(messages: list[Message]) -> ContextPart:
                 {"name": r.name, "output": r.output, "is_error": r.is_error}
                 for r in message.results
             ],
-            "tokens": estimate_message(message),
+            "tokens": message.tokens,
         }
         for message in messages
     ]

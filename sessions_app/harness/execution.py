@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -15,11 +15,14 @@ from uuid import UUID
 
 import orjson
 import structlog
+from django.db import Error
 from pydantic import BaseModel
 
 from agents.environments import environment_or_default
 from core.db import release_connection
 from core.exceptions import Fault
+from core.logging import redact_text
+from core.validation import fit_json, storable
 from sessions_app import ledger
 from sessions_app.context.taint import is_tainted
 from sessions_app.exceptions import LimitReached
@@ -34,14 +37,18 @@ from sessions_app.sandbox_billing import charge_commands, check_affordable
 from tenants.exceptions import BudgetReached, OutOfCredits
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.files import SessionFolder
+from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.registry import Category, Parked, Tool, ToolContext
 from tools_app.sandbox.base import Mount, Sandbox
 from tools_app.sandbox.provisioning import LazySandbox, provision
+from tools_app.taint import clip_for_model
 
 log = structlog.get_logger(__name__)
 
 State = ToolExecution.State
 GRACE_SECONDS = 2.0  #: How long a stopped tool may take before its result is no longer awaited.
+MAX_RESULT = 1_000_000  #: Characters of text, or bytes of JSON, that one call may return.
+MAX_ERROR = 1_000  #: Characters of an exception's message that are told.
 MAX_REPEATS = 4  #: The same call with the same result this often in a row is a stuck loop.
 
 
@@ -65,16 +72,26 @@ def tool_context(
         sandbox=LazySandbox(
             lambda: open_sandbox(
                 turn.workspace_id, turn.session_id, turn.environment_id, turn.mounts
-            )
+            ),
+            workspace_id=turn.workspace_id,
         ),
         mounts=turn.mounts,
-        judge=lambda input: turn.policy.decide_call(call.name, input).decision,
+        judge=partial(judge_call, turn.policy, call.name),
+        peers=turn.policy.peers,
         emit=emit,
         is_tainted=lambda: is_tainted(turn.session_id),
         fence=lambda: _fence(turn),
         stopped=stopped,
         deadline=deadline,
     )
+
+
+def judge_call(policy: EffectivePolicy, name: str, input: Mapping[str, Any]) -> str:
+    """Return the policy's verdict on a call, for a tool that asks from a thread of its own."""
+    try:
+        return policy.decide_call(name, input).decision
+    finally:
+        release_connection()
 
 
 def _fence(turn: Turn) -> None:
@@ -131,17 +148,40 @@ class ToolJob:
             return CallResult(call, State.CANCELLED, error="Stopped before it ended.")
         except Fault as fault:
             state = State.UNKNOWN if isinstance(fault, OutcomeUnknown) else State.ERROR
-            error = remove_secrets(fault.detail, self._turn.secrets)
-            return CallResult(call, state, error=error)
-        except Exception:
+            return CallResult(call, state, error=self._masked(fault.detail))
+        except (Exception, SystemExit) as error:
             log.exception("tool_crashed", tool=call.name)
-            error = (
-                f"The tool {call.name} failed with an internal error. The call itself was valid."
-            )
-            return CallResult(call, State.ERROR, error=error)
-        if self._turn.secrets and isinstance(output, str):
-            output = remove_secrets(output, self._turn.secrets)
-        return CallResult(call, State.COMPLETED, output=output)
+            return CallResult(call, State.ERROR, error=self._describe_crash(error))
+        return self._checked(output)
+
+    def _checked(self, output: Any) -> CallResult:
+        """Return the result, or that call's error if the log cannot hold what the tool returned."""
+        call = self.execution
+        if isinstance(output, Parked):
+            return CallResult(call, State.COMPLETED, output=output)
+        try:
+            fitted = storable(output) if isinstance(output, str) else fit_json(output)
+            return CallResult(call, State.COMPLETED, output=_bounded(self._masked(fitted)))
+        except ValueError as error:
+            told = f"The tool {call.name} ran and returned what cannot be stored as JSON: {error}"
+            return CallResult(call, State.ERROR, error=self._masked(told))
+
+    def _describe_crash(self, error: BaseException) -> str:
+        """Say which exception the tool raised. A message of the database may quote other rows."""
+        kind = type(error).__name__
+        told = "" if isinstance(error, Error) else self._masked(redact_text(str(error))).strip()
+        message = f"{kind}: {clip_for_model(told, MAX_ERROR)}" if told else kind
+        return f"The tool {self.execution.name} raised {message}"
+
+    def _masked(self, value: Any) -> Any:
+        """Return the value without the secrets that are mounted in this turn."""
+        if not self._turn.secrets:
+            return value
+        if isinstance(value, str):
+            return remove_secrets(value, self._turn.secrets)
+        if isinstance(value, dict):
+            return {self._masked(key): self._masked(item) for key, item in value.items()}
+        return [self._masked(item) for item in value] if isinstance(value, list) else value
 
     def _run_handler(self, arguments: BaseModel) -> Any:
         turn, deadline = self._turn, time.monotonic() + self._seconds
@@ -167,6 +207,16 @@ class ToolJob:
     def _stop(self) -> None:
         self.stopped.set()
         self._ended.set()
+
+
+def _bounded(output: Any) -> Any:
+    """Return a result that is small enough for the log. Long text is cut in the middle."""
+    if isinstance(output, str):
+        return clip_for_model(output, MAX_RESULT)
+    size = len(orjson.dumps(output))
+    if size > MAX_RESULT:
+        raise ValueError(f"it has {size:,} bytes, and {MAX_RESULT:,} are allowed.")
+    return output
 
 
 def execute(turn: Turn, executions: list[ToolExecution]) -> None:

@@ -8,7 +8,12 @@ from uuid import UUID
 import structlog
 from django.db import Error
 
-from agents.exceptions import ContextOverflow, ProviderFault
+from agents.exceptions import (
+    ContextOverflow,
+    ProviderFault,
+    ProviderNotConfigured,
+    ProviderRejected,
+)
 from agents.providers.base import ModelRequest
 from agents.providers.keys import provider_for
 from core.exceptions import Fault, StaleEpoch
@@ -20,7 +25,7 @@ from sessions_app.context.taint import mark_tainted
 from sessions_app.exceptions import CompactionFailed, LimitReached, RunStopped
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.execution import execute
-from sessions_app.harness.model_call import CallOptions, ModelAnswer, call_model
+from sessions_app.harness.model_call import CallOptions, ModelAnswer, call_model, settle_unpaid
 from sessions_app.harness.turn import Turn, load_turn
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.run_queue import Claim, Finished
@@ -53,6 +58,7 @@ def run(claim: Claim, owner: UUID, stop_signal: StopSignal) -> Claim | None:
         try:
             following = _run_turn(turn)
         finally:
+            settle_unpaid(turn)
             delete_secret_files(turn)
         if turn.awaited:
             _deliver(turn)
@@ -86,8 +92,8 @@ def _run_turn(turn: Turn) -> Claim | None:
         ledger.cancel_open_calls(turn, f"Not run: {fault.detail}")
         ended = _end(
             turn,
-            events=[_error_event(fault)],
-            stop_reason="step_limit",
+            events=_last_events(turn, fault),
+            stop_reason=fault.stop_reason,
             error=_error_details(fault),
         )
     except (BudgetReached, OutOfCredits) as fault:
@@ -104,6 +110,7 @@ def _take_turn(turn: Turn) -> Claim | None:
     if turn.recovering:
         kill_leftovers(turn.session_id)
         execute(turn, ledger.recover_calls(turn))
+        turn.entries = None
         if (parked := _settle(turn)) is not None:
             return parked.next
         left = find_unjudged(turn)
@@ -158,31 +165,38 @@ def _settle(turn: Turn) -> Finished | None:
 
 def _end(turn: Turn, *, stop_reason: str = "end_turn", **details: Any) -> Finished:
     crash_point("before_completion")
-    usage, policy = turn.spent.as_json(), turn.policy_json()
-    return retry_on_disconnect(
-        lambda again: run_queue.finish(
-            turn.claim, turn.owner, stop_reason=stop_reason, usage=usage, policy=policy, **details
-        )
+    details |= {"usage": turn.spent.as_json(), "policy": turn.policy_json(), "charge": turn.unpaid}
+    finished = retry_on_disconnect(
+        lambda again: run_queue.finish(turn.claim, turn.owner, stop_reason=stop_reason, **details)
     )
+    turn.unpaid = None
+    return finished
 
 
 def _fail(turn: Turn, fault: Fault, stop_reason: str) -> Finished:
     return _end(
         turn,
-        events=[_error_event(fault)],
+        events=_last_events(turn, fault),
         outcome=Run.Status.FAILED,
         stop_reason=stop_reason,
         error=_error_details(fault),
     )
 
 
+#: Faults that the same request meets again: it, the key or the money has to change first.
+NOT_RETRYABLE = (LimitReached, ProviderRejected, ProviderNotConfigured, BudgetReached, OutOfCredits)
+
+
 def _error_details(fault: Fault) -> dict[str, Any]:
-    retryable = not isinstance(fault, LimitReached)
+    retryable = not isinstance(fault, NOT_RETRYABLE)
     return {"code": fault.code, "message": fault.detail, "retryable": retryable}
 
 
-def _error_event(fault: Fault) -> NewEvent:
-    return NewEvent(type=SessionEvent.Type.ERROR, payload=_error_details(fault))
+def _last_events(turn: Turn, fault: Fault) -> list[NewEvent]:
+    """Return the error, after the text of an answer that viewers saw and that broke off."""
+    error = NewEvent(type=SessionEvent.Type.ERROR, payload=_error_details(fault))
+    unfinished, turn.unfinished = turn.unfinished, None
+    return [unfinished.event(partial=True), error] if unfinished else [error]
 
 
 # ── The next answer ──────────────────────────────────────────────────────────────────────────────
@@ -226,10 +240,16 @@ def _context(turn: Turn, provider: str, model: str) -> Context:
 
 
 def _build(turn: Turn, provider: str, model: str) -> Context:
+    entries, turn.entries = turn.entries, None
     context = build_context(
-        turn.inputs, provider, model, memories=turn.memories, ceiling=turn.ceiling
+        turn.inputs,
+        provider,
+        model,
+        memories=turn.memories,
+        entries=entries,
+        ceiling=turn.ceiling,
     )
-    if turn.memories is None and context.memories.has_untrusted:
+    if turn.memories is None and context.has_untrusted:
         mark_tainted(turn.session_id)
     turn.memories = context.memories
     return context

@@ -21,6 +21,7 @@ from django.db.models.functions import Now
 
 from agents.exceptions import ProviderFault, ProviderUnavailable
 from agents.model_catalog import answer_limit, price_call, worst_case
+from agents.providers.answer_checks import checked
 from agents.providers.base import (
     Delta,
     ModelRequest,
@@ -29,6 +30,7 @@ from agents.providers.base import (
     TextState,
     Tick,
     ToolCall,
+    Truncated,
     Usage,
     estimate_request,
     estimate_tokens,
@@ -52,7 +54,7 @@ LONGEST_PAUSE = 10.0
 #: A call whose worker lost its lane has this long to settle by itself.
 GRACE = timedelta(seconds=30)
 #: Settles a call like `purse_settle`, and adds it to what its session has used.
-SETTLE = "SELECT session_settle(%s, %s, %s, %s, %s, %s)"
+SETTLE = "SELECT session_settle(%s, %s, %s::numeric, %s::bigint, %s::bigint, %s::bigint)"
 
 
 @dataclass(kw_only=True)
@@ -69,6 +71,8 @@ class ModelAnswer:
     cost: Decimal = Decimal(0)
     #: Whether a viewer has seen any of it.
     emitted: bool = False
+    #: Whether it ended at its token limit.
+    truncated: bool = False
     #: Whether it is in the log already.
     stored: bool = False
 
@@ -85,11 +89,16 @@ class ModelAnswer:
                 self.calls.append(delta)
             case Usage():
                 self.usage = delta
+            case Truncated():
+                self.truncated = True
             case Tick():
                 pass
 
-    def event(self) -> NewEvent:
-        """Return the text as an event, under the id that viewers already know."""
+    def event(self, *, partial: bool = False) -> NewEvent:
+        """Return the text as an event, under the id that viewers already know.
+
+        `partial` marks text whose stream broke off.
+        """
         usage = {
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
@@ -98,6 +107,10 @@ class ModelAnswer:
         payload: dict[str, Any] = {"text": self.text, "model": self.model, "usage": usage}
         if self.provider_state:
             payload["provider_state"] = self.provider_state
+        if self.truncated:
+            payload["truncated"] = True
+        if partial:
+            payload["partial"] = True
         return NewEvent(id=self.event_id, type=SessionEvent.Type.AGENT_MESSAGE, payload=payload)
 
 
@@ -120,24 +133,27 @@ def call_model(
 ) -> ModelAnswer:
     """Return the model's answer, retrying while the provider is unavailable.
 
-    A call is not retried after a viewer has seen part of its answer. A fault says so in `emitted`.
+    Every attempt has an event id of its own, so its draft replaces that of the last one. Text that
+    viewers saw of an answer that was given up is left in `turn.unfinished`.
     """
     for pause in (*options.pauses, None):
         answer = ModelAnswer(provider=provider, model=request.model)
         try:
             _stream(turn, source, request, answer, options)
         except ProviderUnavailable as fault:
-            if pause is None or answer.emitted:
-                fault.emitted = answer.emitted
+            if pause is None:
+                fault.emitted = turn.unfinished is not None
                 raise
             wait = fault.retry_after or pause * random.uniform(0.8, 1.2)  # noqa: S311
             release_connection()
             turn.stop_signal.event.wait(min(wait, options.longest_pause))
             options.check()
         except ProviderFault as fault:
-            fault.emitted = answer.emitted
+            fault.emitted = turn.unfinished is not None
             raise
         else:
+            if options.is_watched:
+                turn.unfinished = None
             return answer
     raise AssertionError("the last attempt returns or raises")
 
@@ -152,9 +168,13 @@ def _stream(
             crash_point("before_model_call")
         stream = source.stream(request)
         with _draft(turn, answer, options) as draft, closing(stream):  # type: ignore[type-var]
-            for delta in stream:
-                turn.check_time()
-                answer.add(delta, draft)
+            try:
+                for delta in checked(stream, request.model):
+                    turn.check_time()
+                    answer.add(delta, draft)
+            finally:
+                if answer.emitted:
+                    turn.unfinished = answer
         turn.stop_signal.check()
         if _is_empty(answer, options):
             raise ProviderUnavailable(f"{answer.model} gave an empty answer.")
@@ -177,7 +197,9 @@ def _is_empty(answer: ModelAnswer, options: CallOptions) -> bool:
 def complete(turn: Turn, provider: str, request: ModelRequest, *, purpose: str) -> str:
     """Return a text that no viewer watches. The run pays for it."""
     if request.max_tokens is not None:
-        most = answer_limit(provider, request.model, request.max_tokens)
+        most = answer_limit(
+            provider, request.model, request.max_tokens, workspace_id=turn.workspace_id
+        )
         request = replace(request, max_tokens=most)
     options = CallOptions(
         purpose=purpose, pauses=PAUSES, longest_pause=LONGEST_PAUSE, check=turn.check_time
@@ -190,8 +212,10 @@ def complete(turn: Turn, provider: str, request: ModelRequest, *, purpose: str) 
 def _paid(turn: Turn, request: ModelRequest, answer: ModelAnswer, purpose: str) -> Iterator[None]:
     """Reserve the worst case, let the caller read the answer, and settle what it used.
 
-    A call that fails before it yields anything costs nothing.
+    The charge of an answer is left to the commit that stores the answer. A call that fails before
+    it yields anything costs nothing.
     """
+    settle_unpaid(turn)
     call = PlannedCall(
         spender=spender_for(turn),
         provider=answer.provider,
@@ -235,11 +259,12 @@ def _reserve(call: PlannedCall, again: bool) -> None:
 def _settle(
     turn: Turn, call: PlannedCall, request: ModelRequest, answer: ModelAnswer, outcome: str
 ) -> None:
-    charge = Charge(outcome=outcome)
+    charge = Charge(call_id=call.id, outcome=outcome)
     if outcome != State.FAILED:
         usage = answer.usage = _counted(request, answer)
         answer.cost = price_call(turn.workspace_id, call.provider, call.model, usage)
         charge = Charge(
+            call_id=call.id,
             outcome=outcome,
             cost=answer.cost,
             input_tokens=usage.input_tokens,
@@ -248,7 +273,21 @@ def _settle(
         )
         count = turn.spent.add if call.purpose == Purpose.ANSWER else turn.spent.add_aside
         count(usage, answer.cost)
-    retry_on_disconnect(lambda again: settle(call.id, charge, by=SETTLE))
+    turn.unpaid = charge
+    if outcome != State.SETTLED or call.purpose != Purpose.ANSWER:
+        settle_unpaid(turn)
+
+
+def settle_unpaid(turn: Turn) -> None:
+    """Settle the last model call of a turn, unless the commit that stored its answer did so."""
+    charge, turn.unpaid = turn.unpaid, None
+    if charge:
+        retry_on_disconnect(lambda again: settle_call(charge))
+
+
+def settle_call(charge: Charge) -> bool:
+    """Charge a call, and add it to what its session has used. False if it was settled before."""
+    return settle(charge, by=SETTLE)
 
 
 def _counted(request: ModelRequest, answer: ModelAnswer) -> Usage:
@@ -275,4 +314,4 @@ def charge_lost_calls() -> int:
 
 def _charge_lost(call: tuple[UUID, Decimal]) -> bool:
     call_id, reserved = call
-    return settle(call_id, Charge(outcome=State.ESTIMATED, cost=reserved), by=SETTLE)
+    return settle_call(Charge(call_id=call_id, outcome=State.ESTIMATED, cost=reserved))

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import orjson
-
-from agents.definitions import version_by_id
+from agents.definitions import override_model, version_by_id
 from agents.limits import Limits, limits_of
 from agents.models import AgentVersion
 from agents.providers.base import Usage
@@ -24,16 +22,26 @@ from sessions_app.context.builder import (
     PromptInputs,
     load_basis,
     offered_tools,
+    read_basis,
 )
+from sessions_app.context.conversation import LogEntry, parse_entries
+from sessions_app.context.known_entries import KnownEntries, remember
+from sessions_app.context.taint import exposure_of, mark_tainted
 from sessions_app.exceptions import LimitReached
-from sessions_app.lanes.run_queue import Claim
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.run_queue import Claim, LoadedRun
 from sessions_app.lanes.signals import StopSignal
-from sessions_app.log.sql import named_row
+from sessions_app.log.payloads import RunOverrides
+from sessions_app.models import Run
 from sessions_app.outcomes.criteria import Outcome
-from tools_app.policy.effective import effective_policy
+from tenants.billing.spending import Charge
+from tools_app.policy.effective import read_binding
 from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.registry import Tool
 from tools_app.sandbox.base import Mount
+
+if TYPE_CHECKING:
+    from sessions_app.harness.model_call import ModelAnswer
 
 
 @dataclass(kw_only=True)
@@ -73,19 +81,9 @@ class Spent:
         }
 
 
-LOAD = """
-SELECT s.workspace_id, s.agent_id, s.agent_version_id, s.environment_id, s.about_id, q.purpose,
-       q.attempts > 1 OR q.resumes AS recovering, q.wishes, r.created_by_id AS sender_id, r.key_id,
-       s.outcome, s.ancestors,
-       EXISTS (SELECT 1 FROM subagent_spawns w
-                WHERE w.child_session_id = s.id AND w.status = 'running') AS awaited,
-       CASE WHEN q.resumes THEN (
-         SELECT count(*) FROM tool_executions t
-          WHERE t.session_id = s.id AND t.finished_at IS NOT NULL AND t.decision <> 'deny'
-            AND t.workflow_id IS NULL AND t.created_at >= r.started_at) ELSE 0 END AS earlier_tool_calls
-  FROM agent_sessions s JOIN agent_run_queue q ON q.id = %s
-  JOIN agent_run_queue r ON r.id = coalesce(turn_root(q.id), q.id) WHERE s.id = %s
-"""
+#: Fields of a turn that are ids or plain values in what was read.
+IDS = ("environment_id", "about_id", "sender_id", "key_id")
+PLAIN = ("purpose", "recovering", "awaited", "earlier_tool_calls")
 
 
 @dataclass(kw_only=True)
@@ -106,6 +104,14 @@ class Turn:
     version: AgentVersion
     limits: Limits
     policy: EffectivePolicy
+    #: The name and description of each skill of the agent.
+    skills: Sequence[tuple[str, str]] = ()
+    #: All entries since the snapshot, if they were just read and not used yet.
+    entries: Sequence[LogEntry] | None = None
+    #: The charge of a model call that ended. It is written with the next commit of the run.
+    unpaid: Charge | None = None
+    #: The newest answer whose text viewers saw and that broke off. It is kept when the run ends.
+    unfinished: ModelAnswer | None = None
     #: The sender of the message that this turn answers, and their key: they pay.
     sender_id: UUID | None = None
     key_id: UUID | None = None
@@ -150,6 +156,7 @@ class Turn:
             session_id=self.session_id,
             version=self.version,
             tools=self.tools,
+            skills=self.skills,
             basis=self.basis,
         )
 
@@ -159,6 +166,7 @@ class Turn:
         With `new_message`, memories are looked up again too, because they depend on the message.
         """
         self.basis = load_basis(self.session_id, run_id=self.claim.run_id)
+        self.entries = None
         if new_message:
             self.memories = None
 
@@ -180,7 +188,8 @@ class Turn:
         self.stop_signal.check()
         if self.seconds_left <= 0:
             raise LimitReached(
-                f"This run reached its limit of {self.limits.max_seconds:,} seconds."
+                f"This run reached its limit of {self.limits.max_seconds:,} seconds.",
+                stop_reason="time_limit",
             )
 
     def check_bounds(self) -> None:
@@ -188,14 +197,16 @@ class Turn:
         self.check_time()
         limits, spent = self.limits, self.spent
         tokens = spent.input_tokens + spent.output_tokens
-        for name, used, bound in (
-            ("model calls", spent.model_calls, limits.max_model_calls),
-            ("tool calls", self.tool_calls, limits.max_tool_calls),
-            ("tokens", tokens, limits.max_tokens_total),
+        for name, used, bound, stop_reason in (
+            ("model calls", spent.model_calls, limits.max_model_calls, "step_limit"),
+            ("tool calls", self.tool_calls, limits.max_tool_calls, "tool_limit"),
+            ("tokens", tokens, limits.max_tokens_total, "token_limit"),
         ):
             # With a bound of zero tool calls the model may still answer; its first call is refused.
             if used >= max(bound, 1):
-                raise LimitReached(f"This run reached its limit of {bound:,} {name}.")
+                raise LimitReached(
+                    f"This run reached its limit of {bound:,} {name}.", stop_reason=stop_reason
+                )
 
     def policy_json(self) -> dict[str, Any]:
         return {
@@ -205,27 +216,70 @@ class Turn:
 
 
 def load_turn(claim: Claim, owner: UUID, stop_signal: StopSignal) -> Turn:
-    """Read what a claimed run needs: one row, its policy, and a version that never changes.
+    """Return the turn of a claimed run. Its version never changes; all else was read with the claim.
 
     A run that resumes after an answer belongs to the turn that waited, and so do the calls of that
     turn.
     """
-    found = named_row(LOAD, [claim.run_id, claim.session_id])
-    version = version_by_id(found.pop("agent_version_id"))
-    policy = effective_policy(version, claim.session_id)
-    options, outcome = found.pop("wishes"), found.pop("outcome")
-    return Turn(
+    loaded = run_queue.load(claim)
+    found = loaded.facts
+    basis = read_basis(found["basis"])
+    version = version_by_id(UUID(found["agent_version_id"]))
+    bound = read_binding(found["binding"])
+    policy = bound.policy()
+    if found["purpose"] == Run.Purpose.TURN and found["wishes"]:
+        policy = _override(version, policy, RunOverrides.model_validate(found["wishes"]))
+    outcome = found["outcome"]
+    ids: dict[str, Any] = {name: UUID(found[name]) if found[name] else None for name in IDS}
+    turn = Turn(
         claim=claim,
         owner=owner,
         stop_signal=stop_signal,
-        compaction_options=orjson.loads(options),
-        basis=load_basis(claim.session_id, run_id=claim.run_id),
+        workspace_id=UUID(found["workspace_id"]),
+        agent_id=UUID(found["agent_id"]),
+        ancestors=[UUID(ancestor) for ancestor in found["ancestors"]],
+        compaction_options=found["wishes"],
+        basis=basis,
         version=version,
         limits=_narrowed(limits_of(version), policy.max_tool_calls),
         policy=policy,
+        skills=bound.skills,
+        entries=_entries(claim.session_id, loaded, basis),
         outcome=Outcome.model_validate_json(outcome) if outcome else None,
-        **found,
+        **ids,
+        **{name: found[name] for name in PLAIN},
     )
+    policy.exposure = exposure_of(turn.session_id, turn, policy.peers("send"))
+    if not found["saw_outside"] and any(one.ownership == "mcp" for one in turn.tools.values()):
+        # The model reads the descriptions that the server wrote.
+        mark_tainted(turn.session_id)
+    return turn
+
+
+def _override(
+    version: AgentVersion, policy: EffectivePolicy, overrides: RunOverrides
+) -> EffectivePolicy:
+    """Apply a run's overrides to its own copy of the version, and return the policy they leave."""
+    if overrides.provider or overrides.model:
+        choice = override_model(version, overrides.provider or "", overrides.model or "")
+        version.provider, version.model = choice.provider, choice.model
+    if overrides.system_prompt is not None:
+        kept = "" if overrides.system_prompt_mode == "replace" else version.system_prompt
+        version.system_prompt = f"{kept}\n\n{overrides.system_prompt}".strip()
+    if overrides.max_tokens is not None:
+        version.max_tokens = overrides.max_tokens
+    if overrides.temperature is not None:
+        version.temperature = overrides.temperature
+    return policy if overrides.tools is None else policy.narrowed(overrides.tools)
+
+
+def _entries(session_id: UUID, loaded: LoadedRun, basis: ContextBasis) -> Sequence[LogEntry] | None:
+    """Return all entries since the snapshot, or None if only some of them were read."""
+    newer = parse_entries(loaded.facts["entries"] or [], session_id)
+    known = loaded.known if loaded.facts["since_known"] else None
+    if known is None:
+        known = KnownEntries(snapshot_id=basis.snapshot_id, last_seq=basis.snapshot_seq)
+    return remember(session_id, known, newer)
 
 
 def _narrowed(limits: Limits, max_tool_calls: int | None) -> Limits:

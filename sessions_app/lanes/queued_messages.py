@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from core.exceptions import Conflict, NotFound
+from sessions_app.live.publisher import notify_queue_moved
 from sessions_app.log.sql import lock_lane
 from sessions_app.log.transcript import message_changes
 from sessions_app.log.writer import NewEvent, append_events
@@ -113,13 +114,14 @@ def edit_run(session: Session, run_id: UUID, text: str, author_id: UUID | None) 
 def remove_run(session: Session, run_id: UUID, author_id: UUID | None) -> dict[str, Any]:
     """Withdraw all messages of a waiting run, and return them as one."""
     lock_lane(session.pk)
-    seqs = list(_get_queued(session, run_id).message_seqs)
+    run = _get_queued(session, run_id)
+    seqs = list(run.message_seqs)
     texts = _texts(session, seqs)
     for seq in seqs:
         withdraw_message(session, seq, author_id)
     messages = session.events.filter(seq__in=seqs).order_by("seq")
     files = [file for message in messages for file in message.payload.get("attachments", [])]
-    return {"text": _join(texts, seqs), "attachments": files}
+    return {"text": _join(texts, seqs), "attachments": files, "overrides": run.wishes or None}
 
 
 @transaction.atomic
@@ -139,6 +141,7 @@ def move_run(session: Session, run_id: UUID, position: int) -> None:
     elif after:
         run.priority, run.rank = after.priority, after.rank - 1
     run.save(update_fields=["rank", "priority"])
+    notify_queue_moved(session.pk)
 
 
 def _get_queued(session: Session, run_id: UUID) -> Run:

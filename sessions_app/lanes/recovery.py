@@ -98,7 +98,7 @@ def _end_overdue(session_id: UUID) -> bool:
     if not rows(STILL_OVERDUE, [session_id]):
         return False
     error = {"code": "deadline", "message": "The run exceeded its time limit.", "retryable": True}
-    run_queue.stop(session_id, stop_reason="step_limit", outcome=Run.Status.FAILED, error=error)
+    run_queue.stop(session_id, stop_reason="time_limit", outcome=Run.Status.FAILED, error=error)
     return True
 
 

@@ -6,7 +6,7 @@ Each step is one SQL function, and so one statement and one commit. `sql/lanes.s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -16,22 +16,32 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from agents.models.environment import DEFAULT_NAME
 from core.ids import uuid7
+from core.validation import storable_json
 from sessions_app.approvals.approvals import cancel_pending, pending_in
+from sessions_app.context.conversation import CONVERSATION_TYPES
+from sessions_app.context.known_entries import MOST_NEW, KnownEntries, recent
 from sessions_app.exceptions import RunOver
 from sessions_app.live.publisher import notify_log_grew
 from sessions_app.log.sql import lock_lane, row, rows
 from sessions_app.log.writer import NewEvent, encode
 from sessions_app.models import Run, SessionEvent
+from tenants.billing.spending import Charge
 
 ACCEPT = (
-    "SELECT seq, run, event_id, replayed FROM lane_accept(%s, %s::jsonb, %s, %s, %s::smallint, %s)"
+    "SELECT seq, run, event_id, replayed FROM lane_accept("
+    "%s, %s::jsonb, %s, %s, %s::smallint, %s, %s, %s)"
 )
-CLAIM = "SELECT run, epoch FROM lane_claim(%s, %s, %s, %s)"
+#: Everything that a run reads before its first model call; see `harness/turn.py`.
+LOADED = "turn_load(%s, {run}, %s, %s, %s, %s, %s, %s)::text"
+CLAIM = f"SELECT run, epoch, {LOADED.format(run='run')} FROM lane_claim(%s, %s, %s, %s)"  # noqa: S608
+LOAD = f"SELECT {LOADED.format(run='%s')}"
 STEP = "SELECT lane_step(%s, %s, %s, '[]')"
 FINISH = (
     "SELECT goes_on, run, epoch FROM lane_finish("
-    "%s, %s, %s, %s::jsonb, %s, %s, %s::jsonb, %s::jsonb, %s::jsonb, %s::jsonb, %s, %s, %s)"
+    "%s, %s, %s, %s::jsonb, %s, %s, %s::jsonb, %s::jsonb, %s::jsonb, %s::jsonb, %s, %s, %s, "
+    "%s, %s, %s::numeric, %s::bigint, %s::bigint, %s::bigint)"
 )
 RELEASE = "SELECT lane_release(%s, %s, %s, %s, %s, %s, %s)"
 STOP = "SELECT seq, stopped FROM lane_stop(%s, %s, %s::jsonb, %s, %s, %s::jsonb)"
@@ -79,12 +89,22 @@ class Accepted:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoadedRun:
+    """What `turn_load` in `sql/turns.sql` returned, and the entries that were known before."""
+
+    facts: dict[str, Any]
+    known: KnownEntries | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """The right to write for one run, until another worker holds a higher epoch."""
 
     session_id: UUID
     run_id: UUID
     epoch: int
+    #: What the run needs, if it was read with the claim.
+    loaded: LoadedRun | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +127,11 @@ def _json(value: Any) -> str | None:
     return None if value is None else orjson.dumps(value, default=str).decode()
 
 
+def _text_json(value: dict[str, Any] | None) -> str | None:
+    """Encode what may hold text of a model or a server, without what PostgreSQL cannot store."""
+    return _json(storable_json(value))
+
+
 def accept(
     session_id: UUID,
     event: NewEvent,
@@ -114,28 +139,52 @@ def accept(
     author_id: UUID | None = None,
     on_busy: str = Run.OnBusy.FOLLOWUP,
     priority: int = 0,
+    limits: tuple[int | None, int | None] = (None, None),
 ) -> Accepted:
-    """Append a message and queue its run in one commit, then wake the lane."""
+    """Append a message and queue its run in one commit, then wake the lane.
+
+    Raise QueueFull if as many messages wait as the limits of the session and the workspace allow.
+    What agents and schedules send has other limits, and must not be lost here.
+    """
     message = encode([event])[1:-1]
     seq, run, event_id, replayed = row(
-        ACCEPT, [session_id, message, author_id, on_busy, priority, uuid7()]
+        ACCEPT, [session_id, message, author_id, on_busy, priority, uuid7(), *limits]
     )
     if not replayed:
-        transaction.on_commit(partial(notify_log_grew, session_id))
+        notify_log_grew(session_id)
     return Accepted(seq=seq, event_id=event_id, run_id=run)
 
 
 def claim(session_id: UUID, owner: UUID) -> Claim | None:
-    """Take the lane if it is free and a run is due. The epoch is raised, which fences older
-    holders.
+    """Take the lane if it is free and a run is due, and read what the run needs, in one statement.
+
+    The epoch is raised, which fences older holders.
     """
-    run, epoch = row(
-        CLAIM, [session_id, owner, settings.LEASE_SECONDS, settings.RUN_DEADLINE_SECONDS]
-    )
+    known = recent.get(session_id)
+    limits = [settings.LEASE_SECONDS, settings.RUN_DEADLINE_SECONDS]
+    run, epoch, facts = row(CLAIM, [session_id, *_known(known), session_id, owner, *limits])
     if run is None:
         return None
-    notify_log_grew(session_id)
-    return Claim(session_id=session_id, run_id=run, epoch=epoch)
+    # A quick answer is notified with it, and the worker has other things to do in this moment.
+    notify_log_grew(session_id, is_urgent=False)
+    loaded = LoadedRun(facts=orjson.loads(facts), known=known)
+    return Claim(session_id=session_id, run_id=run, epoch=epoch, loaded=loaded)
+
+
+def load(claim: Claim) -> LoadedRun:
+    """Read what a run needs, if it was not read with its claim."""
+    if claim.loaded:
+        return claim.loaded
+    known = recent.get(claim.session_id)
+    (facts,) = row(LOAD, [claim.session_id, claim.run_id, *_known(known)])
+    return LoadedRun(facts=orjson.loads(facts), known=known)
+
+
+def _known(known: KnownEntries | None) -> list[Any]:
+    params = [DEFAULT_NAME, CONVERSATION_TYPES, MOST_NEW]
+    if known is None:
+        return [*params, None, None, []]
+    return [*params, known.snapshot_id, known.last_seq, list(known.waiting)]
 
 
 def step(claim: Claim) -> int:
@@ -157,16 +206,17 @@ def finish(
     error: dict[str, Any] | None = None,
     usage: dict[str, Any] | None = None,
     policy: dict[str, Any] | None = None,
+    charge: Charge | None = None,
 ) -> Finished:
-    """End the run with its last events and start the next one, in one commit.
+    """End the run with its last events, charge its last model call, and start the next run.
 
-    Without an owner the lane is left free.
+    All of it is one commit. Without an owner the lane is left free.
     """
     params = [claim.session_id, claim.epoch, claim.run_id, encode(events), outcome, stop_reason]
-    params += [_json(result), _json(error), _json(usage or {}), _json(policy), owner]
-    goes_on, run, epoch = row(
-        FINISH, [*params, settings.LEASE_SECONDS, settings.RUN_DEADLINE_SECONDS]
-    )
+    params += [_text_json(result), _text_json(error), _json(usage or {}), _json(policy), owner]
+    params += [settings.LEASE_SECONDS, settings.RUN_DEADLINE_SECONDS]
+    params += charge.as_params() if charge else [None] * 6
+    goes_on, run, epoch = row(FINISH, params)
     notify_log_grew(claim.session_id)
     following = Claim(session_id=claim.session_id, run_id=run, epoch=epoch) if run else None
     return Finished(goes_on=goes_on, next=following)
@@ -213,9 +263,10 @@ def stop(
         if only and not _is_stoppable(session_id, only):
             raise RunOver
         asked = pending_in(session_id)
-        seq, run_id = row(STOP, [session_id, author_id, event, stop_reason, outcome, _json(error)])
+        told = _text_json(error)
+        seq, run_id = row(STOP, [session_id, author_id, event, stop_reason, outcome, told])
         cancel_pending(asked)
-        transaction.on_commit(partial(notify_log_grew, session_id))
+        notify_log_grew(session_id)
         rows(END_PARKED_TASK, [session_id])
         for (child_id,) in rows(STOP_CHILDREN, [session_id]):
             transaction.on_commit(partial(stop_child, child_id))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from uuid import UUID
 
@@ -113,5 +114,21 @@ def _read_run(run_id: UUID) -> Run:
 
 
 def wait_for_run(run_id: UUID, seconds: float) -> Run:
-    """Do the same as `await_run` in synchronous code."""
-    return async_to_sync(await_run)(run_id, seconds)
+    """Do the same as `await_run` in synchronous code.
+
+    The wait has an event loop on another thread, which Python joins when it exits. So an interrupt
+    of this thread cancels the wait, or the process would only end with the wait.
+    """
+    tasks: list[asyncio.Task[Run]] = []
+
+    async def wait() -> Run:
+        tasks.append(asyncio.ensure_future(await_run(run_id, seconds)))
+        return await tasks[0]
+
+    try:
+        return async_to_sync(wait)()
+    except (KeyboardInterrupt, SystemExit):
+        for task in tasks:
+            with suppress(RuntimeError):  # the loop is closed
+                task.get_loop().call_soon_threadsafe(task.cancel)
+        raise

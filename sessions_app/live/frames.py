@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -17,6 +18,8 @@ from uuid import UUID
 import orjson
 
 from core.ids import made_at
+from core.websocket import encode_frame
+from sessions_app.live.publisher import Delta
 from sessions_app.models import SessionEvent, ToolExecution
 
 Body: TypeAlias = dict[str, Any]
@@ -56,6 +59,7 @@ def event_frame(event: SessionEvent) -> Body:
             | Type.USER_MESSAGE_WITHDRAWN
             | Type.USER_INTERRUPT
             | Type.CONTEXT_COMPACTED
+            | Type.COMPACTION_UNDONE
             | Type.CHILD_CREATED
             | Type.CHILD_IDLE
             | Type.RESOURCE_ATTACHED
@@ -151,20 +155,18 @@ def iso_timestamp(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def delta_frame(
-    *, session_id: UUID, event_id: UUID, run_id: UUID | None, offset: int, text: str
-) -> Body:
+def delta_frame(delta: Delta) -> Body:
     """Return the frame of new text of an answer in progress. `offset` counts code points."""
     return {
         "type": "assistant",
-        "content": text,
+        "content": delta.text,
         "metadata": {
-            "session_id": str(session_id),
-            "run_id": run_id and str(run_id),
-            "event_id": str(event_id),
+            "session_id": str(delta.session_id),
+            "run_id": delta.run_id and str(delta.run_id),
+            "event_id": str(delta.event_id),
             "event_type": Type.AGENT_MESSAGE.value,
-            "created_at": iso_timestamp(made_at(event_id)),
-            "offset": offset,
+            "created_at": iso_timestamp(made_at(delta.event_id)),
+            "offset": delta.offset,
         },
         "seq": None,
     }
@@ -209,12 +211,14 @@ TURN_BOUNDARIES = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Frame:
     """An encoded frame, with the facts that feeds and viewers need about it."""
 
     text: str
     seq: int | None = None
+    #: The new text of an answer in progress.
+    delta: Delta | None = None
     #: The answer that this frame stores or, as a delta, continues.
     answer_id: UUID | None = None
     #: No answer is in progress after this frame.
@@ -223,6 +227,11 @@ class Frame:
     ends_call: str | None = None
     #: No call that was running before this frame still runs.
     ends_turn: bool = False
+
+    @cached_property
+    def websocket_bytes(self) -> bytes:
+        """The frame as it is written to a WebSocket, made once for all viewers."""
+        return encode_frame(self.text.encode())
 
 
 class FrameCache:
@@ -272,6 +281,37 @@ def encode_event(event: SessionEvent) -> Frame:
     return frame
 
 
+def encode_delta(delta: Delta) -> Frame:
+    return Frame(text=encode(delta_frame(delta)), delta=delta, answer_id=delta.event_id)
+
+
+def join_deltas(frames: list[Frame]) -> list[Frame]:
+    """Join each row of deltas of one answer that follow each other into one frame."""
+    rows: list[list[Frame]] = []
+    for frame in frames:
+        if rows and _continues(rows[-1][-1].delta, frame.delta):
+            rows[-1].append(frame)
+        else:
+            rows.append([frame])
+    return [row[0] if len(row) == 1 else _join(tuple(row)) for row in rows]
+
+
+def _continues(last: Delta | None, delta: Delta | None) -> bool:
+    """Return whether a client that received the first delta can take the second."""
+    if last is None or delta is None or last.event_id != delta.event_id:
+        return False
+    return last.offset <= delta.offset <= last.offset + len(last.text)
+
+
+@lru_cache(maxsize=64)  # viewers that are equally far behind need the same frame
+def _join(frames: tuple[Frame, ...]) -> Frame:
+    first, *deltas = [frame.delta for frame in frames if frame.delta]
+    text = first.text
+    for delta in deltas:
+        text = text[: delta.offset - first.offset] + delta.text
+    return encode_delta(replace(first, text=text))
+
+
 def _ended_call(event: SessionEvent) -> str | None:
     if event.type != SessionEvent.Type.AGENT_TOOL_RESULT:
         return None
@@ -283,3 +323,7 @@ def encode(body: Body) -> str:
         return orjson.dumps(body).decode()
     except TypeError:  # orjson refuses integers beyond 64 bits.
         return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+#: Tells viewers to read the queue again: its order has changed, which no event records.
+QUEUE_MOVED = Frame(text=encode({"type": "queue"}))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -22,12 +22,15 @@ from django.db import Error
 from core.db import read
 from core.exceptions import Fault, TooManyRequests, Unauthenticated
 from sessions_app.exceptions import StreamUnavailable
-from sessions_app.live.frames import Frame
+from sessions_app.live.frames import QUEUE_MOVED, Frame, join_deltas
 from sessions_app.live.output_buffer import OutputWindow
 from sessions_app.live.reader import Log, PartialAnswer, RunningOutput
 from tenants.access import ANONYMOUS, Principal, find_revoked
 
 log = structlog.get_logger(__name__)
+
+#: Writes a frame to a viewer's connection at once, or returns False while the connection is busy.
+WriteNow: TypeAlias = Callable[[Frame], bool]
 
 #: How often the hub looks for lost notifications and revoked permissions.
 POLL_SECONDS = 10.0
@@ -50,13 +53,15 @@ class Hub:
         self.feeds: dict[str, LogFeed] = {}
         self._polling: asyncio.Task[None] | None = None
 
-    def join(self, followed: Log, *, after: int, principal: Principal) -> Viewer:
+    def join(
+        self, followed: Log, *, after: int, principal: Principal, write_now: WriteNow | None = None
+    ) -> Viewer:
         if self._count_viewers(principal) >= MAX_VIEWERS:
             raise TooManyRequests(retry_after=POLL_SECONDS)
         feed = self.feeds.get(followed.group)
         if feed is None:
             feed = self.feeds[followed.group] = LogFeed(followed)
-        viewer = Viewer(feed, after=after, principal=principal)
+        viewer = Viewer(feed, after=after, principal=principal, write_now=write_now)
         feed.viewers.add(viewer)
         if self._polling is None or self._polling.done():
             self._polling = asyncio.create_task(self._poll_while_viewed(), name="hub poll")
@@ -109,10 +114,12 @@ def hub() -> Hub:
 
 
 @asynccontextmanager
-async def open_viewer(followed: Log, *, after: int, principal: Principal) -> AsyncIterator[Viewer]:
+async def open_viewer(
+    followed: Log, *, after: int, principal: Principal, write_now: WriteNow | None = None
+) -> AsyncIterator[Viewer]:
     """Yield a viewer of this log that begins after a seq, and remove it after the block."""
     current = hub()
-    viewer = current.join(followed, after=after, principal=principal)
+    viewer = current.join(followed, after=after, principal=principal, write_now=write_now)
     try:
         await viewer.feed.wait_until_open()
         yield viewer
@@ -135,6 +142,9 @@ class LogFeed:
         self._layer = get_channel_layer()
         self._channel = ""
         self._lock = asyncio.Lock()
+        self._unsent_from: int | None = (
+            None  #: Where the answer's text begins that is not sent yet.
+        )
         self._opening = asyncio.create_task(self._open(), name=f"open {followed.group}")
         self._following: asyncio.Task[None] | None = None
         self._catching_up: asyncio.Task[None] | None = None
@@ -195,6 +205,9 @@ class LogFeed:
         if message.get("type") == "output":
             self._on_output(message)
             return
+        if message.get("type") == "queue.moved":
+            self._broadcast(QUEUE_MOVED)
+            return
         await self._read_rows()
         if str(message.get("type")).startswith("layer."):
             # The listener was away, so deltas may be lost as well.
@@ -210,8 +223,8 @@ class LogFeed:
         while True:
             page = await read(self.log.page, self.last_seq)
             for frame in page.frames:
-                self._forget_replaced(frame)
                 self._broadcast(frame)
+                self._forget_replaced(frame)
                 self.last_seq = frame.seq or self.last_seq
             if page.is_last:
                 return
@@ -262,13 +275,31 @@ class LogFeed:
             return
         start = len(answer.text) if text.startswith(rest) else offset
         self.answer = replace(answer, text=answer.text[:offset] + text)
-        self._broadcast(self.log.delta(self.answer, start))
+        self._send_answer_from(start)
+
+    def _send_answer_from(self, start: int) -> None:
+        """Broadcast the answer's text soon, in one frame with the deltas that also wait by then.
+
+        If sending to all viewers takes longer than deltas take to arrive, frames become larger
+        instead of later.
+        """
+        if self._unsent_from is None:
+            self._unsent_from = start
+            asyncio.get_running_loop().call_soon(self.send_answer)
+        self._unsent_from = min(self._unsent_from, start)
+
+    def send_answer(self) -> None:
+        """Broadcast the answer's text that is not sent yet. It must precede any other frame."""
+        start, self._unsent_from = self._unsent_from, None
+        if start is not None and self.answer:
+            self._offer(self.log.delta(self.answer, start))
 
     def _lacks_text_before(self, event_id: UUID, offset: int) -> bool:
         answer = self.answer
         return answer is None or answer.event_id != event_id or offset > len(answer.text)
 
     async def _read_answer(self) -> None:
+        self.send_answer()
         known, stored = self.answer, (await read(self.log.state)).answer
         is_same = known and stored and known.event_id == stored.event_id
         if known and stored and is_same and known.text.startswith(stored.text):
@@ -285,6 +316,10 @@ class LogFeed:
             self.answer = None
 
     def _broadcast(self, frame: Frame) -> None:
+        self.send_answer()
+        self._offer(frame)
+
+    def _offer(self, frame: Frame) -> None:
         for viewer in self.viewers:
             viewer.offer(frame)
 
@@ -376,11 +411,21 @@ class Viewer:
     back to replaying, so it misses nothing and little waits for it in memory.
     """
 
-    def __init__(self, feed: LogFeed, *, after: int, principal: Principal) -> None:
+    def __init__(
+        self,
+        feed: LogFeed,
+        *,
+        after: int,
+        principal: Principal,
+        write_now: WriteNow | None = None,
+    ) -> None:
         self.feed = feed
         self.principal = principal
+        self._write_now = write_now
+        self._is_idle = False  # Everything before was delivered, and `next` waits for a frame.
         self._cursor = after  # The last stored frame that was delivered or waits for delivery.
         self._is_live = False
+        self._queue_moved = False  # During a replay, which reads no order of the queue.
         self._fault: Fault | None = None
         self._changed = asyncio.Event()
         self._waiting: list[Frame] = []
@@ -394,29 +439,43 @@ class Viewer:
                 raise self._fault
             if self._waiting:
                 frames, self._waiting, self._waiting_characters = self._waiting, [], 0
-                return frames
+                return join_deltas(frames)
             if not self._is_live:
                 if frames := await self._replay():
                     return frames
                 continue
             self._changed.clear()
+            self._is_idle = True
             try:
                 async with asyncio.timeout(seconds):
                     await self._changed.wait()
             except TimeoutError:
                 return []
+            finally:
+                self._is_idle = False
 
     def offer(self, frame: Frame) -> None:
-        """Take a live frame, unless the replay delivers it."""
-        if not self._is_live or self._is_known(frame):
+        """Deliver a live frame or let it wait, unless the replay delivers it."""
+        if not self._is_live:
+            self._queue_moved |= frame is QUEUE_MOVED
+            return
+        if self._is_known(frame):
             return
         if self._is_full() or (frame.seq is not None and frame.seq != self._cursor + 1):
             self._is_live = False  # The replay reads what is left out here.
+            self._queue_moved |= frame is QUEUE_MOVED
         else:
             self._advance(frame)
+            if self._was_written(frame):
+                return
             self._waiting.append(frame)
             self._waiting_characters += len(frame.text)
         self._changed.set()
+
+    def _was_written(self, frame: Frame) -> bool:
+        """Write the frame at once if nothing is before it. This wakes no task of the viewer."""
+        can_write = self._write_now and self._is_idle and not self._waiting and not self._fault
+        return bool(can_write and self._write_now and self._write_now(frame))
 
     def drop(self, fault: Fault) -> None:
         """End this viewer: its next read raises the fault."""
@@ -453,6 +512,7 @@ class Viewer:
             self._advance(frame)
         self.feed.forget_stored_answer(page.frames)
         # Nothing is awaited from here to the end, so the feed cannot broadcast in between.
+        self.feed.send_answer()
         if not page.is_last or self._cursor < self.feed.last_seq:
             return page.frames
         self._is_live = True
@@ -460,6 +520,9 @@ class Viewer:
         if answer and answer.text and answer.event_id not in self._stored_answers:
             live.append(self.feed.log.delta(answer, 0))
         live += self.feed.outputs.frames()
+        if self._queue_moved:
+            live.append(QUEUE_MOVED)
+            self._queue_moved = False
         return [*page.frames, *live]
 
     async def _clamp_cursor(self) -> None:

@@ -101,9 +101,11 @@ class OutputBuffer:
             self._raw.append(text)
             self._raw_size += len(text)
             if self._raw_size > 2 * WINDOW_SIZE:
-                whole = "".join(self._raw)
-                self._raw, self._raw_size = [whole[-WINDOW_SIZE:]], WINDOW_SIZE
-                self._dropped += len(whole) - WINDOW_SIZE
+                # Masked before it is cut: half a secret would not be recognised.
+                whole = remove_secrets("".join(self._raw), self._secrets)
+                kept = whole[-WINDOW_SIZE:]
+                self._raw, self._raw_size = [kept], len(kept)
+                self._dropped += len(whole) - len(kept)
 
     def release(self) -> None:
         """Move the text that may be shown by now into the window."""
@@ -128,6 +130,7 @@ class OutputBuffer:
             is_late = time.monotonic() - self._waiting_since > PARTIAL_LINE_SECONDS
             if is_late or len(whole) - end > MAX_LINE_LENGTH:
                 end = len(whole)
+            end = _last_safe_cut(whole, end, self._secrets)
             if end:
                 self._waiting_since = time.monotonic()
             rest = whole[end:]
@@ -143,10 +146,33 @@ def _clean(text: str, secrets: Sequence[str]) -> str:
 
 
 def remove_secrets(text: str, secrets: Sequence[str]) -> str:
-    """Replace every occurrence of these secrets in the text."""
-    for secret in secrets:
+    """Replace every occurrence of these secrets in the text, the longest first."""
+    for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, REMOVED)
     return text
+
+
+def _last_safe_cut(text: str, end: int, secrets: Sequence[str]) -> int:
+    """Return the last place up to `end` where a cut leaves no half of a secret before it."""
+    end -= max((_begun_secret(text[:end], secret) for secret in secrets), default=0)
+    is_safe = False
+    while not is_safe:
+        is_safe = True
+        for secret in secrets:
+            # Searches where an occurrence would reach over the cut.
+            at = text.rfind(secret, max(0, end - len(secret) + 1), end + len(secret) - 1)
+            if at >= 0:
+                end, is_safe = at, False
+    return end
+
+
+def _begun_secret(text: str, secret: str) -> int:
+    """Return how many characters at the end of a text are the beginning of a secret."""
+    tail = text[max(0, len(text) - len(secret) + 1) :]
+    at = tail.find(secret[0])
+    while at >= 0 and not secret.startswith(tail[at:]):
+        at = tail.find(secret[0], at + 1)
+    return len(tail) - at if at >= 0 else 0
 
 
 class CallOutput(OutputBuffer):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import Error
+from django.db import Error, transaction
 
 from core import channel_layer
 from core.db import release_connection
@@ -68,9 +69,21 @@ def session_group(session_id: UUID) -> str:
     return f"session.{session_id}"
 
 
-def notify_log_grew(session_id: UUID) -> None:
-    """Notify viewers that the log grew. Inside a transaction this takes effect at commit."""
-    channel_layer.send(session_group(session_id), {"type": "log.grew"})
+def notify_log_grew(session_id: UUID, *, is_urgent: bool = True) -> None:
+    """Notify viewers that the log grew, after the commit and without waiting for it.
+
+    Many sessions that grow at the same time cost one statement.
+    """
+    channel_layer.send_soon(session_group(session_id), {"type": "log.grew"}, is_urgent=is_urgent)
+
+
+def notify_queue_moved(session_id: UUID) -> None:
+    """Notify viewers, after the commit, that waiting messages changed their order.
+
+    The order is not part of the log, so there is no event to read.
+    """
+    send = partial(channel_layer.send_soon, session_group(session_id), {"type": "queue.moved"})
+    transaction.on_commit(send)
 
 
 def publish_deltas(deltas: Sequence[Delta | OutputDelta]) -> None:

@@ -10,9 +10,9 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, prefetch_related_objects
 
 from core.exceptions import Invalid, NotFound
-from sessions_app.live.frames import Frame, delta_frame, encode, encode_event, output_frame
+from sessions_app.live.frames import Frame, encode, encode_delta, encode_event, output_frame
 from sessions_app.live.output_buffer import OutputWindow
-from sessions_app.live.publisher import session_group
+from sessions_app.live.publisher import Delta, session_group
 from sessions_app.models import Draft, Session, SessionEvent, ToolExecution, ToolOutput
 
 #: A page holds this many rows, or fewer when they are large. It always holds at least one.
@@ -155,14 +155,15 @@ class SessionLog:
 
     def delta(self, answer: PartialAnswer, offset: int) -> Frame:
         """Encode the answer's text from this offset on."""
-        body = delta_frame(
-            session_id=self.session_id,
-            event_id=answer.event_id,
-            run_id=answer.run_id,
-            offset=offset,
-            text=answer.text[offset:],
+        return encode_delta(
+            Delta(
+                session_id=self.session_id,
+                event_id=answer.event_id,
+                run_id=answer.run_id,
+                offset=offset,
+                text=answer.text[offset:],
+            )
         )
-        return Frame(text=encode(body), answer_id=answer.event_id)
 
     @staticmethod
     def last_seqs(logs: Sequence[SessionLog]) -> dict[str, int]:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from agents.definitions import MaxTokens, ModelName, Prompt, ProviderName, Temperature
 from core.exceptions import Invalid, InvalidFields
-from core.validation import describe_errors, pydantic_errors
+from core.validation import FITTING, Input, describe_errors, pydantic_errors
 from sessions_app.models import SessionEvent
+from tools_app.files import is_inside_workspace
+from tools_app.policy.storage import Rules
 
 EventType = SessionEvent.Type
 MAX_TEXT_LENGTH = 200_000
@@ -19,16 +29,50 @@ class Payload(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def check_attached_path(path: str) -> str:
+    """Return the path of an attached file, or raise: pages link to it below the session's files."""
+    if not is_inside_workspace(path):
+        raise ValueError("The path must be within the session's files, without `..`.")
+    return path
+
+
 class Attachment(Payload):
     name: str = Field(max_length=255)
     path: str = Field(max_length=1000)
     media_type: str = Field(default="", max_length=100)
     size: int = Field(default=0, ge=0)
 
+    @field_validator("path")
+    @classmethod
+    def within_the_files(cls, path: str) -> str:
+        return check_attached_path(path)
+
+
+class RunOverrides(Input):
+    """What one run does differently from its agent. Whatever is left out stays as the agent has it."""
+
+    provider: ProviderName | None = None
+    model: ModelName | None = None
+    system_prompt: Prompt | None = None
+    #: Replacing the agent's instructions needs the right to build.
+    system_prompt_mode: Literal["append", "replace"] | None = None
+    #: Names, groups and rules of a policy. They can only narrow what the policy allows.
+    tools: Rules | None = None
+    max_tokens: MaxTokens | None = None
+    temperature: Temperature | None = None
+
+    @model_validator(mode="after")
+    def mode_has_a_prompt(self) -> RunOverrides:
+        if self.system_prompt_mode and self.system_prompt is None:
+            raise ValueError("`system_prompt_mode` needs a `system_prompt`.")
+        return self
+
 
 class UserMessage(Payload):
     text: str = Field(max_length=MAX_TEXT_LENGTH)
     attachments: list[Attachment] = Field(default=[], max_length=20)
+    #: Its run keeps them, unless the message joins a run that exists already.
+    overrides: RunOverrides | None = None
 
     @field_validator("text")
     @classmethod
@@ -58,12 +102,12 @@ class ToolConfirmation(Payload):
     decision: Literal["allow", "deny"]
     scope: Literal["once", "session", "always"] = "once"
     note: str = Field(default="", max_length=2000)
-    input: dict[str, Any] | None = None
+    input: Annotated[dict[str, Any] | None, FITTING] = None
 
 
 class CustomToolResult(Payload):
     tool_use_id: str = Field(max_length=64)
-    output: Any = None
+    output: Annotated[Any, FITTING] = None
     is_error: bool = False
 
 

@@ -8,12 +8,16 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-import psycopg
 from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
-from psycopg.rows import RowFactory, dict_row, tuple_row
 
+from core.db import prepared_rows
 from core.exceptions import Fault, NotFound, StaleEpoch
-from sessions_app.exceptions import SessionBusy, SessionEnded
+from sessions_app.exceptions import (
+    QueueFull,
+    SessionBusy,
+    SessionEnded,
+    WorkspaceQueueFull,
+)
 
 T = TypeVar("T")
 
@@ -23,6 +27,8 @@ ERROR_CODES: dict[str, type[Fault]] = {
     "SY409": SessionBusy,
     "SY410": SessionEnded,
     "SY412": StaleEpoch,
+    "SY429": QueueFull,
+    "SY430": WorkspaceQueueFull,
 }
 #: How long a write of a run waits for an unreachable database, and the pauses between attempts.
 RECONNECT_SECONDS = 60.0
@@ -31,26 +37,13 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 def rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return the rows of one statement, with JSON as text. Outside a transaction it is one commit."""
-    return _execute(query, params, tuple_row)
+    with translated_errors():
+        return prepared_rows(query, params)
 
 
 def row(query: str, params: Sequence[Any]) -> tuple[Any, ...]:
     """Return the row of a statement that always has one."""
     return rows(query, params)[0]
-
-
-def named_row(query: str, params: Sequence[Any]) -> dict[str, Any]:
-    """Return the row of a statement that always has one, by the names of its columns."""
-    return _execute(query, params, dict_row)[0]
-
-
-def _execute(query: str, params: Sequence[Any], row_factory: RowFactory[T]) -> list[T]:
-    with translated_errors():
-        connection.ensure_connection()
-        # Server-side binding, so that the statement is planned once per connection.
-        with psycopg.Cursor(connection.connection, row_factory=row_factory) as cursor:
-            cursor.execute(query.encode(), params)
-            return cursor.fetchall()
 
 
 class LockedLane(NamedTuple):

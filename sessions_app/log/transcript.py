@@ -8,18 +8,15 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
-from django.contrib.postgres.search import SearchQuery, SearchVector
-from django.db.models import Exists, OuterRef, Q
-from django.db.models.fields.json import KT
+from django.db.models import Q
 
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.models.session import SessionQuerySet
 
 EventType = SessionEvent.Type
 MESSAGE_TYPES = [EventType.USER_MESSAGE, EventType.AGENT_MESSAGE]
 CHANGE_TYPES = [EventType.USER_MESSAGE_EDITED, EventType.USER_MESSAGE_WITHDRAWN]
 
-ReceiptState: TypeAlias = Literal["queued", "merged", "steered", "answered", "withdrawn"]
+ReceiptState: TypeAlias = Literal["queued", "merged", "steered", "answered", "failed", "withdrawn"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +47,13 @@ class TranscriptMessage:
 def read_history(session: Session, *, after: int = 0, limit: int) -> list[TranscriptMessage]:
     """Return the first messages after this seq, in order."""
     messages = session.events.filter(type__in=MESSAGE_TYPES).after(after)
-    return _build(session, list(messages[:limit]))
+    return build_messages(session, list(messages[:limit]))
 
 
 def newest_history(session: Session, *, limit: int) -> list[TranscriptMessage]:
     """Return the newest messages, in order."""
     messages = session.events.filter(type__in=MESSAGE_TYPES).order_by("-seq")
-    return _build(session, list(messages[:limit])[::-1])
+    return build_messages(session, list(messages[:limit])[::-1])
 
 
 def messages_seen_by_agent(
@@ -64,12 +61,12 @@ def messages_seen_by_agent(
 ) -> list[TranscriptMessage]:
     """Return these messages in their newest wording, without those that no agent has read."""
     unread = ("queued", "withdrawn")
-    messages = _build(session, events)
+    messages = build_messages(session, events)
     return [m for m in messages if m.receipt is None or m.receipt.state not in unread]
 
 
-def _build(session: Session, events: Sequence[SessionEvent]) -> list[TranscriptMessage]:
-    """Build messages with three queries, however many there are."""
+def build_messages(session: Session, events: Sequence[SessionEvent]) -> list[TranscriptMessage]:
+    """Return these messages in their newest wording, with two queries for all of them."""
     from_people = [event for event in events if event.type == EventType.USER_MESSAGE]
     edits, withdrawn = message_changes(session, [event.seq for event in from_people])
     runs = _runs(session, from_people)
@@ -141,20 +138,10 @@ def _receipt(event: SessionEvent, runs: Sequence[Run], withdrawn: bool) -> Recei
 
 
 def _taken_state(event: SessionEvent, run: Run | None) -> ReceiptState:
+    if run and run.status in {Run.Status.FAILED, Run.Status.DEAD}:
+        return "failed"
     if run and run.started_at and event.created_at > run.started_at:
         return "steered"
     if run and len(run.message_seqs) > 1 and run.message_seqs[0] != event.seq:
         return "merged"
     return "answered"
-
-
-TEXT_VECTOR = SearchVector(KT("payload__text"), config="english")
-
-
-def search_sessions(sessions: SessionQuerySet, text: str) -> SessionQuerySet:
-    """Return the sessions whose title or messages contain this text."""
-    messages = SessionEvent.objects.filter(session=OuterRef("pk"), type__in=MESSAGE_TYPES)
-    found = messages.annotate(words=TEXT_VECTOR).filter(
-        words=SearchQuery(text, search_type="websearch", config="english")
-    )
-    return sessions.filter(Exists(found)) | sessions.filter(title__icontains=text)

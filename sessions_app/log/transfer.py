@@ -11,12 +11,14 @@ from uuid import UUID
 
 import orjson
 from django.db import transaction
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError, field_validator
 
 from agents.models import Agent
+from core.db import release_connection
 from core.exceptions import Invalid
 from sessions_app.context.taint import events_are_tainted, mark_tainted
 from sessions_app.live.frames import event_body
+from sessions_app.log.payloads import check_attached_path
 from sessions_app.log.writer import import_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
@@ -39,6 +41,11 @@ class Text(PayloadShape):
 class Attached(PayloadShape):
     name: str
     path: str
+
+    @field_validator("path")
+    @classmethod
+    def within_the_files(cls, path: str) -> str:
+        return check_attached_path(path)
 
 
 class Message(Text):
@@ -132,16 +139,25 @@ def export(session: Session) -> Iterator[bytes]:
         yield orjson.dumps(event_body(event)) + b"\n"
 
 
-@transaction.atomic
 def import_session(
     agent: Agent, lines: Iterator[bytes], *, title: str = "", created_by_id: UUID | None = None
 ) -> Session:
     """Create a session with the events of an export."""
-    events = []
+    release_connection()  # Parsing takes a while.
+    return _create(agent, list(_parse(lines)), title=title, created_by_id=created_by_id)
+
+
+def _parse(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(filter(None, (raw.strip() for raw in lines)), start=1):
         if number > MAX_EVENTS:
             raise Invalid(f"An import has at most {MAX_EVENTS:,} events.")
-        events.append(_parse_line(number, line))
+        yield _parse_line(number, line)
+
+
+@transaction.atomic
+def _create(
+    agent: Agent, events: list[dict[str, Any]], *, title: str, created_by_id: UUID | None
+) -> Session:
     session, _ = get_or_create_session(
         agent=agent, title=title or "Imported session", created_by_id=created_by_id
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 import orjson
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models.functions import Now
 
 from core.ids import uuid7
@@ -76,7 +75,7 @@ def append_events(
     (seq,) = row(APPEND, [session_id, epoch, run_id, author_id, encode(events)])
     if processed := [event.id for event in events if event.type in PROCESSED_AT_ONCE]:
         SessionEvent.objects.filter(pk__in=processed).update(processed_at=Now())
-    transaction.on_commit(partial(notify_log_grew, session_id))
+    notify_log_grew(session_id)
     return int(seq)
 
 

@@ -8,20 +8,23 @@ from __future__ import annotations
 import asyncio
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, NoReturn, TypeAlias
 from uuid import UUID
 
 import orjson
+from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from agents.definitions import create_agent, find_agent
 from agents.models import Agent
+from agents.providers.registry import PROVIDERS
 from core.db import read, release_connection
 from core.exceptions import NotFound
 from core.pg_listen import subscribe
@@ -40,12 +43,17 @@ from sessions_app.runtime import system_principal
 from sessions_app.sessions import find_session
 from tenants.access import Principal
 from tenants.models import Workspace
+from tenants.pulse import pulse_age
 from tenants.workspaces import find_workspace
 
 EventType, Status = SessionEvent.Type, Session.Status
 #: One wait for a run; more follow until it is over or the time is up.
 WAIT_SECONDS = 60.0
 EXIT_WAITING = 2  #: The exit code when a person has to answer first.
+NO_WORKERS = (
+    "No worker is running, so nothing happens until Switchyard is started. "
+    "`manage.py agent orchestrator` runs what is due now."
+)
 #: Characters of a payload that one line shows.
 MAX_LINE_LENGTH = 120
 MAX_APPROVALS = 500
@@ -61,6 +69,8 @@ class CommandContext:
     workspace_id: UUID
     options: dict[str, Any]
     write: Callable[[str], object]
+    #: Writes what people should know and programs need not read.
+    warn: Callable[[str], object]
 
     @property
     def session(self) -> Session:
@@ -78,22 +88,30 @@ class CommandContext:
 Act: TypeAlias = Callable[[CommandContext], None]
 
 
-def command_context(options: dict[str, Any], write: Callable[[str], object]) -> CommandContext:
-    workspace = _workspace(options["workspace"])
+def command_context(
+    options: dict[str, Any], write: Callable[[str], object], warn: Callable[[str], object]
+) -> CommandContext:
+    workspace = _workspace(options["workspace"], options.get("session"))
     return CommandContext(
         principal=system_principal(workspace.pk),
         workspace_id=workspace.pk,
         options=options,
         write=write,
+        warn=warn,
     )
 
 
-def _workspace(name: str | None) -> Workspace:
+def _workspace(name: str | None, session_id: UUID | None) -> Workspace:
+    """Return the workspace of this name, else that of the session, else the first."""
     if name:
         named = find_workspace(name)
         if named is None:
             raise CommandError(f"There is no workspace {name!r}.")
         return named
+    if session_id:
+        of_session = Session.objects.filter(pk=session_id).values("workspace_id")
+        if found := Workspace.objects.filter(pk__in=of_session).first():
+            return found
     first = Workspace.objects.order_by("created_at", "pk").first()
     if first is None:
         raise CommandError("There is no workspace yet. Start Switchyard once, or issue a key.")
@@ -154,6 +172,7 @@ def send(context: CommandContext) -> None:
         context.options["message"],
         principal=context.principal,
         on_busy=context.options["on_busy"],
+        overrides=_overrides(context.options),
     )
     if not context.options["wait"] or admitted.run_id is None:
         context.print(str(admitted.run_id), seq=admitted.seq, run_id=admitted.run_id)
@@ -163,6 +182,15 @@ def send(context: CommandContext) -> None:
     context.print(
         text, seq=admitted.seq, run_id=run.pk, status=run.status, text=text, usage=run.usage
     )
+
+
+def _overrides(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what this run does differently, or None."""
+    names = ("provider", "model", "system_prompt", "tools", "max_tokens", "temperature")
+    given = {name: options[name] for name in names if options[name] is not None}
+    if options["replace_system_prompt"]:
+        given["system_prompt_mode"] = "replace"
+    return given or None
 
 
 def _wait(run_id: UUID, seconds: float | None) -> Run:
@@ -250,7 +278,10 @@ def custom_tool_result(context: CommandContext) -> None:
 def wake(context: CommandContext) -> None:
     """Ask the workers to look at a session now."""
     run_id = runtime.wake(context.session, principal=context.principal)
-    context.print(str(run_id or "Nothing is due."), run_id=run_id)
+    has_workers = (pulse_age("worker") or inf) < settings.PULSE_SECONDS
+    context.print(str(run_id or "Nothing is due."), run_id=run_id, workers=has_workers)
+    if not has_workers:
+        context.warn(NO_WORKERS)
 
 
 def _send_event(context: CommandContext, type: str, payload: dict[str, Any]) -> UUID | None:
@@ -354,21 +385,23 @@ def list_approvals(context: CommandContext) -> None:
 
 
 def orchestrate(context: CommandContext) -> None:
-    """Run due work in cycles, until idle, a number of cycles, or Ctrl-C."""
+    """Run due work in cycles, until idle, a number of cycles of one run each, or Ctrl-C."""
     options = context.options
     agent_id = find_agent(context.workspace_id, options["agent"]).pk if options["agent"] else None
-    repeats = options["watch"] or options["stop_when_idle"] or options["max_cycles"]
-    limit = options["max_cycles"] or (None if repeats else 1)
+    most = options["max_cycles"]
+    repeats = options["watch"] or options["stop_when_idle"] or most
     cycles, served = 0, 0
     woken = threading.Event()
     with (
         suppress(KeyboardInterrupt),
         subscribe(WAKE_CHANNEL, lambda _: woken.set(), missed=woken.set),
     ):
-        while limit is None or cycles < limit:
+        while True:
             woken.clear()
-            found = cycle(context, agent_id)
+            found = cycle(context, agent_id, is_single=bool(most))
             cycles, served = cycles + 1, served + found
+            if not repeats or (most and served >= most):
+                break
             if found:
                 continue
             if options["stop_when_idle"] or not options["watch"]:
@@ -378,12 +411,15 @@ def orchestrate(context: CommandContext) -> None:
     context.print(f"{served} runs in {cycles} cycles.", runs=served, cycles=cycles)
 
 
-def cycle(context: CommandContext, agent_id: UUID | None) -> int:
-    """Run everything that is due once, and return the number of runs."""
+def cycle(context: CommandContext, agent_id: UUID | None, *, is_single: bool = False) -> int:
+    """Run everything that is due, or the most urgent run alone, and return the number of runs."""
     run_queue.reap()
     runs: list[UUID] = []
     for session_id in due_sessions(context.workspace_id, agent_id):
-        runs += local.serve(run_queue.claim(session_id, local.owner()))
+        claim = run_queue.claim(session_id, local.owner())
+        runs += local.serve(claim, until=claim.run_id if claim and is_single else None)
+        if runs and is_single:
+            break
     for run in Run.objects.filter(pk__in=runs).order_by("started_at"):
         context.print(
             f"{run.session_id}  run {run.pk}  {run.status} {run.stop_reason}".rstrip(),
@@ -463,7 +499,9 @@ class Commands:
         about = act.__doc__ or ""
         parser = self._parsers.add_parser(name, help=about, description=about)
         parser.set_defaults(act=act)
-        parser.add_argument("--workspace", help="name or slug; default: the first workspace")
+        parser.add_argument(
+            "--workspace", help="name or slug; default: that of the session, else the first"
+        )
         parser.add_argument("--json", action="store_true", help="print JSON, one object per line")
         return parser
 
@@ -489,7 +527,21 @@ def add_commands(parser: CommandParser) -> None:
     command.add_argument("--agent", help="id or name: only sessions of this agent")
     command.add_argument("--watch", action="store_true", help="keep running and wait for work")
     command.add_argument("--stop-when-idle", action="store_true", help="stop when nothing is due")
-    command.add_argument("--max-cycles", type=at_least_one, help="stop after this many cycles")
+    command.add_argument("--max-cycles", type=at_least_one, help="stop after this many runs")
+
+
+def _add_overrides(command: ArgumentParser) -> None:
+    """Add the options that change this run and no other."""
+    run = command.add_argument_group("for this run only")
+    run.add_argument("--provider", choices=list(PROVIDERS))
+    run.add_argument("--model")
+    run.add_argument("--system-prompt", help="added to the agent's own instructions")
+    run.add_argument(
+        "--replace-system-prompt", action="store_true", help="use --system-prompt alone"
+    )
+    run.add_argument("--tools", nargs="*", help="only these, of those that the policy allows")
+    run.add_argument("--max-tokens", type=int, help="the longest answer")
+    run.add_argument("--temperature", type=float)
 
 
 def _add_session_commands(commands: Commands) -> None:
@@ -504,6 +556,7 @@ def _add_session_commands(commands: Commands) -> None:
     command = _about_session(commands.add("send", send))
     command.add_argument("--message", required=True)
     command.add_argument("--on-busy", choices=Run.OnBusy.values, default=Run.OnBusy.FOLLOWUP.value)
+    _add_overrides(command)
     command.add_argument("--wait", action="store_true", help="wait and print the answer")
     command.add_argument("--timeout", type=float, help="wait at most so many seconds")
     command = _about_session(commands.add("interrupt", interrupt))

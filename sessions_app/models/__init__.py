@@ -1,7 +1,7 @@
 """The tables of sessions."""
 
 from sessions_app.models.event import ContextSnapshot, Draft, SessionEvent, ToolOutput
-from sessions_app.models.run import Approval, Run, ToolExecution
+from sessions_app.models.run import Approval, Run, ToolExecution, ToolUseRollup
 from sessions_app.models.schedule import Firing, Schedule
 from sessions_app.models.session import ResourceAttachment, SavedView, Session, SubagentSpawn
 
@@ -19,4 +19,5 @@ __all__ = [
     "SubagentSpawn",
     "ToolExecution",
     "ToolOutput",
+    "ToolUseRollup",
 ]

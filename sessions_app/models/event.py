@@ -44,6 +44,7 @@ class SessionEvent(models.Model):
         STATUS_CHANGED = "session.status_changed"
         STATUS_IDLE = "session.status_idle"
         CONTEXT_COMPACTED = "session.context_compacted"
+        COMPACTION_UNDONE = "session.compaction_undone"
         CHILD_CREATED = "session.child_created"
         CHILD_IDLE = "session.child_idle"
         ERROR = "session.error"

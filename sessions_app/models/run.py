@@ -11,7 +11,7 @@ from django.db.models import F, Q
 
 from agents.models import Agent
 from sessions_app.models.session import Session
-from tenants.models import OwnedModel, OwnedQuerySet
+from tenants.models import OwnedModel, OwnedQuerySet, Workspace
 
 
 class Run(OwnedModel):
@@ -36,6 +36,10 @@ class Run(OwnedModel):
         TURN = "turn"
         COMPACT = "compact"
 
+    # The index by age begins with it.
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, db_index=False, related_name="runs"
     )
@@ -49,7 +53,7 @@ class Run(OwnedModel):
     purpose = models.CharField(
         max_length=7, choices=Purpose, default=Purpose.TURN, db_default=Purpose.TURN
     )
-    #: The options of a requested compaction.
+    #: The options of a requested compaction, or the overrides of a turn.
     wishes = models.JSONField(default=dict, db_default={}, editable=False)
     #: Continues a turn that waited. Such a run comes before every queued message.
     resumes = models.BooleanField(default=False, db_default=False)
@@ -86,8 +90,12 @@ class Run(OwnedModel):
                 name="run_by_turn",
             ),
             models.Index(fields=["session", "-created_at"], name="run_by_session"),
+            models.Index(fields=["workspace", "-created_at", "-id"], name="run_by_age"),
             models.Index(
                 fields=["not_before"], condition=Q(status="queued"), name="run_by_due_time"
+            ),
+            models.Index(
+                fields=["workspace"], condition=Q(status="queued"), name="run_waiting_by_workspace"
             ),
             models.Index(
                 fields=["session"],
@@ -137,7 +145,13 @@ class ToolExecution(OwnedModel):
 
     OPEN = (State.REQUESTED, State.AWAITING_APPROVAL, State.RUNNING)
 
-    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="executions")
+    # The index by time begins with it.
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, db_index=False, related_name="executions"
+    )
     #: The run that made the call. A call of a workflow has a `workflow_id` instead.
     run = models.ForeignKey(
         Run, null=True, blank=True, on_delete=models.CASCADE, related_name="executions"
@@ -161,6 +175,8 @@ class ToolExecution(OwnedModel):
     retries = models.PositiveSmallIntegerField(default=0, db_default=0)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
+    #: Whether the rollups contain it; see `sql/tool_use.sql`.
+    folded = models.BooleanField(default=False, db_default=False, editable=False)
 
     objects = ToolExecutionQuerySet.as_manager()  # type: ignore[misc]
 
@@ -174,6 +190,7 @@ class ToolExecution(OwnedModel):
                 name="execution_open_by_session",
             ),
             models.Index(fields=["workspace", "-created_at"], name="execution_by_workspace"),
+            models.Index(fields=["session", "-created_at"], name="execution_by_session"),
             models.Index(
                 fields=["session"],
                 condition=Q(state__in=["error", "unknown"]),
@@ -183,6 +200,9 @@ class ToolExecution(OwnedModel):
                 fields=["workflow_id"],
                 condition=Q(workflow_id__isnull=False),
                 name="execution_by_workflow",
+            ),
+            models.Index(
+                fields=["workspace"], condition=Q(folded=False), name="execution_unfolded"
             ),
         ]
         constraints = [
@@ -210,6 +230,48 @@ class ToolExecution(OwnedModel):
         return self.state == self.State.AWAITING_APPROVAL or (
             self.state == self.State.RUNNING and (self.ownership == "custom" or self.parked)
         )
+
+
+class ToolUseRollup(models.Model):
+    """The calls of one tool on one day by UTC. Only `sql/tool_use.sql` writes it.
+
+    It has no constraint on the workspace, like `UsageRollup`.
+    """
+
+    #: The bucket of calls that did not run.
+    NEVER_RAN = -1_000
+
+    workspace = models.ForeignKey(
+        Workspace,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    day = models.DateField()
+    name = models.CharField(max_length=160)
+    state = models.CharField(max_length=17, choices=ToolExecution.State)
+    decision = models.CharField(max_length=5)
+    #: Durations that differ by less than a tenth: the logarithm of the milliseconds to the base 1.1.
+    bucket = models.SmallIntegerField()
+    calls = models.BigIntegerField()
+    #: How long these calls took together.
+    ms = models.DecimalField(max_digits=20, decimal_places=3)
+
+    objects = OwnedQuerySet.as_manager()
+
+    class Meta:
+        db_table = "tool_use_rollups"
+        ordering = ["-day", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "day", "name", "state", "decision", "bucket"],
+                name="tool_use_is_one_per_day_and_bucket",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.state} on {self.day}"
 
 
 class ApprovalQuerySet(OwnedQuerySet):

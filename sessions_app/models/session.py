@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Self
 from uuid import UUID
 
@@ -9,17 +10,39 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Now
 
 from agents.models import Agent, AgentVersion, Environment
-from tenants.models import OwnedModel, OwnedQuerySet
+from tenants.models import OwnedModel, OwnedQuerySet, Workspace
+
+PERIOD, FIRST_PERIOD = timedelta(minutes=10), datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def period_of(moment: datetime) -> datetime:
+    """Return the `active_period` of a session that was active at this moment."""
+    return moment - (moment - FIRST_PERIOD) % PERIOD
 
 
 class SessionQuerySet(OwnedQuerySet):
     def active(self) -> Self:
         """Sessions that are not archived."""
         return self.filter(archived_at=None)
+
+    def latest_first(self) -> Self:
+        """Sort by the latest activity. The period is only there for the index."""
+        return self.order_by("-active_period", "-active_at", "-pk")
+
+    def chats(self) -> Self:
+        """Conversations of people with agents: no sub-agents, no builder sessions, none empty."""
+        return self.active().filter(parent=None, about=None, last_seq__gt=0)
+
+    def titled(self, part: str) -> Self:
+        """Sessions whose title contains this text in any case. The grams only lead to the index."""
+        grams = ArrayField(models.TextField())
+        rows = self.alias(grams=Func(F("title"), function="title_grams", output_field=grams))
+        wanted = Func(Value(part), function="title_grams", output_field=grams)
+        return rows.filter(grams__contains=wanted, title__icontains=part)
 
     def below(self, session_id: UUID) -> Self:
         """Sessions that this one created, directly or through others."""
@@ -30,7 +53,8 @@ class Session(OwnedModel):
     """A session of an agent.
 
     The columns from `last_seq` to `lease_expires` belong to the lane, and only its SQL writes them.
-    No index holds such a column, so that the updates stay on their page.
+    No index holds such a column, so that the updates stay on their page. An index on `active_at`
+    would cost a turn more than the turn itself, so lists use `active_period`, which changes rarely.
     """
 
     class Status(models.TextChoices):
@@ -40,6 +64,10 @@ class Session(OwnedModel):
         REQUIRES_ACTION = "requires_action"
         TERMINATED = "terminated"
 
+    # The indexes by activity and by age begin with it.
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, db_index=False, related_name="+"
+    )
     agent = models.ForeignKey(Agent, on_delete=models.RESTRICT, related_name="sessions")
     agent_version = models.ForeignKey(AgentVersion, on_delete=models.RESTRICT, related_name="+")
     environment = models.ForeignKey(
@@ -80,7 +108,20 @@ class Session(OwnedModel):
         max_digits=16, decimal_places=8, default=0, db_default=0, editable=False
     )
     active_at = models.DateTimeField(db_default=Now(), editable=False)
+    #: The ten minutes that `active_at` falls into.
+    active_period = models.GeneratedField(
+        expression=Func(Value(PERIOD), F("active_at"), Value(FIRST_PERIOD), function="date_bin"),
+        output_field=models.DateTimeField(),
+        db_persist=True,
+    )
     archived_at = models.DateTimeField(null=True, blank=True, editable=False)
+    #: Pinned chats come first in the list beside the chat.
+    pinned_at = models.DateTimeField(null=True, blank=True, editable=False)
+    #: The secret of the link that shows the chat to anyone, up to `shared_seq`. Empty: not shared.
+    share_token = models.CharField(
+        max_length=64, blank=True, default="", db_default="", editable=False
+    )
+    shared_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
 
     objects = SessionQuerySet.as_manager()  # type: ignore[misc]
 
@@ -88,7 +129,16 @@ class Session(OwnedModel):
         db_table = "agent_sessions"
         ordering = ["-created_at"]
         indexes = [
+            models.Index(fields=["workspace", "-active_period"], name="session_by_activity"),
+            models.Index(fields=["workspace", "-created_at", "-id"], name="session_by_age"),
+            # All letters and pairs of letters, because the embedded server has no pg_trgm.
+            GinIndex(Func(F("title"), function="title_grams"), name="session_by_title"),
             GinIndex(fields=["metadata"], name="session_by_metadata"),
+            models.Index(
+                fields=["workspace"],
+                condition=Q(pinned_at__isnull=False),
+                name="session_by_pin",
+            ),
             GinIndex(
                 fields=["ancestors"], condition=Q(parent__isnull=False), name="session_by_ancestor"
             ),
@@ -96,6 +146,11 @@ class Session(OwnedModel):
         constraints = [
             models.UniqueConstraint(
                 fields=["agent", "session_key"], name="session_key_is_unique_in_its_agent"
+            ),
+            models.UniqueConstraint(
+                fields=["share_token"],
+                condition=~Q(share_token=""),
+                name="session_share_token_is_unique",
             ),
             models.CheckConstraint(
                 condition=Q(snapshot_seq__lte=models.F("last_seq")),

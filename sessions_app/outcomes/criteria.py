@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -15,10 +15,12 @@ from pydantic import (
     StringConstraints,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from agents.providers.base import Message, ModelRequest
 from agents.providers.registry import PROVIDERS
+from core.plugins import add, check_callable, check_new, refuse
 from core.validation import STORABLE, Input, read_input
 from tools_app.taint import clip_for_model, fence
 
@@ -29,21 +31,48 @@ MAX_REASON, MAX_FEEDBACK = 500, 4_000
 #: Tokens that a verdict may use: a minimum, and more for each criterion.
 MIN_TOKENS, TOKENS_PER_CRITERION = 1_000, 200
 
+Grade: TypeAlias = Callable[["Outcome", str, str], Mapping[str, Any]]
 Text = Annotated[str, STORABLE, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
+#: The graders of plugins by name.
+GRADERS: dict[str, Grade] = {}
+
+
+def register_grader(name: str, grade: Grade) -> None:
+    """Add a grader that is code. An outcome names it as the `provider` of its grader.
+
+    `grade(outcome, answer, record)` gets the outcome, the answer to judge and the end of the
+    conversation as text. It returns what a model would answer: `met`, `feedback`, and in
+    `criteria` one `name`, `met` and `why` for each criterion.
+    """
+    check_new(GRADERS, name, kind="grader")
+    if name in PROVIDERS:
+        refuse("grader", f"{name!r} is the name of a model provider.")
+    check_callable(grade, kind="grader", what="grade")
+    add(GRADERS, name, grade, kind="grader")
+
+
 class Grader(Input):
-    """The model that judges the outcome. Default: the agent's own model."""
+    """The model that judges the outcome, or a plugin's grader. Default: the agent's own model."""
 
     provider: str
-    model: Annotated[Text, Field(max_length=120)]
+    #: Empty for a grader of a plugin.
+    model: Annotated[str, STORABLE, StringConstraints(strip_whitespace=True, max_length=120)] = ""
 
     @field_validator("provider")
     @classmethod
     def validate_provider(cls, name: str) -> str:
-        if name not in PROVIDERS:
-            raise ValueError(f"Unknown model provider. Choose one of: {', '.join(PROVIDERS)}.")
+        known = [*PROVIDERS, *GRADERS]
+        if name not in known:
+            raise ValueError(f"Unknown model provider. Choose one of: {', '.join(known)}.")
         return name
+
+    @model_validator(mode="after")
+    def validate_model(self) -> Self:
+        if not self.model and self.provider not in GRADERS:
+            raise ValueError(f"Name the model of {self.provider} that judges the outcome.")
+        return self
 
 
 class Outcome(Input):
@@ -136,6 +165,15 @@ def read_verdict(text: str, outcome: Outcome) -> Verdict:
         ],
         feedback=clip_for_model(reply.feedback, MAX_FEEDBACK),
     )
+
+
+def grade_by_plugin(name: str, outcome: Outcome, *, answer: str, record: str) -> Verdict:
+    """Ask a plugin's grader. Whatever its code raises makes the verdict unclear."""
+    try:
+        reply = json.dumps(dict(GRADERS[name](outcome, answer, record)))
+    except Exception as error:  # noqa: BLE001 (the code of others may raise anything)
+        return unclear(f"The grader {name} failed: {type(error).__name__}: {error}")
+    return read_verdict(reply, outcome)
 
 
 def unclear(why: str) -> Verdict:

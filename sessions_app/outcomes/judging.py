@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -25,7 +26,15 @@ from sessions_app.lanes.run_queue import Finished
 from sessions_app.log.sql import retry_on_disconnect, row
 from sessions_app.log.writer import NewEvent, append_with_retry
 from sessions_app.models import SessionEvent
-from sessions_app.outcomes.criteria import Outcome, Verdict, grade_request, read_verdict, unclear
+from sessions_app.outcomes.criteria import (
+    GRADERS,
+    Outcome,
+    Verdict,
+    grade_by_plugin,
+    grade_request,
+    read_verdict,
+    unclear,
+)
 from tenants.models import ModelCall
 from tools_app.taint import clip_for_model, fence_mark
 
@@ -65,14 +74,21 @@ class Judgement:
 
 def close(turn: Turn, answer: ModelAnswer, end: EndRun) -> Finished:
     """End the run with this answer, or continue it if the grader sends the answer back."""
-    result = {"text": answer.text, "event_id": str(answer.event_id), "model": answer.model}
+    result: dict[str, Any] = {
+        "text": answer.text,
+        "event_id": str(answer.event_id),
+        "model": answer.model,
+    }
+    reason = "end_turn"
+    if answer.truncated:
+        result["truncated"], reason = True, "max_tokens"
     if turn.outcome is None:
-        return end(turn, events=_unwritten(answer), result=result)
+        return end(turn, events=_unwritten(answer), result=result, stop_reason=reason)
     _write(turn, _unwritten(answer))
     judgement = judge(turn, turn.outcome, answer)
     if not judgement.returned:
         result["outcome"] = judgement.status
-        return end(turn, events=[judgement.event], result=result)
+        return end(turn, events=[judgement.event], result=result, stop_reason=reason)
     _write(turn, [judgement.event])
     crash_point("after_return")
     retry_on_disconnect(lambda again: run_queue.step(turn.claim))
@@ -95,12 +111,15 @@ def find_unjudged(turn: Turn) -> ModelAnswer | None:
     known = [line for line in lines if line.taken or line.run_id]
     if not known or known[-1].type != E.AGENT_MESSAGE or known[-1].run_id != turn.claim.run_id:
         return None
+    if known[-1].payload.get("partial"):
+        return None  # Its stream broke off, so it is no answer.
     event = SessionEvent.objects.get(session_id=turn.session_id, seq=known[-1].seq)
     return ModelAnswer(
         provider=turn.version.provider,
         model=event.payload.get("model", ""),
         event_id=event.pk,
         text=event.payload["text"],
+        truncated=bool(event.payload.get("truncated")),
         stored=True,
     )
 
@@ -110,9 +129,13 @@ def judge(turn: Turn, outcome: Outcome, answer: ModelAnswer) -> Judgement:
     provider, model = _grader(turn, outcome)
     crash_point("before_grading")
     try:
-        request = _request(turn, outcome, answer, provider, model)
-        reply = complete(turn, provider, request, purpose=ModelCall.Purpose.GRADE)
-        verdict = read_verdict(reply, outcome)
+        if provider in GRADERS:
+            record = _recent_conversation(turn, MAX_TOKENS)
+            verdict = grade_by_plugin(provider, outcome, answer=answer.text, record=record)
+        else:
+            request = _request(turn, outcome, answer, provider, model)
+            reply = complete(turn, provider, request, purpose=ModelCall.Purpose.GRADE)
+            verdict = read_verdict(reply, outcome)
     except (ProviderFault, Invalid) as fault:
         log.warning("grader_failed", session_id=str(turn.session_id), why=fault.detail)
         verdict = unclear(f"The grader failed: {fault.detail}")

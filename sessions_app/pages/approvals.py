@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-import orjson
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -14,6 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from core.exceptions import Conflict, Forbidden, Invalid, NotFound
 from core.logging import redact, redact_text
+from core.text import reveal
 from sessions_app.approvals.approvals import (
     ApprovalAnswer,
     answer_approval,
@@ -24,6 +24,7 @@ from sessions_app.exceptions import NothingToAnswer, SessionEnded
 from sessions_app.models import Approval
 from sessions_app.pages.chat import DecisionForm, first_error
 from sessions_app.pages.labels import approval_reason
+from sessions_app.pages.transcript_lines import as_json
 from sessions_app.tool_labels import ToolLabel, tool_label
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
@@ -44,7 +45,7 @@ class ApprovalCard:
 
     @property
     def title(self) -> str:
-        return self.approval.title if self.may_run else redact_text(self.approval.title)
+        return self._shown(self.approval.title)
 
     @property
     def is_call(self) -> bool:
@@ -67,8 +68,7 @@ class ApprovalCard:
     @property
     def message(self) -> str:
         """Return the text of a workflow's question."""
-        text = str(self.approval.input.get("message") or "")
-        return text if self.may_run else redact_text(text)
+        return self._shown(str(self.approval.input.get("message") or ""))
 
     @property
     def is_exact(self) -> bool:
@@ -89,9 +89,11 @@ class ApprovalCard:
     def lamp(self) -> str:
         return LAMPS.get(self.approval.status, "")
 
+    def _shown(self, text: str) -> str:
+        return reveal(text if self.may_run else redact_text(text))
+
     def _as_json(self, value: object) -> str:
-        visible = value if self.may_run else redact(value)
-        return orjson.dumps(visible, option=orjson.OPT_INDENT_2, default=str).decode()
+        return as_json(value if self.may_run else redact(value))
 
 
 @never_cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -24,9 +25,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from agents.models import AgentVersion
 from agents.pages.agents import card_of, cards, recent_sessions
 from core.exceptions import Conflict, Fault, Invalid, NotFound
 from core.ids import uuid7
+from core.single_flight import SingleFlight
 from sessions_app import runtime
 from sessions_app.accept import accept_event
 from sessions_app.exceptions import NothingToAnswer, SessionEnded
@@ -34,6 +37,7 @@ from sessions_app.lanes.queued_messages import QueuedRun, remove_run
 from sessions_app.live.reader import SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.pages.chats import list_context
 from sessions_app.pages.labels import dollars, thousands
 from sessions_app.pages.sessions import status_label
 from sessions_app.pages.transcript import (
@@ -47,7 +51,7 @@ from sessions_app.pages.transcript import (
 )
 from sessions_app.pages.transcript_lines import BUSY, AgentLine, File, PersonLine, TranscriptLine
 from sessions_app.resources.files import MAX_FILE_BYTES
-from sessions_app.sessions import find_session, retry_run
+from sessions_app.sessions import find_session, retry_run, use_newest_version
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
@@ -59,6 +63,8 @@ STATUS_LABELS = {
     "rescheduling": ("is-waiting", "Retrying"),
     "requires_action": ("is-waiting", "Needs you"),
 }
+#: Fields of a session that a conversation shows and that can change.
+REFRESHED = ["status", "title", "input_tokens", "output_tokens", "cost", "archived_at"]
 #: What to do with a message that is sent while the agent works, and its label.
 BUSY_CHOICES = [
     (Run.OnBusy.FOLLOWUP, "After this answer"),
@@ -126,7 +132,7 @@ class DecisionForm(forms.Form):
             return None
         try:
             arguments = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValidationError(f"The arguments are not valid JSON: {error}.") from None
         if not isinstance(arguments, dict):
             raise ValidationError("The arguments must be a JSON object.")
@@ -170,6 +176,7 @@ def chat(request: HttpRequest) -> HttpResponse:
         "icons": TRAY_ICONS,
         "largest_file": MAX_FILE_BYTES,
         "recent": [(session, *status_label(session)) for session in recent],
+        **list_context(principal, workspace_id, None),
         "may_run": principal.may("run"),
         "once": uuid7(),
         "typed": request.POST.get("text", ""),
@@ -233,6 +240,7 @@ def chat_session(request: HttpRequest, session_id: UUID) -> HttpResponse:
         except MESSAGE_FAULTS as fault:
             error, status = fault.detail, fault.status
     context = chat_session_context(request, principal, session) | {"error": error}
+    context |= list_context(principal, session.workspace_id, session.pk)
     return render(request, "pages/chat/session.html", context, status=status)
 
 
@@ -254,8 +262,9 @@ def chat_lines(request: HttpRequest, session_id: UUID) -> HttpResponse:
         html = _render_lines(request, principal, session, earlier.lines, may_run)
         return JsonResponse({"first_seq": earlier.window.first_seq, "html": html})
     conversation = read_conversation(session, first_seq=_seq(request, "from"))
-    versions = set(request.GET.get("have", "").split("."))
-    fresh = [line for line in conversation.lines if line.version not in versions]
+    known = set(request.GET.get("have", "").split("."))
+    shown = zip(conversation.lines, conversation.versions, strict=True)
+    fresh = [line for line, version in shown if version not in known]
     html = _render_lines(request, principal, session, fresh, may_run)
     keys = [line.key for line in conversation.lines]
     return JsonResponse({**conversation_state(conversation), "keys": keys, "html": html})
@@ -288,9 +297,18 @@ class Conversation:
     #: The queue above the composer.
     queue: list[QueuedRun]
 
+    @cached_property
+    def versions(self) -> list[str]:
+        """The version of each line, computed once for all viewers that share the conversation."""
+        return [line.version for line in self.lines]
+
     @property
     def session(self) -> Session:
         return self.window.session
+
+
+#: Every stored frame makes all viewers of a session read it at the same time.
+_conversations: SingleFlight[tuple[UUID, int | None, bool], Conversation] = SingleFlight()
 
 
 def read_conversation(
@@ -298,11 +316,19 @@ def read_conversation(
 ) -> Conversation:
     """Read the newest part of a session, or what came since `first_seq`.
 
-    The number of queries does not depend on the length of the session.
+    Viewers that ask at the same time share the result, so nothing in it depends on the viewer.
     """
+    return _conversations.read(
+        (session.pk, first_seq, with_draft),
+        lambda: _read_conversation(session, first_seq, with_draft),
+    )
+
+
+def _read_conversation(session: Session, first_seq: int | None, with_draft: bool) -> Conversation:
+    """Read a conversation in a number of queries that does not depend on its length."""
     window = live_window(session, first_seq) if first_seq else newest_window(session)
     # Read after the events, so the status is never older than they are.
-    session.refresh_from_db(fields=["status", "title", "input_tokens", "output_tokens", "cost"])
+    session.refresh_from_db(fields=REFRESHED)
     queue = waiting_runs(session)
     draft = SessionLog(session_id=session.pk).answer() if with_draft else None
     lines = fold_calls(session, build_transcript(window, queue=queue, draft=draft))
@@ -359,6 +385,9 @@ def chat_session_context(
     request: HttpRequest, principal: Principal, session: Session
 ) -> dict[str, object]:
     """Return the template context of a conversation, in a constant number of queries."""
+    # One query for the version of this chat and for the newest one.
+    versions = AgentVersion.objects.select_related("agent__current")
+    session.agent_version = versions.get(pk=session.agent_version_id)
     before = _seq(request, "before")
     if before is None:
         conversation = read_conversation(session, with_draft=True)
@@ -369,6 +398,7 @@ def chat_session_context(
         "session": session,
         "agent": card_of(session.agent_version),
         "version": session.agent_version,
+        "newest": _newer_version(session),
         "lines": conversation.lines,
         "window": conversation.window,
         "queue": conversation.queue,
@@ -389,6 +419,13 @@ def chat_session_context(
         "once": uuid7(),
         "typed": request.POST.get("text", ""),
     }
+
+
+def _newer_version(session: Session) -> AgentVersion | None:
+    """Return the agent's newest version if this chat runs an older published one."""
+    newest = session.agent_version.agent.current
+    is_older = newest and session.agent_version.number and newest.pk != session.agent_version_id
+    return newest if is_older and not session.about_id else None
 
 
 def bootstrap(conversation: Conversation, principal: Principal) -> dict[str, Any]:
@@ -453,6 +490,13 @@ def chat_answer(request: HttpRequest, session_id: UUID) -> HttpResponse:
         )
 
     return redirect_after(request, session_id, answer)
+
+
+@require_POST
+def chat_newest(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Go on with the newest version of the agent, from the next message on."""
+    session = find_session(principal_of(request), session_id, "run")
+    return redirect_after(request, session_id, lambda: use_newest_version(session))
 
 
 @require_POST

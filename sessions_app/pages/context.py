@@ -34,6 +34,7 @@ PART_TITLES = {
     "instructions": "Instructions",
     "skills": "Skills",
     "pinned_memory": "Pinned memory",
+    "attached_resources": "Attached resources",
     "recalled_memory": "Recalled memory",
     "summary": "Summary of earlier messages",
     "messages": "Messages",

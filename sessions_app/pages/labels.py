@@ -7,6 +7,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from tools_app.policy.evaluation import TAINT
+
 #: The owner of the policy at each layer.
 OWNERS = {
     "workspace": "The workspace's policy",
@@ -26,6 +28,8 @@ def approval_reason(decided_by: str) -> str:
         return f"Asked because of {decided_by}." if decided_by else ""
     if layer == "default":
         return "This tool always asks first, until a rule of the agent allows it."
+    if layer == TAINT:
+        return f"{rule[:1].upper()}{rule[1:]}."
     return f"{OWNERS.get(layer, layer)} asks: {rule}."
 
 

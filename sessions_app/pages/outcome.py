@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 from agents.model_catalog import known_models
 from core.validation import read_input, submit_form
 from sessions_app.models import Session, SessionEvent
-from sessions_app.outcomes.criteria import DEFAULT_RETURNS, MAX_RETURNS, Outcome
+from sessions_app.outcomes.criteria import DEFAULT_RETURNS, GRADERS, MAX_RETURNS, Outcome
 from sessions_app.pages.labels import describe_verdict
 from sessions_app.pages.session import render_tab
 from sessions_app.sessions import change_session, find_session
@@ -52,12 +52,13 @@ class OutcomeForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = [f"{model.provider}/{model.name}" for model in known_models()]
+        names += [f"{name}/" for name in GRADERS]
         current = self.initial.get("grader")
         if current and current not in names:
             names = [current, *names]
         self.fields["grader"].choices = [  # type: ignore[attr-defined]
             ("", "The agent's own model"),
-            *((name, name) for name in names),
+            *((name, name.rstrip("/")) for name in names),
         ]
 
     def outcome(self) -> dict[str, Any]:

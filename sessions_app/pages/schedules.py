@@ -48,7 +48,7 @@ OUTCOMES = {
 def sessions_to_choose(workspace_id: UUID, chosen: str = "") -> list[Session]:
     """Return the newest sessions and the chosen one. `chosen` is a form value like `session:ID`."""
     rows = Session.objects.for_workspace(workspace_id).active().select_related("agent__current")
-    sessions = list(rows.order_by("-active_at")[:MAX_SESSION_CHOICES])
+    sessions = list(rows.latest_first()[:MAX_SESSION_CHOICES])
     kind, _, session_id = chosen.partition(":")
     if kind == "session":
         with suppress(ValueError):

@@ -20,6 +20,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from agents.pages.agents import card_of
 from core.exceptions import Conflict, Invalid, NotFound
+from core.throttling import accepts_body
+from sessions_app.api.files import FORM_BYTES
 from sessions_app.exceptions import SessionEnded
 from sessions_app.live.frames import event_body
 from sessions_app.models import Session, SessionEvent
@@ -35,7 +37,7 @@ from sessions_app.pages.transcript import (
     waiting_runs,
 )
 from sessions_app.pages.transcript_lines import TranscriptLine
-from sessions_app.resources.files import MAX_LISTED, list_files, store_file
+from sessions_app.resources.files import MAX_FILE_BYTES, MAX_LISTED, list_files, store_file
 from sessions_app.sessions import find_session, fork
 from sessions_app.subagents.spawns import TreeNode, session_tree
 from sessions_app.tool_labels import main_argument
@@ -125,6 +127,7 @@ def session_branches(request: HttpRequest, session_id: UUID) -> HttpResponse:
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
+@accepts_body(MAX_FILE_BYTES + FORM_BYTES)
 def session_folder(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Show the session's files and attached resources, and take uploads."""
     principal = principal_of(request)

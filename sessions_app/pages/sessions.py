@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
 from django.db.models.query import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -21,13 +21,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from agents.models import AgentVersion, Environment
 from core.exceptions import Forbidden, NotFound
-from sessions_app.log.sql import rows
-from sessions_app.log.transcript import newest_history, search_sessions
+from sessions_app.log.transcript import newest_history
 from sessions_app.models import Run, SavedView, Session, ToolExecution
-from sessions_app.models.session import SessionQuerySet
+from sessions_app.models.session import SessionQuerySet, period_of
 from sessions_app.pages import filters
 from sessions_app.pages.filters import SORTS, STATUSES, SessionFilter
 from sessions_app.pages.labels import dollars, long_duration, thousands
+from sessions_app.search import Snippet, find_matches, find_snippets
 from sessions_app.sessions import find_session
 from tenants.access import authorise
 from tenants.authentication import principal_of
@@ -42,54 +42,6 @@ MAX_VIEWS = 50
 PREVIEW_MESSAGES = 6
 FAILED_RUNS = [Run.Status.FAILED, Run.Status.DEAD]
 FAILED_CALLS = [ToolExecution.State.ERROR, ToolExecution.State.UNKNOWN]
-#: Marks that PostgreSQL puts around a found word. A text with these marks only highlights more.
-MARK_START, MARK_END = "\x02", "\x03"
-HEADLINE_OPTIONS = (
-    f"StartSel={MARK_START}, StopSel={MARK_END}, MaxWords=24, MinWords=12, MaxFragments=1"
-)
-#: Characters of a message that are searched for the headline.
-HEADLINE_CHARACTERS = 50_000
-FIND_HEADLINES = """
-SELECT session_id, seq, ts_headline('english', left(payload ->> 'text', %s), query, %s)
-  FROM (SELECT DISTINCT ON (session_id) session_id, seq, payload, query
-          FROM session_messages, websearch_to_tsquery('english', %s) query
-         WHERE session_id = ANY(%s) AND type IN ('user.message', 'agent.message')
-           AND to_tsvector('english', coalesce(payload ->> 'text', '')) @@ query
-         ORDER BY session_id, seq DESC) newest
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Piece:
-    text: str
-    is_found: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Snippet:
-    """An excerpt of the newest message with the words. The template escapes its pieces."""
-
-    seq: int
-    pieces: list[Piece]
-
-
-def find_snippets(session_ids: Sequence[UUID], words: str) -> dict[UUID, Snippet]:
-    """Return snippets by session, in one query. A session that matches only by title has none."""
-    params = [HEADLINE_CHARACTERS, HEADLINE_OPTIONS, words, list(session_ids)]
-    headlines = rows(FIND_HEADLINES, params)
-    return {pk: Snippet(seq=seq, pieces=_split_marks(text)) for pk, seq, text in headlines}
-
-
-def _split_marks(headline: str) -> list[Piece]:
-    """Split a headline into found words and the text between them."""
-    pieces = []
-    for number, part in enumerate(headline.split(MARK_START)):
-        found, mark, rest = part.partition(MARK_END)
-        if number and mark:
-            pieces += [Piece(text=found, is_found=True), Piece(text=rest, is_found=False)]
-        else:
-            pieces.append(Piece(text=part.replace(MARK_END, ""), is_found=False))
-    return [piece for piece in pieces if piece.text]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,19 +72,48 @@ def find_sessions(
     workspace_id: UUID, selected: SessionFilter, person_id: UUID | None
 ) -> SessionPage:
     """Return the page of sessions that the filter selects."""
-    sessions = _filtered(workspace_id, selected, person_id)
-    page = list(_sorted_after_cursor(sessions, selected)[: SESSIONS_PER_PAGE + 1])
+    rows = _sorted_after_cursor(_filtered(workspace_id, selected, person_id), selected)
+    snippets: dict[UUID, Snippet] = {}
+    if selected.q:
+        matches = find_matches(rows, selected.q, limit=SESSIONS_PER_PAGE + 1)
+        snippets = find_snippets(matches, selected.q)
+        found = _by_ids(list(matches), selected)
+    else:
+        found = _by_ids(rows.values("pk")[: SESSIONS_PER_PAGE + 1], selected)
+    page = list(found)
     older = ""
     if len(page) > SESSIONS_PER_PAGE:
         last = page[SESSIONS_PER_PAGE - 1]
         older = selected.url_after(last.sort_value, last.pk)
-    return SessionPage(rows=_session_rows(page[:SESSIONS_PER_PAGE], selected.q), older=older)
+    rows_shown = [_session_row(each, snippets.get(each.pk)) for each in page[:SESSIONS_PER_PAGE]]
+    return SessionPage(rows=rows_shown, older=older)
 
 
 def find_children(session: Session, depth: int) -> list[SessionRow]:
     """Return the sub-agents of a session, oldest first."""
-    children = session.children.active().select_related("agent__current")
-    return _session_rows(list(children.order_by("created_at", "pk")[:MAX_CHILDREN]), depth=depth)
+    children = _with_counts(session.children.active()).order_by("created_at", "pk")
+    return [_session_row(child, depth=depth) for child in children[:MAX_CHILDREN]]
+
+
+def _by_ids(ids: Any, selected: SessionFilter) -> SessionQuerySet:
+    """Return the sessions of one page. Only these are counted and joined, not all that are sorted."""
+    return _sorted(_with_counts(Session.objects.filter(pk__in=ids)), selected)
+
+
+def _with_counts(rows: SessionQuerySet) -> SessionQuerySet:
+    """Add what a row shows, in the same query."""
+    calls = ToolExecution.objects.filter(session=OuterRef("pk"))
+    return rows.select_related("agent__current").annotate(
+        child_count=_count(Session.objects.active().filter(parent=OuterRef("pk")), "parent"),
+        failed_runs=_count(Run.objects.filter(session=OuterRef("pk"), status__in=FAILED_RUNS)),
+        failed_calls=_count(calls.filter(state__in=FAILED_CALLS)),
+        approval_count=_count(calls.filter(state=ToolExecution.State.AWAITING_APPROVAL)),
+    )
+
+
+def _count(rows: QuerySet, field: str = "session") -> Coalesce:
+    counts = rows.order_by().values(field).annotate(number=Count("pk")).values("number")
+    return Coalesce(Subquery(counts), 0)
 
 
 def _filtered(
@@ -140,8 +121,6 @@ def _filtered(
 ) -> SessionQuerySet:
     rows = Session.objects.for_workspace(workspace_id)
     rows = rows.exclude(archived_at=None) if selected.status == "archived" else rows.active()
-    if selected.q:
-        rows = search_sessions(rows, selected.q)
     if selected.status and selected.status != "archived":
         rows = rows.filter(status=selected.status)
     if selected.agent:
@@ -162,53 +141,49 @@ def _filtered(
 
 def _sorted_after_cursor(rows: SessionQuerySet, selected: SessionFilter) -> SessionQuerySet:
     """Sort the rows and begin after the cursor. A row that moves meanwhile may appear twice."""
-    rows = rows.annotate(sort_value=SORTS[selected.sorted_by])
-    if cursor := selected.cursor:
-        side = "gt" if selected.is_rising else "lt"
-        beyond = Q(**{f"sort_value__{side}": cursor.value})
-        rows = rows.filter(beyond | Q(sort_value=cursor.value, **{f"pk__{side}": cursor.pk}))
+    rows = _sorted(rows, selected)
+    cursor = selected.cursor
+    if cursor is None:
+        return rows
+    side = "gt" if selected.is_rising else "lt"
+    if selected.sorted_by == "active":
+        rows = rows.filter(**{f"active_period__{side}e": period_of(cursor.value)})
+    beyond = Q(**{f"sort_value__{side}": cursor.value})
+    return rows.filter(beyond | Q(sort_value=cursor.value, **{f"pk__{side}": cursor.pk}))
+
+
+def _sorted(rows: SessionQuerySet, selected: SessionFilter) -> SessionQuerySet:
+    order = ["sort_value", "pk"]
+    if selected.sorted_by == "active":
+        order.insert(0, "active_period")  # for the index; see `Session`
     sign = "" if selected.is_rising else "-"
-    return rows.select_related("agent__current").order_by(f"{sign}sort_value", f"{sign}pk")
+    return rows.annotate(sort_value=SORTS[selected.sorted_by]).order_by(
+        *[f"{sign}{field}" for field in order]
+    )
 
 
-def _session_rows(sessions: list[Session], words: str = "", depth: int = 0) -> list[SessionRow]:
-    """Return the table's rows with four more queries, or five if words were searched for."""
-    ids = [session.pk for session in sessions]
-    children = _count_by(Session.objects.active().filter(parent_id__in=ids), "parent_id")
-    calls = ToolExecution.objects.filter(session_id__in=ids)
-    failed_runs = _count_by(Run.objects.filter(session_id__in=ids, status__in=FAILED_RUNS))
-    failed_calls = _count_by(calls.filter(state__in=FAILED_CALLS))
-    approvals = _count_by(calls.filter(state=ToolExecution.State.AWAITING_APPROVAL))
-    snippets = find_snippets(ids, words) if words else {}
-    return [
-        SessionRow(
-            session=session,
-            lamp=status_label(session)[0],
-            status=status_label(session)[1],
-            tokens=thousands(session.input_tokens + session.output_tokens),
-            cost=dollars(session.cost),
-            lasted=long_duration(session.active_at - session.created_at),
-            children=children.get(session.pk, 0),
-            errors=failed_runs.get(session.pk, 0) + failed_calls.get(session.pk, 0),
-            approvals=approvals.get(session.pk, 0),
-            snippet=snippets.get(session.pk),
-            depth=depth,
-        )
-        for session in sessions
-    ]
+def _session_row(session: Any, snippet: Snippet | None = None, depth: int = 0) -> SessionRow:
+    """Return a row of the table. The session comes from `_with_counts`."""
+    lamp, label = status_label(session)
+    return SessionRow(
+        session=session,
+        lamp=lamp,
+        status=label,
+        tokens=thousands(session.input_tokens + session.output_tokens),
+        cost=dollars(session.cost),
+        lasted=long_duration(session.active_at - session.created_at),
+        children=session.child_count,
+        errors=session.failed_runs + session.failed_calls,
+        approvals=session.approval_count,
+        snippet=snippet,
+        depth=depth,
+    )
 
 
 def status_label(session: Session) -> tuple[str, str]:
     """Return the lamp and the label of a session's status."""
     status = "archived" if session.archived_at else session.status
     return STATUSES.get(status, ("", session.get_status_display()))
-
-
-def _count_by(rows: QuerySet, field: str = "session_id") -> Mapping[UUID, int]:
-    counts: Iterable[tuple[UUID, int]] = (
-        rows.order_by().values_list(field).annotate(number=Count("pk")).values_list(field, "number")
-    )
-    return dict(counts)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,12 @@ RUN_STATES = {
     Run.Status.DEAD: ("is-failed", "Given up"),
 }
 #: Short texts for stop reasons. A normal end needs none.
-STOP_REASONS = {"end_turn": "", "requires_action": "waits for an answer", "interrupted": "stopped"}
+STOP_REASONS = {
+    "end_turn": "",
+    "requires_action": "waits for an answer",
+    "interrupted": "stopped",
+    "max_tokens": "cut off at the token limit",
+}
 CALL_STATES = {"failed": ("is-failed", "Failed"), "reserved": ("is-running", "Running")}
 
 Interval = tuple[datetime, datetime]
@@ -228,9 +233,7 @@ def _run_span(run: Run, now: datetime) -> Span:
     return Span(
         kind="run",
         name="Run",
-        note=" · ".join(
-            filter(None, [f"{start:%H:%M:%S}", STOP_REASONS.get(run.stop_reason, reason)])
-        ),
+        note=STOP_REASONS.get(run.stop_reason, reason),
         start=start,
         end=run.finished_at or now,
         lamp=lamp,

@@ -22,7 +22,7 @@ from django.urls import reverse
 from sessions_app.lanes.queued_messages import QueuedRun, list_queue
 from sessions_app.live.frames import author_name
 from sessions_app.live.reader import PartialAnswer
-from sessions_app.log.transcript import TranscriptMessage, read_history
+from sessions_app.log.transcript import TranscriptMessage, build_messages
 from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
 from sessions_app.pages.labels import (
     describe_resource,
@@ -37,6 +37,7 @@ from sessions_app.pages.transcript_lines import (
     CallLine,
     Child,
     CompactionLine,
+    CutLine,
     ErrorLine,
     File,
     NoteLine,
@@ -145,12 +146,12 @@ def build_transcript(
 ) -> list[TranscriptLine]:
     """Return the lines of a window in order, without messages that wait in the queue.
 
-    The number of queries does not depend on the length of the window: three, and two more if it
+    The number of queries does not depend on the length of the window: two, and two more if it
     has sub-agents.
     """
     waiting = {seq for run in queue for seq in run.message_seqs}
-    limit = max(1, len(window.events))
-    history = read_history(window.session, after=window.first_seq - 1, limit=limit)
+    from_people = [event for event in window.events if event.type == E.USER_MESSAGE]
+    history = build_messages(window.session, from_people)
     withdrawn = {e.payload["seq"] for e in window.events if e.type == E.USER_MESSAGE_WITHDRAWN}
     builder = TranscriptBuilder({message.seq: message for message in history})
     for event in window.events:
@@ -196,6 +197,8 @@ class TranscriptBuilder:
         self._calls: dict[str, CallLine] = {}
         self._compactions: list[CompactionLine] = []
         self._started: set[UUID] = set()
+        #: Runs that reported an error since they last started.
+        self._failed: set[UUID | None] = set()
         #: Messages by the run that reads them.
         self._by_run: defaultdict[UUID, list[PersonLine]] = defaultdict(list)
         self._last_message: PersonLine | AgentLine | None = None
@@ -235,8 +238,11 @@ class TranscriptBuilder:
                 self._start_run(event)
             case E.STATUS_IDLE:
                 self._end_run(event)
-            case E.CONTEXT_COMPACTED:
+            # Before the undo had an event of its own, its compaction was written again, marked.
+            case E.CONTEXT_COMPACTED if not payload.get("undone"):
                 self._add_compaction(event)
+            case E.COMPACTION_UNDONE | E.CONTEXT_COMPACTED:
+                self._undo_compaction(event)
             case E.CHILD_CREATED | E.CHILD_IDLE:
                 self._add_child(event)
             case E.RESOURCE_ATTACHED:
@@ -277,6 +283,9 @@ class TranscriptBuilder:
         for line in self.lines:
             if isinstance(line, ErrorLine):
                 line.can_retry = False
+            elif isinstance(line, CutLine):
+                line.can_continue = False
+        self._failed.discard(event.run_id)
         if event.run_id and event.run_id not in self._started:
             self._started.add(event.run_id)
             messages = self._by_run[event.run_id]
@@ -291,8 +300,13 @@ class TranscriptBuilder:
         # A fork that continues after a run's last message includes the end of the run.
         if self._last_message and self._last_message.seq == event.seq - 1:
             self._last_message.fork_at = event.seq
+        receipt = "answered"
+        if event.payload.get("stop_reason") == "interrupted":
+            receipt = "stopped"
+        elif event.run_id in self._failed:
+            receipt = "unanswered"
         for message in self._by_run[event.run_id] if event.run_id else []:
-            message.receipt = "answered"
+            message.receipt = receipt
 
     def _add_agent_message(self, event: SessionEvent) -> None:
         self._last_message = AgentLine(
@@ -304,6 +318,23 @@ class TranscriptBuilder:
             fork_at=event.seq,
         )
         self.lines.append(self._last_message)
+        self._failed.discard(event.run_id)  # The error was not the end of the run.
+        if event.payload.get("partial"):
+            self._add_cut(event, "The model stopped sending before this answer was finished.")
+        elif event.payload.get("truncated"):
+            text = "This answer reached its token limit and is not finished."
+            self._add_cut(event, text, can_continue=True)
+
+    def _add_cut(self, event: SessionEvent, text: str, *, can_continue: bool = False) -> None:
+        line = CutLine(
+            key=f"cut-{event.seq}",
+            seq=event.seq,
+            at=event.created_at,
+            text=text,
+            event_id=event.pk,
+            can_continue=can_continue,
+        )
+        self.lines.append(line)
 
     def _add_tool_use(self, event: SessionEvent) -> None:
         call = self._call(event)
@@ -367,6 +398,7 @@ class TranscriptBuilder:
         return self._calls[tool_use_id]
 
     def _add_error(self, event: SessionEvent) -> None:
+        self._failed.add(event.run_id)
         code = str(event.payload.get("code", ""))
         # After a person added credits or a key, the same run may succeed.
         may_succeed = bool(event.payload.get("retryable")) or code in HELP
@@ -382,20 +414,18 @@ class TranscriptBuilder:
             )
         )
 
+    def _undo_compaction(self, event: SessionEvent) -> None:
+        for line in self._compactions:
+            line.is_undone = line.is_undone or line.snapshot_id == event.payload.get("snapshot_id")
+        self._add_note(event, "Compaction undone")
+
     def _add_compaction(self, event: SessionEvent) -> None:
-        payload = event.payload
-        snapshot_id = str(payload.get("snapshot_id") or "")
-        if payload.get("undone"):
-            for line in self._compactions:
-                line.is_undone = line.is_undone or line.snapshot_id == snapshot_id
-            self._add_note(event, "Compaction undone")
-            return
         line = CompactionLine(
             key=f"compaction-{event.seq}",
             seq=event.seq,
             at=event.created_at,
-            text=_compaction_text(payload),
-            snapshot_id=snapshot_id,
+            text=_compaction_text(event.payload),
+            snapshot_id=str(event.payload.get("snapshot_id") or ""),
         )
         self._compactions.append(line)
         self.lines.append(line)
@@ -411,12 +441,14 @@ def _attached_files(event: SessionEvent) -> list[File]:
     return [
         File(
             name=file["name"],
-            path=file["path"],
-            url=f"{base}{quote(file['path'])}",
+            path=path,
+            # A browser would follow `..` in a link to another page.
+            url=base if ".." in path.split("/") else f"{base}{quote(path)}",
             size=file.get("size"),
             media_type=file.get("media_type") or "",
         )
         for file in event.payload.get("attachments") or []
+        for path in [file["path"]]
     ]
 
 

@@ -16,6 +16,7 @@ import orjson
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from core.text import reveal
 from sessions_app.approvals.approvals import SCOPE_LABELS
 from sessions_app.pages.labels import approval_reason, dollars, duration, thousands
 from sessions_app.tool_labels import ToolLabel, main_argument, tool_label
@@ -48,6 +49,8 @@ RECEIPTS = {
     "read": "Read",
     "steered": "Added to the running answer",
     "answered": "Answered",
+    "stopped": "Stopped",
+    "unanswered": "Not answered",
 }
 #: Where a person can resolve an error.
 HELP = {
@@ -244,8 +247,17 @@ class CallLine(TranscriptLine):
         is_usual = self.state in {"completed", "running"} or (
             self.state == "denied" and self.is_answered
         )
-        parts = ["" if is_usual else self.state_label, duration(self.duration_ms)]
+        parts = ["" if is_usual else self._unusual_state, duration(self.duration_ms)]
         return " · ".join(filter(None, parts))
+
+    @property
+    def _unusual_state(self) -> str:
+        """Return the state, and of a call that no person denied also the reason."""
+        if self.state != "denied":
+            return self.state_label
+        if self.decision == "deny" and self.decided_by:
+            return f"Denied by {self.decided_by}"
+        return "Denied: not answered in time" if self.decision == "ask" else self.state_label
 
     @property
     def is_answered(self) -> bool:
@@ -337,6 +349,18 @@ class ErrorLine(TranscriptLine):
 
 
 @dataclass(kw_only=True)
+class CutLine(TranscriptLine):
+    """Says that the answer before it is not whole."""
+
+    kind = "cut"
+    text: str
+    #: The answer's event. It makes a request to continue that is sent twice count once.
+    event_id: UUID
+    #: Whether to offer to continue. It is no longer offered after a newer run started.
+    can_continue: bool = False
+
+
+@dataclass(kw_only=True)
 class NoteLine(TranscriptLine):
     kind = "note"
     text: str
@@ -370,8 +394,8 @@ class StepsLine(TranscriptLine):
 
 
 def as_json(value: object) -> str:
-    """Return a value as indented JSON."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode()
+    """Return a value as indented JSON, with escapes in place of invisible characters."""
+    return reveal(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode())
 
 
 def _rows(text: str) -> int:

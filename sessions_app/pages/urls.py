@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from sessions_app.pages import approvals, chat, context, outcome, schedules, session, sessions
+from sessions_app.pages import (
+    approvals,
+    chat,
+    chats,
+    context,
+    outcome,
+    schedules,
+    session,
+    sessions,
+)
 
 #: Below `sessions/<id>/`.
 session_urlpatterns = [
@@ -25,10 +34,15 @@ urlpatterns = [
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/<uuid:approval_id>/answer/", approvals.answer, name="approval_answer"),
     path("chat/", chat.chat, name="chat"),
+    path("chat/list/", chats.chat_list, name="chat_list"),
+    path("chat/<uuid:session_id>/options/", chats.chat_options, name="chat_options"),
+    path("chat/<uuid:session_id>/export/", chats.chat_export, name="chat_export"),
+    path("shared/<str:token>/", chats.chat_shared, name="chat_shared"),
     path("chat/<uuid:session_id>/", chat.chat_session, name="chat_session"),
     path("chat/<uuid:session_id>/lines/", chat.chat_lines, name="chat_lines"),
     path("chat/<uuid:session_id>/stop/", chat.chat_stop, name="chat_stop"),
     path("chat/<uuid:session_id>/answer/", chat.chat_answer, name="chat_answer"),
+    path("chat/<uuid:session_id>/newest/", chat.chat_newest, name="chat_newest"),
     path("chat/<uuid:session_id>/retry/", chat.chat_retry, name="chat_retry"),
     path("chat/<uuid:session_id>/withdraw/", chat.chat_withdraw, name="chat_withdraw"),
     path("chat/<uuid:session_id>/context/", context.chat_context, name="chat_context"),

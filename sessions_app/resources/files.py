@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import PurePosixPath
 
-from core.exceptions import Conflict, Invalid, NotFound
+from core.exceptions import Invalid, NotFound
 from sessions_app.exceptions import SessionEnded
 from sessions_app.models import Session
-from tools_app.exceptions import FileTooLarge, ToolFailed
+from tools_app.exceptions import DiskFull, FileTooLarge, QuotaExceeded, ToolFailed
 from tools_app.files import Entry, SessionFolder, list_entries, open_file, remove, write_stream
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_LISTED = 1_000
-#: Uploads never use the last part of the machine's disk.
-DISK_RESERVE = 512 * 1024 * 1024
 
 
 def list_files(session: Session, path: str) -> list[Entry]:
@@ -33,12 +30,12 @@ def store_file(session: Session, path: str, chunks: Iterable[bytes]) -> bool:
     if session.archived_at:
         raise SessionEnded
     folder = session_folder(session)
-    if shutil.disk_usage(folder.make()).free < DISK_RESERVE + MAX_FILE_BYTES:
-        raise Conflict("The server's disk is almost full.")
     if not PurePosixPath(path).parts:
         raise Invalid("Enter a file name.")
     try:
         return write_stream(folder, path, _limit_size(chunks))
+    except (DiskFull, QuotaExceeded):
+        raise
     except ToolFailed as fault:
         raise Invalid(fault.detail) from fault
 

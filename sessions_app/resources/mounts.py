@@ -34,6 +34,7 @@ from tools_app.exceptions import ResourceFailed, ToolFailed
 from tools_app.files import PASSABLE, PRIVATE, SessionFolder, make_mount_points
 from tools_app.registry import Category
 from tools_app.sandbox.base import Mount
+from tools_app.storage import give_back, measure, reserving, settle_path
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +69,9 @@ def delete_secret_files(turn: Turn) -> None:
     """Delete secrets from the disk when a run ends. The next run writes them again."""
     for path in turn.prepared.values():
         if path.name.startswith(SECRET_FOLDER):
+            stored = measure(path)
             shutil.rmtree(path, ignore_errors=True)
+            give_back(path, stored)
 
 
 def persistent_mounts(session: Session) -> tuple[Mount, ...]:
@@ -115,19 +118,21 @@ def _prepare(turn: Turn, resource: ResourceAttachment) -> Path:
     """Prepare the resource in a new folder, which is deleted if that fails."""
     turn.stop_signal.check()
     into = turn.prepared[resource.pk] = _new_folder(turn, resource)
-    job = Job(
-        resource=resource,
-        folder=_folder(turn),
-        agent_id=turn.agent_id,
-        into=into,
-        stopped=turn.stop_signal.event,
-        deadline=time.monotonic() + min(PREPARE_SECONDS, turn.seconds_left),
-    )
-    try:
-        prepared = _run(job)
-    except BaseException:
-        shutil.rmtree(into, ignore_errors=True)
-        raise
+    with reserving(into) as reservation:
+        job = Job(
+            resource=resource,
+            folder=_folder(turn),
+            agent_id=turn.agent_id,
+            into=into,
+            stopped=turn.stop_signal.event,
+            deadline=time.monotonic() + min(PREPARE_SECONDS, turn.seconds_left),
+            reservation=reservation,
+        )
+        try:
+            prepared = _run(job)
+        except BaseException:
+            shutil.rmtree(into, ignore_errors=True)
+            raise
     turn.secrets += prepared.secrets
     return prepared.source
 
@@ -187,9 +192,11 @@ def _remove_unused(turn: Turn, resources: list[ResourceAttachment]) -> None:
     used = {part for r in resources if (part := r.prepared_as.partition("/")[0])}
     # A younger folder may belong to another worker that is preparing it now.
     oldest = time.time() - 2 * PREPARE_SECONDS
-    for path in root.iterdir():
-        if path.name not in used and path.lstat().st_mtime < oldest:
-            shutil.rmtree(path, ignore_errors=True)
+    unused = [p for p in root.iterdir() if p.name not in used and p.lstat().st_mtime < oldest]
+    for path in unused:
+        shutil.rmtree(path, ignore_errors=True)
+    if unused:
+        settle_path(root)
 
 
 def _new_folder(turn: Turn, resource: ResourceAttachment) -> Path:

@@ -18,9 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
-import fsspec  # type: ignore[import-untyped]
 import httpx2
-from django.conf import settings
 
 from agents.mounts import STORES
 from core.db import release_connection
@@ -30,9 +28,18 @@ from memory.documents import content_of
 from memory.models import MemoryEntry
 from sessions_app.exceptions import RunStopped
 from sessions_app.models import ResourceAttachment
-from tenants.vault import reveal
+from tenants.vault import reveal, spellings
 from tools_app.exceptions import ResourceFailed, ToolFailed
-from tools_app.files import PASSABLE, PRIVATE, SessionFolder, open_file, sandbox_gid, sandbox_uid
+from tools_app.files import (
+    PASSABLE,
+    PRIVATE,
+    SessionFolder,
+    open_file,
+    sandbox_gid,
+    sandbox_uid,
+    shared_dir,
+)
+from tools_app.storage import Reservation
 
 #: The limits of one resource.
 MAX_BYTES = 512 * 1024 * 1024
@@ -70,6 +77,7 @@ class Job:
     stopped: threading.Event
     #: On the clock of `time.monotonic()`.
     deadline: float
+    reservation: Reservation
 
     @property
     def seconds_left(self) -> float:
@@ -82,15 +90,15 @@ class Job:
         if not self.seconds_left:
             raise ResourceFailed(f"It was not ready within {PREPARE_SECONDS:.0f} seconds.")
 
+    def take(self, count: int) -> None:
+        """Reserve the bytes that are written next."""
+        self.check()
+        self.reservation.take(count)
+
 
 def prepared_dir(folder: SessionFolder) -> Path:
     """Return the folder of everything that was prepared for one session."""
     return folder.root / "mounts"
-
-
-def shared_dir(workspace_id: UUID) -> Path:
-    """Return the folder of the directories that the workspace's sessions share."""
-    return Path(settings.DATA_DIR) / "shared" / str(workspace_id)
 
 
 def mount_source(folder: SessionFolder, resource: ResourceAttachment) -> Path | None:
@@ -158,7 +166,7 @@ def copy_file(job: Job) -> Prepared:
                 raise ResourceFailed(f"{name} is too large ({size:,} bytes).")
             with copy.open("xb") as written:
                 while chunk := file.read(CHUNK):
-                    job.check()
+                    job.take(len(chunk))
                     written.write(chunk)
                     if written.tell() > MAX_BYTES:
                         raise ResourceFailed(f"{name} is too large.")
@@ -204,6 +212,7 @@ def _write_document(job: Job, path: str, content: bytes) -> None:
     *folders, name = path.split("/")
     try:
         # The path is valid, but one document may have the name of another one's folder.
+        job.take(len(content))
         write_new_file(make_dirs(job.into, tuple(folders)) / name, content)
     except OSError as error:
         raise ResourceFailed(f"{path} cannot be written: {error.strerror}.") from error
@@ -217,8 +226,9 @@ def write_secrets(job: Job) -> Prepared:
             value = reveal(job.folder.workspace_id, name)
         except Fault as fault:
             raise ResourceFailed(f"{name}: {fault.detail}") from fault
+        job.take(len(value))
         write_new_file(job.into / name, value.encode(), mode=0o400)
-        secrets.append(value)
+        secrets += [value, *spellings(value)]
     release_connection()
     return Prepared(source=job.into, secrets=tuple(secrets))
 
@@ -239,7 +249,7 @@ def _download(job: Job) -> None:
     name = PurePosixPath(unquote(urlsplit(job.resource.source_ref).path)).name or "index"
     try:
         with (
-            guarded_client(total=job.seconds_left) as client,
+            guarded_client("web", total=job.seconds_left) as client,
             following(client, job.resource.source_ref) as response,
         ):
             if response.status_code != 200:
@@ -255,6 +265,8 @@ def _copy_objects(job: Job, scheme: str) -> None:
     package, options = PACKAGES[scheme]
     if find_spec(package) is None:
         raise ResourceFailed(f"{scheme}:// needs the package {package}, which is not installed.")
+    import fsspec  # type: ignore[import-untyped]  # only for processes that copy from a store
+
     copy_tree(job, fsspec.filesystem(scheme, skip_instance_cache=True, **options))
 
 
@@ -283,10 +295,10 @@ def _write(job: Job, names: tuple[str, ...], chunks: Iterator[bytes], size: int)
     path = make_dirs(job.into, tuple(folders)) / name
     with path.open("xb") as written:
         for chunk in chunks:
-            job.check()
             size += len(chunk)
             if size > MAX_BYTES:
                 raise ResourceFailed(f"It is larger than {MAX_BYTES // 1024 // 1024:,} MB.")
+            job.take(len(chunk))
             written.write(chunk)
     path.chmod(0o644)
     chown_to_sandbox_user(path)

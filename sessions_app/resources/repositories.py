@@ -1,8 +1,9 @@
 """Clones one revision of a repository for a session, with the system's git.
 
 No hook runs, no submodule is fetched, git never asks for a password, and only https and the folders
-in REPO_ROOTS are read. The host is resolved and checked first, and git is pinned to the checked
-addresses, so a second DNS answer cannot redirect it.
+in REPO_ROOTS are read. The host is resolved and checked first. git is given that host in punycode
+and is pinned to the checked addresses, so neither a second DNS answer nor another way of reading an
+international name can redirect it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ import signal
 import subprocess
 import tempfile
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpcore2
 from django.conf import settings
 
-from core.exceptions import EgressRefused
-from core.http import check_host
+from core.exceptions import EgressRefused, Invalid
+from core.http import ascii_host, check_host
 from core.logging import redact_text
 from sessions_app.resources.prepare import (
     MAX_BYTES,
@@ -29,13 +31,17 @@ from sessions_app.resources.prepare import (
     Job,
     Prepared,
     chown_to_sandbox_user,
+    write_new_file,
 )
 from tools_app.exceptions import ResourceFailed
 from tools_app.files import sandbox_gid, sandbox_uid
+from tools_app.storage import measure
 
 CHECK_SECONDS = 0.25
 #: Bytes of git's output that are read.
 OUTPUT_BYTES = 8_000
+#: Characters of git's reason that are stored and shown.
+REASON_LENGTH = 1_000
 GIT_PATH = "/usr/local/bin:/usr/bin:/bin"
 #: The first version with `http.curloptResolve`, which pins the checked addresses.
 MIN_GIT_VERSION = (2, 37)
@@ -48,25 +54,39 @@ GIT_CONFIG = {
     "http.followRedirects": "false",
     "http.proxy": "",
     "protocol.allow": "never",
-    "safe.directory": "*",
     "submodule.recurse": "false",
+}
+#: The machine's own configuration of git is ignored.
+GIT_ENVIRONMENT = {
+    "GIT_ASKPASS": "/bin/false",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_LFS_SKIP_SMUDGE": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "HOME": "/nonexistent",
+    "LC_ALL": "C.UTF-8",
+    "PATH": GIT_PATH,
 }
 
 
 def clone_repository(job: Job) -> Prepared:
     """Clone the newest commit of the branch or tag that the source names."""
     address, _, revision = job.resource.source_ref.partition("#")
+    environment = dict(GIT_ENVIRONMENT)
     if address.startswith("/"):
-        address, config = f"file://{_check_root(address)}", {"protocol.file.allow": "always"}
+        path = _check_root(address)
+        address, config = f"file://{path}", {"protocol.file.allow": "always"}
+        environment["GIT_CONFIG_GLOBAL"] = str(_trust(path, job))
     else:
-        config = {"protocol.https.allow": "always", "http.curloptResolve": _pinned(address)}
+        address, config = _remote_source(address)
+    environment |= _as_variables({**GIT_CONFIG, **config})
     into = job.into / "repository"
     into.mkdir(mode=0o755)
     chown_to_sandbox_user(into)
     command = clone_command(address, revision, into)
-    code, output = run_bounded(command, _environment(config), folder=into, job=job)
+    code, output = run_bounded(command, environment, folder=into, job=job)
     if code:
-        raise ResourceFailed(f"git could not clone the repository: {_last_line(output)}")
+        raise ResourceFailed(f"git could not clone the repository: {_reason(output)}")
     return Prepared(source=into)
 
 
@@ -100,44 +120,62 @@ def _check_root(path: str) -> Path:
     return real
 
 
-def _pinned(address: str) -> str:
-    """Resolve and check the host, and return the value of `http.curloptResolve`."""
+def _trust(path: Path, job: Job) -> Path:
+    """Write a configuration in which git reads exactly this repository, even of another user.
+
+    It has to be a file: git starts a second process for the source, which inherits no variables.
+    """
+    file = job.into / "gitconfig"
+    folders = [
+        str(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in (path, path / ".git")
+    ]
+    lines = ["[safe]", *(f'directory = "{folder}"' for folder in folders)]
+    write_new_file(file, "\n".join(lines).encode())
+    return file
+
+
+def _remote_source(address: str) -> tuple[str, dict[str, str]]:
+    """Check the host, and return the address with that host and the configuration that pins it."""
     parts = urlsplit(address)
-    host, port = parts.hostname or "", parts.port or 443
+    port = parts.port or 443
     try:
-        addresses = check_host(host, port)
-    except EgressRefused as fault:
+        host = ascii_host(parts.hostname or "")
+        addresses = check_host(host, port, purpose="repositories")
+    except (EgressRefused, Invalid) as fault:
         raise ResourceFailed(fault.detail) from fault
     except httpcore2.ConnectError as error:
         raise ResourceFailed(f"The host {host} cannot be found.") from error
     joined = ",".join(f"[{one}]" if ":" in one else one for one in addresses)
-    return f"{host}:{port}:{joined}"
+    config = {"protocol.https.allow": "always"}
+    if not _is_literal(host):  # a literal is not looked up again
+        config["http.curloptResolve"] = f"{host}:{port}:{joined}"
+    place = f"[{host}]" if ":" in host else host
+    checked = parts._replace(netloc=f"{place}:{parts.port}" if parts.port else place)
+    return checked.geturl(), config
 
 
-def _environment(config: dict[str, str]) -> dict[str, str]:
-    """Return an environment that holds git's whole configuration. The machine's own is ignored."""
-    environment = {
-        "GIT_ASKPASS": "/bin/false",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_LFS_SKIP_SMUDGE": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        "HOME": "/nonexistent",
-        "LC_ALL": "C.UTF-8",
-        "PATH": GIT_PATH,
-    }
-    pairs = {**GIT_CONFIG, **config}
-    environment["GIT_CONFIG_COUNT"] = str(len(pairs))
-    for number, (name, value) in enumerate(pairs.items()):
-        environment[f"GIT_CONFIG_KEY_{number}"] = name
-        environment[f"GIT_CONFIG_VALUE_{number}"] = value
-    return environment
+def _is_literal(host: str) -> bool:
+    try:
+        return bool(ip_address(host))
+    except ValueError:
+        return False
 
 
-def _last_line(output: str) -> str:
-    """Return the last line of git's output, which names the cause."""
-    lines = [line.strip() for line in redact_text(output).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it gave no reason."
+def _as_variables(config: dict[str, str]) -> dict[str, str]:
+    """Return a configuration of git as environment variables."""
+    variables = {"GIT_CONFIG_COUNT": str(len(config))}
+    for number, (name, value) in enumerate(config.items()):
+        variables[f"GIT_CONFIG_KEY_{number}"] = name
+        variables[f"GIT_CONFIG_VALUE_{number}"] = value
+    return variables
+
+
+def _reason(output: str) -> str:
+    """Return what git reported, in one line. The end is kept if it is too long."""
+    text = " ".join(redact_text(output).split())
+    if len(text) > REASON_LENGTH:
+        text = f"…{text[-REASON_LENGTH:]}"
+    return text or "it gave no reason."
 
 
 def run_bounded(
@@ -177,21 +215,18 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, job: Job) -> int:
             code = process.wait(CHECK_SECONDS)
         except subprocess.TimeoutExpired:
             job.check()
-            check_size(folder)
+            reserve_size(folder, job)
             continue
-        check_size(folder)
+        reserve_size(folder, job)
         return code
 
 
-def check_size(folder: Path) -> None:
-    """Raise if the folder is larger than a resource may be."""
-    size = files = 0
-    for directory, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                size += os.lstat(os.path.join(directory, name)).st_size
-            files += 1
-        if size > MAX_BYTES or files > MAX_FILES:
-            raise ResourceFailed(
-                f"It is larger than {MAX_BYTES // 1024 // 1024:,} MB or {MAX_FILES:,} files."
-            )
+def reserve_size(folder: Path, job: Job) -> None:
+    """Reserve what the folder has grown by. Raise if it is larger than a resource may be."""
+    used = measure(folder)
+    if used.bytes > MAX_BYTES or used.files > MAX_FILES:
+        raise ResourceFailed(
+            f"It is larger than {MAX_BYTES // 1024 // 1024:,} MB or {MAX_FILES:,} files."
+        )
+    grown = used - job.reservation.held
+    job.reservation.take(max(0, grown.bytes), files=max(0, grown.files))

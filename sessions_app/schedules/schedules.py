@@ -20,10 +20,10 @@ from sessions_app.models import Firing, Schedule, Session, SessionEvent
 from sessions_app.schedules import timing
 from sessions_app.sessions import get_or_create_session
 from tenants.billing.spending import check_purses
+from tenants.quotas import SCHEDULES, check_quota
 
 #: A session may ask for few wake-ups, so that a loop of them cannot run away.
 MAX_PER_SESSION = 3
-MAX_PER_WORKSPACE = 1_000
 #: The fields that say when it is due.
 TIME_FIELDS = ("kind", "next_at", "interval_seconds", "cron", "timezone")
 #: The document that a heartbeat reads: a list of things to look after.
@@ -64,8 +64,7 @@ def create_schedule(*, workspace_id: UUID, **fields: Any) -> Schedule:
     """Create a schedule, within the limits of its session and workspace."""
     schedule = plan(_set_agent(Schedule(workspace_id=workspace_id, **fields)))
     active = Schedule.objects.filter(workspace_id=workspace_id, next_at__isnull=False)
-    if active.count() >= MAX_PER_WORKSPACE:
-        raise Conflict(f"A workspace has at most {MAX_PER_WORKSPACE:,} schedules.")
+    check_quota(workspace_id, SCHEDULES, active)
     if (
         schedule.asked_by_id
         and active.filter(asked_by=schedule.asked_by_id).count() >= MAX_PER_SESSION

@@ -2,6 +2,7 @@
 -- that later statements see a fresh snapshot. A step of a run is refused when its epoch is stale.
 --
 --   SY404 no such session   SY409 busy   SY410 ended   SY412 stale epoch: another worker holds the lane
+--   SY429 too many messages wait in the session   SY430 too many runs wait in the workspace
 
 -- ── The log ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -51,12 +52,11 @@ BEGIN
   RETURN s.last_seq + jsonb_array_length(events);
 END $$;
 
--- Return a UUID version 7, also on servers without uuidv7().
+-- Return a UUID version 7, also on servers without uuidv7(): a random one that begins with the time in
+-- milliseconds. Its version, 4 or 0100, becomes 0111. It is one expression, which callers inline.
 CREATE OR REPLACE FUNCTION new_id() RETURNS uuid LANGUAGE sql VOLATILE AS $$
-  SELECT (lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
-          || substr(chance, 1, 3) || substr('89ab', 1 + floor(random() * 4)::int, 1)
-          || substr(chance, 18, 15))::uuid
-    FROM replace(gen_random_uuid()::text, '-', '') AS chance
+  SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING substring(int8send(
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid
 $$;
 
 CREATE OR REPLACE FUNCTION new_event(type text, payload jsonb) RETURNS jsonb LANGUAGE sql AS $$
@@ -102,8 +102,11 @@ END $$;
 
 -- ── Accepting a message ──────────────────────────────────────────────────────────────────────────
 
+-- Append a message and queue its run, which keeps the message's overrides. A message that joins another
+-- run leaves that run's overrides as they are. `session_limit` and `workspace_limit` bound the messages that wait in
+-- the session and the runs that wait in the workspace; null means no limit.
 CREATE OR REPLACE FUNCTION lane_accept(sid uuid, event jsonb, author uuid, mode text, prio smallint, run_id uuid,
-  OUT seq bigint, OUT run uuid, OUT event_id uuid, OUT replayed boolean)
+  session_limit int, workspace_limit int, OUT seq bigint, OUT run uuid, OUT event_id uuid, OUT replayed boolean)
 LANGUAGE plpgsql AS $$
 DECLARE s agent_sessions; first_rank double precision;
 BEGIN
@@ -127,6 +130,7 @@ BEGIN
       SELECT 1 FROM agent_run_queue q WHERE q.session_id = sid AND q.status = 'queued')) THEN
     RAISE EXCEPTION 'the session is busy' USING errcode = 'SY409';
   END IF;
+  PERFORM lane_check_queue(s, session_limit, workspace_limit);
 
   seq := log_write(s, jsonb_build_array(event), NULL, author);
   event_id := (event ->> 'id')::uuid;
@@ -148,10 +152,30 @@ BEGIN
     run := run_id;
     INSERT INTO agent_run_queue
       (id, workspace_id, session_id, created_by_id, key_id, on_busy, priority, rank, message_seqs,
-       created_at)
+       wishes, created_at)
     VALUES (run, s.workspace_id, sid, author, (event ->> 'key_id')::uuid, mode, prio,
-            coalesce(first_rank, seq), ARRAY[seq], clock_timestamp());
+            coalesce(first_rank, seq), ARRAY[seq], coalesce(event #> '{payload,overrides}', '{}'),
+            clock_timestamp());
     IF s.status IN ('idle', 'rescheduling') THEN PERFORM pg_notify('switchyard_wake', sid::text); END IF;
+  END IF;
+END $$;
+
+-- Fail if too many messages wait or join the running run, or too many runs wait in the workspace. Each count
+-- reads one small index, of queued or of running runs only.
+CREATE OR REPLACE FUNCTION lane_check_queue(s agent_sessions, session_limit int, workspace_limit int) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  IF session_limit IS NOT NULL AND session_limit <=
+      coalesce((SELECT sum(cardinality(q.message_seqs)) FROM agent_run_queue q
+                 WHERE q.session_id = s.id AND q.status = 'queued'), 0)
+      + coalesce((SELECT cardinality(q.message_seqs) FROM agent_run_queue q
+                   WHERE q.session_id = s.id AND q.status = 'running'), 0) THEN
+    RAISE EXCEPTION 'too many messages wait in the session' USING errcode = 'SY429';
+  END IF;
+  IF workspace_limit IS NOT NULL AND workspace_limit <=
+      (SELECT count(*) FROM (SELECT 1 FROM agent_run_queue q
+        WHERE q.workspace_id = s.workspace_id AND q.status = 'queued' LIMIT workspace_limit) waiting) THEN
+    RAISE EXCEPTION 'too many runs wait in the workspace' USING errcode = 'SY430';
   END IF;
 END $$;
 
@@ -170,6 +194,7 @@ BEGIN
    ORDER BY w.claimed_seq IS NULL, w.resumes DESC, w.priority DESC, w.rank, w.id LIMIT 1;
   IF NOT FOUND OR owner IS NULL OR q.not_before > clock_timestamp() THEN
     UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = s.lane_epoch, status = rest,
+      cost = s.cost, input_tokens = s.input_tokens, output_tokens = s.output_tokens,
       lease_owner = NULL, lease_expires = NULL, active_at = clock_timestamp() WHERE id = s.id;
     RETURN;
   END IF;
@@ -187,6 +212,7 @@ BEGIN
          WHEN q.purpose = 'compact' THEN 'compaction' ELSE 'message' END)),
     run, NULL);
   UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = lane_next.epoch, status = 'running',
+    cost = s.cost, input_tokens = s.input_tokens, output_tokens = s.output_tokens,
     lease_owner = owner, lease_expires = clock_timestamp() + make_interval(secs => lease),
     active_at = clock_timestamp() WHERE id = s.id;
 END $$;
@@ -204,13 +230,22 @@ BEGIN
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, s.status, owner, lease, deadline) n;
 END $$;
 
+-- Return the messages that joined the run after its claim; the claim took all others. Almost always
+-- there is none, and then nothing of the log is read.
+CREATE OR REPLACE FUNCTION lane_joined(rid uuid) RETURNS bigint[] LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT ARRAY(SELECT u.seq FROM unnest(q.message_seqs) u(seq) WHERE u.seq > coalesce(q.claimed_seq, 0))
+            FROM agent_run_queue q WHERE q.id = rid);
+END $$;
+
 -- Take the messages that were steered into the run, and return how many there were.
 CREATE OR REPLACE FUNCTION lane_steered(s agent_sessions, rid uuid) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE n int;
+DECLARE joined bigint[] := lane_joined(rid); n int;
 BEGIN
+  IF joined = '{}' THEN RETURN 0; END IF;
   UPDATE session_messages m SET processed_at = clock_timestamp(), processed_run_id = rid
    WHERE m.session_id = s.id AND m.processed_at IS NULL AND m.type = 'user.message'
-     AND m.seq = ANY ((SELECT q.message_seqs FROM agent_run_queue q WHERE q.id = rid)::bigint[]);
+     AND m.seq = ANY (joined);
   GET DIAGNOSTICS n = ROW_COUNT;
   RETURN n;
 END $$;
@@ -239,48 +274,62 @@ END $$;
 
 -- End a run and start the next one in the same commit. `outcome` is completed or failed; with the stop
 -- reason requires_action the lane parks. `goes_on` means that the run has not ended after all: a
--- message was steered into it, or what blocked it has been answered.
+-- message was steered into it, or what blocked it has been answered. `call` is the model call to charge,
+-- if any; the session's row is locked before the purses, as everywhere.
 CREATE OR REPLACE FUNCTION lane_finish(sid uuid, held_epoch bigint, rid uuid, events jsonb, outcome text, reason text,
   result jsonb, error jsonb, usage jsonb, policy jsonb, owner uuid, lease double precision, deadline double precision,
+  call uuid, call_outcome text, price numeric, input bigint, output bigint, cached bigint,
   OUT goes_on boolean, OUT run uuid, OUT epoch bigint)
 LANGUAGE plpgsql AS $$
-DECLARE s agent_sessions; blocking jsonb := '[]'; rest text := 'idle';
+DECLARE s agent_sessions; blocking jsonb := '[]'; rest text := 'idle'; joined bigint[] := '{}';
 BEGIN
   s := lane_lock(sid, held_epoch);
   -- A repetition after a lost connection finds that the first attempt ended the run.
   IF s.status <> 'running' THEN RAISE EXCEPTION 'the run has ended' USING errcode = 'SY412'; END IF;
-  s.last_seq := log_write(s, events, rid, NULL);
+  IF call IS NOT NULL AND purse_settle(call, call_outcome, price, input, output, cached) THEN
+    s.cost := s.cost + price;
+    s.input_tokens := s.input_tokens + input;
+    s.output_tokens := s.output_tokens + output;
+  END IF;
   DELETE FROM session_drafts d WHERE d.session_id = sid;
+  joined := lane_joined(rid);
   goes_on := false;
   IF reason = 'requires_action' THEN
     blocking := lane_blocking(sid);
     rest := 'requires_action';
     goes_on := blocking = '[]';
-  ELSIF outcome = 'completed' AND reason = 'end_turn' THEN
+  ELSIF joined <> '{}' AND outcome = 'completed' AND reason IN ('end_turn', 'max_tokens') THEN
+    -- The answer comes first: the agent learns of the messages only now.
+    s.last_seq := log_write(s, events, rid, NULL);
+    events := '[]';
     goes_on := lane_steered(s, rid) > 0;
   END IF;
+  IF NOT goes_on THEN events := events || idle_event(reason, blocking); END IF;
+  IF events <> '[]' THEN s.last_seq := log_write(s, events, rid, NULL); END IF;
   IF goes_on THEN
-    UPDATE agent_sessions SET last_seq = s.last_seq, active_at = clock_timestamp() WHERE id = sid;
+    UPDATE agent_sessions SET last_seq = s.last_seq, cost = s.cost, input_tokens = s.input_tokens,
+      output_tokens = s.output_tokens, active_at = clock_timestamp() WHERE id = sid;
     RETURN;
   END IF;
-  s.last_seq := log_write(s, jsonb_build_array(idle_event(reason, blocking)), rid, NULL);
   UPDATE agent_run_queue q SET status = outcome, stop_reason = reason, result = lane_finish.result,
     error = lane_finish.error, usage = lane_finish.usage, policy = lane_finish.policy,
     finished_at = clock_timestamp()
    WHERE q.id = rid;
-  PERFORM lane_requeue_steered(s, rid);
+  IF joined <> '{}' THEN PERFORM lane_requeue_steered(s, rid); END IF;
   SELECT n.run, n.epoch INTO run, epoch FROM lane_next(s, rest, owner, lease, deadline) n;
 END $$;
 
 -- Queue a run for each message that was steered into a run and not taken. Its sender pays.
 CREATE OR REPLACE FUNCTION lane_requeue_steered(s agent_sessions, rid uuid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE joined bigint[] := lane_joined(rid);
 BEGIN
+  IF joined = '{}' THEN RETURN; END IF;
   INSERT INTO agent_run_queue
-    (id, workspace_id, session_id, created_by_id, key_id, on_busy, rank, message_seqs, created_at)
+    (id, workspace_id, session_id, created_by_id, key_id, on_busy, rank, message_seqs, wishes, created_at)
   SELECT new_id(), s.workspace_id, s.id, m.created_by_id, m.key_id, 'followup', m.seq, ARRAY[m.seq],
-         clock_timestamp()
-    FROM session_messages m JOIN agent_run_queue q ON q.id = rid
-   WHERE m.session_id = s.id AND m.seq = ANY (q.message_seqs) AND m.processed_at IS NULL
+         coalesce(m.payload -> 'overrides', '{}'), clock_timestamp()
+    FROM session_messages m
+   WHERE m.session_id = s.id AND m.seq = ANY (joined) AND m.processed_at IS NULL
      AND NOT EXISTS (SELECT 1 FROM session_messages w WHERE w.session_id = s.id AND w.seq > m.seq
           AND w.type = 'user.message_withdrawn' AND (w.payload ->> 'seq')::bigint = m.seq);
 END $$;

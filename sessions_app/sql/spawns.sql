@@ -4,7 +4,7 @@
 CREATE OR REPLACE FUNCTION spawn_follows_run() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE subagent_spawns w SET
-    status = CASE WHEN new.status = 'completed' AND new.stop_reason = 'end_turn' THEN 'completed'
+    status = CASE WHEN new.status = 'completed' AND new.stop_reason IN ('end_turn', 'max_tokens') THEN 'completed'
                   WHEN new.status = 'cancelled' THEN 'cancelled' ELSE 'failed' END,
     stop_reason = new.stop_reason, result = new.result, error = new.error,
     finished_at = clock_timestamp()

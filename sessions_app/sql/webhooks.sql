@@ -11,6 +11,7 @@ BEGIN
       'data', jsonb_build_object('id', new.id, 'session_id', new.session_id, 'status', new.status,
         'attempts', new.attempts, 'result', new.result, 'error', new.error, 'usage', new.usage,
         'stop_reason', new.stop_reason, 'on_busy', new.on_busy, 'priority', new.priority,
+        'overrides', CASE new.purpose WHEN 'turn' THEN new.wishes ELSE '{}' END,
         'created_by', new.created_by_id, 'created_at', webhook_moment(new.created_at),
         'started_at', webhook_moment(new.started_at),
         'finished_at', webhook_moment(new.finished_at)))));

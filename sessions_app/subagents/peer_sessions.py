@@ -1,6 +1,8 @@
 """The other sessions that an agent can see, and the messages it can send to them.
 
-A session sees the sessions of the same agent, and those above and below it, in one workspace.
+A session sees the sessions of the same agent and the same person, and those above and below it. The
+agent's policy can name peers: other agents whose sessions of the same person it may list, read or
+write to.
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ from sessions_app.models.session import SessionQuerySet
 from sessions_app.subagents.spawns import park_call, peer_message
 from tenants.billing.spending import check_purses
 from tools_app.exceptions import ToolFailed
+from tools_app.policy.rules import PeerRight
 from tools_app.registry import ToolContext
 
 #: How long a chain of messages, each answering the one before, may be.
 MAX_HOPS = 5
+IN_WORDS: dict[PeerRight, str] = {"list": "see", "read": "read", "send": "write to"}
 #: Locks in one order, or two sessions that write to each other would deadlock.
 LOCK_BOTH = "SELECT id FROM agent_sessions WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 #: Whether a session waits, directly or through others, for a reply of another.
@@ -36,26 +40,32 @@ SELECT EXISTS (SELECT 1 FROM chain WHERE id = %s)
 """
 
 
-def visible_sessions(context: ToolContext) -> SessionQuerySet:
-    """Return every session that the calling one may know of, without itself."""
-    ancestors = Session.objects.values_list("ancestors", flat=True).get(pk=context.session_id)
-    descendants = Q(parent__isnull=False, ancestors__contains=[context.session_id])
-    return (
-        Session.objects.for_workspace(context.workspace_id)
-        .filter(Q(agent_id=context.agent_id) | Q(pk__in=ancestors) | descendants, archived_at=None)
-        .exclude(pk=context.session_id)
-    )
+def visible_sessions(context: ToolContext, right: PeerRight) -> SessionQuerySet:
+    """Return every session that the calling one may list, read or send to, without itself."""
+    own = Session.objects.only("ancestors", "created_by_id").get(pk=context.session_id)
+    descendants = Q(parent__isnull=False, ancestors__contains=[own.pk])
+    # What other people told the same agent is not for this person.
+    person = Q(created_by_id=own.created_by_id) if own.created_by_id else Q(created_by=None)
+    # A builder's session changes an agent, so only people talk to it.
+    peers = Q(agent_id__in=context.peers(right), about=None)
+    of_person = (Q(agent_id=context.agent_id) | peers) & person
+    visible = Q(pk__in=own.ancestors) | descendants | of_person
+    sessions = Session.objects.for_workspace(context.workspace_id)
+    return sessions.filter(visible, archived_at=None).exclude(pk=own.pk)
 
 
-def find_visible_session(context: ToolContext, named: str) -> Session:
-    """Return a visible session by id or key. A session that is not visible is reported as missing."""
+def find_visible_session(context: ToolContext, named: str, right: PeerRight) -> Session:
+    """Return a visible session by id, or one of the same agent by its key.
+
+    A session that is not visible is reported as missing.
+    """
     try:
         wanted = Q(pk=UUID(named))
     except ValueError:
         wanted = Q(session_key=named, agent_id=context.agent_id)
-    found = visible_sessions(context).filter(wanted).first()
+    found = visible_sessions(context, right).filter(wanted).first()
     if found is None:
-        raise ToolFailed(f"There is no session {named!r} that you can see.")
+        raise ToolFailed(f"There is no session {named!r} that you can {IN_WORDS[right]}.")
     return found
 
 

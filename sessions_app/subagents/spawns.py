@@ -17,6 +17,7 @@ from django.db.models import Count, Prefetch, Q
 from django.db.models.functions import Now
 
 from agents.definitions import version_by_id
+from agents.environments import default_environment, environment_or_default, excess
 from agents.limits import Limits, limits_of
 from agents.models import Agent, Environment
 from core.db import for_each
@@ -43,6 +44,8 @@ SELECT count(*) FILTER (WHERE status = 'running'), count(*)
   FROM subagent_spawns WHERE parent_session_id = %s AND kind = 'spawn'
 """
 MAX_PER_SWEEP = 200
+#: Told to the parent after an answer that reached its token limit.
+CUT_OFF = "(The answer ends here because it reached its token limit.)"
 #: The size of a tree that is listed, and of each task in it.
 MAX_NODES, MAX_TASK_LENGTH = 1_000, 2_000
 
@@ -77,7 +80,7 @@ def spawn(context: ToolContext, task: Task, limits: Limits) -> SubagentSpawn:
     check_purses(parent.workspace_id, [task.agent.pk, parent.pk])
     child, _ = get_or_create_session(
         agent=task.agent,
-        environment=task.environment,
+        environment=_environment(parent, task),
         title=(task.title or task.text)[:80],
         metadata={"spawned_by": str(parent.pk)},
         created_by_id=parent.created_by_id,
@@ -100,6 +103,26 @@ def spawn(context: ToolContext, task: Task, limits: Limits) -> SubagentSpawn:
     )
     _start(spawn_row, context, text=task.text)
     return spawn_row
+
+
+def _environment(parent: Session, task: Task) -> Environment | None:
+    """Return the environment of the child, which allows no more than the parent's.
+
+    An agent whose own environment allows more works in the parent's. Raise ToolFailed if the task
+    names an environment that allows more.
+    """
+    own = task.agent.current.environment_id if task.agent.current else None
+    within = environment_or_default(parent.workspace_id, parent.environment_id)
+    chosen = task.environment or environment_or_default(parent.workspace_id, own)
+    more = excess(chosen, within)
+    if more and task.environment:
+        raise ToolFailed(
+            f"A sub-agent cannot work in the environment {chosen.name!r}: compared with yours, "
+            f"{within.name!r}, {more}. Leave the environment out, or choose a narrower one."
+        )
+    if more:
+        return parent.environment or default_environment(parent.workspace_id)
+    return task.environment
 
 
 def _start(spawn_row: SubagentSpawn, context: ToolContext, *, text: str) -> None:
@@ -256,7 +279,8 @@ def _idle_event(spawn_row: SubagentSpawn, *, shown: bool) -> NewEvent:
 def result_text(spawn_row: SubagentSpawn) -> str:
     """Return the child's answer, or why there is none."""
     if spawn_row.status == Status.COMPLETED:
-        return str((spawn_row.result or {}).get("text", ""))
+        text = str((spawn_row.result or {}).get("text", ""))
+        return f"{text}\n\n{CUT_OFF}" if spawn_row.stop_reason == "max_tokens" else text
     if spawn_row.error:
         return str(spawn_row.error.get("message", ""))
     return f"It ended without an answer: {spawn_row.stop_reason or spawn_row.status}."

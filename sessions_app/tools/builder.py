@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from pydantic import Field
 
@@ -11,7 +12,7 @@ from agents.canvas import revisions
 from agents.canvas.revisions import CanvasState
 from agents.definitions import Fallback
 from agents.drafts import open_changes
-from agents.model_catalog import known_models
+from agents.model_catalog import known_models, listed_models, offered_models
 from agents.providers.keys import statuses
 from sessions_app.builder import BuilderContext, builder_context
 from tools_app.builtin.canvas import change_canvas
@@ -23,6 +24,8 @@ from tools_app.workspace_tools import tools_of_workspace
 
 #: The distance between two steps on the canvas.
 STEP_WIDTH = 220
+#: Some servers list hundreds of models.
+MOST_MODELS = 100
 RULES_HELP = "Tools, groups and patterns: read, group:web, exec(git status*)."
 MAX_RULES = 100
 
@@ -86,14 +89,21 @@ def builder_get_agent(arguments: GetAgent, context: ToolContext) -> dict[str, An
         drawn = revisions.read(desk.agent)
         tools = tools_of_workspace(desk.agent.workspace_id).values()
         keys = statuses(desk.agent.workspace_id)
-        usable = [provider for provider, status in keys.items() if status.configured]
+        models = [
+            f"{model.provider}: {model.name}"
+            for status in keys.values()
+            if status.configured
+            for model in offered_models(
+                desk.agent.workspace_id, status.provider, own_server=status.own_server
+            )
+        ]
         return {
             **drafted.as_json(),
             "policy": draft_policy(drafted),
             "canvas": drawn.graph.model_dump(mode="json") | {"revision": drawn.revision},
             "open_changes": open_changes(desk.agent).count(),
             "tools": {t.name: t.category for t in tools if t.category != Category.BUILDER},
-            "models": [f"{m.provider}: {m.name}" for m in known_models() if m.provider in usable],
+            "models": models[:MOST_MODELS],
         }
 
 
@@ -109,7 +119,7 @@ def builder_update_agent(arguments: UpdateAgent, context: ToolContext) -> str:
     changes = arguments.model_dump(exclude_none=True)
     with builder_context(context) as desk:
         if "model" in changes and "provider" not in changes:
-            changes |= _provider_of(str(changes["model"]))
+            changes |= provider_of_model(desk.agent.workspace_id, str(changes["model"]))
         if not drafts.written_by(desk.agent, desk.author):
             drafts.change(desk.agent, changes, author=desk.author)
         changed = ", ".join(sorted(changes)) or "nothing"
@@ -172,8 +182,10 @@ def _draft_state(desk: BuilderContext) -> str:
     return f"{drafted.fields['name']} is at revision {drafted.row.revision}, not published yet."
 
 
-def _provider_of(model: str) -> dict[str, str]:
-    provider = next((known.provider for known in known_models() if known.name == model), None)
+def provider_of_model(workspace_id: UUID, model: str) -> dict[str, str]:
+    """Return the provider of a model that is known, or that a server of the workspace lists."""
+    known = next((info.provider for info in known_models() if info.name == model), None)
+    provider = known or listed_models(workspace_id).get(model)
     return {"provider": provider} if provider else {}
 
 

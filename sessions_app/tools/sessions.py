@@ -19,8 +19,10 @@ from memory.ranking import split_words
 from memory.recall import make_excerpt
 from sessions_app.log import transcript
 from sessions_app.models import Session, SessionEvent
+from sessions_app.search import TEXT_VECTOR, find_matches
 from sessions_app.subagents import peer_sessions, spawns
 from tools_app.exceptions import ToolFailed
+from tools_app.outflow import nothing, of_peer_message
 from tools_app.registry import Arguments, Category, Effect, Parked, ToolContext, tool
 
 MAX_LISTED = 50
@@ -37,12 +39,12 @@ class SessionsList(Arguments):
 
 
 class SessionsHistory(Arguments):
-    session: str = Field(description="The session's id or key.")
+    session: str = Field(description="The session's id, or the key of one of yours.")
     limit: int = Field(default=20, ge=1, le=100, description="The number of messages.")
 
 
 class SessionsSend(Arguments):
-    session: str = Field(description="The session's id or key.")
+    session: str = Field(description="The session's id, or the key of one of yours.")
     message: str = Field(min_length=1, max_length=100_000, description="The message to send.")
     wait: bool = Field(default=True, description="Wait for the reply, which is the result.")
     timeout_seconds: int = Field(
@@ -72,16 +74,19 @@ class SessionsSpawn(Arguments):
 
 @tool(category=Category.SESSION, read_only=True, seconds=30, title="List sessions")
 def sessions_list(arguments: SessionsList, context: ToolContext) -> list[dict[str, Any]]:
-    """List the sessions you can see: your other sessions, and those above and below this one."""
-    rows = peer_sessions.visible_sessions(context)
+    """List the sessions you can see: your others, those above and below this one, and those of peers."""
+    rows = peer_sessions.visible_sessions(context, "list").latest_first()
     if arguments.query:
-        rows = transcript.search_sessions(rows, arguments.query)
-    return [_describe(session) for session in rows.order_by("-active_at")[: arguments.limit]]
+        found = find_matches(rows, arguments.query, limit=arguments.limit)
+        rows = rows.filter(pk__in=list(found))
+    shown = rows.select_related("agent_version")[: arguments.limit]
+    return [_describe(session) for session in shown]
 
 
 def _describe(session: Session) -> dict[str, Any]:
     return {
         "id": str(session.pk),
+        "agent": session.agent_version.name,
         "key": session.session_key,
         "title": session.title,
         "status": session.status,
@@ -93,7 +98,7 @@ def _describe(session: Session) -> dict[str, Any]:
 @tool(category=Category.SESSION, read_only=True, seconds=30, title="Read a session")
 def sessions_history(arguments: SessionsHistory, context: ToolContext) -> str:
     """Read the newest messages of another session that you can see."""
-    session = peer_sessions.find_visible_session(context, arguments.session)
+    session = peer_sessions.find_visible_session(context, arguments.session, "read")
     messages = transcript.newest_history(session, limit=arguments.limit)
     lines = [f"{message.role}: {message.text}" for message in messages]
     return "\n\n".join(lines) or "This session has no messages yet."
@@ -103,12 +108,13 @@ def sessions_history(arguments: SessionsHistory, context: ToolContext) -> str:
     category=Category.SESSION,
     idempotent=True,
     effects=[Effect.SESSIONS],
+    outflow=of_peer_message,
     seconds=30,
     title="Write to a session",
 )
 def sessions_send(arguments: SessionsSend, context: ToolContext) -> str | Parked:
     """Send a message to another session that you can see and, by default, wait for its reply."""
-    target = peer_sessions.find_visible_session(context, arguments.session)
+    target = peer_sessions.find_visible_session(context, arguments.session, "send")
     waiting = peer_sessions.send_message(
         context, target, arguments.message, waits=arguments.wait, seconds=arguments.timeout_seconds
     )
@@ -119,6 +125,8 @@ def sessions_send(arguments: SessionsSend, context: ToolContext) -> str | Parked
     category=Category.SESSION,
     idempotent=True,
     effects=[Effect.SESSIONS],
+    # The sub-agent shares what this session has read, and asks for itself.
+    outflow=nothing,
     seconds=60,
     title="Start a sub-agent",
 )
@@ -189,10 +197,10 @@ def _matching(session: Session, query: str, limit: int) -> list[SessionEvent]:
     words = " or ".join(split_words(query.replace("\x00", " "))[:MAX_WORDS])
     search = SearchQuery(words, search_type="websearch", config="english")
     earlier = session.events.filter(type__in=transcript.MESSAGE_TYPES, seq__lt=current).annotate(
-        words=transcript.TEXT_VECTOR
+        words=TEXT_VECTOR
     )
     ranked = earlier.filter(words=search).annotate(
-        rank=SearchRank(transcript.TEXT_VECTOR, search, normalization=1)
+        rank=SearchRank(TEXT_VECTOR, search, normalization=1)
     )
     return list(ranked.order_by("-rank", "-seq")[:limit])
 

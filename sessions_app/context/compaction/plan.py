@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import orjson
 
-from agents.model_catalog import find_model
 from agents.providers.base import estimate_tokens
 from sessions_app.context.builder import Context, build_context
 from sessions_app.context.compaction.summaries import batches
@@ -241,7 +240,7 @@ def plan_compaction(
     entries = read_oldest(turn.session_id, basis.snapshot_seq, MAX_ENTRIES, carried=basis.carried)
     is_all = len(entries) - len(basis.carried) < MAX_ENTRIES
     target = _target(turn, context, trigger)
-    size = _batch_size(provider, model, target, basis.summary)
+    size = _batch_size(context, target, basis.summary)
     keep = _retention(turn, context, trigger, target) if is_all else Retention()
     cut = choose_cut(entries, keep)
     while cut and len(records := batches(cut.covered, size)) > MAX_BATCHES:
@@ -298,7 +297,7 @@ def _retention(
     return Retention(tokens=max(0, tokens), entries=most, settled=requested is not None)
 
 
-def _batch_size(provider: str, model: str, target: int, before: str) -> int:
+def _batch_size(context: Context, target: int, before: str) -> int:
     """Return the tokens of a record that fit one request, beside the last summary and the answer."""
-    window = find_model(provider, model).window
+    window = context.budget.window
     return max(500, window * 7 // 10 - estimate_tokens(before) - 2 * target)

@@ -91,13 +91,10 @@ def undo_snapshot(session: Session, snapshot_id: UUID, user_id: UUID | None) -> 
     _set_cursor(session.pk, snapshot.previous)
     # Otherwise the next message would compact the context again.
     Session.objects.filter(pk=session.pk).update(compact_after_seq=last_seq + PAUSE_EVENTS)
+    first_kept_seq = snapshot.previous.first_kept_seq if snapshot.previous else 1
     event = NewEvent(
-        type=EventType.CONTEXT_COMPACTED,
-        payload={
-            **_payload(snapshot),
-            "first_kept_seq": snapshot.previous.first_kept_seq if snapshot.previous else 1,
-            "undone": True,
-        },
+        type=EventType.COMPACTION_UNDONE,
+        payload={**_payload(snapshot), "first_kept_seq": first_kept_seq},
     )
     append_events(session.pk, [event], author_id=user_id)
     snapshot.refresh_from_db()

@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            options["act"](command_context(options, self.stdout.write))
+            options["act"](command_context(options, self.stdout.write, self.stderr.write))
         except Fault as fault:
             raise CommandError(" ".join(fault.detail.split())) from fault
         except DatabaseError as error:
