@@ -13,6 +13,7 @@ class OrchestratorConfig(AppConfig):
     verbose_name = "Orchestrator"
 
     def ready(self) -> None:
+        from orchestrator import checks  # noqa: F401 (registers them)
         from orchestrator.engine.definition import discover
 
         # Imports the engine too, and with it the resolver of the approvals that workflows wait for.

@@ -22,10 +22,12 @@ from orchestrator.terminals import terminals
 from orchestrator.triggers import delete_old_firings, fire_due_triggers
 from sessions_app.harness.model_call import charge_lost_calls
 from sessions_app.lanes import recovery
+from sessions_app.ledger import fold_calls as fold_tool_calls
 from sessions_app.sandbox_billing import OutOfMoney, charge_running, stop_unpaid
 from sessions_app.schedules.schedules import fire_due_schedules
 from sessions_app.subagents.spawns import deliver_pending
 from tenants.billing.spending import delete_old_minutes
+from tenants.billing.usage import fold_calls as fold_model_calls
 from tenants.idempotency import forget_old_answers
 from tenants.notifications.deliveries import Sender, forget_old_deliveries
 from tenants.notifications.inbox import forget_old_items, tell_low_credits
@@ -83,6 +85,12 @@ def bill_sandboxes() -> None:
         for_each(charge_running(payers_of_sandboxes).unpaid.items(), _end_unpaid)
 
 
+def fold_usage() -> None:
+    """Add the model and tool calls that have ended to the daily sums that analytics read."""
+    fold_model_calls()
+    fold_tool_calls()
+
+
 def _end_unpaid(unpaid: tuple[UUID, OutOfMoney]) -> None:
     session_id, fault = unpaid
     terminals.close_session_terminals(session_id, fault.detail)
@@ -127,6 +135,7 @@ def duties() -> list[Duty]:
         # Twice a minute, so that no minute is missed; each is charged once.
         Duty(every=30.0, work=BackgroundJob(bill_sandboxes).start),
         Duty(every=3600.0, work=delete_old_minutes),
+        Duty(every=5.0, work=BackgroundJob(fold_usage).start),
         Duty(every=60.0, work=forget_old_deliveries),
         Duty(every=600.0, work=forget_old_items),
         Duty(every=3600.0, work=forget_old_mails),

@@ -8,9 +8,11 @@ from typing import Any
 from django.db import transaction
 from pydantic import Field
 
+from agents.environments import environment_or_default, excess, find_environment
 from core.exceptions import Fault
 from orchestrator.canvas.run import CANVAS
 from orchestrator.engine.lifecycle import start_workflow
+from orchestrator.tasks.start import CREATE, EXECUTE, chosen_agent
 from sessions_app.models import Session
 from sessions_app.subagents.spawns import turn_origin
 from tools_app.exceptions import ToolFailed
@@ -42,6 +44,8 @@ def run_workflow(arguments: RunWorkflow, context: ToolContext) -> dict[str, Any]
     name, params = arguments.workflow or CANVAS, arguments.params
     if name == CANVAS:
         params = {"agent": str(context.agent_id), "input": params}
+    if name in {EXECUTE, CREATE}:
+        _check_environment(context, params)
     digest = sha256(f"{context.session_id}:{context.call_id}".encode()).hexdigest()[:40]
     with transaction.atomic():
         context.fence()
@@ -61,6 +65,26 @@ def run_workflow(arguments: RunWorkflow, context: ToolContext) -> dict[str, Any]
         except Fault as fault:
             raise ToolFailed(fault.detail) from fault
     return {"workflow_id": str(started.pk), "workflow": name, "status": started.status}
+
+
+def _check_environment(context: ToolContext, params: dict[str, Any]) -> None:
+    """Raise if the task would work in an environment that allows more than the session's own."""
+    session = Session.objects.get(pk=context.session_id)
+    within = environment_or_default(session.workspace_id, session.environment_id)
+    try:
+        if ref := str(params.get("environment") or ""):
+            chosen = find_environment(session.workspace_id, ref)
+        else:
+            agent = chosen_agent(session.workspace_id, str(params.get("agent") or ""))
+            usual = agent.current.environment_id if agent.current else None
+            chosen = environment_or_default(session.workspace_id, usual)
+    except Fault as fault:
+        raise ToolFailed(fault.detail) from fault
+    if more := excess(chosen, within):
+        raise ToolFailed(
+            f"A task that you start cannot work in the environment {chosen.name!r}: compared with "
+            f"yours, {within.name!r}, {more}."
+        )
 
 
 def _check_no_cycle(context: ToolContext) -> None:

@@ -27,13 +27,12 @@ from orchestrator.engine.definition import latest_version, validate_params
 from orchestrator.engine.lifecycle import start_workflow
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger
 from sessions_app.schedules.timing import advance, check_times, fire_due, next_time
-from tenants.models import Workspace
+from tenants.quotas import TRIGGERS, check_quota
 
 log = structlog.get_logger(__name__)
 
 Kind, Outcome = WorkflowTrigger.Kind, TriggerFiring.Outcome
 
-MAX_PER_WORKSPACE = 200
 MAX_PARAMS = 16 * 1024
 #: A trigger keeps its kind and the way its callers are verified.
 FIXED_FIELDS = ("kind", "verify")
@@ -91,10 +90,7 @@ def new_secret(verify: str) -> str:
 def create_trigger(*, workspace_id: UUID, **fields: Any) -> SecretTrigger:
     """Create a trigger, within the limit of its workspace."""
     trigger = plan(WorkflowTrigger(workspace_id=workspace_id, **fields))
-    # The lock keeps two requests at once from exceeding the limit.
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace_id)
-    if WorkflowTrigger.objects.for_workspace(workspace_id).count() >= MAX_PER_WORKSPACE:
-        raise Conflict(f"A workspace has at most {MAX_PER_WORKSPACE} triggers. Remove one first.")
+    check_quota(workspace_id, TRIGGERS, WorkflowTrigger.objects.for_workspace(workspace_id))
     secret = ""
     if trigger.kind == Kind.WEBHOOK:
         secret = trigger.secret = new_secret(trigger.verify)

@@ -1,4 +1,4 @@
-"""The worker processes: a django-q2 cluster whose broker delivers wake-ups, and what they do with them.
+"""The worker processes: a django-q2 cluster that is fed with wake-ups, and what it does with them.
 
 Guards let the cluster survive kills. Without them, a worker killed while it waits keeps the queue's
 reader lock and wedges the cluster; a killed parent leaves orphans that continue to work; SIGTERM to
@@ -12,27 +12,25 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from multiprocessing.reduction import ForkingPickler
-from queue import Empty, SimpleQueue
+from multiprocessing.synchronize import Event
+from queue import Full
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import structlog
 from django.db import Error, connections
-from django.utils import timezone
 from django_q import cluster
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.queues import Queue
-from django_q.signing import SignedPackage
 
 from core.db import connect, release_connection
 from core.exceptions import Fault
 from core.lease_host import owner_of
-from core.pg_listen import Subscription, subscribe
+from core.pg_listen import subscribe
 from orchestrator.engine.publisher import notify_viewers
 from orchestrator.engine.runner import WorkflowHost
 from orchestrator.engine.store import EXPIRE as EXPIRE_WORKFLOWS
@@ -44,26 +42,15 @@ from tenants.pulse import beat
 
 log = structlog.get_logger(__name__)
 
-#: Called by name in the worker processes.
-TASK = "orchestrator.worker.wake_many"
 #: How long one read waits, so that the process sees when the cluster stops.
 LISTEN_SECONDS = 0.5
 
 
 class NotifyBroker(ORM):
-    """Delivers wake-ups to the workers as they are notified. Nothing is stored."""
-
-    _subscription: Subscription | None = None
+    """Stands for the notifications that the cluster's pusher reads itself. Nothing is stored."""
 
     def enqueue(self, task: object) -> None:
         raise Fault("This queue carries only wake-ups; use sessions_app.lanes.signals.wake.")
-
-    def dequeue(self) -> list[tuple[None, str]]:
-        payloads = self._listen()
-        return [
-            (None, self._package(payloads[start : start + Conf.BULK]))
-            for start in range(0, len(payloads), Conf.BULK)
-        ]
 
     def acknowledge(self, task_id: object) -> None:
         """Do nothing: the run queue knows what is done."""
@@ -77,22 +64,24 @@ class NotifyBroker(ORM):
     def info(self) -> str:
         return "NOTIFY"
 
-    def _listen(self) -> list[str]:
-        """Return the distinct payloads of the next notifications."""
-        if self._subscription is None:
-            # Here and not earlier: the process that reads is a fork of the one that made the broker.
-            self._wake_ups: SimpleQueue[str] = SimpleQueue()
-            self._subscription = subscribe(WAKE_CHANNEL, self._wake_ups.put)
-        payloads: dict[str, None] = {}
-        with suppress(Empty):
-            payloads[self._wake_ups.get(timeout=LISTEN_SECONDS)] = None
-            while True:
-                payloads[self._wake_ups.get_nowait()] = None
-        return list(payloads)
 
-    def _package(self, payloads: list[str]) -> str:
-        task = {"id": uuid4().hex, "name": "wake", "func": TASK, "args": (payloads,), "kwargs": {}}
-        return SignedPackage.dumps({**task, "started": timezone.now()})
+def push_wake_ups(tasks: SafeQueue, stopping: Event, broker: NotifyBroker) -> None:
+    """Pass wake-ups on to the workers as they are notified, until the cluster stops.
+
+    It takes the place of django-q2's pusher, which signs and reads every task again. The thread that
+    listens writes to the pipe itself, because handing them to another thread only adds its delay.
+    """
+    arrived: dict[str, None] = {}
+
+    def pass_on() -> None:
+        payloads = list(arrived)
+        arrived.clear()
+        for start in range(0, len(payloads), Conf.BULK):
+            tasks.put(payloads[start : start + Conf.BULK])
+
+    with subscribe(WAKE_CHANNEL, arrived.setdefault, after_batch=pass_on):
+        while not stopping.wait(LISTEN_SECONDS):
+            pass
 
 
 # ── Serving wake-ups ─────────────────────────────────────────────────────────────────────────────
@@ -111,7 +100,7 @@ def workflows() -> WorkflowHost:
 
 
 def wake_many(payloads: list[str]) -> None:
-    """Serve the wake-ups that arrived together. django-q2 calls this by its dotted path.
+    """Serve the wake-ups that arrived together, in a worker process.
 
     A payload is a session's id, `KIND:ID` for a workflow, or a ping of the supervisor, which proves
     the whole path from NOTIFY to a worker.
@@ -152,15 +141,40 @@ PR_SET_PDEATHSIG = 1
 
 
 class SafeQueue(Queue):
-    """A queue that records which process holds the reader lock, to release it if that one dies."""
+    """A queue that records which process holds the reader lock, to release it if that one dies.
+
+    Only one process writes at a time: the pusher, and the sentinel once the pusher has ended.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.holder = multiprocessing.Value("i", 0, lock=False)
 
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        """Write wake-ups to the pipe at once. A thread that writes them, as usual, only adds its delay.
+
+        All that may wait fit into the pipe, so this does not block beyond the queue's limit.
+        """
+        if not isinstance(item, list):
+            super().put(item, block, timeout)
+            return
+        if not self._sem.acquire(block, timeout):
+            raise Full
+        self._send_bytes(ForkingPickler.dumps(item))
+        self.size.increment(1)
+
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """Return what is for the cluster. Wake-ups are served here, without its work around a task."""
         if not block or timeout is not None:
             return super().get(block, timeout)
+        while isinstance(item := self._read(), list):
+            try:
+                wake_many(item)
+            except Exception:
+                log.exception("wake_ups_failed", payloads=item)
+        return item
+
+    def _read(self) -> Any:
         with self._rlock:
             self.holder.value = os.getpid()
             data = self._recv_bytes()
@@ -183,6 +197,9 @@ class SafeSentinel(cluster.Sentinel):
         # Only the main process handles SIGTERM; it tells the sentinel, which drains the workers.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         super().start()
+
+    def spawn_pusher(self) -> Any:
+        return self.spawn_process(push_wake_ups, self.task_queue, self.event_out, self.broker)
 
     def reincarnate(self, process: Any) -> None:
         if process is not None and not process.is_alive():

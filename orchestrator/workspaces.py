@@ -10,18 +10,21 @@ import shutil
 from functools import partial
 from pathlib import Path
 
+from django.conf import settings
 from django.db import transaction
 from django.urls import reverse
 
 from agents.examples import create_examples
 from core import env
-from sessions_app.resources.prepare import shared_dir
-from tenants.accounts import create_user, first_superuser, make_sign_in_link
+from tenants.accounts import first_superuser, make_sign_in_link, register
 from tenants.billing.credits import grant_starting_credits
 from tenants.models import User, Workspace
+from tenants.quotas import check_workspaces
 from tenants.workspaces import delete_workspace, insert_workspace
-from tools_app.files import sessions_dir
+from tools_app.files import sessions_dir, shared_dir
+from tools_app.sandbox.slots import slots_dir
 from tools_app.skills import add_example_skill
+from tools_app.storage import ledger_dir
 
 OWNER_EMAIL = "owner@localhost"
 
@@ -30,10 +33,13 @@ OWNER_EMAIL = "owner@localhost"
 def create_workspace(*, name: str, owner: User | None) -> Workspace:
     """Create a workspace with starting credits, example agents and an example skill.
 
-    A workspace without an owner is for programs only.
+    A workspace without an owner is for programs only. Only the first workspaces of a person start
+    with credits, so that creating more of them does not create money.
     """
+    created = check_workspaces(owner) if owner else 0
     workspace = insert_workspace(name=name, owner=owner)
-    grant_starting_credits(workspace, owner)
+    if owner is None or owner.is_staff or created < settings.STARTING_CREDITS_WORKSPACES:
+        grant_starting_credits(workspace, owner)
     create_examples(workspace, owner)
     add_example_skill(workspace, owner)
     return workspace
@@ -42,7 +48,8 @@ def create_workspace(*, name: str, owner: User | None) -> Workspace:
 @transaction.atomic
 def erase_workspace(workspace: Workspace) -> None:
     """Delete a workspace with its rows, logs and files. This cannot be undone."""
-    folders = [sessions_dir(workspace.pk), shared_dir(workspace.pk)]
+    of_workspace = (sessions_dir, shared_dir, slots_dir, ledger_dir)
+    folders = [folder(workspace.pk) for folder in of_workspace]
     delete_workspace(workspace)
     transaction.on_commit(partial(_remove, folders))
 
@@ -54,8 +61,8 @@ def _remove(folders: list[Path]) -> None:
 
 @transaction.atomic
 def sign_up(*, email: str, password: str, name: str = "", workspace_name: str = "") -> User:
-    """Create an account together with a workspace that it owns."""
-    user = create_user(email=email, password=password, name=name)
+    """Create an account together with a workspace that it owns, if sign-up is open."""
+    user = register(email=email, password=password, name=name)
     create_workspace(name=workspace_name or f"{user.display_name}'s workspace", owner=user)
     return user
 

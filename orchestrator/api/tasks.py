@@ -52,7 +52,13 @@ class TaskInput(serializers.Serializer):
     )
     environment = serializers.CharField(required=False, help_text="An environment's id or name.")
     files = TaskFileInput(many=True, required=False)
-    timeout = serializers.IntegerField(required=False, min_value=1, max_value=86_400, default=600)
+    timeout = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=86_400,
+        default=600,
+        help_text="Seconds. A command's timeout is at most what its environment allows.",
+    )
     approval = serializers.BooleanField(
         required=False,
         default=False,

@@ -176,6 +176,6 @@ def why_unfit(tool: Tool) -> str:
     """Return why a canvas cannot call this tool, or an empty string."""
     if tool.ownership == "custom":
         return f"{tool.name} is answered by a client, and a canvas has none."
-    if tool.category is Category.SESSION and not tool.read_only:
+    if tool.category == Category.SESSION and not tool.read_only:
         return f"{tool.name} needs a conversation. Use an agent or a sub-agent node instead."
     return ""

@@ -6,7 +6,8 @@ as its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
@@ -14,12 +15,12 @@ from uuid import UUID
 from pydantic import Field
 
 from agents.canvas.expressions import Facts, as_text, fill, parse
-from agents.canvas.graph import Graph, Node
+from agents.canvas.graph import NODE_TYPES, Graph, Node
 from agents.canvas.revisions import published_revision
 from agents.models import Agent, CanvasRevision
 from core.db import release_connection
 from core.exceptions import Conflict, Invalid, NotFound
-from core.validation import Input
+from core.validation import Input, read_input
 from orchestrator.canvas.plan import Plan, check_runnable, find_canvas_agent, graph_of, plan_of
 from orchestrator.canvas.tool_node import DELAY, GRACE_SECONDS, RETRIES, Call
 from orchestrator.engine.definition import Event, workflow
@@ -61,6 +62,10 @@ class Walk:
             "output": self._answer,
         }
 
+    @property
+    def workspace_id(self) -> UUID:
+        return self._agent.workspace_id
+
     def run(self) -> dict[str, Any]:
         """Continue every node whose predecessors are over, each as a branch, until all are over."""
         over: set[str] = set()
@@ -91,7 +96,7 @@ class Walk:
 
     def _act(self, node: Node) -> Any:
         try:
-            return self._handlers[node.type](node)
+            return self._handlers.get(node.type, self._run_plugin_node)(node)
         except (NonRetryableError, Invalid) as fault:
             raise NonRetryableError(f"{node.name or node.id}: {fault.detail}") from fault
 
@@ -141,29 +146,41 @@ class Walk:
         return f"{node.id}@{self._flow.generation}" if node.id in self._plan.apart else ""
 
     def _call_tool(self, node: Node) -> Any:
-        name, given = str(node.config.get("tool")), fill(node.config.get("input"), self._facts)
-        call = Call(runner=self._flow.runner, agent=self._agent, tool=name, input=given or {})
+        given = fill(node.config.get("input"), self._facts)
+        return self.use_tool(node.id, str(node.config.get("tool")), given or {})
+
+    def use_tool(self, key: str, name: str, given: Mapping[str, Any]) -> Any:
+        """Call a tool under the agent's policy, in a step of this name."""
+        call = Call(runner=self._flow.runner, agent=self._agent, tool=name, input=given)
         judged = self._step.do(
-            f"{node.id}{PART}policy",
+            f"{key}{PART}policy",
             lambda: call.judge(self._step.key),
             retries=RETRIES,
             delay=DELAY,
         )
         if judged["decision"] == "ask":
             self._step.wait_for_approval(
-                f"{node.id}{PART}approval",
+                f"{key}{PART}approval",
                 title=judged["title"],
                 message=f"The canvas of {self._agent} wants to use {name}: {judged['decided_by']}",
                 details={"tool": name, "input": call.input},
             )
         # A call with an effect is never repeated blindly: the ledger knows what was begun before.
         return self._step.do(
-            node.id,
+            key,
             lambda: call.make(self._step.key, self._step.attempt),
             retries=RETRIES,
             delay=DELAY,
             timeout=judged["seconds"] + GRACE_SECONDS,
         )
+
+    def _run_plugin_node(self, node: Node) -> Any:
+        kind = NODE_TYPES.get(node.type)
+        if kind is None:
+            raise NonRetryableError(f"No installed plugin brings nodes of the type {node.type!r}.")
+        config = read_input(kind.config, fill(node.config, self._facts))
+        output = kind.run(config, NodeRun(node=node, walk=self, step=self._step))
+        return self._step.do(node.id, lambda: output)
 
     def _choose(self, node: Node) -> bool:
         chosen = self._step.do(
@@ -209,6 +226,28 @@ class Walk:
         return self._results[node.id]
 
 
+@dataclass(frozen=True, kw_only=True)
+class NodeRun:
+    """What the code of a plugin's node may do. It is replayed, so effects belong in steps."""
+
+    node: Node
+    walk: Walk
+    #: For waits and approvals; the names of its steps begin with the node's id and a slash.
+    step: Steps
+
+    @property
+    def workspace_id(self) -> UUID:
+        return self.walk.workspace_id
+
+    def do(self, name: str, body: Callable[[], Any], **options: Any) -> Any:
+        """Run a function in a step of its own: it is not repeated once it has succeeded."""
+        return self.step.do(f"{self.node.id}{PART}{name}", body, **options)
+
+    def use_tool(self, tool: str, input: Mapping[str, Any], *, name: str = "") -> Any:
+        """Call a tool under the agent's policy and return its result."""
+        return self.walk.use_tool(f"{self.node.id}{PART}{name or tool}", tool, input)
+
+
 class WalkInTurn(Walk):
     """Walks as version 1 does: one node after the other."""
 
@@ -227,7 +266,9 @@ class CanvasRun(WorkflowClass):
     walk: ClassVar[type[Walk]] = Walk
 
     @classmethod
-    def admit(cls, workspace_id: UUID, params: dict[str, Any]) -> dict[str, Any]:
+    def admit(
+        cls, workspace_id: UUID, params: dict[str, Any], given: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Pin the revision that is published now. A draft cannot run."""
         agent = find_canvas_agent(workspace_id, params["agent"])
         if agent.archived_at:

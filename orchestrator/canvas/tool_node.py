@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db.models.functions import Now
@@ -24,9 +25,9 @@ from orchestrator.engine.waits import paying_key
 from orchestrator.exceptions import CallUnknown, NonRetryableError
 from orchestrator.models import Workflow
 from sessions_app import ledger
-from sessions_app.context.taint import is_tainted
+from sessions_app.context.taint import exposure_of, is_tainted
 from sessions_app.harness.crash_points import crash_point
-from sessions_app.harness.execution import open_sandbox
+from sessions_app.harness.execution import judge_call, open_sandbox
 from sessions_app.models import Session, ToolExecution
 from sessions_app.sandbox_billing import charge_command, check_affordable
 from sessions_app.sessions import get_or_create_session
@@ -111,6 +112,7 @@ class Call:
         """Evaluate the policy, also right before the call: it may change while a person is asked."""
         session, claim = self._session(), self.runner.claim
         policy = effective_policy(session.agent_version, session.pk)
+        policy.exposure = exposure_of(session.pk, session, policy.peers("send"))
         tool = policy.tools.get(self.tool)
         if tool is None:
             raise NonRetryableError(f"There is no tool named {self.tool!r}.")
@@ -171,9 +173,11 @@ class Call:
             run_id=claim.id,
             call_id=planned.row.tool_use_id,
             sandbox=LazySandbox(
-                lambda: open_sandbox(session.workspace_id, session.pk, session.environment_id)
+                lambda: open_sandbox(session.workspace_id, session.pk, session.environment_id),
+                workspace_id=session.workspace_id,
             ),
-            judge=lambda input: planned.policy.decide_call(self.tool, input).decision,
+            judge=partial(judge_call, planned.policy, self.tool),
+            peers=planned.policy.peers,
             is_tainted=lambda: is_tainted(session.pk),
             fence=self._fence,
             stopped=self.runner.sign.event,
@@ -188,7 +192,7 @@ class Call:
         if planned.tool.category == Category.EXEC:
             claim = self.runner.claim
             starters = [id for id in (claim.created_by_id, paying_key(claim)) if id]
-            charge_command(call, planned.session, starters)
+            charge_command(call, planned.session, starters, claim.created_by_id)
 
 
 def fence(claim: WorkflowClaim) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
-from django.utils.module_loading import autodiscover_modules
 from pydantic import BaseModel
 
+from core import plugins
 from core.exceptions import Invalid, NotFound
 from core.validation import read_input
 
@@ -145,8 +145,13 @@ class Workflow:
         return (getdoc(cls) or "").split("\n\n")[0]
 
     @classmethod
-    def admit(cls, workspace_id: UUID, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the params to start with in this workspace, or raise why it cannot start."""
+    def admit(
+        cls, workspace_id: UUID, params: dict[str, Any], given: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Return the params to start with in this workspace, or raise why it cannot start.
+
+        `given` names the params that the request had; the others are defaults.
+        """
         return params
 
     @property
@@ -209,8 +214,21 @@ def workflow(*, name: str, version: int = 1) -> Callable[[type[W]], type[W]]:
     """Register a class. New workflows use the latest version; others finish with theirs."""
 
     def register(made: type[W]) -> type[W]:
+        known = registry.get((name, version))
+        if known and known.__module__ != made.__module__:
+            plugins.refuse("workflow", f"{name!r} of version {version} exists already.")
+        if not issubclass(made, Workflow):
+            plugins.refuse("workflow", f"{name!r} must be a subclass of Workflow.")
         made.name, made.version = name, version
-        registry[name, version] = made
+        known_as: type[Workflow] = made
+        plugins.add(
+            registry,
+            (name, version),
+            known_as,
+            kind="workflow",
+            name=name,
+            module=made.__module__,
+        )
         return made
 
     return register
@@ -218,7 +236,7 @@ def workflow(*, name: str, version: int = 1) -> Callable[[type[W]], type[W]]:
 
 def discover() -> None:
     """Import `workflows.py` of every app."""
-    autodiscover_modules("workflows")
+    plugins.import_from_apps("workflows")
 
 
 def latest_version(name: str) -> type[Workflow]:
@@ -253,6 +271,8 @@ def validate_params(made: type[Workflow], params: object, workspace_id: UUID) ->
     """Return the validated params, or raise an error that names each wrong one."""
     if not isinstance(params, dict):
         raise Invalid("params must be a JSON object.")
+    given: Collection[str] = params.keys()
     if made.params is not None:
-        params = read_input(made.params, params).model_dump(mode="json")
-    return made.admit(workspace_id, params)
+        checked = read_input(made.params, params)
+        params, given = checked.model_dump(mode="json"), checked.model_fields_set
+    return made.admit(workspace_id, params, given)

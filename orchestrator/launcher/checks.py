@@ -1,4 +1,4 @@
-"""Checks before a start (data directory and port), and of what runs (health and hangs)."""
+"""Checks before a start (data directory and port), and of the health of what runs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import fcntl
 import json
 import os
 import socket
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import IO
-
-from django.db import Error, connections
+from typing import IO, Any
 
 from core.exceptions import CannotStart
 from core.postgres import require_writable, unwritable
 from orchestrator.launcher.guardian import LOCK
-from tenants.pulse import pulse_age
 
 PATIENCE_SECONDS = 30
+#: Connections that wait while all web processes are busy or being restarted.
+BACKLOG = 1024
 
 
 def claim_data_dir(data_dir: Path) -> IO[str]:
@@ -54,6 +51,19 @@ def sign_claim(claim: IO[str], *, address: str) -> None:
     claim.flush()
 
 
+def running_address(data_dir: Path) -> str | None:
+    """Return the address of the `up` that runs on this data directory, or None."""
+    try:
+        with (data_dir / "locks" / "up").open() as claim:
+            fcntl.flock(claim, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        signed = (data_dir / "locks" / "up").read_text()
+        return signed.partition(", ")[2].strip() or None
+    except OSError:
+        pass
+    return None
+
+
 def _wait_for_guardian(data_dir: Path) -> None:
     """Wait until the guardian of a killed predecessor has cleaned up."""
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -70,20 +80,33 @@ def _wait_for_guardian(data_dir: Path) -> None:
     )
 
 
-def require_free_port(host: str, port: int) -> None:
-    """Raise CannotStart unless the port can be listened on."""
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on an address. Raise CannotStart if that is impossible."""
     if not 1 <= port <= 65535:
         raise CannotStart(f"PORT must be between 1 and 65535, not {port}. Try: PORT=8000 make run")
     try:
         family, kind, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        with socket.socket(family, kind) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()  # two may bind with SO_REUSEADDR, but only one may listen
+        return _listen(socket.socket(family, kind), address)
     except OSError as error:
         raise CannotStart(_advice(host, port, error)) from None
+
+
+def _listen(new: socket.socket, address: tuple[Any, ...]) -> socket.socket:
+    try:
+        new.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        new.bind(address)
+        new.listen(BACKLOG)
+    except OSError:
+        new.close()
+        raise
+    return new
+
+
+def listen_for_checks() -> socket.socket:
+    """Listen on a free port that only this machine reaches."""
+    return socket.create_server(("127.0.0.1", 0))
 
 
 def _advice(host: str, port: int, error: OSError) -> str:
@@ -136,73 +159,3 @@ def read_health(status: int, body: bytes) -> Health:
         checks = {}
     failed = [name for name, result in checks.items() if result not in ("ok", True)]
     return Health(answered=True, ok=status == 200, failed=failed)
-
-
-CHECK_EVERY = 5.0
-HANGS_AFTER = 45.0  #: Seconds without a sign of life after which a program counts as hanging.
-PINGS_WITHIN = 10.0  #: A supervisor whose pulse is younger has pinged the workers lately.
-#: Checks in a row that must agree: the first after a laptop woke up proves nothing.
-CHECKS = 3
-
-#: Returns the seconds since the last sign of life, or None when that is unknown.
-SignOfLife = Callable[[], float | None]
-
-
-class HangWatch:
-    """Checks the signs of life on a background thread, so that a slow check delays nothing."""
-
-    def __init__(self, signs: dict[str, SignOfLife]) -> None:
-        self._signs = signs
-        self._silent = dict.fromkeys(signs, 0)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def hangs(self, name: str) -> bool:
-        return self._silent.get(name, 0) >= CHECKS
-
-    def reset(self, name: str) -> None:
-        """Count from zero, because the program was restarted."""
-        self._silent[name] = 0
-
-    def check(self) -> None:
-        for name, sign in self._signs.items():
-            age = sign()
-            self._silent[name] = self._silent[name] + 1 if age and age > HANGS_AFTER else 0
-
-    def _run(self) -> None:
-        while not self._stopped.wait(CHECK_EVERY):
-            self.check()
-            connections.close_all()  # a restarted database needs new connections
-
-
-def pulse_of(kind: str, *, pinged_by: str | None = None) -> SignOfLife:
-    """Return a reader of the latest pulse of a kind of process, which may beat only when pinged."""
-
-    def read() -> float | None:
-        try:
-            if pinged_by and (pulse_age(pinged_by) or HANGS_AFTER) > PINGS_WITHIN:
-                return None  # it was not pinged, so silence proves nothing
-            return pulse_age(kind)
-        except Error:  # the database is unreachable, which proves nothing about the process
-            return None
-
-    return read
-
-
-def answers_of(ask: Callable[[], Health]) -> SignOfLife:
-    """Return a reader of the time since the web server answered, whatever it answered."""
-    last = time.monotonic()
-
-    def read() -> float:
-        nonlocal last
-        if ask().answered:
-            last = time.monotonic()
-        return time.monotonic() - last
-
-    return read

@@ -19,20 +19,20 @@ from django.conf import settings
 from core.env import ROOT
 from core.exceptions import CannotStart
 from orchestrator.launcher.checks import PATH
-from orchestrator.launcher.parts import LaunchPlan, Program, programs
+from orchestrator.launcher.parts import LaunchPlan, Program, Sockets, programs
 
 LOOK_EVERY = 0.2
 HEALTH = PATH.encode()  #: `up` asks for this page every few seconds; its log lines are not shown.
 RELOADER = Path(__file__).with_name("reloader.py")
 #: Programs that leave the processors to the others while all start at once.
-LESS_URGENT = {"supervisor", "terminals"}
+LESS_URGENT = {"supervisor", "terminals", "watch"}
 FRONTEND = ROOT / "frontend"
 NOT_WATCHED = {"__pycache__", "node_modules", "tests", "var"}
 
 
-def dev_programs(plan: LaunchPlan, *, mark: str) -> list[Program]:
+def dev_programs(plan: LaunchPlan, sockets: Sockets, *, mark: str) -> list[Program]:
     """List the programs of Switchyard, each under the reloader, and Vite's development server."""
-    found = programs(plan, mark=mark)
+    found = programs(plan, sockets, mark=mark, is_forked=False)
     for program in found:
         python, *arguments = program.command
         program.command = [python, str(RELOADER), *arguments]
@@ -99,7 +99,7 @@ class CodeWatch:
     def _reload(self) -> None:
         for program in self._programs:
             if str(RELOADER) in program.command and program.process and program.is_alive():
-                program.process.send_signal(signal.SIGHUP)
+                os.kill(program.process.pid, signal.SIGHUP)
 
     def _read_times(self) -> dict[str, int]:
         return {entry.path: entry.stat().st_mtime_ns for entry in python_files(ROOT)}

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from django.conf import settings
 from core.env import ROOT
 from core.exceptions import CannotStart
 from core.postgres import Embedded
+from orchestrator.launcher.checks import listen, listen_for_checks
+from orchestrator.launcher.forks import Fork
 from orchestrator.launcher.guardian import BYE, MARK, kill_marked
 
 
@@ -30,42 +32,52 @@ class ManagedPart(Protocol):
     def cause(self) -> str: ...
 
 
-class Process:
-    """A process that writes to a log and can be restarted."""
-
-    def __init__(self, name: str, command: list[str], *, log: Path) -> None:
-        self.name = name
-        self.command = command
-        self.log = log
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def spawn(self, command: list[str], *, env: dict[str, str], stdin: int) -> None:
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(  # noqa: S603 (all parts are ours)
-                command,
-                cwd=ROOT,
-                env=env,
-                stdin=stdin,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def is_alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-
-class Program(Process):
+class Program:
     """A program of Switchyard: a process with all that it starts."""
 
-    def __init__(self, name: str, command: list[str], *, mark: str, log: Path) -> None:
-        super().__init__(name, command, log=log)
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        *,
+        mark: str,
+        log: Path,
+        descriptors: Collection[int] = (),
+        is_forked: bool = False,
+    ) -> None:
+        self.name = name
+        self.command = command
         self.mark = f"{mark}:{name}"
+        self.log = log
+        #: The descriptors that the program inherits.
+        self.descriptors = descriptors
+        self.is_forked = is_forked
+        self.process: subprocess.Popen[bytes] | Fork | None = None
 
     def start(self) -> None:
         self.kill()  # what a dead predecessor left running
-        env = {**os.environ, MARK: self.mark}
-        self.spawn(bound(self.command), env=env, stdin=subprocess.DEVNULL)
+        self.process = self._fork() if self.is_forked else self._spawn()
+
+    def _fork(self) -> Fork:
+        return Fork(
+            self.command[1:],
+            title=f"switchyard {self.name}",
+            mark=self.mark,
+            log=self.log,
+            descriptors=self.descriptors,
+        )
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        return spawn(
+            bound(self.command),
+            log=self.log,
+            env={**os.environ, MARK: self.mark},
+            stdin=subprocess.DEVNULL,
+            descriptors=self.descriptors,
+        )
+
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def cause(self) -> str:
         code = self.process.returncode if self.process else None
@@ -88,6 +100,28 @@ class Program(Process):
             self.process.wait(timeout=5)
 
 
+def spawn(
+    command: list[str],
+    *,
+    log: Path,
+    env: dict[str, str],
+    stdin: int,
+    descriptors: Collection[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a process that leads its own session and appends its output to a log."""
+    with log.open("ab") as output:
+        return subprocess.Popen(  # noqa: S603 (all parts are ours)
+            command,
+            cwd=ROOT,
+            env=env,
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=descriptors,
+        )
+
+
 BOUND = Path(__file__).with_name("bound.py")
 
 
@@ -96,20 +130,26 @@ def bound(command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", str(BOUND), str(os.getpid()), *command]
 
 
-class Guardian(Process):
+class Guardian:
     """The process that cleans up when `up` is killed."""
+
+    name = "guardian"
 
     def __init__(self, data_dir: Path, *, mark: str, embedded: bool) -> None:
         kind = "embedded" if embedded else "external"
         module = [sys.executable, "-m", "orchestrator.launcher.guardian"]
-        log = data_dir / "logs" / "guardian.log"
-        super().__init__("guardian", [*module, mark, str(data_dir), kind], log=log)
+        self.command = [*module, mark, str(data_dir), kind]
+        self.log = data_dir / "logs" / "guardian.log"
+        self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         if self.process is not None and self.process.stdin is not None:
             self.process.stdin.close()
         env = {name: value for name, value in os.environ.items() if name != MARK}
-        self.spawn(self.command, env=env, stdin=subprocess.PIPE)
+        self.process = spawn(self.command, log=self.log, env=env, stdin=subprocess.PIPE)
+
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def cause(self) -> str:
         return "died"
@@ -145,9 +185,6 @@ class Postgres:
         self.embedded.stop(seconds=seconds)
 
 
-#: Seconds between pings, which keep idle sockets open through proxies, and until one counts as
-#: dead.
-PING_EVERY, PING_WITHIN = 20, 30
 EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 (only compared)
 
 
@@ -191,22 +228,51 @@ def accepted_host(allowed_hosts: list[str]) -> str:
     return names[0] if names else "localhost"
 
 
-def programs(plan: LaunchPlan, *, mark: str) -> list[Program]:
+class Sockets:
+    """What `up` opens for its programs, so that a restarted one finds it open."""
+
+    def __init__(self, plan: LaunchPlan) -> None:
+        #: All web processes accept connections from it.
+        self.web = listen(plan.host, plan.port)
+        #: By the name of a web process: where it alone answers.
+        self.checks = {
+            f"web-{number + 1}": listen_for_checks() for number in range(settings.WEB_PROCESSES)
+        }
+        #: `watch` writes the names of programs that hang, and `up` reads them.
+        self._reports, self.reports = os.pipe()
+        os.set_blocking(self._reports, False)
+
+    def read_reports(self) -> set[str]:
+        """Return the programs that were found hanging since the last call."""
+        with suppress(BlockingIOError):
+            return set(os.read(self._reports, 65_536).decode().split())
+        return set()
+
+
+def programs(plan: LaunchPlan, sockets: Sockets, *, mark: str, is_forked: bool) -> list[Program]:
     """Return the programs of Switchyard with their command lines."""
-    manage = [sys.executable, str(ROOT / "manage.py")]
-    web = [sys.executable, "-m", "daphne", "-b", plan.host, "-p", str(plan.port), "-v", "0"]
-    web += ["--no-server-name", "--ping-interval", str(PING_EVERY)]
-    web += ["--ping-timeout", str(PING_WITHIN), "config.asgi:application"]
-    commands = {
-        "web": web,
-        "workers": [*manage, "workers"],
-        "supervisor": [*manage, "supervisor"],
-        "terminals": [*manage, "terminals"],
-    }
-    return [
-        Program(name, command, mark=mark, log=plan.logs / f"{name}.log")
-        for name, command in commands.items()
-    ]
+
+    def program(
+        name: str, *arguments: str, log: str = "", inherits: tuple[int, ...] = ()
+    ) -> Program:
+        return Program(
+            name,
+            [sys.executable, *arguments],
+            mark=mark,
+            log=plan.logs / f"{log or name}.log",
+            descriptors=inherits,
+            is_forked=is_forked,
+        )
+
+    manage, found, ports = str(ROOT / "manage.py"), [], []
+    for name, checks in sockets.checks.items():
+        shared, own = sockets.web.fileno(), checks.fileno()
+        options = ["--socket", str(shared), "--checks", str(own)]
+        found.append(program(name, manage, "web", *options, log="web", inherits=(shared, own)))
+        ports.append(f"{name}={checks.getsockname()[1]}")
+    found += [program(name, manage, name) for name in ("workers", "supervisor", "terminals")]
+    watch = ["-m", "orchestrator.launcher.watch", str(sockets.reports), *ports]
+    return [*found, program("watch", *watch, inherits=(sockets.reports,))]
 
 
 FIRST_DELAY = 0.5

@@ -67,6 +67,11 @@ def run_program(command: list[str]) -> None:
     for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    run_command(command)
+
+
+def run_command(command: list[str]) -> None:
+    """Run the arguments of a Python command line in this process."""
     if command[0] == "-m":
         sys.argv = command[1:]
         runpy.run_module(command[1], run_name="__main__", alter_sys=True)

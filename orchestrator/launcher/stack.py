@@ -21,13 +21,15 @@ from typing import IO, Self
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
-from django.db import connection, connections
+from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from core.postgres import require_usable
 from orchestrator.launcher import checks, parts
 from orchestrator.launcher.dev import CodeWatch, dev_programs
+from orchestrator.launcher.forks import CAN_FORK, share_memory
 from orchestrator.launcher.guardian import DATABASE_PROGRAMS, MARK, kill_marked
+from orchestrator.launcher.web import forget_metrics
 from orchestrator.tasks.commands import end_running, running
 from orchestrator.workspaces import prepare_installation
 
@@ -43,7 +45,7 @@ HEALTHY_WITHIN = 60.0
 STOP_PROGRAMS_WITHIN = 8.0
 #: Then the database is stopped at once, and recovers at its next start.
 STOP_ALL_WITHIN = 9.0
-LOGS_EVERY = 60.0
+LOGS_EVERY = 5.0
 STOPPED = "Switchyard was stopped."
 
 
@@ -121,18 +123,10 @@ class Stack:
         is_embedded = not plan.database_url
         self.guardian = parts.Guardian(plan.data_dir, mark=self.mark, embedded=is_embedded)
         self.postgres = parts.Postgres(plan.data_dir) if is_embedded else None
-        list_programs = dev_programs if settings.AUTORELOAD else parts.programs
-        self.programs = list_programs(plan, mark=self.mark)
+        self.sockets: parts.Sockets | None = None
+        self.programs: list[parts.Program] = []
         self.code_watch: CodeWatch | None = None
         self.keepers: dict[str, parts.Keeper] = {}
-        self.watch = checks.HangWatch(
-            {
-                "web": checks.answers_of(self._ask_health),
-                "workers": checks.pulse_of("worker", pinged_by="supervisor"),
-                "supervisor": checks.pulse_of("supervisor"),
-                "terminals": checks.pulse_of("terminals"),
-            }
-        )
         self._logs_rotated = 0.0
 
     def run(self) -> None:
@@ -148,7 +142,8 @@ class Stack:
                 self._close()
 
     def _open(self, claim: IO[str]) -> None:
-        checks.require_free_port(self.plan.host, self.plan.port)
+        self.sockets = parts.Sockets(self.plan)
+        forget_metrics()
         checks.sign_claim(claim, address=self.plan.address)
         rotate_logs(self.plan.logs)
         adopt_orphans()
@@ -161,7 +156,7 @@ class Stack:
         migrate(say=self.say)
         collect_static_files()
         sign_in_path = prepare_installation()
-        connections.close_all()
+        self.programs = self._list_programs(self.sockets)
         for program in self.programs:
             self._start(program)
         if settings.AUTORELOAD:
@@ -169,7 +164,14 @@ class Stack:
             self.code_watch.start()
         self.signals.abrupt = False
         self._welcome(self._wait_until_healthy(), sign_in_path)
-        self.watch.start()
+
+    def _list_programs(self, sockets: parts.Sockets) -> list[parts.Program]:
+        """List the programs; those of one machine are forked from this process."""
+        if settings.AUTORELOAD:
+            return dev_programs(self.plan, sockets, mark=self.mark)
+        if CAN_FORK:
+            share_memory()
+        return parts.programs(self.plan, sockets, mark=self.mark, is_forked=CAN_FORK)
 
     def _start(self, part: parts.ManagedPart) -> None:
         self.keepers[part.name] = keeper = parts.Keeper(part, say=self.say)
@@ -210,12 +212,14 @@ class Stack:
         reap_orphans(self._known())
         for keeper in self.keepers.values():
             keeper.check(now)
+        reports = self.sockets.read_reports() if self.sockets else ()
         for program in self.programs:
-            if self.watch.hangs(program.name):
-                self.watch.reset(program.name)
-                if self.keepers[program.name].age(now) > checks.HANGS_AFTER:
-                    self.say(f"{program.name}: no sign of life for {checks.HANGS_AFTER:g} s.")
-                    program.kill()
+            if (
+                program.name in reports
+                and self.keepers[program.name].age(now) > settings.HANG_SECONDS
+            ):
+                self.say(f"{program.name}: no sign of life for {settings.HANG_SECONDS:g} s.")
+                program.kill()
         if now - self._logs_rotated > LOGS_EVERY:
             self._logs_rotated = now
             rotate_logs(self.plan.logs)
@@ -226,7 +230,6 @@ class Stack:
 
     def _close(self) -> None:
         """Stop the programs, then the database, then the guardian. Nothing may raise before that."""
-        self.watch.stop()
         if self.code_watch:
             self.code_watch.stop()
         if self.signals.stop:
@@ -315,8 +318,12 @@ def reap_orphans(known: set[int]) -> None:
 
 
 def rotate_logs(folder: Path) -> None:
-    """Move the content of large logs to a second file. Writers append, so they need not reopen."""
+    """Move the end of large logs to a second file. Writers append, so they need not reopen."""
     for log in folder.glob("*.log"):
-        if log.stat().st_size > MAX_LOG_BYTES:
-            shutil.copyfile(log, log.with_suffix(".log.1"))
+        size = log.stat().st_size
+        if size > MAX_LOG_BYTES:
+            with log.open("rb") as source, log.with_suffix(".log.1").open("wb") as target:
+                # A log that grew without bounds must not fill the disk with a copy of it.
+                source.seek(max(0, size - MAX_LOG_BYTES))
+                shutil.copyfileobj(source, target)
             os.truncate(log, 0)

@@ -13,17 +13,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from core.exceptions import Forbidden, Invalid, NotFound
+from core.exceptions import Invalid
 from orchestrator.models import Terminal
 from orchestrator.pages.labels import subject_of
 from orchestrator.terminals import terminals as service
-from tenants.access import Principal, authorise
+from tenants.access import authorise
 from tenants.authentication import principal_of
 
 #: How many closed terminals the list shows.
 MAX_CLOSED = 20
-#: The relations that say where a terminal is.
-RELATED = ("session__agent__current", "workflow")
 #: The lamp's class and the label of each status.
 STATUSES = {
     Terminal.Status.OPENING: ("is-waiting", "Opening"),
@@ -38,28 +36,16 @@ STATUSES = {
 # xterm.js writes its own style sheet; scripts stay as restricted as anywhere.
 @csp_replace({"style-src": [SELF, UNSAFE_INLINE]})  # type: ignore[arg-type]
 def terminal(request: HttpRequest, terminal_id: UUID) -> HttpResponse:
-    principal = principal_of(request)
-    workspace_id = authorise(principal, "read")
-    rows = Terminal.objects.for_workspace(workspace_id).select_related(*RELATED)
-    found = rows.filter(pk=terminal_id).first()
-    if found is None:
-        raise NotFound
-    token = request.GET.get("token", "")
-    if not token and not principal.may("run"):
-        raise Forbidden("This terminal was not shared with you.")
+    """Show a terminal: the caller's own to type in, and one that a link shares to watch."""
+    principal, token = principal_of(request), request.GET.get("token", "")
+    found = service.find_watchable(principal, terminal_id, token)
     context = {
         **summary_of(found),
         "token": token,
         "may_write": not token,
-        "may_close": not token and may_close(principal, found),
+        "may_take_over": bool(token) and service.may_type(principal, found),
     }
     return render(request, "pages/terminals/terminal.html", context)
-
-
-def may_close(principal: Principal, found: Terminal) -> bool:
-    return principal.may("admin") or (
-        principal.user is not None and found.created_by_id == principal.user.pk
-    )
 
 
 @require_POST
@@ -90,7 +76,7 @@ def terminals(request: HttpRequest) -> HttpResponse:
     """List the open terminals, and those closed lately."""
     principal = principal_of(request)
     authorise(principal, "read")
-    rows = service.visible_to(principal).select_related(*RELATED, "created_by")
+    rows = service.visible_to(principal).select_related(*service.RELATED, "created_by")
     closed = rows.filter(status=Terminal.Status.CLOSED)[:MAX_CLOSED]
     context = {
         "open_terminals": [summary_of(one) for one in rows.living()],

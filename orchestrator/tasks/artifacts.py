@@ -20,6 +20,7 @@ from orchestrator.models import Step, Workflow
 from orchestrator.tasks.sandbox import TaskSandbox, task_folder
 from tools_app.exceptions import ToolFailed
 from tools_app.files import open_file, open_folder
+from tools_app.storage import reserving
 
 #: The step that collects artifacts; they are found again by its name.
 COLLECT = "collect artifacts"
@@ -106,11 +107,17 @@ def _copy(sandbox: TaskSandbox, path: str, most: int) -> Artifact | None:
     partial = folder / f".{token_hex(8)}.part"
     size, digest = 0, sha256()
     try:
-        with open_file(sandbox.folder, path) as source, partial.open("wb") as target:
+        with (
+            reserving(folder) as reservation,
+            open_file(sandbox.folder, path) as source,
+            partial.open("wb") as target,
+        ):
             while piece := source.read(CHUNK):
                 size += len(piece)
                 if size > most:
+                    reservation.cancel()
                     return None
+                reservation.take(len(piece))
                 digest.update(piece)
                 target.write(piece)
         partial.rename(folder / digest.hexdigest())

@@ -41,9 +41,10 @@ def payers_of_sandboxes(ids: Collection[UUID]) -> dict[UUID, Payers]:
     A running task is not stopped for lack of credits: they were checked before, and its time is
     limited.
     """
-    tasks = Workflow.objects.filter(pk__in=ids).values_list("pk", "workspace_id")
+    tasks = Workflow.objects.filter(pk__in=ids).values_list("pk", "workspace_id", "created_by_id")
     paid_by_workspace = {
-        pk: Payers(workspace_id=found, owners=(), is_bounded=True) for pk, found in tasks
+        pk: Payers(workspace_id=found, owners=(), member_id=member_id, is_bounded=True)
+        for pk, found, member_id in tasks
     }
     return {**get_payers(ids), **paid_by_workspace}
 
@@ -67,6 +68,7 @@ def settle(event: Event, ran: dict[str, Any]) -> str:
         first=datetime.fromtimestamp(ran["began_at"], UTC),
         count=max(1, ceil((ran["ended_at"] - ran["began_at"]) / 60)),
         note=f"The command of task {event.id}",
+        member_id=event.created_by_id,
     )
     minutes = SandboxMinute.objects.for_workspace(event.workspace_id)
     charged = minutes.filter(sandbox=ran["sandbox"]).count()

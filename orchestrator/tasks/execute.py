@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from agents.environments import find_environment
+from agents.environments import authorise_choice, find_environment
 from core.exceptions import Conflict, Fault
+from core.validation import wrong_field
 from orchestrator import exceptions
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import Steps
 from orchestrator.tasks import artifacts, billing, commands, sandbox
-from orchestrator.tasks.start import SessionParams, TaskParams, chosen_agent
+from orchestrator.tasks.start import SessionParams, TaskParams, chosen_agent, starter_of
 from sessions_app.lanes.signals import FINISHED
 from sessions_app.models import Run
 from sessions_app.sessions import cancel_run, get_or_create_session
@@ -30,7 +32,15 @@ RUN = "run command"
 #: How much longer the engine waits than the sandbox.
 GRACE_SECONDS = 120
 #: The stop reasons of a turn without an answer.
-UNANSWERED = {"budget_reached", "retries_exhausted", "interrupted", "step_limit"}
+UNANSWERED = {
+    "budget_reached",
+    "retries_exhausted",
+    "interrupted",
+    "step_limit",
+    "tool_limit",
+    "time_limit",
+    "token_limit",
+}
 #: Characters shown of a command or prompt, and in the title of an approval or session.
 SHOWN, IN_TITLE = 2_000, 80
 
@@ -41,6 +51,18 @@ class ExecuteTask(Workflow):
 
     params = TaskParams
     about = ("command", "prompt")
+
+    @classmethod
+    def admit(
+        cls, workspace_id: UUID, params: dict[str, Any], given: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """Refuse a timeout that the environment would cut short; lower the default to its limit."""
+        limit = sandbox.longest_command(workspace_id, TaskParams.model_validate(params))
+        if limit is None or params["timeout"] <= limit:
+            return params
+        if "timeout" in given:
+            raise wrong_field("timeout", f"The environment stops a command after {limit} seconds.")
+        return {**params, "timeout": limit}
 
     def run(self, event: Event, step: Steps) -> Any:
         params = TaskParams.model_validate(event.payload)
@@ -255,6 +277,10 @@ def _open(event: Event, params: SessionParams | TaskParams, key: str, title: str
     try:
         agent = chosen_agent(workspace_id, params.agent)
         environment = find_environment(workspace_id, ref) if ref else None
+        starter = starter_of(event) if environment else None
+        if environment and starter:
+            usual_id = agent.current.environment_id if agent.current else None
+            authorise_choice(starter, environment, usual_id)
         session, _ = get_or_create_session(
             agent=agent,
             session_key=key,

@@ -24,6 +24,7 @@ from django.conf import settings
 
 from agents.definitions import current_version
 from agents.environments import default_environment, environment_or_default, find_environment
+from agents.limits import SandboxLimits
 from agents.models import Environment
 from core.db import for_each
 from core.exceptions import Fault
@@ -37,6 +38,7 @@ from tools_app.sandbox.processes import kill_marked
 from tools_app.sandbox.provisioning import kill_leftovers
 from tools_app.sandbox.tasks.control import stop_all
 from tools_app.sandbox.tasks.record import Record, list_records
+from tools_app.storage import settle_path
 
 OPEN, CLOSED = "open", "closed"
 OVER = "The task is over."
@@ -121,7 +123,9 @@ def close(sandbox: TaskSandbox) -> None:
 
 def forget(workspace_id: UUID, workflow_id: UUID) -> None:
     """Delete the artifacts and the manifest of a task."""
-    shutil.rmtree(task_folder(workspace_id, workflow_id), ignore_errors=True)
+    folder = task_folder(workspace_id, workflow_id)
+    shutil.rmtree(folder, ignore_errors=True)
+    settle_path(folder)
     _manifest(CLOSED, workflow_id).unlink(missing_ok=True)
 
 
@@ -157,6 +161,7 @@ def _clear(sandbox: TaskSandbox) -> None:
     remove_containers(id)
     # Nothing runs there any more; links are removed and never followed.
     shutil.rmtree(sandbox.folder.files, ignore_errors=True)
+    settle_path(sandbox.folder.files)
 
 
 def _write(sandbox: TaskSandbox) -> None:
@@ -213,6 +218,17 @@ def chosen_environment(workspace_id: UUID, params: TaskParams) -> Environment:
         return find_environment(workspace_id, ref) if ref else default_environment(workspace_id)
     except Fault as fault:
         raise NonRetryableError(fault.detail) from fault
+
+
+def longest_command(workspace_id: UUID, params: TaskParams) -> int | None:
+    """Return the seconds that the task's environment allows its command, or None without both."""
+    if not params.command:
+        return None
+    try:
+        limits = chosen_environment(workspace_id, params).limits
+    except NonRetryableError:
+        return None  # the task itself says what is missing
+    return SandboxLimits.model_validate(limits).wall_seconds
 
 
 def environment_of(sandbox: TaskSandbox) -> Environment:

@@ -9,14 +9,16 @@ from uuid import UUID
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from agents.definitions import find_agent
-from agents.environments import find_environment
+from agents.environments import authorise_choice, find_environment
 from agents.models import Agent
 from core.exceptions import Conflict, NotFound
 from core.validation import STORABLE, Input, read_input, wrong_field
+from orchestrator.engine.definition import Event
 from orchestrator.engine.lifecycle import start_as
 from orchestrator.models import Workflow
-from tenants.access import Principal, authorise
+from tenants.access import ANONYMOUS, Principal, authorise, principal_of_key, principal_of_user
 from tenants.billing.spending import check_purses
+from tenants.models import ApiKey, User
 from tools_app.exceptions import ToolFailed
 from tools_app.files import split_path
 
@@ -79,7 +81,13 @@ class TaskParams(Input):
     environment: Name = Field(
         default="", title="Environment", description="An environment's name or id."
     )
-    timeout: int = Field(default=600, ge=1, le=DAY, title="Timeout in seconds")
+    timeout: int = Field(
+        default=600,
+        ge=1,
+        le=DAY,
+        title="Timeout in seconds",
+        description="At most what the environment allows a command.",
+    )
     approval: bool = Field(default=False, title="Ask for approval first")
     keep_seconds: int = Field(
         default=0,
@@ -154,12 +162,14 @@ def _start(
 ) -> Workflow:
     if params.environment:
         try:
-            find_environment(workspace_id, params.environment)
+            environment = find_environment(workspace_id, params.environment)
         except NotFound as fault:
             raise wrong_field("environment", fault.detail) from None
+        authorise_choice(principal, environment, _usual_environment(workspace_id, params))
     payers = (principal.user_id, principal.key_id)
     check_purses(workspace_id, [owner for owner in payers if owner])
-    return start_as(principal, name, params.model_dump(mode="json"), key=key)[0]
+    fields = params.model_dump(mode="json", exclude_unset=True)
+    return start_as(principal, name, fields, key=key)[0]
 
 
 def chosen_agent(workspace_id: UUID, ref: str) -> Agent:
@@ -170,6 +180,24 @@ def chosen_agent(workspace_id: UUID, ref: str) -> Agent:
     if found := agents.order_by("created_at").first():
         return found
     raise NotFound("This workspace has no agent.")
+
+
+def _usual_environment(workspace_id: UUID, params: TaskParams | SessionParams) -> UUID | None:
+    try:
+        current = chosen_agent(workspace_id, params.agent).current
+    except (NotFound, Conflict):
+        return None
+    return current.environment_id if current else None
+
+
+def starter_of(event: Event) -> Principal | None:
+    """Return the key or user that started a workflow, with the rights of now; None if neither did."""
+    key_id = Workflow.objects.values_list("key_id", flat=True).get(pk=event.id)
+    if key_id:
+        key = ApiKey.objects.valid().select_related("created_by").filter(pk=key_id).first()
+        return principal_of_key(key) if key else ANONYMOUS
+    user = User.objects.filter(pk=event.created_by_id).first() if event.created_by_id else None
+    return principal_of_user(user, event.workspace_id) if user else None
 
 
 def _check_agent(workspace_id: UUID, ref: str) -> None:

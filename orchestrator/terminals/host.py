@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -56,6 +57,7 @@ class TerminalSession:
         self.quiet_since = time.monotonic()
         self._terminal = terminal
         self._replay = bytearray()
+        self._is_over = False
         # A program that does not read its input blocks the writer: one thread per terminal.
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="typing")
         self._loop = asyncio.get_running_loop()
@@ -96,14 +98,23 @@ class TerminalSession:
     async def write(self, data: bytes) -> None:
         """Type, after what others have typed before."""
         self.quiet_since = time.monotonic()
-        await self._loop.run_in_executor(self._writer, self._terminal.write, data)
+        await self._on_thread(self._terminal.write, data)
 
     async def resize(self, columns: int, rows: int) -> None:
         if (columns, rows) == (self.columns, self.rows):
             return
         self.columns, self.rows = columns, rows
-        await self._loop.run_in_executor(self._writer, self._terminal.resize, columns, rows)
+        await self._on_thread(self._terminal.resize, columns, rows)
         await self._broadcast(frame({"type": "resize", **self.size}))
+
+    async def _on_thread(self, act: Callable[..., None], *arguments: Any) -> None:
+        """Call the shell on its thread, or raise TerminalOver if it ended meanwhile."""
+        try:
+            await self._loop.run_in_executor(self._writer, act, *arguments)
+        except (RuntimeError, asyncio.CancelledError):
+            if not self._is_over:
+                raise
+            raise TerminalOver(self.reason) from None
 
     async def end(self, reason: str) -> None:
         """End the shell and all it started. Its reader notices, and tells the host."""
@@ -114,6 +125,7 @@ class TerminalSession:
         await self._broadcast(frame({"type": "closed", "reason": self.reason}))
         for viewer in list(self.viewers):
             viewer.close()
+        self._is_over = True
         self._writer.shutdown(wait=False, cancel_futures=True)
 
     async def _output(self, data: bytes) -> None:
@@ -180,6 +192,8 @@ class TerminalHost:
                 await self._handle(request, reader, writer)
         except Fault as fault:
             writer.write(frame({"type": "fault", "code": fault.code, "detail": fault.detail}))
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the viewer has left, or the host stops
         except Exception:
             log.exception("terminal_request_failed")
         finally:

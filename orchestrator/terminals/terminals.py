@@ -53,6 +53,8 @@ PULSE = "terminals"
 #: How long opening one may take.
 OPENING_SECONDS = 60.0
 LOST = "The process that ran it is gone."
+#: The relations that say where a terminal is.
+RELATED = ("session__agent__current", "workflow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,30 +129,40 @@ def open_terminal(
 def visible_to(principal: Principal) -> TerminalQuerySet:
     """Return the terminals that a principal sees: admins all of the workspace, others their own."""
     rows = Terminal.objects.for_workspace(principal.workspace_id)
-    if not principal.may("admin"):
-        rows = rows.filter(created_by=principal.user) if principal.user else rows.none()
-    return rows
+    # A key that no user made sees the terminals that such keys opened.
+    return rows if principal.may("admin") else rows.filter(created_by=principal.user)
 
 
 def find_terminal(principal: Principal, terminal_id: UUID) -> Terminal:
-    """Return a terminal that this principal may close and share."""
+    """Return a terminal that this principal may type in, close and share."""
     authorise(principal, "run")
-    found = visible_to(principal).filter(pk=terminal_id).first()
+    found = visible_to(principal).select_related(*RELATED).filter(pk=terminal_id).first()
     if found is None:
         raise NotFound
     return found
 
 
-def grant_access(principal: Principal, terminal_id: UUID, token: str = "") -> TerminalAccess:
-    """Check who may watch: with the right to run they may type, with a shared link they may not."""
-    workspace_id = authorise(principal, "read")
-    terminal = Terminal.objects.for_workspace(workspace_id).filter(pk=terminal_id).first()
-    if terminal is None:
+def may_type(principal: Principal, terminal: Terminal) -> bool:
+    """Return whether the terminal is the principal's own, so that no link is needed."""
+    is_own = principal.may("admin") or terminal.created_by_id == principal.user_id
+    return principal.may("run") and is_own
+
+
+def find_watchable(principal: Principal, terminal_id: UUID, token: str = "") -> Terminal:
+    """Return the terminal that a shared link shows, or without a link one of the principal's own."""
+    if not token:
+        return find_terminal(principal, terminal_id)
+    rows = Terminal.objects.for_workspace(authorise(principal, "read")).select_related(*RELATED)
+    found = rows.filter(pk=terminal_id).first()
+    if found is None:
         raise NotFound
-    if token:
-        _check_token(terminal, token)
-    elif not principal.may("run"):
-        raise Forbidden("This terminal was not shared with you.")
+    _check_token(found, token)
+    return found
+
+
+def grant_access(principal: Principal, terminal_id: UUID, token: str = "") -> TerminalAccess:
+    """Check who may watch. A shared link never lets anyone type, whatever their role."""
+    terminal = find_watchable(principal, terminal_id, token)
     if terminal.status != Terminal.Status.OPEN:
         raise TerminalOver(terminal.reason)
     return TerminalAccess(principal=principal, terminal=terminal, token=token, may_write=not token)

@@ -15,6 +15,7 @@ from orchestrator.terminals.host import host_until_stopped
 
 class Command(BaseCommand):
     help = "Run the terminals that people open in sandboxes. One per data directory."
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         locks = Path(settings.DATA_DIR) / "locks"

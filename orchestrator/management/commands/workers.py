@@ -12,6 +12,7 @@ from orchestrator import worker
 
 class Command(BaseCommand):
     help = "Run the workers. WORKERS sets the number of processes."
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         worker.install()
