@@ -17,6 +17,7 @@ test("a frame, an acknowledgement, a refusal and a pong are told apart", () => {
     reason: "No.",
   });
   expect(read('{"type":"pong","id":null}')).toEqual({ kind: "pong" });
+  expect(read('{"type":"queue"}')).toEqual({ kind: "queue" });
 });
 
 test("what is not known is passed over", () => {

@@ -31,6 +31,7 @@ type Incoming =
   | { kind: "frame"; frame: Frame }
   | { kind: "ack"; id: string; seq: number }
   | { kind: "refusal"; id: string | null; code: string; reason: string }
+  | { kind: "queue" }
   | { kind: "pong" };
 
 /** Parse a socket message; null if it is not a known one. */
@@ -46,6 +47,8 @@ export function read(text: string): Incoming | null {
       return { kind: "ack", id: String(body["id"]), seq: Number(body["seq"]) };
     case "pong":
       return { kind: "pong" };
+    case "queue":
+      return { kind: "queue" };
     case "error":
       if ("id" in body) {
         const id = body["id"] === null ? null : String(body["id"]);

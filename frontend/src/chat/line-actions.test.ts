@@ -19,6 +19,7 @@ function clientOf(): SessionClient {
     verify: vi.fn(nothing),
     runAgain: vi.fn(nothing),
     resend: vi.fn(),
+    send: vi.fn(),
     forget: vi.fn(),
     wholeOutput: vi.fn(async () => "all of it"),
     summary: vi.fn(async () => "A summary."),
@@ -89,6 +90,14 @@ test("forms are sent by the script, and a refusal is shown in the line", async (
   expect(client.retry).toHaveBeenCalledWith("run-1");
   expect($("[data-action-error]").hidden).toBe(false);
   expect($<HTMLButtonElement>("button").disabled).toBe(false);
+});
+
+test("an answer that was cut off is continued once", () => {
+  show(`<li data-key="cut-4"><form data-action="continue"><button name="text" value="Go on.">Continue</button></form></li>`);
+  $("button").click();
+  $("button").click();
+
+  expect(vi.mocked(client.send).mock.calls).toEqual([["Go on.", "followup"]]);
 });
 
 test("a call with an unknown outcome is settled", () => {

@@ -52,6 +52,10 @@ export function lineActions(options: LineActionOptions): Record<string, Action> 
       await fork(seqOf(question) - 1, messageIn(question));
     },
     retry: (button) => client.retry(valueOf(button)),
+    continue: (button) => {
+      (button as HTMLButtonElement).disabled = true;
+      client.send(valueOf(button), "followup");
+    },
     undo: (button) => client.undo(valueOf(button)),
     verify: (button) => client.verify(callOf(button), button.dataset["tookEffect"] === "true"),
     "run-again": (button) => client.runAgain(callOf(button)),

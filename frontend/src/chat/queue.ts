@@ -8,7 +8,7 @@ export class Queue {
   private readonly rest: Rest;
   /** REST path of the queue. */
   private readonly path: string;
-  /** Called after a change, as no frame reports a reordering. */
+  /** Called after a change, to show it before its frame arrives. */
   private readonly onChanged: () => void;
 
   constructor(rest: Rest, path: string, onChanged: () => void) {

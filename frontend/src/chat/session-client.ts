@@ -197,6 +197,9 @@ export class SessionClient {
       case "frame":
         this.dispatch({ type: "frame", frame: message.frame });
         break;
+      case "queue":
+        this.refresh();
+        break;
       case "ack":
         this.outbox.acknowledge(message.id, message.seq);
         this.commands.acknowledge(message.id);

@@ -209,6 +209,8 @@ export const session: Island = (root) => {
 
   function onKey(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.isComposing || document.querySelector("dialog[open]")) return;
+    // Keys pressed in the inspector or in the list of chats are not meant for the answer.
+    if ((event.target as HTMLElement).closest?.(".inspector, .chats")) return;
     if (!isMine(event.target as HTMLElement)) return;
     if (event.key === "Escape") {
       event.preventDefault();
@@ -229,7 +231,7 @@ export const session: Island = (root) => {
     return (inside ?? others[0] ?? root) === root;
   }
 
-  /** Another page may have reordered the queue, which no frame reports. */
+  /** A frame about a reordered queue may have been lost while the page was hidden. */
   function onSeen(): void {
     if (!document.hidden && client.state.queue.length) client.refresh();
   }

@@ -69,6 +69,15 @@ test("a changed line keeps what is open in it, the focus and the selected text",
   expect(document.activeElement).toBe($("summary"));
 });
 
+test("a draft does not replace the stored answer when the lines arrive before its frame", () => {
+  transcript.draw([draft("e2", "Hello")], [], nothing);
+  transcript.apply(conversation(["e2"], agentLine("e2", "Hello, all of it.")), [draft("e2", "Hello")]);
+  transcript.draw([draft("e2", "Hello,")], [], nothing);
+
+  expect($("#list").textContent).toContain("Hello, all of it.");
+  expect($("[data-streaming]")).toBeNull();
+});
+
 const approval = (words: string): string =>
   `<li class="line is-approval" data-key="c" data-version="${words}"><p>${words}</p><form data-answer><textarea name="input">{}</textarea></form></li>`;
 

@@ -127,6 +127,8 @@ export class Transcript {
 
   private drawDraft(draft: LiveDraft): void {
     let line = this.lines().find((one) => one.dataset["key"] === draft.eventId);
+    // The lines may be newer than the frames: then the stored answer is shown, and its draft is old.
+    if (line?.dataset["version"]) return;
     if (!line) {
       line = requireElement<HTMLElement>(copyTemplate(this.options.templates, "draft"), "[data-key]");
       line.dataset["key"] = draft.eventId;

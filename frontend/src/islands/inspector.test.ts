@@ -54,3 +54,24 @@ test("an empty inspector ignores the key", () => {
   expect(isOpen(aside)).toBe(true);
   expect(localStorage.getItem("inspector")).toBeNull();
 });
+
+test("Escape closes the sheet on a phone and does not reach the chat behind it", () => {
+  isPhone = true;
+  const aside = mount();
+  document.querySelector("button")!.click();
+  expect(isOpen(aside)).toBe(true);
+  const escape = new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true });
+  document.body.dispatchEvent(escape);
+
+  expect(isOpen(aside)).toBe(false);
+  expect(escape.defaultPrevented).toBe(true);
+});
+
+test("Escape leaves the inspector beside the page open", () => {
+  const aside = mount();
+  const escape = new KeyboardEvent("keydown", { key: "Escape", bubbles: true, cancelable: true });
+  document.body.dispatchEvent(escape);
+
+  expect(isOpen(aside)).toBe(true);
+  expect(escape.defaultPrevented).toBe(false);
+});

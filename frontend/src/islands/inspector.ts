@@ -24,19 +24,28 @@ export const inspector: Island = (root) => {
     show(open);
   }
 
+  // On a phone it is a sheet that covers the page.
+  const isSheet = (): boolean => matchMedia("(max-width: 47.99rem)").matches;
+
   const onKey = (event: KeyboardEvent): void => {
-    if (!isCommand(event, ".")) return;
-    event.preventDefault();
-    toggle();
+    const isOpen = !root.hasAttribute("data-closed");
+    if (event.key === "Escape" && isOpen && isSheet() && !document.querySelector("dialog[open]")) {
+      // Escape closes the sheet. The chat behind it must not take it as "stop".
+      event.preventDefault();
+      show(false);
+      button?.focus();
+    } else if (isCommand(event, ".")) {
+      event.preventDefault();
+      toggle();
+    }
   };
 
-  // On a phone it covers the page, so it starts closed.
-  const narrow = matchMedia("(max-width: 47.99rem)").matches;
-  show(!narrow && localStorage.getItem(KEY) !== "closed");
+  show(!isSheet() && localStorage.getItem(KEY) !== "closed");
   button?.addEventListener("click", toggle);
-  document.addEventListener("keydown", onKey);
+  // Before the handlers of the page behind the sheet.
+  document.addEventListener("keydown", onKey, true);
   return () => {
     button?.removeEventListener("click", toggle);
-    document.removeEventListener("keydown", onKey);
+    document.removeEventListener("keydown", onKey, true);
   };
 };

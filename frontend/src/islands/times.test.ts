@@ -23,6 +23,12 @@ test("an exact time is shown in the viewer's time zone", () => {
   expect(node.title).toContain("31 January 2026");
 });
 
+test("an exact time may have seconds", () => {
+  const node = shown(`<time data-exact="seconds" datetime="${AT}">31 Jan 2026, 09:00:00 UTC</time>`);
+
+  expect(node.textContent).toMatch(/:00:00$/);
+});
+
 test("a relative time keeps its text", () => {
   const node = shown(`<time datetime="${AT}" title="…">5 min ago</time>`);
 

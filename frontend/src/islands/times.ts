@@ -5,6 +5,7 @@ import type { Island } from "../lib/islands.ts";
 const TICK_MS = 20_000;
 
 const SHORT: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "short" };
+const PRECISE: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "medium" };
 const LONG: Intl.DateTimeFormatOptions = {
   day: "numeric",
   month: "long",
@@ -23,6 +24,7 @@ const LONG: Intl.DateTimeFormatOptions = {
  */
 export const times: Island = (root) => {
   const short = new Intl.DateTimeFormat("en-GB", SHORT);
+  const precise = new Intl.DateTimeFormat("en-GB", PRECISE);
   const long = new Intl.DateTimeFormat("en-GB", LONG);
 
   function write(within: ParentNode): void {
@@ -30,7 +32,8 @@ export const times: Island = (root) => {
       const at = new Date(node.dateTime);
       if (Number.isNaN(at.getTime())) continue;
       node.title = long.format(at);
-      if (node.dataset["exact"] !== undefined) say(node, short.format(at));
+      const exact = node.dataset["exact"];
+      if (exact !== undefined) say(node, (exact === "seconds" ? precise : short).format(at));
       if (node.dataset["clock"] !== undefined) say(node, clock(at));
     }
   }

@@ -90,6 +90,14 @@ test("a link opens in a new tab without a referrer", () => {
   expect(link.target).toBe("_blank");
 });
 
+test("of the product's pages only the one that connects a model can be linked to", () => {
+  show("[Connect a model](/settings/providers/) [x](/settings/keys/) [y](/settings/providers/../keys/)");
+
+  const links = [...box.querySelectorAll("a")];
+  expect(links.map((link) => link.getAttribute("href"))).toEqual(["/settings/providers/"]);
+  expect(links[0]!.target).toBe("");
+});
+
 test("a URL becomes a link, a file name does not", () => {
   show("See https://ok.example and mailto:a@ok.example, not notes.md or a@b.c");
 

@@ -2,7 +2,8 @@
  * Renders agents' Markdown as safe elements.
  *
  * markdown-it passes no HTML through, and DOMPurify allows only a short list of elements and
- * http(s) and mailto links: no image can leak data and no form can ask for it.
+ * http(s) and mailto links: no image can leak data and no form can ask for it. The one page of the
+ * product that an answer can link to is the one where people connect a model.
  */
 import DOMPurify from "dompurify";
 import { copyText } from "./dom.ts";
@@ -16,7 +17,8 @@ const TAGS = [
 /** Link definitions shared by the blocks of a text. */
 export type Env = Record<string, unknown>;
 
-const LINK = /^(?:https?:\/\/|mailto:)/i;
+const CONNECT = "/settings/providers/";
+const LINK = /^(?:https?:\/\/|mailto:|\/settings\/providers\/$)/i;
 const ALIGNED = /text-align:(left|center|right)/;
 
 export const markdown = new MarkdownIt({ html: false, linkify: true, typographer: false });
@@ -51,7 +53,7 @@ function cell(token: Token): string {
 
 DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName !== "A") return;
-  if (!node.hasAttribute("href")) return;
+  if (!node.hasAttribute("href") || node.getAttribute("href") === CONNECT) return;
   node.setAttribute("target", "_blank");
   node.setAttribute("rel", "noopener noreferrer nofollow");
 });

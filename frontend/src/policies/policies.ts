@@ -41,8 +41,10 @@ const policies: Island = (root) => {
 
 /** Browsers restore choices on reload. */
 function isTouched(form: HTMLFormElement): boolean {
-  const choices = [...form.querySelectorAll<HTMLInputElement>("input[type=radio]")];
-  const texts = [...form.querySelectorAll<HTMLInputElement>("input:not([type=radio], [type=hidden])")];
+  const choices = [...form.querySelectorAll<HTMLInputElement>("input:is([type=radio], [type=checkbox])")];
+  const texts = [
+    ...form.querySelectorAll<HTMLInputElement>("input:not([type=radio], [type=checkbox], [type=hidden])"),
+  ];
   return (
     choices.some((one) => one.checked !== one.defaultChecked) ||
     texts.some((one) => one.value !== one.defaultValue)
