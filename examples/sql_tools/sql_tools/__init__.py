@@ -1,0 +1,1 @@
+"""A plugin for Switchyard: agents read a SQL database, with bounds and without writing to it."""
