@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.rounds import STARTS_VARIABLE
+
 FOLDER = Path(tempfile.mkdtemp(prefix="switchyard-bench-"))
 FOLDER.chmod(0o755)
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
@@ -25,6 +27,7 @@ os.environ |= {
     "DATA_DIR": str(FOLDER),
     "DJANGO_SETTINGS_MODULE": "config.settings.local",
     "LOG_LEVEL": "WARNING",
+    STARTS_VARIABLE: str(FOLDER / "starts"),
 }
 os.environ.pop("DATABASE_URL", None)
 
@@ -71,14 +74,16 @@ def running() -> Iterator[None]:
 
 
 @contextmanager
-def workers(*, model_seconds: float, processes: int = 2) -> Iterator[None]:
+def workers(
+    *, model_seconds: float = 0, processes: int = 2, module: str = "bench.worker"
+) -> Iterator[None]:
     """Run a cluster, and a supervisor with an interval of one second, during the block."""
     from sessions_app.lanes.recovery import ping_workers, recover_lanes
     from tenants.pulse import pulse_age
 
     env = {**os.environ, "MODEL_SECONDS": str(model_seconds), "WORKERS": str(processes)}
-    cluster = subprocess.Popen(
-        [sys.executable, "-m", "bench.worker"], cwd=ROOT, env=env, start_new_session=True
+    cluster = subprocess.Popen(  # noqa: S603 (a module of this folder)
+        [sys.executable, "-m", module], cwd=ROOT, env=env, start_new_session=True
     )
     began = time.monotonic()
     while (pulse_age("worker") or 99) > time.monotonic() - began:
@@ -99,6 +104,22 @@ def workers(*, model_seconds: float, processes: int = 2) -> Iterator[None]:
         thread.join()
         os.killpg(cluster.pid, signal.SIGKILL)
         cluster.wait()
+
+
+def install(requirements: str, *, into: str) -> Path:
+    """Return the interpreter of an environment in `var`, which is made if its requirements changed.
+
+    The requirements are a file of `bench/peers`.
+    """
+    environment, wanted = ROOT / "var" / into, ROOT / "bench" / "peers" / requirements
+    stamp, python = environment / "installed.txt", environment / "bin" / "python"
+    if not stamp.exists() or stamp.read_text() != wanted.read_text():
+        print(f"Installing {wanted.name} into var/{into} …", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)  # noqa: S603
+        pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", str(wanted)], check=True)  # noqa: S603
+        stamp.write_text(wanted.read_text())
+    return python
 
 
 def make_agents(count: int = 1) -> list[Any]:

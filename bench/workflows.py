@@ -1,21 +1,15 @@
-"""Measures durable steps and starts of workflows, compared with DBOS and a raw insert.
+"""Measures durable steps and starts of workflows, compared with a raw insert.
 
-One run measures all of them on one durable PostgreSQL, in alternating rounds. A step only returns a
-number. A start lasts from the call to the first line of the workflow's code, in another process; DBOS
-polls its queue at its shortest interval.
-
-DBOS is not a dependency: without it (`pip install dbos==3.3.0`) its columns stay empty. It may be
-installed elsewhere: `DBOS_PATH` names a folder to import it from.
+A step only returns a number. A start lasts from the call to the first line of the workflow's code, in
+another process. `compare_peers.py` measures the same beside DBOS.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
 import time
-from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,26 +17,19 @@ from uuid import uuid4
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import installation
-from core.postgres import socket_dir
+from bench.latency import raw_commits
 
 
-def raw_steps(count: int) -> float:
-    """Insert one row with one commit per step, with a prepared statement."""
-    from core.db import connect
+def register_steps() -> None:
+    """Register a workflow of many empty steps in this process, so that no worker takes it."""
+    from orchestrator import Event, Steps, Workflow, workflow
 
-    with connect() as database:
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS raw_steps (id bigserial PRIMARY KEY, flow uuid, nth int, "
-            "result text, UNIQUE (flow, nth))"
-        )
-        flow, began = uuid4(), time.perf_counter()
-        for nth in range(count):
-            database.execute(
-                "INSERT INTO raw_steps (flow, nth, result) VALUES (%s, %s, %s)",
-                [flow, nth, "1"],
-                prepare=True,
-            )
-        return (time.perf_counter() - began) / count * 1000
+    @workflow(name="bench-steps")
+    class ManySteps(Workflow):
+        def run(self, event: Event, step: Steps) -> int:
+            for nth in range(event.payload["count"]):
+                step.do("step", partial(int, nth))
+            return 1
 
 
 def our_steps(count: int, workspace_id: Any) -> float:
@@ -58,22 +45,6 @@ def our_steps(count: int, workspace_id: Any) -> float:
     began = time.perf_counter()
     Runner(held, StopSignal(), lambda _: None).run()
     return (time.perf_counter() - began) / count * 1000
-
-
-def dbos_figures(options: Namespace) -> list[tuple[str, float]]:
-    """Return the figures of DBOS, measured in a separate process with its own database."""
-    counts = {f"BENCH_{name.upper()}": str(count) for name, count in vars(options).items()}
-    env = {**os.environ, **counts, "BENCH_HOST": str(socket_dir(installation.FOLDER))}
-    peer = [sys.executable, "-m", "bench.dbos_peer"]
-    done = subprocess.run(  # noqa: S603 (this interpreter, this folder)
-        peer, cwd=installation.ROOT, env=env, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        print("DBOS was not measured:", done.stderr.strip().splitlines()[-1:])
-    lines = [
-        line.split() for line in done.stdout.splitlines() if line.startswith(("step ", "start "))
-    ]
-    return [(kind, float(figure)) for kind, figure in lines]
 
 
 def our_starts(count: int, workspace_id: Any) -> list[float]:
@@ -100,26 +71,20 @@ def main() -> None:
         import bench.worker  # noqa: F401 - registers the measured workflows
         from orchestrator.engine.store import use_pool
 
+        register_steps()
         pool = use_pool()
         workspace_id = installation.make_agents()[0].workspace_id
         raw, ours = [], []
         for _ in range(options.rounds):
-            raw.append(raw_steps(options.steps))
+            raw += raw_commits(options.steps)["commit"]
             ours.append(our_steps(options.steps, workspace_id))
-        peer = dbos_figures(options)
-        dbos = [figure for kind, figure in peer if kind == "step"]
-        floor = statistics.median(raw)
+        floor, step = statistics.median(raw), statistics.median(ours)
         print(f"raw insert + commit     {floor:6.2f} ms a step")
-        for name, figures in (("Switchyard", ours), ("DBOS", dbos)):
-            if figures:
-                middle = statistics.median(figures)
-                print(f"{name:<22}  {middle:6.2f} ms a step   {middle / floor:4.1f} times raw")
-        with installation.workers(model_seconds=0):
+        print(f"Switchyard              {step:6.2f} ms a step   {step / floor:4.1f} times raw")
+        with installation.workers():
             print(
                 f"Switchyard starts       {installation.spread(our_starts(options.starts, workspace_id))}"
             )
-        if starts := [figure for kind, figure in peer if kind == "start"]:
-            print(f"DBOS starts             {installation.spread(starts)}")
         pool.close()
 
 
