@@ -46,6 +46,7 @@ SLOW = {
     "orchestrator/tasks/test_looking": "terminals",
     "stack": "",
     "faults": "faults",
+    "plugins": "",
     "acceptance/test_sessions": "",
     "test_migrations": "",
     "memory/test_kills": "",
@@ -127,6 +128,14 @@ async def async_db(transactional_db: None) -> AsyncIterator[None]:
 @pytest.fixture
 def owner(db: None) -> User:
     return User.objects.create_user("owner@example.com", "correct horse 9", name="Olive Owner")
+
+
+@pytest.fixture
+def operator(owner: User) -> User:
+    """Make the owner staff, as the first account of an installation is."""
+    owner.is_staff = True
+    owner.save(update_fields=["is_staff"])
+    return owner
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from core.admin import BoundedPaginator
 from tenants.models import (
     ApiKey,
     Invitation,
@@ -174,3 +175,11 @@ def test_staff_rename_a_workspace(staff, workspace):
     assert staff.post(url(Workspace, "change", workspace.pk), form).status_code == 302
     workspace.refresh_from_db()
     assert workspace.name == "Depot"
+
+
+def test_a_list_counts_only_so_many_rows(staff, monkeypatch):
+    monkeypatch.setattr(BoundedPaginator, "MOST", 2)
+    for name in ("one", "two", "three"):
+        Workspace.objects.create(name=name, slug=name)
+
+    assert staff.get(url(Workspace, "changelist")).context["cl"].paginator.count == 2

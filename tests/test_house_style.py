@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+from agents.providers.registry import PROVIDERS
 from config.settings.base import APPS
 from core.env import ROOT
 from core.exceptions import Fault
@@ -17,7 +18,9 @@ LONGEST_FUNCTION = 60
 PACKAGES = ["config", *APPS, "tests", "bench"]
 PRODUCT = ["config", *APPS]
 AVOIDED = re.compile(r"(^|_)(utils?|helpers?|managers?)(_|$)")
-READS = re.compile(r'\b(?:env\.)?(?:text|number|seconds|flag|strings)\(\s*"([A-Z][A-Z0-9_]+)"')
+READS = re.compile(
+    r'\b(?:env\.)?(?:text|number|seconds|amount|choice|flag|strings)\(\s*"([A-Z][A-Z0-9_]+)"'
+)
 MARKS = re.compile(r"\b(TODO|FIXME|XXX)\b")
 
 
@@ -84,7 +87,10 @@ def test_the_code_contains_no_todo_marks():
 def settings_read() -> set[str]:
     """Return the environment variables that the product reads."""
     files = [path for path in python_files(*PRODUCT) if path.name != "test.py"]
-    return {name for path in files for name in READS.findall(path.read_text())}
+    found = {name for path in files for name in READS.findall(path.read_text())}
+    for provider in PROVIDERS.values():
+        found |= {*provider.key_variables, provider.base_url_variable} - {""}
+    return found
 
 
 def settings_documented() -> set[str]:
@@ -94,7 +100,7 @@ def settings_documented() -> set[str]:
 
 
 def test_every_setting_is_in_the_configuration_table():
-    assert {"PORT", "DATA_DIR", "SECRET_KEY"} <= settings_read()
+    assert {"PORT", "DATA_DIR", "SECRET_KEY", "GEMINI_BASE_URL"} <= settings_read()
     assert settings_read() - settings_documented() == set()
 
 

@@ -44,7 +44,7 @@ WORKFLOW_PATHS = (
 )
 AN_AGENT = ids(agent_id="agents.Agent")
 AN_ENVIRONMENT = ids(environment_id="agents.Environment")
-CHAT_PATHS = ("", "stop/", "answer/", "retry/", "withdraw/")
+CHAT_PATHS = ("", "stop/", "answer/", "retry/", "withdraw/", "options/", "export/")
 SESSION_API = ("wake/", "interrupt/", "fork/", "export/", "context/", "tree/")
 A_SERVER = ids(server_id="tools_app.McpServer")
 MCP_PATHS = ("", "refresh/", "switch/", "delete/")
@@ -189,6 +189,7 @@ OWNED: dict[str, Make] = {
     "/chat/<session_id>/lines/": A_SESSION,
     "/chat/<session_id>/stop/": A_SESSION,
     "/chat/<session_id>/answer/": A_SESSION,
+    "/chat/<session_id>/newest/": A_SESSION,
     "/chat/<session_id>/retry/": A_SESSION,
     "/chat/<session_id>/withdraw/": A_SESSION,
     "/api/v1/sessions/<session_id>/queue/<run_id>/": queued,

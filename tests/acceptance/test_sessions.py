@@ -22,7 +22,9 @@ WAITERS = 3 * POOL
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = Running(tmp_path_factory.mktemp("sessions") / "data", DATABASE_POOL=str(POOL))
+    running = Running(
+        tmp_path_factory.mktemp("sessions") / "data", DATABASE_POOL=str(POOL), WEB_PROCESSES="1"
+    )
     try:
         running.start()
         yield running

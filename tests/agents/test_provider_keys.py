@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from django.db import connection
 
 from agents.definitions import DEFAULT_MODELS, default_model
 from agents.exceptions import ProviderNotConfigured, ProviderUnavailable
-from agents.model_catalog import known_models
+from agents.model_catalog import known_models, price_call, set_price
 from agents.models import ProviderKey
 from agents.providers import registry
-from agents.providers.base import Message, ModelRequest, TextDelta
+from agents.providers.base import Message, ModelRequest, TextDelta, Usage
 from agents.providers.keys import (
     Source,
     check,
@@ -22,6 +24,8 @@ from agents.providers.keys import (
 )
 from core.exceptions import Invalid, NotFound
 from core.ids import uuid7
+from orchestrator.workspaces import create_workspace
+from tenants.models import Membership
 from tests.wire.answers import Answer
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
@@ -103,7 +107,7 @@ def test_an_invalid_key_or_address_is_refused_without_quoting_the_key(workspace,
     assert not ProviderKey.objects.exists()
 
 
-def test_a_workspace_key_takes_precedence_over_the_environment(workspace, monkeypatch):
+def test_a_workspace_key_takes_precedence_over_the_environment(workspace, operator, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "from-the-environment")
     assert credentials(workspace.pk, "gemini").source is Source.ENVIRONMENT
 
@@ -146,10 +150,10 @@ def test_calls_with_different_timeouts_share_a_client(workspace):
     assert registry._cached_provider.cache_info().misses == made
 
 
-def test_a_missing_key_is_cached_too(workspace, monkeypatch, django_assert_num_queries):
+def test_a_missing_key_is_cached_too(workspace, operator, monkeypatch, django_assert_num_queries):
     monkeypatch.setenv("GEMINI_API_KEY", "from-the-environment")
 
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):  # the key, and whether the workspace is the operator's
         credentials(workspace.pk, "gemini")
         credentials(workspace.pk, "gemini")
 
@@ -236,7 +240,9 @@ def test_a_private_server_is_used_when_the_operator_allows_it(workspace, allow):
     assert "".join(one.text for one in heard if isinstance(one, TextDelta)) == "Hello you"
 
 
-def test_the_environments_key_can_be_tested_and_the_demo_always_works(workspace, monkeypatch):
+def test_the_environments_key_can_be_tested_and_the_demo_always_works(
+    workspace, operator, monkeypatch
+):
     with OpenAIWire(key=SECRET) as server:
         monkeypatch.setenv("OPENAI_API_KEY", SECRET)
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -247,9 +253,10 @@ def test_the_environments_key_can_be_tested_and_the_demo_always_works(workspace,
         check(workspace_id=workspace.pk, provider="gemini")
 
 
-def test_statuses_take_one_query(workspace, monkeypatch, django_assert_num_queries):
+def test_statuses_take_one_query(workspace, operator, monkeypatch, django_assert_num_queries):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
     save_key(workspace_id=workspace.pk, provider="gemini", api_key=SECRET)
+    statuses(workspace.pk)  # whether the workspace is the operator's is cached
 
     with django_assert_num_queries(1):
         found = statuses(workspace.pk)
@@ -261,7 +268,7 @@ def test_statuses_take_one_query(workspace, monkeypatch, django_assert_num_queri
     }
 
 
-def test_the_default_model_follows_the_keys(workspace, monkeypatch):
+def test_the_default_model_follows_the_keys(workspace, operator, monkeypatch):
     assert default_model(workspace.pk).provider == "demo"
 
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:11434/v1")
@@ -279,3 +286,70 @@ def test_the_default_models_are_known():
     known = {(model.provider, model.name) for model in known_models()}
 
     assert set(DEFAULT_MODELS.items()) <= known
+
+
+@pytest.mark.parametrize(
+    ("setting", "serves_staff", "serves_tenants"),
+    [("staff", True, False), ("all", True, True), ("none", False, False)],
+)
+def test_the_operators_keys_serve_the_workspaces_that_the_setting_names(
+    workspace,
+    operator,
+    foreign_workspace,
+    monkeypatch,
+    settings,
+    setting,
+    serves_staff,
+    serves_tenants,
+):
+    settings.OPERATOR_KEYS = setting
+    monkeypatch.setenv("GEMINI_API_KEY", "from-the-environment")
+
+    for asking, served in ((workspace, serves_staff), (foreign_workspace, serves_tenants)):
+        status = statuses(asking.pk)["gemini"]
+        assert (status.configured, status.is_withheld) == (served, not served)
+        if served:
+            assert credentials(asking.pk, "gemini").api_key == "from-the-environment"
+        else:
+            with pytest.raises(ProviderNotConfigured):
+                provider_for(asking.pk, "gemini")
+
+
+def test_the_operators_keys_serve_a_workspace_of_the_command_line(db, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "from-the-environment")
+    made = create_workspace(name="Scripts", owner=None)
+
+    assert statuses(made.pk)["gemini"].configured
+
+
+def test_by_default_the_operators_keys_serve_no_tenant(foreign_workspace, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
+
+    with pytest.raises(ProviderNotConfigured):
+        credentials(foreign_workspace.pk, "openai")
+
+
+@pytest.mark.parametrize("role", ["viewer", "builder", "admin"])
+def test_a_staff_member_who_is_no_owner_does_not_bring_the_operators_keys(
+    foreign_workspace, operator, monkeypatch, role
+):
+    Membership.objects.create(workspace=foreign_workspace, user=operator, role=role)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
+
+    with pytest.raises(ProviderNotConfigured):
+        credentials(foreign_workspace.pk, "openai")
+
+
+def test_a_tenant_cannot_lower_the_price_of_what_the_operator_pays(
+    workspace, operator, foreign_workspace, monkeypatch, settings
+):
+    settings.OPERATOR_KEYS = "all"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
+    used, free = Usage(input_tokens=1_000_000), Decimal(0)
+    for asking in (workspace, foreign_workspace):
+        set_price(asking.pk, provider="openai", model="gpt-4o", input_price=free, output_price=free)
+
+    assert price_call(foreign_workspace.pk, "openai", "gpt-4o", used) > 0
+    assert price_call(workspace.pk, "openai", "gpt-4o", used) == 0
+    save_key(workspace_id=foreign_workspace.pk, provider="openai", api_key=SECRET)
+    assert price_call(foreign_workspace.pk, "openai", "gpt-4o", used) == 0

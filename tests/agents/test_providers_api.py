@@ -47,7 +47,7 @@ def test_a_saved_key_is_never_returned(api, workspace, owner):
         assert "api_key" not in answer.content.decode()
 
 
-def test_only_the_source_of_an_operators_key_is_shown(api, monkeypatch):
+def test_only_the_source_of_an_operators_key_is_shown(api, operator, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", "http://inside.example:8000/v1")
 

@@ -36,7 +36,7 @@ def test_pictures_of_the_builder(open_window: OpenChat, size: str, theme: str) -
         "Add a step that checks the invoice and add a step that writes the answer"
     )
     page.get_by_role("button", name="Build agent").click()
-    page.get_by_text("builder_add_step answered").last.wait_for()
+    page.get_by_text("Adding the step").last.wait_for()
     page.wait_for_timeout(1500)
     shot(page, f"builder-chat-{look}")
     for tab in ("configure", "canvas", "policy"):

@@ -23,7 +23,7 @@ REPORT = """say ### What changed
 def work(page: Page) -> None:
     """Let the agent write and read a file."""
     begin(page, 'Write "print(sum(range(101)))" to sum.py and then read sum.py')
-    expect(answers(page).last).to_contain_text("read answered")
+    expect(answers(page).last).to_contain_text("sum.py says")
     rests(page)
 
 
@@ -63,7 +63,7 @@ def test_chat_for_the_readme(open_window: OpenChat) -> None:
     """Take the picture of a short conversation that is copied to `docs/images/chat.png`."""
     page = open_window(viewport={"width": 1280, "height": 860}, device_scale_factor=1.5)
     begin(page, 'Write "print(sum(range(101)))" to sum.py and then list the files')
-    expect(answers(page).last).to_contain_text("list_directory answered")
+    expect(answers(page).last).to_contain_text("These are the files")
     rests(page)
     say(page, "Run python3 sum.py")
     expect(page.get_by_role("region", name="Run a command?")).to_be_visible()

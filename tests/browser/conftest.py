@@ -70,9 +70,10 @@ def complaints() -> list[str]:
 
 @pytest.fixture
 def open_context(
-    chromium: Browser, live_server: LiveServer, complaints: list[str]
+    chromium: Browser, live_server: LiveServer, complaints: list[str], settings: Any
 ) -> Iterator[OpenContext]:
     """Return a function that opens a browser context with its own cookies."""
+    settings.PUBLIC_URL = live_server.url
     opened: list[BrowserContext] = []
 
     def open_one(**options: Any) -> BrowserContext:

@@ -19,6 +19,8 @@ NOT_A_PAGE = {
     "/memory/export/": "a file",
     "/agents/<agent_id>/build/side/": "a part",
     "/palette/": "a part",
+    "/chat/list/": "a part",
+    "/chat/<session_id>/export/": "a file",
     "/schedules/preview/": "a part",
     "/chat/<session_id>/lines/": "a part",
     "/sessions/<session_id>/preview/": "a part",

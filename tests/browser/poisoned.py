@@ -47,6 +47,7 @@ NOT_WRITABLE = frozenset(
         "client",
         "stop_reason",
         "share_hash",
+        "share_token",
         "hint",
         "query",
         "coming",

@@ -23,11 +23,20 @@ def test_pictures_of_policies(
     acme = create_workspace(name="Acme", owner=olive)
     fields = {"name": "Release helper", "provider": "demo", "model": "demo"}
     agent = create_agent(workspace_id=acme.pk, fields=fields)
+    others = [
+        create_agent(workspace_id=acme.pk, fields={**fields, "name": name})
+        for name in ("Researcher", "Clerk")
+    ]
     principal = principal_of_user(olive, acme.pk)
     change_policy(principal, find_target(acme.pk, "workspace"), {"denied_tools": ["web_fetch"]})
     target = find_target(acme.pk, "agent", agent.pk)
     change_policy(principal, target, {"profile": "full", "ask_tools": ["write"]})
-    words = {"profile": "coding", "ask_tools": ["write"], "allowed_tools": ["exec(git status*)"]}
+    words = {
+        "profile": "coding",
+        "ask_tools": ["write"],
+        "approved_tools": ["exec(git status*)"],
+        "peers": [{"agent": str(others[0].pk), "may": ["list", "read"]}],
+    }
     change_policy(principal, target, words)
     look = f"{size}-{theme}"
     page = open_context(**as_seen(size, theme)).new_page()
@@ -40,6 +49,8 @@ def test_pictures_of_policies(
         page.get_by_label("Tool", exact=True).fill("exec")
         page.get_by_label("Arguments").fill('{"command": "rm -rf build"}')
         page.locator(".chain").wait_for()
+    page.locator(".peers-more summary").click()
+    page.get_by_role("group", name="Clerk").get_by_label("Send").check()
     page.get_by_text("unsaved change").wait_for()
     shoot(page, f"policies-agent-{look}")
     page.get_by_role("button", name="Review changes").click()

@@ -58,9 +58,9 @@ def test_the_whole_way_by_keyboard(open_window: OpenChat):
     page.keyboard.press("j")
     expect(page.get_by_role("link", name="run echo hi")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.locator("[data-pane] h2")).to_have_text("run echo hi")
+    expect(page.locator("[data-pane] h2")).to_have_text("Run echo hi")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("run echo hi")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Run echo hi")
 
 
 def test_escape_stops_an_answer_and_keeps_what_was_said(open_window: OpenChat):
@@ -199,14 +199,15 @@ def test_a_message_may_join_the_answer_or_end_it(open_window: OpenChat):
 
 
 def test_a_draft_is_kept_and_an_error_can_be_tried_again(open_window: OpenChat):
-    page = begin(open_window(), "fail with rejection")
+    page = begin(open_window(), "fail with overload")
     trouble = page.locator(".line.is-error")
-    expect(trouble).to_contain_text("asked to refuse")
+    # The call is tried again for some seconds first.
+    expect(trouble).to_contain_text("asked to be overloaded", timeout=60_000)
     page.get_by_role("textbox", name="Message Coder").fill("half a thou")
     page.reload()
     expect(page.get_by_role("textbox", name="Message Coder")).to_have_value("half a thou")
     trouble.get_by_role("button", name="Retry").click()
-    expect(trouble).to_have_count(2)
+    expect(trouble).to_have_count(2, timeout=60_000)
     expect(trouble.first.get_by_role("button")).to_have_count(0)
 
 

@@ -35,7 +35,7 @@ def test_hostile_text_of_models_tools_and_people_does_not_run_in_a_chat(open_win
     say(page, f"write to evil.md: {WHOLE}")
     rests(page)
     say(page, "read evil.md")
-    expect(answers(page).last).to_contain_text("read answered")
+    expect(answers(page).last).to_contain_text(" says: ")
     rests(page)
     unfold(page)
     assert injections_in(page) == []

@@ -30,7 +30,7 @@ def test_the_output_of_a_command_is_shown_while_it_runs(open_window: OpenChat, t
     assert other.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 30
     second.screenshot(path=str(tmp_path / "live-phone.png"))
     for window in (page, second):
-        expect(answers(window).last).to_contain_text("exec answered")
+        expect(answers(window).last).to_contain_text(" printed:")
         rests(window)
         expect(window.get_by_role("region", name="Output so far")).to_have_count(0)
         expect(window.locator(".call")).to_have_attribute("data-state", "completed")

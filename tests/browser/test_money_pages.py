@@ -31,7 +31,7 @@ def session_with_costs(workspace: Workspace, owner: User) -> Session:
     set_budget(workspace_id=workspace.pk, kind="agent", owner_id=agent.pk, ceiling=Decimal(2))
     call = PlannedCall(spender=who, provider="openai", model="gpt-5", worst_case=Decimal("1.8"))
     reserve(call)
-    settle(call.id, Charge(outcome="settled", cost=Decimal("1.8"), input_tokens=900))
+    settle(Charge(call_id=call.id, outcome="settled", cost=Decimal("1.8"), input_tokens=900))
     default_environment(workspace.pk)
     return session
 
@@ -55,7 +55,7 @@ def test_a_person_finds_the_session_that_cost_most_and_sets_a_budget(
     assert not Purse.objects.filter(kind="agent").exists()
 
 
-def test_an_owner_can_add_credits(owner_page: Page, workspace: Workspace):
+def test_the_operator_can_add_credits(operator: User, owner_page: Page, workspace: Workspace):
     page = owner_page
     page.goto("/settings/budgets/")
     page.get_by_label("Dollars").first.fill("25")

@@ -70,7 +70,7 @@ def test_allowing_a_risky_tool_needs_confirmation(
     expect(page.get_by_role("heading", name="Revert to revision 0")).to_be_visible()
     page.locator(".review").get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved as revision 2.")).to_be_visible()
-    assert stored_policy(target).allowed_tools == []
+    assert stored_policy(target).approved_tools == []
 
 
 def test_a_call_can_be_simulated_with_unsaved_rules(owner_page: Page, agent: Agent):

@@ -227,7 +227,7 @@ def test_nothing_starts_without_credits_and_the_reason_is_shown(
     answer = program.http.post("/api/orchestrator", json={"command": "echo dear"})
     assert answer.status_code == 402
     assert answer.json()["code"] == "out_of_credits"
-    reason = "The workspace has $0.00 of credits left. An owner can add credits."
+    reason = "The workspace has $0.00 of credits left. The operator of this installation can add credits."
     assert answer.json()["detail"] == reason
 
     # The form starts a run, which fails with the same reason.

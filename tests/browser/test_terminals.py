@@ -41,7 +41,8 @@ def test_a_shell_survives_a_reload_and_a_restart_of_the_web_server(
     page.reload()
     expect(screen(page)).to_contain_text("hi 42")
     # The shell runs in its own process, so a new web server shows the same shell.
-    stack.wait_until_replaced("web", stack.kill("web"))
+    for name in ("web", "web-2"):
+        stack.wait_until_replaced(name, stack.kill(name))
     expect(page.locator("[data-term-status]")).to_have_text("Connected")
     type_line(page, "echo again $((1 + 1))")
     expect(screen(page)).to_contain_text("again 2")

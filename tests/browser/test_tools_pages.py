@@ -24,7 +24,7 @@ def process() -> Iterator[McpProcess]:
 
 @pytest.fixture
 def yard(process: McpProcess, settings) -> McpProcess:
-    settings.EGRESS_ALLOWED_PRIVATE = [process.netloc]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"mcp={process.netloc}"]
     return process
 
 
@@ -68,7 +68,7 @@ def test_a_dead_server_shows_advice_and_recovers_with_a_click(
     owner_page: Page, workspace: Workspace, settings, yard: McpProcess
 ):
     port = free_port()
-    settings.EGRESS_ALLOWED_PRIVATE = [yard.netloc, f"127.0.0.1:{port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"mcp={yard.netloc}", f"mcp=127.0.0.1:{port}"]
     fields = {"name": "yard", "url": f"http://127.0.0.1:{port}/mcp"}
     server = add_server(workspace_id=workspace.pk, fields=fields)
     page = owner_page

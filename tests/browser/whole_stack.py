@@ -20,12 +20,16 @@ EXPECTED_ERRORS = ("ERR_INTERNET_DISCONNECTED", "ERR_NETWORK_CHANGED", "WebSocke
 @pytest.fixture(scope="package")
 def stack() -> Iterator[Running]:
     """Start the stack; the demo's delay lets a test wait for an answer or interrupt it."""
-    with started("browser", DEMO_DELAY_SECONDS="0.015") as running:
+    with started("browser", DEMO_DELAY_SECONDS="0.015", SIGN_UP="open") as running:
         yield running
 
 
 @pytest.fixture(scope="package")
 def signed_in(stack: Running, chromium: Browser) -> Any:
+    return sign_in_by_link(stack, chromium)
+
+
+def sign_in_by_link(stack: Running, chromium: Browser) -> Any:
     """Sign the owner in by link and return the cookies."""
     context = chromium.new_context(base_url=stack.base_url)
     page = context.new_page()

@@ -1,4 +1,4 @@
-"""An application that floods its client, sends a long message, or closes the socket."""
+"""An application that floods its client, sends a long message, writes at once, or closes the socket."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from core import server
 from core.server import Backpressure, disable_form_parsing
+from core.websocket import WRITE_FRAME, encode_frame
 
 PIECE, PIECES = 64 * 1024, 1_000
 server.STUCK_SECONDS = float(os.environ.get("STUCK_SECONDS", "60"))
@@ -29,6 +30,16 @@ async def flood(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await send({"type": "websocket.accept"})
         await send({"type": "websocket.send", "text": "é" * int(scope["query_string"]) + "."})
         await send({"type": "websocket.send", "text": "what comes after"})
+    elif scope["path"] == "/direct":
+        await send({"type": "websocket.accept"})
+        write = scope["extensions"][WRITE_FRAME]
+        for number in range(PIECES):
+            frame = encode_frame(f"{number}:".encode() + b"x" * PIECE)
+            if write(frame):
+                sent += 1
+            else:
+                text = frame[10:].decode()
+                await send({"type": "websocket.send", "text": text})
     elif scope["type"] == "websocket":
         await send({"type": "websocket.accept"})
         for _ in range(PIECES):

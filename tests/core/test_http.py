@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from threading import Thread
+from typing import Any
 
 import httpcore2
 import httpx2
@@ -11,8 +12,16 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from core.exceptions import EgressRefused
-from core.http import GuardedBackend, check_host, guarded_client, is_public
+from core.exceptions import EgressRefused, Invalid
+from core.http import (
+    PURPOSES,
+    AsyncGuardedTransport,
+    GuardedBackend,
+    ascii_host,
+    check_host,
+    guarded_client,
+    is_public,
+)
 
 PRIVATE = [
     "127.0.0.1",
@@ -67,7 +76,10 @@ PRIVATE = [
 def test_no_spelling_of_a_private_address_is_contacted(host, httpserver: HTTPServer):
     httpserver.expect_request("/").respond_with_data("reached")
 
-    with guarded_client(timeout=5) as client, pytest.raises((EgressRefused, httpx2.InvalidURL)):
+    with (
+        guarded_client("web", timeout=5) as client,
+        pytest.raises((EgressRefused, httpx2.InvalidURL)),
+    ):
         client.get(f"http://{host}:{httpserver.port}/")
 
     assert httpserver.log == []
@@ -89,7 +101,7 @@ def test_a_name_is_not_a_public_address():
 )
 def test_a_name_with_any_private_address_is_refused(answer, httpserver: HTTPServer):
     with (
-        guarded_client(resolve=lambda host, port: answer) as client,
+        guarded_client("web", resolve=lambda host, port: answer) as client,
         pytest.raises(EgressRefused, match=r"evil.example is not on the public internet"),
     ):
         client.get(f"http://evil.example:{httpserver.port}/")
@@ -98,14 +110,16 @@ def test_a_name_with_any_private_address_is_refused(answer, httpserver: HTTPServ
 
 
 def test_a_redirect_to_a_private_address_is_refused(httpserver: HTTPServer, settings):
-    settings.EGRESS_ALLOWED_PRIVATE = [f"front.example:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=front.example:{httpserver.port}"]
     httpserver.expect_request("/go").respond_with_data(
         "", status=302, headers={"Location": f"http://127.0.0.1:{httpserver.port}/inside"}
     )
     httpserver.expect_request("/inside").respond_with_data("secret")
 
     with (
-        guarded_client(resolve=lambda host, port: ["127.0.0.1"], follow_redirects=True) as client,
+        guarded_client(
+            "web", resolve=lambda host, port: ["127.0.0.1"], follow_redirects=True
+        ) as client,
         pytest.raises(EgressRefused),
     ):
         client.get(f"http://front.example:{httpserver.port}/go")
@@ -114,7 +128,7 @@ def test_a_redirect_to_a_private_address_is_refused(httpserver: HTTPServer, sett
 
 
 def test_a_name_is_resolved_once_and_the_checked_address_is_used(httpserver: HTTPServer, settings):
-    settings.EGRESS_ALLOWED_PRIVATE = [f"rebind.example:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=rebind.example:{httpserver.port}"]
     asked: list[str] = []
 
     def resolve(host: str, port: int) -> list[str]:
@@ -126,7 +140,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(httpserver: HTT
 
     httpserver.expect_request("/").respond_with_handler(answer)
 
-    with guarded_client(resolve=resolve) as client:
+    with guarded_client("web", resolve=resolve) as client:
         response = client.get(f"http://rebind.example:{httpserver.port}/")
 
     assert response.text == f"rebind.example:{httpserver.port}"
@@ -134,20 +148,20 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(httpserver: HTT
 
 
 def test_the_next_address_is_tried_when_one_is_dead(httpserver: HTTPServer, settings):
-    settings.EGRESS_ALLOWED_PRIVATE = [f"two.example:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=two.example:{httpserver.port}"]
     httpserver.expect_request("/").respond_with_data("alive")
 
-    with guarded_client(resolve=lambda host, port: ["127.0.0.77", "127.0.0.1"]) as client:
+    with guarded_client("web", resolve=lambda host, port: ["127.0.0.77", "127.0.0.1"]) as client:
         assert client.get(f"http://two.example:{httpserver.port}/").text == "alive"
 
 
 def test_the_environments_proxy_is_not_used(httpserver: HTTPServer, settings, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=localhost:{httpserver.port}"]
     httpserver.expect_request("/").respond_with_data("direct")
 
-    with guarded_client() as client:
+    with guarded_client("web") as client:
         assert client.get(f"http://localhost:{httpserver.port}/").text == "direct"
 
 
@@ -156,21 +170,23 @@ def test_a_name_without_an_address_is_a_failed_connection():
         raise socket.gaierror("no such name")
 
     with pytest.raises(httpcore2.ConnectError, match=r"nowhere.example has no address"):
-        check_host("nowhere.example", 80, resolve)
+        check_host("nowhere.example", 80, resolve, purpose="web")
     with pytest.raises(httpcore2.ConnectError):
-        check_host("empty.example", 80, lambda host, port: [])
+        check_host("empty.example", 80, lambda host, port: [], purpose="web")
 
 
 def test_unix_sockets_are_refused():
+    backend = GuardedBackend("web", lambda host, port: [])
+
     with pytest.raises(EgressRefused):
-        GuardedBackend(lambda host, port: []).connect_unix_socket("/run/postgresql/.s.PGSQL.5432")
+        backend.connect_unix_socket("/run/postgresql/.s.PGSQL.5432")
 
 
 def test_a_server_that_sends_too_slowly_times_out(settings):
     """Each byte arrives in time, but the response never ends."""
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=localhost:{port}"]
 
     def drip() -> None:
         connection, _ = server.accept()
@@ -189,7 +205,77 @@ def test_a_server_that_sends_too_slowly_times_out(settings):
 
     dripping = Thread(target=drip)
     dripping.start()
-    with guarded_client(timeout=30, total=0.5) as client, pytest.raises(httpx2.TimeoutException):
+    with (
+        guarded_client("web", timeout=30, total=0.5) as client,
+        pytest.raises(httpx2.TimeoutException),
+    ):
         client.get(f"http://localhost:{port}/")
     dripping.join()
     server.close()
+
+
+# ── Private addresses are open for one purpose ───────────────────────────────────────────────────
+
+
+def is_open(purpose: Any, host: str = "server.lan", port: int = 11434) -> bool:
+    try:
+        check_host(host, port, lambda *_: ["10.0.0.5"], purpose=purpose)
+    except EgressRefused:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("purpose", PURPOSES)
+def test_a_private_address_is_open_for_the_purpose_that_its_entry_names(purpose, settings):
+    settings.EGRESS_ALLOWED_PRIVATE = [f"{purpose}=server.lan:11434"]
+
+    assert [one for one in PURPOSES if is_open(one)] == [purpose]
+    assert not is_open(purpose, port=80)
+    assert not is_open(purpose, host="other.lan")
+
+
+def test_an_entry_without_a_purpose_is_a_model_server_and_nothing_else(settings):
+    settings.EGRESS_ALLOWED_PRIVATE = ["server.lan:11434"]
+
+    assert [one for one in PURPOSES if is_open(one)] == ["models"]
+
+
+def test_a_refusal_names_the_entry_that_would_allow_the_request():
+    with pytest.raises(EgressRefused, match=r"add mcp=server.lan:80 to EGRESS_ALLOWED_PRIVATE"):
+        check_host("server.lan", 80, lambda *_: ["10.0.0.5"], purpose="mcp")
+
+
+async def test_the_asynchronous_transport_refuses_the_server_of_another_purpose(settings):
+    settings.EGRESS_ALLOWED_PRIVATE = ["models=localhost:1"]
+    transport = AsyncGuardedTransport("mcp", largest=100)
+
+    async with httpx2.AsyncClient(transport=transport, trust_env=False) as client:
+        with pytest.raises(httpx2.ConnectError):
+            await client.get("http://localhost:1/")
+
+    assert "not on the public internet" in transport.refusal
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("Example.COM", "example.com"),
+        ("example.com.", "example.com"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("\uff47\uff49\uff54\uff48\uff55\uff42.com", "github.com"),
+        ("git。example", "git.example"),
+        ("g\u0456thub.com", "xn--gthub-n2e.com"),  # a Cyrillic i
+        ("my_host.example", "my_host.example"),
+        ("2001:DB8::1", "2001:db8::1"),
+    ],
+)
+def test_a_host_is_normalised_to_the_name_that_is_looked_up(host, name):
+    assert ascii_host(host) == name
+
+
+@pytest.mark.parametrize(
+    "host", ["", ".", "a..b", "exa%6dple.com", "a b", "a/b", "a@b", "-a.b", "☃\u200d.."]
+)
+def test_what_is_not_the_name_of_a_host_is_refused(host):
+    with pytest.raises(Invalid):
+        ascii_host(host)

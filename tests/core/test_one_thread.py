@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
-from io import BytesIO
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
+from django.core.signals import request_finished, request_started
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.test import override_settings
@@ -71,18 +72,17 @@ def own_routes(async_db):
         yield
 
 
-async def get(path: str, **headers: str) -> tuple[int, bytes, dict[str, str]]:
-    pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+async def get(path: str, served_by=application) -> tuple[int, bytes, dict[str, str]]:
     scope = {
         "type": "http",
         "http_version": "1.1",
         "method": "GET",
         "path": path,
         "query_string": b"",
-        "headers": [(b"host", b"testserver"), *pairs],
+        "headers": [(b"host", b"testserver")],
         "client": ["127.0.0.1", 1],
     }
-    talk = ApplicationCommunicator(application, scope)
+    talk = ApplicationCommunicator(served_by, scope)
     await talk.send_input({"type": "http.request", "body": b""})
     start = await talk.receive_output(10)
     body, more = b"", True
@@ -120,15 +120,24 @@ async def test_errors_are_problems():
     assert (await get("/api/nothing/"))[0] == 404
 
 
-async def test_the_middleware_and_the_view_share_a_thread():
+async def test_signals_middleware_and_view_share_a_thread_of_a_pool():
     from core.server import OneThreadHandler
 
+    def note_start(**_: object) -> None:
+        seen["start"] = threading.get_ident()
+
+    def note_end(**_: object) -> None:
+        seen["end"] = threading.get_ident()
+
+    request_started.connect(note_start)
+    request_finished.connect(note_end)
     with override_settings(MIDDLEWARE=[f"{__name__}.watch"]):
         handler = OneThreadHandler()
-    request = handler.request_class(
-        {"type": "http", "method": "GET", "path": "/api/plain/", "headers": []}, BytesIO()
-    )
-    answer = await handler.get_response_async(request)
+    threads = set()
+    for _ in range(10):
+        _, body, _ = await get("/api/plain/", served_by=handler)
+        threads.add(json.loads(body)["thread"])
 
-    assert isinstance(answer, HttpResponse)
-    assert str(seen["middleware"]).encode() in answer.content
+        assert set(seen.values()) == {json.loads(body)["thread"]}
+    # A thread that has just answered may not count as idle yet.
+    assert len(threads) <= 2

@@ -15,6 +15,7 @@ from core import channel_layer
 from core.channel_layer import OVERFLOWED, RECONNECTED, PostgresChannelLayer, subscription
 from core.db import connect
 from core.pg_listen import APPLICATION_NAME
+from tests.statements import recorded_statements
 
 HELLO = {"type": "hello", "text": "Grüße 🚂"}
 
@@ -268,6 +269,17 @@ async def test_a_message_is_sent_over_the_configured_layer_after_commit(
     assert heard == [("yard", HELLO)]
 
 
-def test_sending_a_message_takes_one_statement(transactional_db, django_assert_num_queries):
-    with django_assert_num_queries(1, connection=connection):
+def test_sending_a_message_takes_one_statement(transactional_db):
+    with recorded_statements() as statements:
         channel_layer.send("yard", HELLO)
+    assert len(statements) == 1
+
+
+def test_the_server_plans_a_notification_once_per_connection(transactional_db):
+    for text in ("one", "two", "three"):
+        channel_layer.send("group", {"type": "hello", "text": text})
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        planned = [text for (text,) in cursor.fetchall() if "pg_notify" in text]
+    assert planned == ["SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload"]

@@ -40,6 +40,45 @@ def test_a_value_is_read_once_until_it_expires(clock):
     assert cache.get("a") == "new"
 
 
+def test_only_one_thread_loads_an_expired_value(clock):
+    source = Source()
+    meanwhile: list[str] = []
+
+    def load(key: str) -> str:
+        if source.reads == 1:
+            # What the other threads get while this one loads.
+            meanwhile.extend(cache.get(key) for _ in range(3))
+        return source.read(key)
+
+    cache = TimedCache(load, seconds=5)
+    cache.get("a")
+    source.value = "new"
+    clock[0] += 5.1
+
+    assert cache.get("a") == "new"
+    assert meanwhile == ["old"] * 3
+    assert source.reads == 2
+
+
+def test_a_value_that_expired_long_ago_is_not_returned_again(clock):
+    source = Source()
+    meanwhile: list[str] = []
+
+    def load(key: str) -> str:
+        if source.reads == 1:
+            source.reads += 1
+            meanwhile.append(cache.get(key))
+        return source.read(key)
+
+    cache = TimedCache(load, seconds=5)
+    cache.get("a")
+    source.value = "new"
+    clock[0] += 60
+
+    assert cache.get("a") == "new"
+    assert meanwhile == ["new"]
+
+
 def test_a_value_read_before_the_commit_is_forgotten_after_it(
     db, django_capture_on_commit_callbacks
 ):

@@ -12,6 +12,7 @@ from agents.models import (
     DraftChange,
     Environment,
     ProviderKey,
+    ProviderSettings,
 )
 from tenants.models import Workspace
 from tests.factories.base import Factory, numbers, user
@@ -45,5 +46,8 @@ FACTORIES: dict[str, Factory] = {
         provider=f"p{next(numbers)}",
         secret="never-shown-to-anyone",
         created_by=user(),
+    ),
+    "agents.ProviderSettings": lambda workspace: ProviderSettings.objects.create(
+        workspace=workspace, provider=f"p{next(numbers)}", created_by=user()
     ),
 }

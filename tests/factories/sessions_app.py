@@ -22,6 +22,7 @@ from sessions_app.models import (
     SubagentSpawn,
     ToolExecution,
     ToolOutput,
+    ToolUseRollup,
 )
 from tenants.models import Workspace
 from tests.factories.agents import agent
@@ -135,6 +136,16 @@ FACTORIES: dict[str, Factory] = {
         name="exec",
         start=0,
         text="so far",
+    ),
+    "sessions_app.ToolUseRollup": lambda workspace: ToolUseRollup.objects.create(
+        workspace=workspace,
+        day=timezone.now().date(),
+        name=f"tool-{next(numbers)}",
+        state="completed",
+        decision="allow",
+        bucket=0,
+        calls=1,
+        ms=1,
     ),
     "sessions_app.Draft": lambda workspace: Draft.objects.create(
         session=session(workspace), event_id=uuid7(), run_id=uuid7(), epoch=1, text="so far"

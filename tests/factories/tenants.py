@@ -20,8 +20,10 @@ from tenants.models import (
     SandboxMinute,
     Secret,
     SentMail,
+    SessionUsage,
     SignInAttempt,
     SignInLink,
+    UsageRollup,
     Webhook,
     WebhookDelivery,
     Workspace,
@@ -75,6 +77,24 @@ FACTORIES: dict[str, Factory] = {
     ),
     "tenants.ModelCall": lambda workspace: ModelCall.objects.create(
         workspace=workspace, provider="demo", model="demo", reserved=0, created_by=user()
+    ),
+    "tenants.UsageRollup": lambda workspace: UsageRollup.objects.create(
+        workspace=workspace,
+        dimension="agent",
+        day=timezone.now().date(),
+        key=str(uuid7()),
+        calls=1,
+        input_tokens=2,
+        output_tokens=3,
+        cost=1,
+    ),
+    "tenants.SessionUsage": lambda workspace: SessionUsage.objects.create(
+        workspace=workspace,
+        key=str(uuid7()),
+        first_day=timezone.now().date(),
+        last_day=timezone.now().date(),
+        calls=1,
+        cost=1,
     ),
     "tenants.Price": lambda workspace: Price.objects.create(
         workspace=workspace,

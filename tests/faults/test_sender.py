@@ -26,7 +26,7 @@ def sender(folder: Path, port: int) -> subprocess.Popen[bytes]:
         "DATABASE_URL": database_url(),
         "DJANGO_SETTINGS_MODULE": "config.settings.test",  # The same encryption key for secrets.
         "DATA_DIR": str(folder),
-        "EGRESS_ALLOWED_PRIVATE": f"localhost:{port}",
+        "EGRESS_ALLOWED_PRIVATE": f"webhooks=localhost:{port}",
     }
     return subprocess.Popen([sys.executable, "-m", "tests.faults.sender"], cwd=ROOT, env=env)
 

@@ -20,7 +20,8 @@ from django_q.cluster import Cluster
 from pydantic import BaseModel
 
 from orchestrator import worker
-from sessions_app.harness import crash_points, turn
+from sessions_app.harness import crash_points
+from tools_app.policy.effective import Binding
 from tools_app.policy.evaluation import Decision, EffectivePolicy
 from tools_app.registry import Category, ToolContext, registry, tool
 
@@ -57,7 +58,7 @@ def allow_everything(*_: object) -> EffectivePolicy:
 
 def main() -> None:
     crash_points.on_reach = die_once
-    turn.effective_policy = allow_everything  # type: ignore[attr-defined, assignment]
+    Binding.policy = allow_everything  # type: ignore[method-assign, assignment]
     worker.install()
     Cluster().start()
 

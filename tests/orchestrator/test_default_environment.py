@@ -36,7 +36,7 @@ def agent(workspace, owner):
     change_environment(default_environment(workspace.pk), said)
     fields = {"name": "Walker", "provider": "demo", "model": "demo"}
     made = create_agent(workspace_id=workspace.pk, fields=fields, created_by=owner)
-    save_tool_policy(made.pk, {"allowed_tools": ["exec"]})
+    save_tool_policy(made.pk, {"approved_tools": ["exec"]})
     return made
 
 

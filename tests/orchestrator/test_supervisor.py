@@ -10,10 +10,12 @@ from django.db import OperationalError
 
 from core.exceptions import NotFound
 from orchestrator import supervisor
-from orchestrator.supervisor import BackgroundJob, Duty, duties
+from orchestrator.supervisor import BackgroundJob, Duty, duties, fold_usage
+from sessions_app.models import ToolExecution
 from tenants.billing.credits import add_credits
-from tenants.models import InboxItem
+from tenants.models import InboxItem, ModelCall
 from tenants.notifications.inbox import tell_low_credits
+from tests.factories import make
 
 
 @pytest.mark.django_db(transaction=True)
@@ -59,6 +61,20 @@ def test_a_mail_server_that_hangs_holds_up_no_duty(workspace, monkeypatch):
     over.set()
     teller.wait()
     assert InboxItem.objects.get().title == "Credits are running low"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_supervisor_folds_model_and_tool_calls_that_have_ended(workspace):
+    call = make(ModelCall, workspace)
+    ModelCall.objects.filter(pk=call.pk).update(state="settled")
+    make(ToolExecution, workspace)
+    jobs = [job for duty in duties() if isinstance(job := _doer(duty), BackgroundJob)]
+    (folder,) = [job for job in jobs if job.act is fold_usage]
+    folder.start()
+    folder.wait()
+
+    assert ModelCall.objects.get().folded
+    assert ToolExecution.objects.get().folded
 
 
 def _doer(duty: Duty) -> object:

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.core.management import call_command
 
+from agents.environments import create_environment
 from core.exceptions import StaleEpoch
 from orchestrator.models import Workflow, WorkflowTrigger
 from orchestrator.tools import RunWorkflow, run_workflow
@@ -166,6 +167,17 @@ def test_a_workflow_started_by_an_agent_is_charged_to_the_key_of_the_turn(contex
     run_workflow(RunWorkflow(workflow="flow"), replace(context, run_id=UUID(sent.json()["run_id"])))
 
     assert Workflow.objects.get().key_id == ApiKey.objects.get(workspace=workspace).pk
+
+
+def test_an_agent_cannot_start_a_task_in_an_environment_that_allows_more(context):
+    fields = {"name": "Online", "network": "full"}
+    create_environment(workspace_id=context.workspace_id, fields=fields)
+
+    for name in ("execute-task", "create-session"):
+        with pytest.raises(ToolFailed, match="reaches more of the network"):
+            run_workflow(RunWorkflow(workflow=name, params={"environment": "Online"}), context)
+
+    assert not Workflow.objects.exists()
 
 
 def test_an_agent_can_start_its_published_canvas(context):

@@ -57,7 +57,7 @@ def stage_tools(monkeypatch, effects):
     policy["ask_first"] = Decision(decision="ask", decided_by="test asks")
     policy["wait"] = allow
     monkeypatch.setattr(
-        "sessions_app.harness.turn.effective_policy", lambda *_: EffectivePolicy(policy)
+        "tools_app.policy.effective.Binding.policy", lambda _: EffectivePolicy(policy)
     )
     monkeypatch.setattr(loop, "PAUSES", (0.0, 0.0))
     yield

@@ -67,7 +67,7 @@ def test_an_agent_is_built_by_chat_published_and_run(api, workspace):
     tell_builder(api, "Let it read files but ask before running commands. Call it Bill", agent)
     proposed = draft(api, agent)
     assert proposed["fields"]["name"] == "Bill"
-    assert proposed["policy"]["allowed_tools"] == ["read(*)", "list_directory(*)"]
+    assert proposed["policy"]["approved_tools"] == ["read", "list_directory"]
     assert proposed["policy"]["ask_tools"] == ["exec"]
     assert stored_policy(find_target(workspace.pk, "agent", agent)).revision == 0
 
@@ -178,10 +178,10 @@ def test_publishing_a_looser_policy_needs_the_right_to_loosen_it(api, workspace)
     agent = tell_builder(api, "Make an agent that counts boats")["agent"]
     patched = api.patch(
         f"/api/v1/agents/{agent}/draft/",
-        {"policy": {"allowed_tools": ["exec(*)"]}},
+        {"policy": {"approved_tools": ["exec(*)"]}},
         format="json",
     )
-    assert patched.json()["policy"]["allowed_tools"] == ["exec(*)"]
+    assert patched.json()["policy"]["approved_tools"] == ["exec(*)"]
     from django.test import Client
 
     builder = Client()

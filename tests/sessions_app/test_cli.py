@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
 from uuid import UUID
 
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
 
 from agents.exceptions import ProviderRejected
 from agents.models import Agent
 from agents.providers.base import TextDelta
+from core.env import ROOT
 from core.ids import uuid7
 from sessions_app.management.commands.agent import Command
 from sessions_app.models import Run, Session, ToolExecution
 from tenants.models import Workspace
+from tenants.pulse import beat
+from tests.faults.conftest import database_url, eventually
 from tests.sessions_app.commands import (
     Worker,
     agent_command,
@@ -25,6 +34,13 @@ from tests.sessions_app.commands import (
 from tests.sessions_app.conftest import types
 from tests.sessions_app.parking import park
 
+#: Runs a command as `manage.py` does beside the embedded PostgreSQL.
+EXITING = """
+import signal, sys
+from django.core.management import execute_from_command_line
+signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+execute_from_command_line(["manage.py", "agent", *sys.argv[1:]])
+"""
 HELLO = [TextDelta(text="Hello "), TextDelta(text="you.")]
 
 
@@ -173,6 +189,30 @@ def test_wake_names_the_next_run(session):
     assert agent_command("wake", "--session", session.pk) == run_id
 
 
+def test_wake_says_when_no_worker_is_running(session):
+    def woken() -> tuple[str, str]:
+        out, err = StringIO(), StringIO()
+        call_command("agent", "wake", "--session", str(session.pk), stdout=out, stderr=err)
+        return out.getvalue(), err.getvalue()
+
+    told, warning = woken()
+    assert "No worker is running" in warning
+    assert "worker" not in told
+    assert as_json("wake", "--session", session.pk) == [{"run_id": None, "workers": False}]
+    beat("worker")
+
+    assert woken()[1] == ""
+    assert as_json("wake", "--session", session.pk) == [{"run_id": None, "workers": True}]
+
+
+def test_a_session_of_any_workspace_is_found_by_its_id(session, foreign_workspace):
+    """The first workspace is another one."""
+    Workspace.objects.filter(pk=foreign_workspace.pk).update(created_at="2001-01-01T00:00Z")
+
+    assert f"id: {session.pk}" in agent_command("session", "status", "--session", session.pk)
+    assert agent_command(*send(session))
+
+
 def test_an_unknown_session_is_a_one_line_error(agent):
     nobody = uuid7()
 
@@ -188,6 +228,27 @@ def test_an_interrupted_wait_says_so_and_leaves_the_message_queued(session, monk
 
     assert command_error(*send(session, "Hi", "--wait")) == "Broken off."
     assert Run.objects.get().status == "queued"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_process_that_waits_for_an_answer(session, number):
+    words = [str(word) for word in send(session, "Hi", "--wait")]
+    env = {**os.environ, "DATABASE_URL": database_url()}
+    env["DJANGO_SETTINGS_MODULE"] = "config.settings.test"
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", EXITING, *words], cwd=ROOT, env=env, stderr=subprocess.PIPE
+    )
+    try:
+        eventually(Run.objects.exists)
+        time.sleep(1)  # the wait begins after the message was sent
+        waiting.send_signal(number)
+        # The wait itself would last a minute.
+        waiting.wait(20)
+    finally:
+        waiting.kill()
+        waiting.communicate()
+    assert waiting.returncode == (130 if number == signal.SIGINT else 143)
 
 
 # ── As a process ─────────────────────────────────────────────────────────────

@@ -116,6 +116,20 @@ def test_the_orchestrator_stops_when_idle_or_after_its_maximum_of_cycles(session
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("more", [(), ("--watch",), ("--stop-when-idle",)])
+def test_a_maximum_of_cycles_is_that_many_runs(session, script, more):
+    """Five messages wait in one lane, which one cycle would otherwise work off."""
+    script(*[HELLO] * 5)
+    for _ in range(5):
+        agent_command(*send(session))
+
+    assert as_json("orchestrator", "--max-cycles", 2, *more)[-1] == {"runs": 2, "cycles": 2}
+    assert Run.objects.filter(status="completed").count() == 2
+    assert Run.objects.filter(status="queued").count() == 3
+    assert as_json("orchestrator", "--stop-when-idle")[-1]["runs"] == 3
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_watching_orchestrator_serves_new_messages_until_it_is_interrupted(session, script):
     script(HELLO, HELLO)
     agent_command(*send(session, "first"))

@@ -94,7 +94,7 @@ def test_an_idle_session_makes_no_model_calls(session, principal, script):
 def test_no_tool_lets_a_model_choose_for_whom_it_acts():
     """See mem0 #4359."""
     named = {
-        tool.name: OWNER_ARGUMENTS & set(tool.spec().json_schema.get("properties", {}))
+        tool.name: OWNER_ARGUMENTS & set(tool.spec.json_schema.get("properties", {}))
         for tool in registry.values()
     }
 

@@ -60,7 +60,7 @@ def test_a_run_records_its_policy_with_the_reasons(session, principal, script):
 def test_the_policy_of_the_run_applies_to_redirects(
     session, principal, script, httpserver, settings
 ):
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=localhost:{httpserver.port}"]
     httpserver.expect_request("/old").respond_with_data(
         "", status=302, headers={"Location": "/inner"}
     )
@@ -150,7 +150,7 @@ def test_the_policys_limit_of_calls_bounds_the_turn(session, principal, script, 
 
     states = ToolExecution.objects.order_by("id").values_list("state", flat=True)
     assert list(states) == ["completed", "completed", "cancelled"]
-    assert Run.objects.get().stop_reason == "step_limit"
+    assert Run.objects.get().stop_reason == "tool_limit"
     assert "2 tool calls" in newest(session, E.ERROR).payload["message"]
 
 
@@ -175,7 +175,7 @@ def test_a_turn_that_waited_for_an_approval_keeps_counting_its_calls(session, pr
     accept_event(principal, session.pk, type=E.USER_TOOL_CONFIRMATION, payload=answer)
     serve(session.pk)
 
-    assert Run.objects.latest("created_at").stop_reason == "step_limit"
+    assert Run.objects.latest("created_at").stop_reason == "tool_limit"
     assert ToolExecution.objects.count() == 2
 
 

@@ -19,6 +19,7 @@ from sessions_app.lanes import run_queue
 from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.sandbox_billing import charge_running, stop_unpaid
 from sessions_app.sessions import get_or_create_session, retry_run
+from tenants.access import principal_of_user
 from tenants.billing.credits import get_balance, set_budget
 from tenants.billing.spending import (
     charge_minutes,
@@ -27,8 +28,9 @@ from tenants.billing.spending import (
     this_minute,
     uncharged,
 )
-from tenants.billing.usage import Span, totals
+from tenants.billing.usage import Span, daily, report, totals
 from tenants.models import CreditEntry, Purse, SandboxMinute
+from tests.conftest import add_member
 from tests.sessions_app.conftest import OWNER, newest, serve
 from tests.sessions_app.stage import WORDS, E, say
 from tools_app.policy.storage import save_tool_policy
@@ -70,7 +72,7 @@ def test_a_running_container_is_charged_once_a_minute(session, priced, boxes):
     assert [charge_running().minutes, charge_running().minutes] == [1, 0]
     assert balance(session) == D("9.98")
     assert CreditEntry.objects.get(kind="sandbox").amount == D("-0.02")
-    assert totals(session.workspace_id, Span.parse(None, None))["sandbox_cost"] == D("0.02")
+    assert totals(daily(session.workspace_id, Span.parse(None, None)))["sandbox_cost"] == D("0.02")
 
 
 def test_minutes_missed_by_the_biller_are_charged_later(session, priced, boxes):
@@ -141,7 +143,7 @@ def test_concurrent_charges_of_the_same_minutes_count_each_once(workspace, price
 
 
 def run_command(session, principal, script, command: str = "true") -> ToolExecution:
-    save_tool_policy(session.agent_id, {"allowed_tools": ["exec"]})
+    save_tool_policy(session.agent_id, {"approved_tools": ["exec"]})
     script([ToolCall(call_id="c1", name="exec", arguments={"command": command})], WORDS)
     say(session, principal)
     serve(session.pk)
@@ -249,7 +251,7 @@ def test_no_command_starts_when_a_budget_is_used_up(
     session, principal, script, priced, purses, empty
 ):
     """The budget runs out while the model answers."""
-    save_tool_policy(session.agent_id, {"allowed_tools": ["exec"]})
+    save_tool_policy(session.agent_id, {"approved_tools": ["exec"]})
     spend = Purse.objects.filter(pk=purses[empty].pk).update
     command = ToolCall(call_id="c1", name="exec", arguments={"command": "touch made"})
     script([partial(spend, spent=D(1)), command], WORDS)
@@ -300,3 +302,63 @@ def test_the_supervisor_removes_containers_that_cannot_be_paid(session, priced, 
     biller.wait()
 
     assert ended == [session.pk]
+
+
+# ── Usage by member ──────────────────────────────────────────────────────────────────────────────
+
+
+def sandbox_costs(session: Session) -> dict[str, Decimal]:
+    """Return what the sandboxes of each member cost, by the member's id."""
+    rows = report(session.workspace_id, "member", Span.parse(None, None))
+    return {row.key: row.sandbox_cost for row in rows if row.sandbox_cost}
+
+
+def test_a_command_counts_as_usage_of_the_member_who_sent_the_message(
+    session, principal, script, priced
+):
+    run_command(session, principal, script)
+
+    assert sandbox_costs(session) == {str(principal.user_id): D("0.02")}
+
+
+def test_a_container_counts_as_usage_of_the_member_who_started_the_newest_run(
+    session, workspace, principal, script, priced, boxes
+):
+    boxes.append(box(session))
+    charge_running()
+    assert sandbox_costs(session) == {str(session.created_by_id or ""): D("0.02")}
+    builder = add_member(workspace, "builder")
+    script(WORDS)
+    say(session, principal_of_user(builder, workspace.pk))
+    SandboxMinute.objects.update(minute=this_minute() - timedelta(minutes=1))
+    charge_running()
+
+    assert sandbox_costs(session)[str(builder.pk)] == D("0.02")
+
+
+def test_a_container_of_a_sub_agent_counts_for_the_member_at_the_top(
+    session, workspace, script, priced, boxes, purses
+):
+    above = Session.objects.get(pk=purses["above"].owner_id)
+    builder = add_member(workspace, "builder")
+    script(WORDS)
+    say(above, principal_of_user(builder, workspace.pk))
+    boxes.append(box(session))
+    charge_running()
+
+    assert sandbox_costs(session) == {str(builder.pk): D("0.02")}
+
+
+def test_usage_by_member_adds_up_to_the_cost_of_all_sandboxes(
+    api, session, workspace, principal, script, priced, boxes
+):
+    run_command(session, principal, script)
+    charge_minutes(workspace.pk, "lost", first=this_minute(), count=3, note="")
+    answer = api.get("/api/v1/usage/?by=member").json()
+
+    costs = [D(row["sandbox_cost"]) for row in answer["results"]]
+    assert sum(costs) == D(answer["totals"]["sandbox_cost"]) == D("0.08")
+    by_model = api.get("/api/v1/usage/?by=model").json()["results"]
+    assert {row["sandbox_cost"] for row in by_model} == {None}
+    table = api.get("/api/v1/usage/?by=member&as=csv").content.decode().splitlines()
+    assert table[0] == "member,name,calls,input_tokens,output_tokens,cost,sandbox_cost"

@@ -37,10 +37,12 @@ KEEPER = "tools_app.sandbox.tasks.keeper"
 PARTS = {
     "up": "manage.py up",
     "guardian": "-m orchestrator.launcher.guardian",
-    "web": "-m daphne",
-    "workers": "manage.py workers",
-    "supervisor": "manage.py supervisor",
-    "terminals": "manage.py terminals",
+    "web": "switchyard web-1",
+    "web-2": "switchyard web-2",
+    "workers": "switchyard workers",
+    "supervisor": "switchyard supervisor",
+    "terminals": "switchyard terminals",
+    "watch": "switchyard watch",
     "postgres": "bin/postgres -D",
 }
 
@@ -83,6 +85,7 @@ class Running:
             "DJANGO_SETTINGS_MODULE": "config.settings.local",
             "DATA_DIR": str(data_dir),
             "PORT": str(self.port),
+            "WEB_PROCESSES": "2",  # however many processors the machine has
             MARK: self.mark,
             **env,
         }

@@ -50,7 +50,6 @@ def copy_code(target: Path) -> None:
         if (ROOT / name).is_file() and not name.startswith("tests/"):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, target / name)
-    shutil.copytree(ROOT / "static" / "dist", target / "static" / "dist")
     with suppress(FileExistsError):
         (target / "frontend" / "node_modules").symlink_to(ROOT / "frontend" / "node_modules")
     with (target / "config" / "urls.py").open("a") as urls:

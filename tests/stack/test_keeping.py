@@ -26,7 +26,8 @@ def test_a_form_that_cannot_be_parsed_gets_a_response(stack: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["web", "workers", "supervisor", "terminals", "postgres", "guardian"]
+    "name",
+    ["web", "web-2", "workers", "supervisor", "terminals", "watch", "postgres", "guardian"],
 )
 def test_a_killed_part_is_replaced_and_health_returns(stack: Running, name: str) -> None:
     old = stack.kill(name)

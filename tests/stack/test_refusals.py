@@ -12,7 +12,7 @@ import pytest
 
 from core.exceptions import CannotStart
 from core.postgres import Embedded, require_usable
-from orchestrator.launcher.checks import require_free_port
+from orchestrator.launcher.checks import listen
 from tests.stack.running import Running
 
 pytestmark = pytest.mark.stack
@@ -45,9 +45,9 @@ def test_a_taken_port_is_refused_with_another_port_as_advice(make_stack: Make) -
 
 def test_a_port_or_address_that_cannot_be_bound_is_refused() -> None:
     with pytest.raises(CannotStart, match=r"HOST=127\.0\.0\.1 make run"):
-        require_free_port("192.0.2.1", 8000)
+        listen("192.0.2.1", 8000)
     with pytest.raises(CannotStart, match="between 1 and 65535"):
-        require_free_port("127.0.0.1", 65536)
+        listen("127.0.0.1", 65536)
 
 
 def test_an_unreachable_database_is_refused_without_its_password(make_stack: Make) -> None:

@@ -24,7 +24,7 @@ def webhook_server() -> Iterator[HTTPServer]:
 
 @pytest.fixture
 def receiver(settings: Any, webhook_server: HTTPServer) -> Iterator[Receiver]:
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{webhook_server.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"webhooks=localhost:{webhook_server.port}"]
     made = Receiver(webhook_server)
     yield made
     made.release()

@@ -6,9 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from core.ids import uuid7
-from sessions_app.resources.prepare import shared_dir
 from tenants.models import Workspace
-from tools_app.files import SessionFolder
+from tools_app.files import SessionFolder, shared_dir
 
 
 @pytest.fixture

@@ -67,6 +67,18 @@ def test_each_person_has_their_own_read_mark_and_marking_twice_is_harmless(works
     assert client_of(vera).post(f"{INBOX}read-all/").json() == {"read": 0}
 
 
+def test_a_title_and_a_mail_hide_nothing(
+    workspace, owner, mailoutbox, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        inbox.tell_admins(workspace.pk, title="Pay\u200bpal", text="see \u202etxt.exe", link="/")
+
+    assert InboxItem.objects.get().title == r"Pay\u200bpal"
+    (mail,) = mailoutbox
+    assert mail.subject == r"Pay\u200bpal"
+    assert r"see \u202etxt.exe" in mail.body
+
+
 def test_items_can_only_be_sent_to_members(workspace, stranger):
     with pytest.raises(NotFound):
         inbox.put(workspace.pk, title="x", user_id=stranger.pk)

@@ -163,3 +163,12 @@ def test_a_key_stops_working_when_its_creators_membership_is_deleted(workspace):
 
 def key_works(secret: str) -> bool:
     return APIClient(headers={"x-api-key": secret}).get(MEMBERS).status_code == 200
+
+
+def test_an_invitation_leads_to_this_site_whatever_host_is_asked_for(api, settings):
+    settings.PUBLIC_URL = "https://yard.example"
+    body = {"email": "new@example.com", "role": "viewer"}
+    sent = api.post(INVITATIONS, body, format="json", HTTP_HOST="testserver:6666").json()
+
+    assert sent["link"].startswith("https://yard.example/invitations/")
+    assert sent["link"] in str(mail.outbox[-1].body)

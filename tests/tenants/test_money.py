@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, connection, connections, transaction
+from django.db import DatabaseError, IntegrityError, connection, connections, transaction
 from django.db.models import Sum
 
 from core.exceptions import Invalid
@@ -41,7 +41,7 @@ def plan_call(workspace: Workspace, worst: str = "1", **spender: Any) -> Planned
 
 
 def pay(planned: PlannedCall, cost: str, outcome: str = "settled") -> bool:
-    return settle(planned.id, Charge(outcome=outcome, cost=D(cost), input_tokens=10))
+    return settle(Charge(call_id=planned.id, outcome=outcome, cost=D(cost), input_tokens=10))
 
 
 def test_a_new_workspace_starts_with_credits(workspace: Workspace) -> None:
@@ -217,3 +217,18 @@ def test_low_credits_are_announced_by_inbox_mail_and_webhook(
     assert [mail.to for mail in mailoutbox] == [["owner@example.com"]]
     sent = WebhookDelivery.objects.get(webhook_id=hook.webhook.pk)
     assert sent.type == "credits.low"
+
+
+@pytest.mark.parametrize("kind", ["charge", "sandbox"])
+def test_the_database_refuses_a_charge_that_adds_credits(workspace: Workspace, kind: str) -> None:
+    with pytest.raises(IntegrityError, match="charge_adds_no_credits"), transaction.atomic():
+        CreditEntry.objects.create(workspace=workspace, kind=kind, amount=D(1))
+
+
+def test_the_database_refuses_a_call_with_a_negative_cost(workspace: Workspace) -> None:
+    planned = plan_call(workspace)
+    reserve(planned)
+    with pytest.raises(IntegrityError, match="call_costs"), transaction.atomic():
+        pay(planned, "-1")
+
+    assert get_balance(workspace.pk).balance == D(10)

@@ -24,7 +24,13 @@ def spend(workspace: Workspace, cost: str, model: str = "m", user: User | None =
     )
     reserve(planned)
     settle(
-        planned.id, Charge(outcome="settled", cost=Decimal(cost), input_tokens=5, output_tokens=2)
+        Charge(
+            call_id=planned.id,
+            outcome="settled",
+            cost=Decimal(cost),
+            input_tokens=5,
+            output_tokens=2,
+        )
     )
 
 
@@ -36,7 +42,15 @@ def test_credits_show_the_balance_and_the_newest_entries(api, workspace):
     assert len(api.get("/api/v1/credits/entries/?kind=charge").json()["results"]) == 1
 
 
-def test_only_an_owner_can_add_credits(workspace, browser_client: Client):
+def test_an_owner_cannot_add_credits_to_their_own_workspace(workspace, browser_client: Client):
+    body = {"amount": "1000000", "kind": "grant"}
+    refused = browser_client.post("/api/v1/credits/", body, content_type="application/json")
+
+    assert (refused.status_code, refused.json()["code"]) == (403, "staff_only")
+    assert Decimal(browser_client.get("/api/v1/credits/").json()["balance"]) == 10
+
+
+def test_only_an_owner_who_is_staff_can_add_credits(workspace, operator, browser_client: Client):
     admin_key = key_client(workspace, "admin")
     body = {"amount": "5", "kind": "grant"}
     assert admin_key.post("/api/v1/credits/", body, format="json").status_code == 403
@@ -46,7 +60,7 @@ def test_only_an_owner_can_add_credits(workspace, browser_client: Client):
 
 
 @pytest.mark.parametrize("amount", ["0", "-3", "1e99", "ten"])
-def test_an_invalid_amount_is_refused(browser_client: Client, amount):
+def test_an_invalid_amount_is_refused(browser_client: Client, operator, amount):
     body = {"amount": amount, "kind": "grant"}
     answer = browser_client.post("/api/v1/credits/", body, content_type="application/json")
     assert answer.status_code == 400
@@ -112,6 +126,23 @@ def test_usage_takes_few_queries_for_every_grouping(
         spend(workspace, "0.1", f"m{nth}")
     with django_assert_max_num_queries(7):
         assert api.get(f"/api/v1/usage/?by={by}").status_code == 200
+
+
+def test_usage_is_paged_by_links_and_days_are_not(api, workspace):
+    for nth in range(5):
+        spend(workspace, f"0.{nth + 1}", f"m{nth}")
+    page = api.get("/api/v1/usage/?by=model&limit=2").json()
+    names = [line["name"] for line in page["results"]]
+    assert page["previous"] is None
+    while page["next"]:
+        page = api.get(page["next"]).json()
+        names += [line["name"] for line in page["results"]]
+
+    assert names == [f"openai/m{nth}" for nth in (4, 3, 2, 1, 0)]
+    assert Decimal(page["totals"]["cost"]) == Decimal("1.5"), "the totals are those of all pages"
+    assert api.get(page["previous"]).json()["results"][0]["name"] == "openai/m2"
+    assert api.get("/api/v1/usage/?by=day&limit=1").json()["next"] is None
+    assert api.get("/api/v1/usage/?by=model&cursor=x").status_code == 400
 
 
 def test_usage_is_exported_as_csv_without_formulas(api, workspace):

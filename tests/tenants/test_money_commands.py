@@ -60,7 +60,9 @@ def test_usage_is_printed_as_lines_and_as_csv(workspace: Workspace):
         worst_case=D(1),
     )
     reserve(call)
-    settle(call.id, Charge(outcome="settled", cost=D("0.25"), input_tokens=10, output_tokens=2))
+    settle(
+        Charge(call_id=call.id, outcome="settled", cost=D("0.25"), input_tokens=10, output_tokens=2)
+    )
     lines = run_command("usage", "--workspace", "Yard", "--by", "model")
     table = run_command("usage", "--workspace", "Yard", "--by", "model", "--csv")
 

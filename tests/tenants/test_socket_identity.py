@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from channels.testing import WebsocketCommunicator
 from django.conf import settings
@@ -206,3 +207,29 @@ def test_the_repr_of_a_principal_hides_its_session_key(cookie):
 
     assert person.session_key
     assert person.session_key not in repr(person)
+
+
+def socket_of(secret: str) -> WebsocketCommunicator:
+    headers = [(b"x-api-key", secret.encode())]
+    return WebsocketCommunicator(application, "/ws/approvals/", headers=headers)
+
+
+async def test_a_key_has_a_limited_number_of_open_sockets(async_db, settings, workspace, secret):
+    settings.SOCKETS_PER_CALLER = 1
+    other = await sync_to_async(issue_key)(workspace_id=workspace.pk, name="another")
+    first, second, another = (socket_of(one) for one in (secret, secret, other.secret))
+    assert (await first.connect(timeout=10))[0]
+    assert (await second.connect(timeout=10))[0]  # a code can only be sent after accepting
+    closed = await second.receive_output(timeout=10)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 4429)
+    assert "Too many" in closed["reason"]
+
+    assert (await another.connect(timeout=10))[0]
+    assert (await another.receive_output(timeout=10))["type"] == "websocket.send"
+    for one in (first, second, another):
+        await one.disconnect(timeout=10)
+
+    again = socket_of(secret)
+    assert (await again.connect(timeout=10))[0]
+    assert (await again.receive_output(timeout=10))["type"] == "websocket.send"
+    await again.disconnect(timeout=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -105,6 +106,15 @@ def test_a_revealed_secret_is_masked_in_every_encoding(workspace, foreign_worksp
     assert mask(workspace.pk, text) == f"{MASK} {MASK} {MASK}"
     assert mask_json(workspace.pk, {VALUE: [VALUE, 1]}) == {MASK: [MASK, 1]}
     assert mask(foreign_workspace.pk, VALUE) == VALUE
+
+
+def test_each_line_of_a_longer_secret_is_masked_alone_and_as_base64(workspace):
+    value = "\n".join(f"line {nth} of the secret" for nth in range(9)) + "\nab"
+    remember(workspace.pk, value)
+    wrapped = base64.encodebytes(value.encode()).decode()
+
+    assert mask(workspace.pk, "it has line 4 of the secret, ab") == f"it has {MASK}, ab"
+    assert set(mask(workspace.pk, wrapped).split()) <= {MASK, f"{MASK}=", f"{MASK}=="}
 
 
 def test_a_value_is_never_in_a_response(api, workspace, owner):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,16 @@ def data_dir(settings: Any) -> Iterator[Path]:
     folder.chmod(0o711)
     settings.DATA_DIR = folder
     yield folder
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Delete the folder, also while the keeper of a stopped command still writes how it ended."""
+    for _ in range(50):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
     shutil.rmtree(folder)
 
 

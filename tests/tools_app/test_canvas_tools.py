@@ -32,7 +32,7 @@ def call(name: str, nth: str, /, **arguments) -> ToolCall:
 def test_an_agent_edits_its_own_canvas(session, principal, agent, script, monkeypatch):
     allow = Decision(decision="allow", decided_by="test")
     policy = EffectivePolicy(dict.fromkeys(NAMES, allow))
-    monkeypatch.setattr("sessions_app.harness.turn.effective_policy", lambda *_: policy)
+    monkeypatch.setattr("tools_app.policy.effective.Binding.policy", lambda _: policy)
     script(
         [call("update_workflow", "c1", nodes=[{"id": "go", "type": "trigger"}], revision=0)],
         [call("add_node", "c2", id="end", type="output", after="go")],

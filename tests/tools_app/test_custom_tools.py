@@ -156,7 +156,7 @@ def test_a_catastrophic_pattern_cannot_block_a_worker(workspace):
 def test_references_in_a_schema_are_resolved_for_the_model(workspace):
     create_custom_tool(workspace_id=workspace.pk, fields=ORDERS)
 
-    properties: Any = custom_tools(workspace.pk)["find_order"].spec().json_schema["properties"]
+    properties: Any = custom_tools(workspace.pk)["find_order"].spec.json_schema["properties"]
 
     assert properties["lines"] == {"type": "array", "items": {"type": "integer", "minimum": 1}}
 
@@ -172,7 +172,9 @@ def test_a_policy_decides_which_agents_get_a_custom_tool(api, foreign_api, agent
 
     assert decisions() == {"find_order": "ask", "ring_bell": "allow"}
     api.put(f"{path}policy/", {"allowed_tools": ["find_order", "read"]}, format="json")
-    assert decisions() == {"find_order": "allow"}
+    assert decisions() == {"find_order": "ask"}
+    api.put(f"{path}policy/", {"approved_tools": ["find_order"]}, format="json")
+    assert decisions() == {"find_order": "allow", "ring_bell": "allow"}
     api.put(f"{path}policy/", {"denied_tools": ["group:custom"]}, format="json")
     assert decisions() == {}
     known = {one["name"] for one in foreign_api.get("/api/v1/tools/").json()["results"]}

@@ -205,3 +205,28 @@ def test_an_impossible_call_is_reported_to_the_model(call, files, name, argument
         call(name, **arguments)
 
     assert complaint in caught.value.detail
+
+
+def test_an_attached_file_is_found_by_the_name_that_people_type(call, files):
+    for place, content in (("a1", "old"), ("b2", "new")):
+        folder = files / "uploads" / place
+        folder.mkdir(parents=True)
+        (folder / "Plan.md").write_text(content)
+    os.utime(files / "uploads" / "a1" / "Plan.md", (1, 1))
+
+    assert call("read", path="Plan.md") == "new"
+    assert call("read", path="plan.MD") == "new"
+    call("edit", path="plan.md", old="new", new="newer")
+    assert (files / "uploads" / "b2" / "Plan.md").read_text() == "newer"
+
+
+def test_a_file_of_the_workspace_comes_before_an_attached_one(call, files):
+    (files / "uploads" / "a1").mkdir(parents=True)
+    (files / "uploads" / "a1" / "plan.md").write_text("attached")
+    (files / "plan.md").write_text("own")
+
+    assert call("read", path="plan.md") == "own"
+    with pytest.raises(ToolFailed):
+        call("read", path="notes/plan.md")
+    with pytest.raises(ToolFailed):
+        call("read", path="missing.md")

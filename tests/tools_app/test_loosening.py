@@ -31,19 +31,20 @@ def builder(workspace: Workspace) -> Principal:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ({}, {"allowed_tools": ["exec"]}),
-        ({}, {"allowed_tools": ["group:exec", "read"]}),
-        ({}, {"allowed_tools": ["*"]}),
+        ({}, {"approved_tools": ["exec"]}),
+        ({}, {"approved_tools": ["group:exec", "read"]}),
+        ({}, {"approved_tools": ["*"]}),
+        ({}, {"approved_tools": ["exec(git status*)"]}),
         ({}, {"allowed_tools": ["exec(git status*)"]}),
-        ({"allowed_tools": ["exec(git status*)"]}, {"allowed_tools": ["exec(git *)"]}),
-        ({"allowed_tools": ["exec"], "ask_tools": ["exec"]}, {"allowed_tools": ["exec"]}),
+        ({"approved_tools": ["exec(git status*)"]}, {"approved_tools": ["exec(git *)"]}),
+        ({"approved_tools": ["exec"], "ask_tools": ["exec"]}, {"approved_tools": ["exec"]}),
         (
-            {"allowed_tools": ["exec(git *)"], "denied_tools": ["exec(git push*)"]},
-            {"allowed_tools": ["exec(git *)"]},
+            {"approved_tools": ["exec(git *)"], "denied_tools": ["exec(git push*)"]},
+            {"approved_tools": ["exec(git *)"]},
         ),
         (
-            {"profile": "minimal", "allowed_tools": ["exec(git *)"]},
-            {"profile": "coding", "allowed_tools": ["exec(git *)"]},
+            {"profile": "minimal", "approved_tools": ["exec(git *)"]},
+            {"profile": "coding", "approved_tools": ["exec(git *)"]},
         ),
     ],
 )
@@ -59,20 +60,20 @@ def test_only_an_admin_can_let_commands_run_without_asking(target, admin, worksp
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ({}, {"allowed_tools": ["mcp:*"]}),
-        ({}, {"allowed_tools": ["mcp:*(*)"]}),
-        ({}, {"allowed_tools": ["mcp:github:*(*)", "read"]}),
-        ({}, {"allowed_tools": ["mcp:[!x]*:*(*)"]}),
-        ({}, {"allowed_tools": ["mcp:[gx]*:*(*)"]}),
-        ({}, {"allowed_tools": ["mcp:*(repo*)"]}),
-        ({}, {"allowed_tools": ["group:mcp(*)"]}),
+        ({}, {"approved_tools": ["mcp:*"]}),
+        ({}, {"approved_tools": ["mcp:*(*)"]}),
+        ({}, {"approved_tools": ["mcp:github:*(*)", "read"]}),
+        ({}, {"approved_tools": ["mcp:[!x]*:*(*)"]}),
+        ({}, {"approved_tools": ["mcp:[gx]*:*(*)"]}),
+        ({}, {"approved_tools": ["mcp:*(repo*)"]}),
+        ({}, {"approved_tools": ["group:mcp(*)"]}),
         (
-            {"allowed_tools": ["mcp:*(*)"], "denied_tools": ["mcp:bank:*"]},
-            {"allowed_tools": ["mcp:*(*)"]},
+            {"approved_tools": ["mcp:*(*)"], "denied_tools": ["mcp:bank:*"]},
+            {"approved_tools": ["mcp:*(*)"]},
         ),
         (
-            {"allowed_tools": ["mcp:*(*)"], "ask_tools": ["mcp:bank:pay"]},
-            {"allowed_tools": ["mcp:*(*)"]},
+            {"approved_tools": ["mcp:*(*)"], "ask_tools": ["mcp:bank:pay"]},
+            {"approved_tools": ["mcp:*(*)"]},
         ),
     ],
 )
@@ -92,14 +93,15 @@ def test_only_an_admin_can_allow_tools_that_do_not_exist_yet(
     [
         ({}, {"denied_tools": ["mcp:bank:*"], "ask_tools": ["group:mcp"]}),
         ({"denied_tools": ["mcp:bank:*"]}, {}),
-        ({"allowed_tools": ["mcp:*(*)"]}, {"allowed_tools": ["mcp:*(*)", "read(*)"]}),
-        ({"allowed_tools": ["mcp:*(*)"]}, {}),
+        ({"approved_tools": ["mcp:*(*)"]}, {"approved_tools": ["mcp:*(*)", "read(*)"]}),
+        ({"approved_tools": ["mcp:*(*)"]}, {}),
         ({}, {"denied_tools": ["exec"], "ask_tools": ["write"]}),
         ({"denied_tools": ["exec"]}, {}),
         ({"profile": "minimal"}, {"profile": "full"}),
-        ({}, {"allowed_tools": ["read", "group:web"]}),
-        ({"allowed_tools": ["exec"]}, {"allowed_tools": ["exec"], "denied_tools": ["write"]}),
-        ({"allowed_tools": ["exec"]}, {}),
+        ({}, {"approved_tools": ["read", "group:web"]}),
+        ({}, {"allowed_tools": ["exec", "mcp:*"]}),
+        ({"approved_tools": ["exec"]}, {"approved_tools": ["exec"], "denied_tools": ["write"]}),
+        ({"approved_tools": ["exec"]}, {}),
     ],
 )
 def test_a_builder_can_make_any_other_change(target, admin, workspace, before, after):

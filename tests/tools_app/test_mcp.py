@@ -38,7 +38,7 @@ def process() -> Iterator[McpProcess]:
 
 @pytest.fixture
 def allowed(process: McpProcess, settings) -> McpProcess:
-    settings.EGRESS_ALLOWED_PRIVATE = [process.netloc]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"mcp={process.netloc}"]
     return process
 
 
@@ -183,7 +183,7 @@ def test_a_call_that_takes_too_long_has_an_unknown_outcome(server, context):
 
 def test_a_dead_server_is_reported_and_keeps_its_known_tools(server, context, settings, workspace):
     port = free_port()
-    settings.EGRESS_ALLOWED_PRIVATE = [f"127.0.0.1:{port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"mcp=127.0.0.1:{port}"]
     McpServer.objects.filter(pk=server.pk).update(url=f"http://127.0.0.1:{port}/mcp")
     server.refresh_from_db()
 

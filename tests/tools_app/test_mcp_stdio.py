@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from agents.environments import change_environment, default_environment
 from tenants.models import Workspace
 from tests.tools_app.conftest import needs_bwrap
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
-from tools_app.files import SessionFolder
+from tools_app.files import SessionFolder, shared_dir
 from tools_app.mcp import servers
 from tools_app.mcp.servers import add_server
 from tools_app.models import McpServer
@@ -127,3 +128,23 @@ def test_a_missing_command_is_reported(workspace, data_dir):
 
     assert (server.status, server.tools) == ("failed", [])
     assert "no-such-program" in server.error
+
+
+def test_a_server_may_be_in_a_directory_that_the_workspace_shares(workspace, data_dir):
+    mount = {
+        "kind": "workspace_directory",
+        "source_ref": "servers",
+        "mount_path": "/workspace/servers",
+    }
+    change_environment(default_environment(workspace.pk), {"mounts": [mount]})
+    directory = shared_dir(workspace.pk) / "servers"
+    directory.mkdir(parents=True)
+    for folder in (directory, *directory.parents[:2]):
+        folder.chmod(0o755)
+    (directory / "pipes.py").write_text(SCRIPT)
+
+    command = "python3 -u /workspace/servers/pipes.py"
+    fields = {"name": "pipes", "transport": "stdio", "command": command}
+    server = servers.refresh(add_server(workspace_id=workspace.pk, fields=fields))
+
+    assert (server.status, server.error) == ("ok", "")

@@ -139,7 +139,7 @@ def test_the_result_says_when_mail_is_not_delivered(call_tool, settings, tmp_pat
     answer = call_tool("email", **MAIL)
 
     assert "was not delivered" in answer
-    assert str(tmp_path) in answer
+    assert str(tmp_path) not in answer, "a model learns no path of the server"
     assert list(tmp_path.iterdir())
 
 
@@ -156,7 +156,7 @@ def test_both_tools_ask_unless_an_agents_rule_allows_them():
     for name in ("message", "email"):
         assert decide(name, [profile]).decision == "ask"
         assert decide(name, [Layer(name="agent", profile="coding")]).decision == "deny"
-    rule = Layer(name="agent", profile="messaging", allowed=("email(*@example.com)",))
+    rule = Layer(name="agent", profile="messaging", approved=("email(*@example.com)",))
     assert decide("email", [rule], {"to": "a@example.com"}).decision == "allow"
     assert decide("email", [rule], {"to": "a@evil.test"}).decision == "ask"
     assert decide("message", [rule], {"to": ""}).decision == "ask"

@@ -242,7 +242,7 @@ def test_a_child_session_is_bound_by_its_parents_policy(session, workspace):
     other = create_agent(workspace_id=workspace.pk, fields={"name": "Helper"})
     child, _ = get_or_create_session(agent=other, parent=session)
     grandchild, _ = get_or_create_session(agent=other, parent=child)
-    save_tool_policy(other.pk, {"profile": "full", "allowed_tools": ["exec(*)"]})
+    save_tool_policy(other.pk, {"profile": "full", "approved_tools": ["exec"]})
     save_policy(
         find_target(workspace.pk, "session", session.pk),
         {"denied_tools": ["write"], "max_tool_calls_per_turn": 2},

@@ -21,9 +21,11 @@ from tools_app.registry import registry
 EMPTY_POLICY: dict[str, Any] = {
     "profile": None,
     "allowed_tools": [],
+    "approved_tools": [],
     "denied_tools": [],
     "ask_tools": [],
     "max_tool_calls_per_turn": None,
+    "peers": [],
 }
 
 
@@ -181,11 +183,11 @@ def test_builders_can_narrow_a_policy_and_only_admins_can_allow_commands(
 ):
     assert put(builder_browser, urls["agent"], denied_tools=["write"]).status_code == 200
 
-    refused = put(builder_browser, urls["agent"], allowed_tools=["exec"])
+    refused = put(builder_browser, urls["agent"], approved_tools=["exec"])
 
     assert refused.status_code == 403
     assert "exec" in refused.json()["detail"]
-    assert put(api, urls["agent"], allowed_tools=["exec"]).status_code == 200
+    assert put(api, urls["agent"], approved_tools=["exec"]).status_code == 200
     assert put(builder_browser, urls["agent"]).status_code == 200
     back = builder_browser.post(f"{urls['agent']}revert/", {"revision": 2}, format="json")
     assert back.status_code == 403
@@ -266,3 +268,49 @@ def test_all_tools_are_listed_with_their_properties(api):
     assert [tools["read"][fact] for fact in facts] == [
         *("filesystem", "managed", "always_allow", [], True, True)
     ]
+
+
+@pytest.fixture
+def clerk(workspace: Workspace) -> Agent:
+    return create_agent(workspace_id=workspace.pk, fields={"name": "Clerk", "provider": "demo"})
+
+
+def test_only_admins_can_name_peers_and_builders_can_remove_them(api, urls, builder_browser, clerk):
+    peers = [{"agent": str(clerk.pk), "may": ["send", "list"]}]
+    refused = put(builder_browser, urls["agent"], peers=peers)
+    assert refused.status_code == 403
+    assert "sessions of other agents takes the right to admin" in refused.json()["detail"]
+
+    saved = put(api, urls["agent"], peers=peers)
+    assert saved.json()["peers"] == [{"agent": str(clerk.pk), "may": ["list", "send"]}]
+    wider = [{"agent": str(clerk.pk), "may": ["list", "read", "send"]}]
+    assert put(builder_browser, urls["agent"], peers=wider).status_code == 403
+    narrower = [{"agent": str(clerk.pk), "may": ["list"]}]
+    assert put(builder_browser, urls["agent"], peers=narrower).status_code == 200
+    assert put(builder_browser, urls["agent"]).json()["peers"] == []
+
+
+@pytest.mark.parametrize(
+    "may", [[], ["write"], "send", None], ids=["none", "unknown", "text", "null"]
+)
+def test_a_peer_has_known_rights(api, urls, clerk, may):
+    refused = put(api, urls["agent"], peers=[{"agent": str(clerk.pk), "may": may}])
+
+    assert refused.status_code == 400
+    assert refused.json()["errors"][0]["field"].startswith("peers")
+
+
+def test_peers_are_agents_of_the_workspace_each_named_once(api, urls, clerk, foreign_workspace):
+    fields = {"name": "Theirs", "provider": "demo"}
+    foreign = create_agent(workspace_id=foreign_workspace.pk, fields=fields)
+    for ids in ([foreign.pk], [clerk.pk, clerk.pk]):
+        peers = [{"agent": str(one), "may": ["list"]} for one in ids]
+        assert put(api, urls["agent"], peers=peers).status_code == 400
+
+
+@pytest.mark.parametrize("layer", ["workspace", "environment", "session"])
+def test_only_the_policy_of_an_agent_has_peers(api, urls, clerk, layer):
+    refused = put(api, urls[layer], peers=[{"agent": str(clerk.pk), "may": ["list"]}])
+
+    assert refused.status_code == 400
+    assert "Only the policy of an agent" in refused.json()["detail"]

@@ -106,9 +106,14 @@ def test_a_new_agent_has_the_coding_profile_and_asks_before_commands():
         ({"asked": ("read",)}, "read", "ask", "agent: asked read"),
         ({"asked": ("read",), "allowed": ("read",)}, "read", "ask", "agent: asked read"),
         ({"denied": ("read",), "asked": ("read",)}, "read", "deny", "agent: denied read"),
-        ({"allowed": ("exec",)}, "exec", "allow", "agent: allowed exec"),
+        ({"allowed": ("exec",)}, "exec", "ask", "default: exec asks first"),
+        ({"allowed": ("*",)}, "exec", "ask", "default: exec asks first"),
+        ({"approved": ("exec",)}, "exec", "allow", "agent: allowed exec"),
+        ({"approved": ("exec",), "asked": ("exec",)}, "exec", "allow", "agent: allowed exec"),
+        ({"approved": ("read",)}, "write", "allow", "default: write is allowed"),
+        ({"allowed": ("exec(git*)",)}, "read", "deny", "agent: not among the allowed tools"),
         (
-            {"allowed": ("mcp:github:s*",)},
+            {"approved": ("mcp:github:s*",)},
             "mcp:github:search",
             "allow",
             "agent: allowed mcp:github:s*",
@@ -126,7 +131,7 @@ def test_the_rule_that_decides_is_named(rules, name, decision, decided_by):
 
 def test_the_strictest_layer_decides():
     workspace = Layer(name="workspace", denied=("web_fetch",), asked=("write",))
-    generous = agent(profile="full", allowed=("*",))
+    generous = agent(profile="full", approved=("*",))
 
     assert verdict("web_fetch", workspace, generous) == "deny"
     assert verdict("write", workspace, generous) == "ask"
@@ -136,11 +141,11 @@ def test_the_strictest_layer_decides():
 
 @pytest.mark.parametrize("name", ["workspace", "environment", "session", "subagent"])
 def test_only_the_agents_own_rule_can_skip_the_approval(name):
-    assert verdict("exec", agent(profile="coding"), Layer(name=name, allowed=("exec",))) == "ask"
+    assert verdict("exec", agent(profile="coding"), Layer(name=name, approved=("exec",))) == "ask"
 
 
 def test_an_argument_pattern_skips_the_approval_for_matching_calls_only():
-    layer = agent(profile="coding", allowed=("exec(git status*)",))
+    layer = agent(profile="coding", approved=("exec(git status*)",))
 
     assert verdict("exec", layer, command="git status --short") == "allow"
     assert verdict("exec", layer, command="git push") == "ask"
@@ -175,12 +180,19 @@ def test_a_denied_command_is_found_in_a_compound_command(command):
     assert verdict("exec", layer) == "ask"
 
 
-def test_a_pattern_for_any_call_leaves_other_tools_unchanged():
-    layer = agent(profile="coding", allowed=("exec(*)",))
+def test_approved_calls_leave_other_tools_unchanged():
+    layer = agent(profile="coding", approved=("exec(*)",))
 
     assert verdict("exec", layer, command="a; b") == "allow"
     assert verdict("exec", layer) == "allow"
     assert verdict("read", layer) == "allow"
+
+
+def test_a_rule_about_particular_calls_asks_although_the_tool_is_approved():
+    layer = agent(approved=("exec",), asked=("exec(rm *)",))
+
+    assert verdict("exec", layer, command="ls") == "allow"
+    assert verdict("exec", layer, command="rm x") == "ask"
 
 
 def test_a_pattern_on_urls_asks_for_other_urls():

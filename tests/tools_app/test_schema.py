@@ -59,7 +59,7 @@ def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", sorted(registry))
 def test_every_tool_has_a_plain_schema_and_a_description(name):
-    spec = registry[name].spec()
+    spec = registry[name].spec
 
     assert spec.name == name
     assert spec.description

@@ -14,6 +14,7 @@ from tests.conftest import add_member, key_client
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.stage import say
 from tools_app.models import Skill
+from tools_app.policy.effective import load_session_binding
 from tools_app.skills import create_skill, prompt_lines
 
 SKILLS = "/api/v1/skills/"
@@ -25,9 +26,17 @@ def agent(workspace: Workspace) -> Agent:
     return create_agent(workspace_id=workspace.pk, fields={"name": "Clerk", "provider": "demo"})
 
 
+def lines_of(agent: Agent) -> str:
+    """Return the lines about skills in the prompt of a new session."""
+    session, _ = get_or_create_session(agent=agent)
+    bound = load_session_binding(session.pk)
+    assert bound
+    return prompt_lines(bound.skills)
+
+
 def test_a_new_workspace_has_an_example_skill(workspace, agent):
     assert [skill.name for skill in Skill.objects.for_workspace(workspace.pk)] == ["meeting-notes"]
-    assert "- meeting-notes: How to turn" in prompt_lines(workspace.pk, agent.pk)
+    assert "- meeting-notes: How to turn" in lines_of(agent)
 
 
 def test_a_skill_can_be_created_changed_and_deleted(api, owner, agent):
@@ -68,16 +77,19 @@ def test_a_skill_is_in_the_prompt_of_its_agents_only(workspace, agent, foreign_w
     create_skill(workspace_id=workspace.pk, fields=DEPLOY | {"agents": [agent.pk]})
     create_skill(workspace_id=workspace.pk, fields=DEPLOY | {"name": "put-away", "enabled": False})
 
-    assert "- deploy: How to deploy." in prompt_lines(workspace.pk, agent.pk)
-    assert "put-away" not in prompt_lines(workspace.pk, agent.pk)
-    assert "deploy" not in prompt_lines(workspace.pk, other.pk)
-    assert "deploy" not in prompt_lines(foreign_workspace.pk, agent.pk)
+    assert "- deploy: How to deploy." in lines_of(agent)
+    assert "put-away" not in lines_of(agent)
+    assert "deploy" not in lines_of(other)
+    foreign = create_agent(
+        workspace_id=foreign_workspace.pk, fields={"name": "Foreign", "provider": "demo"}
+    )
+    assert "deploy" not in lines_of(foreign)
 
 
 def test_a_workspace_without_skills_adds_nothing_to_the_prompt(workspace, agent):
     Skill.objects.all().delete()
 
-    assert prompt_lines(workspace.pk, agent.pk) == ""
+    assert lines_of(agent) == ""
 
 
 def test_a_run_key_can_read_skills_but_not_create_them(workspace):

@@ -31,7 +31,7 @@ ARTICLE = """<!doctype html><html><head><title>Signals &amp; switches</title>
 
 @pytest.fixture
 def site(httpserver: HTTPServer, settings) -> HTTPServer:
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=localhost:{httpserver.port}"]
     return httpserver
 
 
@@ -154,7 +154,7 @@ def test_a_redirect_obeys_the_policy_of_the_call(site, make_context, rules, foll
 
 
 def test_an_approval_for_one_site_does_not_cover_another(site, make_context, settings):
-    settings.EGRESS_ALLOWED_PRIVATE.append(f"127.0.0.1:{site.port}")
+    settings.EGRESS_ALLOWED_PRIVATE.append(f"web=127.0.0.1:{site.port}")
     there = f"http://127.0.0.1:{site.port}/there"
     site.expect_request("/go").respond_with_data("", status=302, headers={"Location": there})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, TypeAlias
@@ -37,8 +37,8 @@ class Counts:
 class Answer:
     """A streamed answer: chunks of text, then calls, then an end."""
 
-    text: tuple[str, ...] = ()
-    calls: tuple[Call, ...] = ()
+    text: Iterable[str] = ()
+    calls: Iterable[Call] = ()
     #: Thoughts, which must not reach the user.
     thoughts: str = ""
     #: Gemini only: belongs to the text and should be sent back with it.
@@ -60,6 +60,10 @@ class Answer:
     hold: Event | None = None
     #: Send this error object inside the stream after the chunks.
     error: JSON | None = None
+    #: Sent as they are, in place of everything above, with this status and these headers.
+    raw: Iterable[str] | None = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

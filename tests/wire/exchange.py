@@ -112,10 +112,16 @@ class Exchange(BaseHTTPRequestHandler):
 
         The first `lead` chunks say nothing yet and are not counted.
         """
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
+        self.send_response(answer.status)
+        for name, value in {"content-type": "text/event-stream", **answer.headers}.items():
+            self.send_header(name, value)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
+        if answer.raw is not None:
+            for piece in answer.raw:
+                self._write(piece)
+            self.wfile.write(b"0\r\n\r\n")
+            return
         for number, chunk in enumerate(chunks, start=-lead):
             if number == answer.cut_after:
                 self._drop()

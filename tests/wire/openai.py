@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from tests.wire.answers import JSON, Answer, BadRequest, Call, Counts, Refuse, Reply, Script
@@ -21,6 +21,7 @@ PIECE = 7
 class OpenAIWire(Wire):
     """Answers `chat/completions`, and lists models.
 
+    `entries` are the whole entries of the list of models, for servers that tell more than names.
     `refuses` names fields that this server does not know; `counts_tokens=False` makes one that
     ignores `stream_options`.
     """
@@ -35,11 +36,13 @@ class OpenAIWire(Wire):
         key: str = "test-key-0123456789",
         otherwise: Reply | None = None,
         models: tuple[str, ...] | None = MODELS,
+        entries: list[Any] | None = None,
         refuses: frozenset[str] = frozenset(),
         counts_tokens: bool = True,
     ) -> None:
         super().__init__(script, key=key, otherwise=otherwise)
-        self.models = models
+        self.models = models if entries is None else ()
+        self.entries = entries
         self.refuses = refuses
         self.counts_tokens = counts_tokens
 
@@ -48,6 +51,7 @@ class OpenAIWire(Wire):
         match exchange.received.method, exchange.received.path.partition("?")[0]:
             case "GET", "/v1/models" if self.models is not None:
                 listed = [{"id": name, "object": "model"} for name in self.models]
+                listed = listed if self.entries is None else self.entries
                 exchange.send_json({"object": "list", "data": listed})
             case "POST", "/v1/chat/completions":
                 self._complete(exchange)

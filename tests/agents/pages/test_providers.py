@@ -9,10 +9,15 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from agents.definitions import DEFAULT_MODELS
+from agents.definitions import DEFAULT_MODELS, find_agent
+from agents.model_catalog import facts_of, learn_models
 from agents.models import ProviderKey
+from agents.providers import keys
+from agents.providers.base import ModelFacts
 from agents.providers.keys import save_key
+from sessions_app.sessions import get_or_create_session
 from tests.conftest import add_member
+from tests.wire.exchange import Exchange
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
 
@@ -33,7 +38,18 @@ def state_of(page: str, label: str) -> str:
     return found[1]
 
 
-def test_each_provider_shows_its_state(browser_client, workspace, monkeypatch):
+def test_the_page_says_that_the_operators_key_is_not_for_tenants(
+    browser_client, workspace, monkeypatch
+):
+    monkeypatch.setenv("GEMINI_API_KEY", "AIza-of-the-operator")
+    page = browser_client.get(URL).text
+
+    assert state_of(page, "Google Gemini") == "Not set"
+    assert "The operator's key does not serve this workspace" in page
+    assert "only serves workspaces of the operator" in page
+
+
+def test_each_provider_shows_its_state(browser_client, operator, workspace, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "AIza-of-the-operator")
     page = browser_client.get(URL).text
 
@@ -166,4 +182,119 @@ def test_the_page_takes_one_query_for_all_keys(browser_client, workspace):
     for provider in ("gemini", "openai"):
         save_key(workspace_id=workspace.pk, provider=provider, api_key=SECRET)
 
-    assert count() == before
+    assert count() <= before
+
+
+def test_a_saved_server_is_used_by_all_agents_in_one_more_step(
+    browser_client, workspace, owner, openai
+):
+    openai.entries = [{"id": "llama-3.1", "max_model_len": 32_768}]
+    chat, _ = get_or_create_session(agent=find_agent(workspace.pk, "Coder"))
+    page = browser_client.post(
+        f"{URL}openai/", {"api_key": SECRET, "base_url": openai.url}, follow=True
+    ).text
+    assert "Choose a model to use it for all agents." in page
+    assert '<option value="llama-3.1">llama-3.1 · 33k tokens</option>' in page
+    form = {"model": "llama-3.1", "move_chats": "on"}
+    page = browser_client.post(f"{URL}openai/use/", form, follow=True).text
+
+    assert "Concierge" in page
+    assert "now use llama-3.1." in page
+    assert "1 open chat moved to it." in page
+    assert "<strong>llama-3.1</strong> is the default model of this workspace." in page
+    assert find_agent(workspace.pk, "Coder").current.model == "llama-3.1"
+    chat.refresh_from_db()
+    assert chat.agent_version.model == "llama-3.1"
+
+
+def test_chats_that_are_not_moved_are_counted_and_can_move_later(
+    browser_client, workspace, owner, openai
+):
+    openai.entries = [{"id": "llama-3.1"}]
+    chat, _ = get_or_create_session(agent=find_agent(workspace.pk, "Coder"), created_by_id=owner.pk)
+    save_key(
+        workspace_id=workspace.pk, provider="openai", api_key=SECRET, base_url=openai.url, by=owner
+    )
+    learn_models(workspace.pk, "openai")
+    page = browser_client.post(f"{URL}openai/use/", {"model": "llama-3.1"}, follow=True).text
+    assert "1 open chat stays on the model used so far." in page
+    page = browser_client.get(f"/chat/{chat.pk}/").text
+    assert "Use v2 in this chat" in page
+    page = browser_client.post(f"/chat/{chat.pk}/newest/", follow=True).text
+
+    assert "Use v2 in this chat" not in page
+    chat.refresh_from_db()
+    assert chat.agent_version.model == "llama-3.1"
+
+
+def test_only_a_listed_model_can_be_chosen(browser_client, workspace, owner, openai):
+    openai.entries = [{"id": "llama-3.1"}]
+    save_key(
+        workspace_id=workspace.pk, provider="openai", api_key=SECRET, base_url=openai.url, by=owner
+    )
+    learn_models(workspace.pk, "openai")
+    page = browser_client.post(f"{URL}openai/use/", {"model": "other"}, follow=True).text
+
+    assert "Choose one of the models." in page
+    assert find_agent(workspace.pk, "Coder").current.model == "demo"
+
+
+def test_the_window_of_a_model_is_set_on_the_page(browser_client, workspace, owner, openai):
+    save_key(
+        workspace_id=workspace.pk, provider="openai", api_key=SECRET, base_url=openai.url, by=owner
+    )
+    form = {"model": "", "window": "8192", "tools": "false"}
+    page = browser_client.post(f"{URL}openai/facts/", form, follow=True).text
+
+    assert "Every model: window 8,192, tools no" in page
+    assert facts_of(workspace.pk, "openai", "any") == ModelFacts(window=8_192, tools=False)
+    page = browser_client.post(f"{URL}openai/facts/", {"window": "0"}, follow=True).text
+    assert "greater than or equal to 1" in page
+
+
+class OpenServer(OpenAIWire):
+    """A server that asks for no key."""
+
+    def _check_key(self, exchange: Exchange) -> None:
+        pass
+
+
+@pytest.fixture
+def ollama(monkeypatch):
+    """Run a model server on this machine where Ollama would be, and nothing else."""
+    with OpenServer(entries=[{"id": "llama3.2:latest"}]) as wire:
+        here = keys.LocalServer(label="Ollama", base_url=wire.url)
+        closed = keys.LocalServer(label="llama.cpp", base_url="http://127.0.0.1:9/v1")
+        monkeypatch.setattr(keys, "LOCAL_SERVERS", (here, closed))
+        yield wire
+
+
+def test_a_model_server_on_this_machine_is_offered_and_used(
+    browser_client, operator, workspace, ollama
+):
+    page = browser_client.get(URL).text
+    assert "Ollama on this machine" in page
+    assert "llama.cpp on this machine" not in page
+    page = browser_client.post(f"{URL}openai/", {"base_url": ollama.url}, follow=True).text
+
+    assert "was saved and works." in page
+    assert '<option value="llama3.2:latest">' in page
+    assert "Ollama on this machine" not in page
+
+
+@pytest.mark.parametrize("why", ["another account", "reachable from outside", "no operator"])
+def test_servers_on_a_shared_machine_are_not_offered_and_not_reached(
+    browser_client, owner, workspace, ollama, settings, why
+):
+    owner.is_staff = why != "no operator"
+    owner.save()
+    if why == "another account":
+        add_member(workspace, "viewer")
+    if why == "reachable from outside":
+        settings.HOST = "192.0.2.1"
+    assert "Ollama on this machine" not in browser_client.get(URL).text
+    assert ollama.requests == []
+    if why != "another account":
+        page = browser_client.post(f"{URL}openai/", {"base_url": ollama.url}, follow=True).text
+        assert "does not work" in page
+        assert ollama.requests == []

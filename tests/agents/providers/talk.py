@@ -16,6 +16,7 @@ from agents.providers.base import (
     ToolCall,
     ToolResult,
     ToolSpec,
+    Truncated,
     Usage,
 )
 
@@ -108,5 +109,5 @@ def add_delta(answer: CompleteAnswer, delta: Delta) -> None:
             answer.text_state = delta.provider_state
         case Usage():
             answer.usage = delta
-        case Tick():
+        case Tick() | Truncated():
             pass

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from agents.exceptions import ProviderRejected, ProviderUnavailable
-from agents.providers.base import Delta, Message, TextDelta, ToolCall, ToolSpec, Usage
+from agents.providers.base import Delta, Message, TextDelta, ToolCall, ToolSpec, Truncated, Usage
 from tests.agents.providers.talk import CLOCK, WEATHER, complete, results, tool
 from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.answers import Answer, Call, Counts
@@ -223,3 +223,12 @@ def test_many_threads_share_one_provider(vendor: Vendor):
             )
 
     assert texts == ["a b"] * 80
+
+
+def test_an_answer_that_reached_its_token_limit_is_marked(vendor: Vendor):
+    finish = {"gemini": "MAX_TOKENS", "openai": "length"}[vendor.name]
+    with vendor.wire([Answer(text=("And then",), finish=finish), Answer(text=("Done",))]) as wire:
+        cut, whole = (list(vendor.provider(wire).stream(vendor.request("hi"))) for _ in range(2))
+
+    assert Truncated() in cut
+    assert Truncated() not in whole

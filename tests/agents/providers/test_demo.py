@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Generator
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from agents.exceptions import ContextOverflow, ProviderRejected, ProviderUnavailable
 from agents.providers.base import Delta, Message, ModelRequest, TextDelta, ToolSpec
 from agents.providers.demo import DemoProvider
+from agents.providers.demo.phrases import Calls, Help, plan_of
+from agents.providers.demo.replies import EXAMPLES, INTRODUCTION, time_text
 from tests.agents.providers.talk import CompleteAnswer, complete, request, results, tool, user
 
 LIST = tool("list_directory", "path")
@@ -34,18 +38,105 @@ def turn(
     return answers
 
 
-def test_the_demo_says_that_it_is_not_a_model_and_what_its_tools_can_do():
+def test_help_says_what_the_demo_is_in_one_line_and_offers_three_things_and_a_model():
     text = complete(demo, request("hello", tools=(LIST, tool("clock", "zone")))).text
+    first, _, rest = text.partition("\n")
 
-    assert "not a model" in text
-    assert "list the files" in text
-    assert "`clock`" in text
-    assert "run ls" not in text
-    assert "fail with overload" in text
+    assert first == f"Hello. {INTRODUCTION}"
+    assert rest.count("\n- ") == 3
+    assert "- List the files" in rest
+    assert rest.endswith("[Connect a model](/settings/providers/)")
 
 
-def test_the_demo_says_when_it_has_no_tools():
-    assert "may use no tools" in complete(demo, request("hello")).text
+@pytest.mark.parametrize("asked", ["hello", "help", "What can you do?", "sing me a song", ""])
+@pytest.mark.parametrize("tools", [(), (LIST, READ, EXEC, MESSAGE, tool("clock", "zone"))])
+def test_nobody_is_shown_tool_names_hashes_or_test_phrases(asked, tools):
+    text = complete(demo, request(asked, tools=tools)).text
+
+    assert not re.search(r"`|fail with|say \d|in parallel|use \w+ with|clock|[0-9a-f]{12}", text)
+
+
+def test_every_request_that_help_offers_is_understood():
+    for needed, text in EXAMPLES:
+        plan = plan_of(text, building=True)
+        called = {call.tool for step in plan if isinstance(step, Calls) for call in step.calls}
+        assert called == needed
+        assert not any(isinstance(step, Help) for step in plan)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("Hello!", "Hello. I'm the built-in demo"),
+        ("hi there", "Hello. I'm the built-in demo"),
+        ("Good morning", "Hello. I'm the built-in demo"),
+        ("help", "I'm the built-in demo"),
+        ("Who are you?", "I'm the built-in demo"),
+        ("thank you very much", "You're welcome."),
+        ("Explain quantum physics", "I didn't understand that. I'm the built-in demo"),
+        ("What time is it?", "It is "),
+        ("what\u2019s the time in New York?", "It is "),
+        ("What did I tell you?", "You haven't told me anything in this chat yet."),
+    ],
+)
+def test_small_talk_is_answered(asked, answer):
+    assert complete(demo, request(asked)).text.startswith(answer)
+
+
+def test_the_time_is_that_of_the_city():
+    noon = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+    assert time_text(None, noon) == "It is 12:00 UTC on Monday, 5 January 2026."
+    assert time_text("tokyo", noon) == "It is 21:00 in Tokyo on Monday, 5 January 2026."
+    assert time_text("Atlantis", noon).startswith("I don't know the time zone of Atlantis. It is")
+
+
+def test_the_demo_repeats_what_it_was_told_in_this_chat():
+    told = [user("Remember that tea is at four"), Message(role="assistant", text="Saved.")]
+    told += [user("my name is Ann"), Message(role="assistant", text="Saved.")]
+
+    answer = complete(demo, request(*told, "What did I tell you?")).text
+
+    assert answer == "You told me:\n\n- tea is at four\n- my name is Ann"
+
+
+def test_what_was_saved_is_repeated_without_its_hash():
+    store = tool("memory_store", "path", "content")
+    reported = turn("my name is Ann", store, output="Stored notes/a.md (hash abc123).")[-1]
+
+    assert reported.text == "Saved: my name is Ann"
+
+
+def test_what_a_search_found_is_listed_without_scores():
+    found = "1. notes/a.md (agent, 2026-01-05, score 0.91)\ntea is at four\n\n2. b.md (user, 2026-01-05, score 0.20)\nbread"
+    search = tool("memory_search", "query")
+
+    assert turn("when is our tea?", search, output=found)[-1].text == (
+        "Here is what I found:\n\n- tea is at four\n- bread"
+    )
+    nothing = turn("what do you know about jam?", search, output="Nothing in memory matches.")
+    assert nothing[-1].text.startswith("I found nothing about “jam” in memory.")
+
+
+@pytest.mark.parametrize(
+    ("output", "reported"),
+    [
+        ("hi\n[exit code 0]", "`ls` printed: “hi”"),
+        ("[exit code 0]", "`ls` finished without output."),
+        ("no\n[exit code 2]", "`ls` failed with exit code 2: “no”"),
+    ],
+)
+def test_a_command_that_failed_is_reported_as_failed(output, reported):
+    assert turn("run ls", EXEC, output=output)[-1].text == reported
+
+
+def test_the_demo_introduces_itself_once_in_a_chat():
+    first = complete(demo, request("list the files", tools=(LIST,)))
+    said = Message(role="assistant", text="Hello.")
+    later = complete(demo, request("hi", said, "list the files", tools=(LIST,)))
+
+    assert first.text == f"{INTRODUCTION} Listing the files."
+    assert later.text == "Listing the files."
 
 
 def test_a_call_is_made_and_its_result_reported():
@@ -54,8 +145,7 @@ def test_a_call_is_made_and_its_result_reported():
     assert [(call.name, call.arguments) for call in called.calls] == [
         ("list_directory", {"path": "."})
     ]
-    assert "not a model" in called.text
-    assert reported.text == "`list_directory` answered: “notes.md”"
+    assert reported.text == "These are the files:\n\n- notes.md"
 
 
 @pytest.mark.parametrize(
@@ -72,24 +162,24 @@ def test_a_call_is_made_and_its_result_reported():
     ],
 )
 def test_a_result_is_reported_without_fences(output, quoted):
-    _, reported = turn("list the files", LIST, output=output)
+    _, reported = turn("read a.md", READ, output=output)
 
-    assert reported.text == f"`list_directory` answered: “{quoted}”"
+    assert reported.text == f"a.md says: “{quoted}”"
 
 
 def test_a_tool_that_is_not_offered_is_named_and_not_called():
     (answer,) = turn("run ls", LIST, READ)
 
-    assert answer.text == "I would need the tool `exec`, which this agent may not use."
+    assert answer.text == "I can't do that: this agent may not use the tool `exec`."
 
 
 def test_a_missing_tool_does_not_stop_the_steps_after_it():
     called, reported = turn("run ls and then read a.md and then fetch example.com", READ)
 
-    assert "`exec`, which this agent may not use" in called.text
+    assert "may not use the tool `exec`" in called.text
     assert [call.name for call in called.calls] == ["read"]
-    assert "`read` answered" in reported.text
-    assert "`web_fetch`, which this agent may not use" in reported.text
+    assert "a.md says" in reported.text
+    assert "may not use the tool `web_fetch`" in reported.text
 
 
 def test_steps_run_one_after_the_other():
@@ -107,15 +197,15 @@ def test_parallel_calls_share_one_answer_and_have_unique_ids():
     called, reported = turn("in parallel: list the files; read a.md; run ls", LIST, READ, EXEC)
 
     assert len({call.call_id for call in called.calls}) == 3
-    assert all(f"`{name}` answered" in reported.text for name in ("list_directory", "read", "exec"))
+    assert all(text in reported.text for text in ("These are the files", "a.md says", "`ls`"))
 
 
 @pytest.mark.parametrize(
     ("output", "reported"),
     [
-        ("No such file.", "`read` failed: “No such file.”"),
-        ("Denied by Olive: not now.", "`read` was denied: “Denied by Olive: not now.”"),
-        ("", "`read` failed."),
+        ("No such file.", "Reading a.md failed: “No such file.”"),
+        ("Denied by Olive: not now.", "Reading a.md was denied: “Denied by Olive: not now.”"),
+        ("", "Reading a.md failed."),
     ],
 )
 def test_errors_and_denials_are_reported_differently(output: str, reported: str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.providers.demo.phrases import Call, Calls, Help, Say, plan_of
+from agents.providers.demo.phrases import NOT_UNDERSTOOD, Call, Calls, Say, plan_of
 
 
 def calls(text: str) -> list[Call]:
@@ -44,6 +44,7 @@ def test_a_purpose_becomes_a_complete_agent(text, name):
         ("never let it run commands or", None),
         ("ask me before sending messages", {"ask": ["message"]}),
         ("don't let it run commands", {"deny": ["exec"]}),
+        ("Never run commands.", {"deny": ["exec"]}),
         (
             "let it read files and write files",
             {"allow": ["read", "list_directory", "write", "edit"]},
@@ -70,5 +71,5 @@ def test_one_message_may_ask_for_several_changes():
 
 
 def test_the_demo_does_not_build_without_the_builders_tools():
-    assert plan_of("publish it") == (Help(),)
-    assert plan_of("make an agent that counts boats") == (Help(),)
+    assert plan_of("publish it") == (NOT_UNDERSTOOD,)
+    assert plan_of("make an agent that counts boats") == (NOT_UNDERSTOOD,)

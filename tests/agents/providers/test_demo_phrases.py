@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.providers.demo.phrases import LONGEST_MESSAGE, Calls, Fail, Help, Say, plan_of
+from agents.providers.demo.phrases import LONGEST_MESSAGE, NOT_UNDERSTOOD, Calls, Fail, Say, plan_of
 
 
 def message_arguments(text: str, **more: str) -> dict[str, str]:
@@ -28,6 +28,8 @@ def calls(text: str) -> list[list[tuple[str, dict]]]:
     [
         ("Remember that I like tea.", "memory_store", {"path": "notes/i-like-tea.md", "content": "I like tea"}),
         ("what do you know about tea?", "memory_search", {"query": "tea"}),
+        ("What is my name?", "memory_search", {"query": "my name"}),
+        ("My name is Ann", "memory_store", {"path": "notes/my-name-is-ann.md", "content": "My name is Ann"}),
         ("LIST THE FILES!", "list_directory", {"path": "."}),
         ("list the files in .", "list_directory", {"path": "."}),
         ("List all the files in src.", "list_directory", {"path": "src"}),
@@ -121,9 +123,9 @@ def test_failures_can_be_requested():
     )
 
 
-@pytest.mark.parametrize("text", ["", "hello", "What is the meaning of life?", "?!", "\n\n", "{}"])
+@pytest.mark.parametrize("text", ["", "What is the meaning of life?", "?!", "\n\n", "{}"])
 def test_any_other_message_is_answered_with_help(text: str):
-    assert plan_of(text) == (Help(),)
+    assert plan_of(text) == (NOT_UNDERSTOOD,)
 
 
 def test_requests_inside_a_summarised_conversation_are_not_run():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.providers.base import estimate_tokens
-from agents.providers.demo.phrases import Help, Say, plan_of
+from agents.providers.demo.phrases import NOT_UNDERSTOOD, Say, plan_of
 from agents.providers.demo.records import notes_of, summary_of
 
 TALK = """<<<ab12 conversation>>>
@@ -45,4 +45,4 @@ def test_facts_are_saved_and_small_talk_is_not():
 
 def test_requests_for_records_are_recognised():
     assert plan_of(SUMMARISE) == (Say(text=summary_of(SUMMARISE)),)
-    assert plan_of("summarise\nfirst line") == (Help(),)
+    assert plan_of("summarise\nfirst line") == (NOT_UNDERSTOOD,)

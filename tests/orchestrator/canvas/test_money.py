@@ -31,7 +31,7 @@ def test_a_command_of_a_canvas_is_charged_once_to_every_purse(
         for kind, owner_id in (("agent", agent.pk), ("member", owner.pk))
     ]
     one_tool(agent, "exec", command="echo hi")
-    save_policy(agent_target(agent.pk), {"allowed_tools": ["exec"]})
+    save_policy(agent_target(agent.pk), {"approved_tools": ["exec"]})
     made = begin({"agent": str(agent.pk)}, name="canvas")
     assert go(made).status == "complete"
 
@@ -44,7 +44,7 @@ def test_no_command_of_a_canvas_starts_when_the_budget_is_used_up(
     agent, begin, workspace, data_dir, priced
 ):
     one_tool(agent, "exec", command="touch made")
-    save_policy(agent_target(agent.pk), {"allowed_tools": ["exec"]})
+    save_policy(agent_target(agent.pk), {"approved_tools": ["exec"]})
     purse = set_budget(
         workspace_id=workspace.pk, kind="agent", owner_id=agent.pk, ceiling=Decimal(1)
     )

@@ -200,7 +200,7 @@ def test_a_denied_tool_fails_its_node(agent, begin):
 
 
 def test_the_policy_of_the_agent_applies_to_redirects(agent, begin, httpserver, settings):
-    settings.EGRESS_ALLOWED_PRIVATE = [f"localhost:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web=localhost:{httpserver.port}"]
     httpserver.expect_request("/old").respond_with_data(
         "", status=302, headers={"Location": "/inner"}
     )

@@ -47,9 +47,11 @@ def test_a_report_names_the_checks_that_failed() -> None:
 def test_a_large_log_is_rotated_while_it_is_written(tmp_path: Path) -> None:
     log = tmp_path / "web.log"
     with log.open("ab", buffering=0) as writer:
-        writer.write(b"x" * (MAX_LOG_BYTES + 1))
+        writer.write(b"x" * MAX_LOG_BYTES + b"the end")
         rotate_logs(tmp_path)
         writer.write(b"after")
 
     assert log.read_bytes() == b"after"
-    assert (tmp_path / "web.log.1").stat().st_size == MAX_LOG_BYTES + 1
+    kept = (tmp_path / "web.log.1").read_bytes()
+    assert len(kept) == MAX_LOG_BYTES
+    assert kept.endswith(b"xthe end")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.definitions import create_agent
-from agents.environments import create_environment
+from agents.environments import change_environment, create_environment
 from orchestrator.engine.lifecycle import restart, terminate
 from orchestrator.engine.recovery import recover
 from orchestrator.engine.store import EXPIRE, rows
@@ -138,12 +138,15 @@ def test_a_command_that_exceeds_its_timeout_is_ended(task):
     assert "longer than 1 s" in made.error["message"]
 
 
-def test_a_shorter_limit_of_the_environment_is_named(task, workspace):
-    fields = {"name": "hasty", "limits": {"wall_seconds": 1}}
-    create_environment(workspace_id=workspace.pk, fields=fields)
+def test_a_limit_that_was_lowered_after_the_task_was_sent_is_named(begin, workspace):
+    fields = {"name": "hasty", "limits": {"wall_seconds": 30}}
+    hasty = create_environment(workspace_id=workspace.pk, fields=fields)
+    params = {"command": "sleep 60", "timeout": 30, "environment": "hasty"}
+    made = begin(params, name="execute-task")
+    change_environment(hasty, {"limits": {"wall_seconds": 1}})
+    serve()
 
-    made = task(command="sleep 60", timeout=30, environment="hasty")
-
+    made = now(made)
     assert made.error["code"] == "command_timeout"
     assert "Raise the environment's time limit" in made.error["message"]
 

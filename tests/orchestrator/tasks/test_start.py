@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from agents.environments import create_environment
 from orchestrator.api import tasks
 from orchestrator.models import Workflow
 from sessions_app.models import Session
@@ -42,6 +43,23 @@ def test_a_read_only_key_cannot_start_a_task(workspace):
 
     assert answer.status_code == 403
     assert not Workflow.objects.exists()
+
+
+def test_a_workflow_of_a_run_key_cannot_create_a_session_with_secrets(workspace):
+    vault = {"kind": "vault", "source_ref": "KEY", "mount_path": "/vaults/keys"}
+    fields = {"name": "Secrets", "mounts": [vault]}
+    create_environment(workspace_id=workspace.pk, fields=fields)
+    started = key_client(workspace, "run").post(
+        "/api/v1/workflows/",
+        {"name": "create-session", "params": {"agent": "Coder", "environment": "Secrets"}},
+        format="json",
+    )
+    assert started.status_code in (201, 202)
+
+    serve()
+
+    assert not Session.objects.exists()
+    assert "right to build" in str(Workflow.objects.get().error)
 
 
 @needs_bwrap
@@ -211,3 +229,48 @@ def test_the_same_agent_and_key_give_the_same_session(api):
 @pytest.mark.parametrize("wait", ["-1", "61", "nan", "soon"])
 def test_an_invalid_wait_is_refused(api, wait):
     assert api.post(f"{BASE}/session?wait={wait}", {}, format="json").status_code == 400
+
+
+# ── The timeout ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def quick(workspace) -> None:
+    fields = {"name": "quick", "kind": "local", "limits": {"wall_seconds": 30}}
+    create_environment(workspace_id=workspace.pk, fields=fields)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_timeout_above_the_limit_of_the_environment_is_refused(api):
+    answer = post(api, command="true", environment="quick", timeout=31)
+
+    assert answer.status_code == 400
+    assert [error["field"] for error in answer.json()["errors"]] == ["timeout"]
+    assert "30 seconds" in answer.json()["detail"]
+    assert not Workflow.objects.exists()
+    assert post(api, command="true", environment="quick", timeout=30).status_code == 202
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_timeout_is_refused_when_a_task_is_started_as_a_workflow_too(api):
+    params = {"command": "true", "environment": "quick", "timeout": 600}
+    body = {"name": "execute-task", "params": params}
+    answer = api.post("/api/v1/workflows/", body, format="json")
+
+    assert answer.status_code == 400
+    assert "30 seconds" in str(answer.json())
+
+
+@pytest.mark.usefixtures("quick")
+def test_without_a_timeout_a_task_has_the_limit_of_its_environment(api):
+    post(api, command="true", environment="quick")
+
+    assert Workflow.objects.get().params["timeout"] == 30
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_timeout_of_a_prompt_is_not_that_of_a_command(api):
+    answer = post(api, prompt="say hello", agent="Coder", environment="quick", timeout=300)
+
+    assert answer.status_code == 202
+    assert Workflow.objects.get().params["timeout"] == 300

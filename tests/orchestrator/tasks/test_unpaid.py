@@ -53,7 +53,7 @@ def container_session(session, engine, workspace, settings):
         workspace_id=workspace.pk, fields={"name": "boxes", "kind": "container", "image": IMAGE}
     )
     Session.objects.filter(pk=session.pk).update(environment=place)
-    save_tool_policy(session.agent_id, {"allowed_tools": ["exec"]})
+    save_tool_policy(session.agent_id, {"approved_tools": ["exec"]})
     yield session
     remove_containers(session.pk)
 

@@ -139,8 +139,16 @@ class Watcher:
 
 
 @asynccontextmanager
-async def watch(terminal_id: Any, workspace: Workspace, scope: str = "run", token: str = "") -> Any:
-    secret = await sync_to_async(key_for)(workspace, scope)
+async def watch(
+    terminal_id: Any,
+    workspace: Workspace,
+    scope: str = "run",
+    token: str = "",
+    *,
+    by: User | None = None,
+) -> Any:
+    """Watch as the workspace's first member, or as another one."""
+    secret = await sync_to_async(key_for)(workspace, scope, by)
     query = f"?token={token}" if token else ""
     socket = WebsocketCommunicator(
         application,

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from uuid import uuid4
 
+import pytest
 from asgiref.sync import sync_to_async
 
 from orchestrator import consumers
+from orchestrator.exceptions import TerminalOver, TerminalsAway
 from orchestrator.terminals import host as terminal_host
 from orchestrator.terminals import terminals
 from orchestrator.terminals.client import watch as watch_host
 from orchestrator.terminals.host import REPLAY_BYTES
 from tenants.models import ApiKey
+from tests.conftest import add_member
 from tests.orchestrator.terminals.conftest import is_closed, now, until, watch
 from tests.tools_app.sandbox.conftest import alive, sleep_command
 
@@ -78,6 +83,35 @@ async def test_a_read_only_key_needs_a_link_and_cannot_type(async_db, terminal, 
         seen = await reader.sees(b"31 91")
         assert b"43 by a writer" in seen
         assert b"by a reader" not in seen
+
+
+async def test_a_link_never_lets_its_reader_type_with_or_without_its_token(
+    async_db, terminal, workspace, owner
+):
+    """A builder may type in terminals of their own, not in one that was shown to them."""
+    builder = await sync_to_async(add_member)(workspace, "builder")
+    token, _ = await sync_to_async(terminals.share_terminal)(await sync_to_async(now)(terminal))
+
+    async with watch(terminal.pk, workspace, token=token, by=builder) as viewer:
+        assert (await viewer.hears("ready"))["write"] is False
+        await viewer.types("echo $((40 + 2)) by a builder\n")
+        assert (await viewer.hears("error"))["code"] == "forbidden"
+    async with watch(terminal.pk, workspace, by=builder) as viewer:
+        assert await viewer.ends() == 4404
+    async with watch(terminal.pk, workspace, token="x", by=builder) as viewer:
+        assert await viewer.ends() == 4403
+    async with watch(terminal.pk, workspace, token=token, by=owner) as viewer:
+        assert (await viewer.hears("ready"))["write"] is False
+    async with watch(terminal.pk, workspace, by=owner) as viewer:
+        assert (await viewer.hears("ready"))["write"] is True
+        assert b"by a builder" not in viewer.seen
+
+
+async def test_an_admin_may_type_in_every_terminal_of_the_workspace(async_db, terminal, workspace):
+    admin = await sync_to_async(add_member)(workspace, "admin")
+
+    async with watch(terminal.pk, workspace, "admin", by=admin) as viewer:
+        assert (await viewer.hears("ready"))["write"] is True
 
 
 async def test_revoking_a_link_disconnects_the_viewers_who_used_it(
@@ -181,3 +215,45 @@ async def test_a_terminal_on_another_machine_is_unavailable_but_not_closed(
 
     async with watch(elsewhere.pk, workspace) as viewer:
         assert await viewer.ends() == 4503
+
+
+# ── Viewers that leave ───────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_viewer_that_leaves_at_any_moment_logs_no_error(
+    async_db, terminal, workspace, hosted, caplog, monkeypatch
+):
+    async with watch(terminal.pk, workspace):
+        pass  # before the terminal answered
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.types("seq 1 200000\n")  # while it writes
+    for _ in range(20):
+        async with watch_host(terminal.pk, may_write=True) as connection:
+            await connection.send(b"seq 1 1000\n")
+    await sync_to_async(until)(lambda: not hosted.sessions[terminal.pk].viewers)
+
+    async def join_too_late(*_: object, **options: object) -> None:
+        raise ConnectionResetError("Connection lost")
+
+    monkeypatch.setattr(terminal_host.TerminalSession, "join", join_too_late)
+    async with watch_host(terminal.pk, may_write=True) as connection:
+        with pytest.raises(TerminalsAway):
+            await connection.next()
+
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_typing_into_a_shell_that_just_ended_logs_no_error(
+    async_db, terminal, workspace, hosted, caplog
+):
+    session = hosted.sessions[terminal.pk]
+    async with watch(terminal.pk, workspace) as viewer:
+        await viewer.hears("ready")
+        await viewer.types("exit\n")
+        assert await viewer.ends() == 4410
+    # Its thread is gone; a frame of another viewer may still be on the way.
+    typing = asyncio.run_coroutine_threadsafe(session.write(b"late"), session._loop)
+    with pytest.raises(TerminalOver):
+        await asyncio.wrap_future(typing)
+
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -7,14 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connections
+from django.test import Client
 
 from core.exceptions import NotFound
 from orchestrator.exceptions import TooManyTerminals
 from orchestrator.models import Step, Terminal
 from orchestrator.terminals import terminals
 from sessions_app.sessions import archive
-from tenants.access import principal_of_user
-from tenants.models import Membership
+from tenants.access import SCOPE_VERBS, Principal, principal_of_user
+from tenants.models import ApiKey, Membership
 from tests.conftest import add_member, key_client
 from tests.factories import make
 from tests.orchestrator.terminals.conftest import is_closed, now, until
@@ -138,3 +139,43 @@ def test_a_link_is_shown_once_and_only_its_digest_is_kept(hosted, api, terminal)
     assert now(terminal).share_hash not in ("", token)
     assert api.delete(f"{URL}{terminal.pk}/share/").status_code == 204
     assert now(terminal).share_hash == ""
+
+
+# ── The page of a terminal ───────────────────────────────────────────────────────────────────────
+
+
+def page_of(user, path: str):
+    client = Client()
+    client.force_login(user)
+    return client.get(path)
+
+
+def test_a_shared_page_only_shows_and_is_missing_without_its_token(
+    hosted, terminal, workspace, owner
+):
+    builder = add_member(workspace, Membership.Role.BUILDER)
+    token, _ = terminals.share_terminal(now(terminal))
+    path = f"/terminals/{terminal.pk}/"
+
+    shown = page_of(builder, f"{path}?token={token}")
+    assert shown.status_code == 200
+    assert "data-send" not in shown.text
+    assert "Open to type" not in shown.text
+    assert page_of(builder, path).status_code == 404
+    assert page_of(builder, f"{path}?token=guess").status_code == 403
+
+    assert "Open to type" in page_of(owner, f"{path}?token={token}").text
+    assert "data-send" not in page_of(owner, f"{path}?token={token}").text
+    assert "data-send" in page_of(owner, path).text
+
+
+def test_a_key_that_no_user_made_uses_the_terminals_that_such_keys_opened(
+    hosted, workspace, session, terminal
+):
+    robot = Principal(workspace_id=workspace.pk, key=ApiKey(), verbs=SCOPE_VERBS["run"])
+    own = terminals.open_terminal(robot, session)
+
+    assert list(terminals.visible_to(robot)) == [own]
+    assert terminals.grant_access(robot, own.pk).may_write
+    with pytest.raises(NotFound):
+        terminals.grant_access(robot, terminal.pk)

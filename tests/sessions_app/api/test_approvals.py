@@ -129,7 +129,7 @@ def test_allowing_always_over_rest_needs_an_admin_key(api, workspace, session):
     )
     assert answer(api, asked, decision="allow", scope="always").status_code == 200
 
-    assert stored_policy(agent_target(session.agent_id)).allowed_tools == ["exec(echo 0)"]
+    assert stored_policy(agent_target(session.agent_id)).approved_tools == ["exec(echo 0)"]
 
 
 def test_a_repeated_request_gets_the_first_response(api, session):

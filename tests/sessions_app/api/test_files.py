@@ -70,11 +70,31 @@ def test_a_file_that_is_too_large_is_refused_and_not_stored(api, session, monkey
     assert list(session_folder(session).make().iterdir()) == []
 
 
-def test_an_upload_is_refused_when_the_disk_is_nearly_full(api, session, monkeypatch):
-    monkeypatch.setattr(files, "DISK_RESERVE", 2**62)
+def test_an_upload_is_refused_when_the_disk_is_nearly_full(api, session, settings):
+    settings.DISK_RESERVE_MB = 10**12
 
-    assert_problem(upload(api, session), 409, "conflict")
+    assert_problem(upload(api, session), 507, "disk_full")
     assert api.get(at(session, "files/")).json()["results"] == []
+
+
+def test_an_upload_beyond_the_quota_is_refused_and_not_stored(api, session, settings):
+    settings.SESSION_STORAGE_MB = 1
+
+    assert_problem(upload(api, session, content=b"x" * 2_000_000), 507, "storage_quota")
+    assert api.get(at(session, "files/")).json()["results"] == []
+    assert upload(api, session).status_code == 201
+
+
+def test_a_message_is_refused_when_the_disk_is_nearly_full_and_accepted_when_it_is_not(
+    api, session, settings
+):
+    reserve, settings.DISK_RESERVE_MB = settings.DISK_RESERVE_MB, 10**12
+    message = {"type": "user.message", "payload": {"text": "Hi"}}
+    assert_problem(api.post(at(session, "events/"), message, format="json"), 507, "disk_full")
+    assert session.events.count() == 0
+
+    settings.DISK_RESERVE_MB = reserve
+    assert api.post(at(session, "events/"), message, format="json").status_code == 202
 
 
 def test_a_read_only_key_can_download_but_not_upload_or_delete(api, session, workspace):

@@ -207,7 +207,7 @@ def test_a_failed_run_is_tried_again_from_the_log(api, session, script):
 
 
 def test_a_runtime_call_creates_the_session_and_queues_a_run(api, agent, script):
-    body = {"agent": "Tester", "session_key": "mail:7", "message": "Hello", "priority": 3}
+    body = {"agent": "Tester", "session_key": "mail:7", "message": "Hello Ann", "priority": 3}
     first = post(api, RUNTIME, body)
     second = post(api, RUNTIME, {**body, "on_busy": "collect"})
 
@@ -215,7 +215,7 @@ def test_a_runtime_call_creates_the_session_and_queues_a_run(api, agent, script)
     assert set(first.json()) == {"run_id", "session_id", "accepted_at"}
     assert first.json()["session_id"] == second.json()["session_id"]
     session = Session.objects.get(session_key="mail:7")
-    assert session.title == "Hello"
+    assert session.title == "Hello Ann"
     assert Run.objects.get(pk=first.json()["run_id"]).priority == 3
     script([TextDelta(text="Hi.")], [TextDelta(text="Hi again.")])
     serve(session.pk)

@@ -97,6 +97,12 @@ CHILD = (
 )
 
 
+CLIMBING = (
+    b'{"type": "user.message", "payload": {"text": "x", "attachments": '
+    b'[{"name": "a", "path": "../../me/"}]}}\n'
+)
+
+
 @pytest.mark.parametrize(
     "raw",
     [
@@ -106,6 +112,7 @@ CHILD = (
         LINE + b'{"type": "user.message", "payload": {}}\n',
         LINE + b'{"type": "user.message", "payload": {"text": 7}}\n',
         LINE + b'{"type": "user.message", "payload": {"text": "x", "attachments": [{}]}}\n',
+        LINE + CLIMBING,
         LINE + b'{"type": "agent.tool_use", "payload": {"tool_use_id": "t"}}\n',
         LINE + b'{"type": "agent.tool_result", "payload": {"tool_use_id": "t"}}\n',
         LINE + b'{"type": "session.child_idle", "payload": {"shown": true}}\n',

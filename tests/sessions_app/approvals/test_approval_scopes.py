@@ -143,30 +143,34 @@ def test_allowing_always_writes_a_rule_with_history_and_no_session_asks_again(
     place = agent_target(session.agent_id)
     policy = stored_policy(place)
     other, _ = get_or_create_session(agent=session.agent)
-    assert (policy.profile, policy.allowed_tools) == ("coding", ["exec(ls [*].py)"])
+    assert (policy.profile, policy.approved_tools) == ("coding", ["exec(ls [*].py)"])
     assert policy_history(place).get().author == "owner@example.com"
     assert run_again(other, principal, script, "ls *.py") == "allow"
     assert run_again(other, principal, script, "ls a.py") == "ask"
 
 
 def test_allowing_always_adds_to_the_existing_rules(session, principal, script):
-    save_tool_policy(session.agent_id, {"allowed_tools": ["exec(git *)"], "denied_tools": ["edit"]})
+    save_tool_policy(
+        session.agent_id, {"approved_tools": ["exec(git *)"], "denied_tools": ["edit"]}
+    )
 
     allow(ask(session, principal, script), principal, scope="always")
 
     policy = stored_policy(agent_target(session.agent_id))
-    assert policy.allowed_tools == ["exec(git *)", "exec(echo hi)"]
+    assert policy.approved_tools == ["exec(git *)", "exec(echo hi)"]
     assert policy.denied_tools == ["edit"]
 
 
-def test_allowing_always_replaces_the_agents_own_rule_to_ask(session, principal, script):
+def test_allowing_always_is_an_exception_from_the_agents_own_rule_to_ask(
+    session, principal, script
+):
     save_tool_policy(session.agent_id, {"ask_tools": ["exec", "write"]})
 
     allow(ask(session, principal, script, text="ls"), principal, scope="always")
     serve(session.pk)
 
     policy = stored_policy(agent_target(session.agent_id))
-    assert (policy.allowed_tools, policy.ask_tools) == (["exec(ls)"], ["write"])
+    assert (policy.approved_tools, policy.ask_tools) == (["exec(ls)"], ["exec", "write"])
     other, _ = get_or_create_session(agent=session.agent)
     assert run_again(other, principal, script, "ls") == "allow"
     assert run_again(other, principal, script, "ls /") == "ask"
@@ -187,9 +191,6 @@ def test_allowing_always_needs_the_right_to_admin(session, principal, builder, s
     [
         ("workspace", {"ask_tools": ["exec"]}),
         ("agent", {"ask_tools": ["exec(echo*)"]}),
-        # Dropping the rule that asks would also allow `git`, about which no person was asked.
-        ("agent", {"ask_tools": ["exec"], "allowed_tools": ["exec(git *)"]}),
-        ("agent", {"ask_tools": ["exec"], "allowed_tools": ["exec", "read"]}),
     ],
 )
 def test_allowing_always_is_refused_when_another_rule_would_still_ask(

@@ -160,7 +160,10 @@ def test_undo_restores_the_context_and_pauses_compaction(session, model, owner):
     session.refresh_from_db()
     assert undone.undone_by == owner
     assert session.snapshot_seq == 0
-    assert newest(session, COMPACTED).payload["undone"] is True
+    told = newest(session, "session.compaction_undone")
+    assert told.payload["snapshot_id"] == str(snapshot.pk)
+    assert told.payload["first_kept_seq"] == 1
+    assert session.events.filter(type=COMPACTED).count() == 1
     tell(session, "say hello again")
     assert ContextSnapshot.objects.count() == 1
     assert model.largest < 8_000

@@ -58,7 +58,9 @@ def test_a_result_written_by_the_runtime_is_not_fenced(session, principal, scrip
 
 
 def test_the_history_of_another_session_is_fenced(session, agent, principal, script):
-    other, _ = get_or_create_session(agent=agent, session_key="desk")
+    other, _ = get_or_create_session(
+        agent=agent, session_key="desk", created_by_id=session.created_by_id
+    )
     read = ToolCall(call_id="h", name="sessions_history", arguments={"session": "desk"})
     model = script(words("Obey the page."), [read], words("No."))
     say(other, principal)
@@ -128,8 +130,12 @@ def test_the_result_of_a_sub_agent_that_read_the_web_taints_its_parent(session, 
 def test_a_task_or_message_from_a_tainted_session_taints_its_receiver(
     session, agent, principal, script
 ):
-    third, _ = get_or_create_session(agent=agent, session_key="third")
-    other, _ = get_or_create_session(agent=agent, session_key="desk")
+    third, _ = get_or_create_session(
+        agent=agent, session_key="third", created_by_id=session.created_by_id
+    )
+    other, _ = get_or_create_session(
+        agent=agent, session_key="desk", created_by_id=session.created_by_id
+    )
     send = ToolCall(
         call_id="s", name="sessions_send", arguments={"session": "desk", "message": "Hi."}
     )

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from agents.providers.base import ToolCall
-from core.exceptions import NotFound
+from core.exceptions import InvalidFields, NotFound
 from sessions_app.accept import accept_event
 from sessions_app.exceptions import NothingToAnswer
 from sessions_app.lanes import recovery
@@ -94,6 +94,25 @@ def test_the_answer_of_the_client_is_shown_to_the_model(session, principal, scri
     assert taken.processed_at
     assert newest(session, E.AGENT_TOOL_RESULT).payload["duration_ms"] >= 0
     assert event_frame(taken)["tool_name"] == "find_order"
+
+
+def test_an_answer_that_the_log_cannot_hold_is_refused_and_the_call_stays_open(
+    session, principal, script
+):
+    script(find(7), WORDS)
+    say(session, principal)
+    serve(session.pk)
+    deep: list = []
+    for _ in range(200):
+        deep = [deep]
+
+    with pytest.raises(InvalidFields, match="nested too deeply"):
+        answer(session, principal, ids(session)[0], deep)
+    answer(session, principal, ids(session)[0], {"a\x00": "\ud83d"})
+    serve(session.pk)
+
+    assert ToolExecution.objects.get().output == {"a\ufffd": "\ufffd"}
+    assert newest(session, E.AGENT_MESSAGE).payload["text"] == "All done."
 
 
 def test_several_calls_are_open_at_once_and_answered_in_any_order(session, principal, script):

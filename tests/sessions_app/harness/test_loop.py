@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection
 
 from agents.definitions import change_agent
 from agents.providers.base import TextDelta, ToolCall, Usage
@@ -45,7 +45,7 @@ def test_a_turn_runs_the_tool_and_shows_its_result_to_the_model(session, princip
     assert (done.usage["model_calls"], done.usage["tool_calls"]) == (2, 1)
     assert done.policy["ask_first"] == {"decision": "ask", "decided_by": "test asks"}
     session.refresh_from_db()
-    assert session.title == "go"
+    assert session.title == "Go"
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,59 @@ def test_an_invalid_or_failing_call_becomes_an_error_result(
     assert Run.objects.get().status == "completed"
 
 
-def test_a_crash_inside_a_tool_is_an_error_result_without_internals(
-    session, principal, script, monkeypatch
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (RuntimeError("the disk is full"), "The tool look raised RuntimeError: the disk is full"),
+        (KeyError("city"), "The tool look raised KeyError: 'city'"),
+        (ValueError("token=abcdef123456\x00"), "The tool look raised ValueError: token=[removed]"),
+        (SystemExit(), "The tool look raised SystemExit"),
+        (IntegrityError("Key (email)=(a@b.c)"), "The tool look raised IntegrityError"),
+    ],
+)
+def test_a_tools_exception_is_told_as_the_tools_with_its_type(
+    session, principal, script, monkeypatch, error, told
 ):
     def explode(arguments: Note, context) -> str:
-        raise RuntimeError("secret inside")
+        raise error
 
     monkeypatch.setitem(registry, "look", replace(registry["look"], handler=explode))
+    provider = script([call("look")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    result = newest(session, "agent.tool_result").payload
+    assert (result["state"], result["error"]) == ("error", told)
+    assert told in provider.requests[1].messages[-1].results[0].output
+
+
+def nested(levels: int) -> list:
+    value: list = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"a": {1, 2}},
+        object(),
+        b"bytes",
+        10**30,
+        nested(300),
+        nested(5_000),
+        ["x" * 1_100_000],
+    ],
+    ids=lambda output: type(output).__name__,
+)
+def test_a_result_that_json_cannot_hold_is_that_calls_error(
+    session, principal, script, monkeypatch, output
+):
+    monkeypatch.setitem(
+        registry, "look", replace(registry["look"], handler=lambda arguments, context: output)
+    )
     script([call("look")], WORDS)
     say(session, principal)
 
@@ -88,7 +134,46 @@ def test_a_crash_inside_a_tool_is_an_error_result_without_internals(
 
     result = newest(session, "agent.tool_result").payload
     assert result["state"] == "error"
-    assert "secret" not in result["error"]
+    assert "The tool look ran and returned what cannot be stored as JSON" in result["error"]
+    assert ToolExecution.objects.get().state == "error"
+    assert Run.objects.get().status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("output", "stored"),
+    [
+        ("a\x00b\ud83d", "a\ufffdb\ufffd"),
+        ({"a\x00": ("\ud83d", 1)}, {"a\ufffd": ["\ufffd", 1]}),
+        ({1: float("inf")}, {"1": None}),
+    ],
+)
+def test_a_result_is_made_storable(session, principal, script, monkeypatch, output, stored):
+    monkeypatch.setitem(
+        registry, "look", replace(registry["look"], handler=lambda arguments, context: output)
+    )
+    script([call("look")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert newest(session, "agent.tool_result").payload["output"] == stored
+    assert ToolExecution.objects.get().output == stored
+
+
+def test_a_very_long_result_is_cut(session, principal, script, monkeypatch):
+    monkeypatch.setitem(
+        registry,
+        "look",
+        replace(registry["look"], handler=lambda arguments, context: "x" * 3_000_000),
+    )
+    script([call("look")], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    output = newest(session, "agent.tool_result").payload["output"]
+    assert len(output) < 1_001_000
+    assert "2,000,000 of 3,000,000 characters were cut here" in output
 
 
 def test_read_only_calls_run_in_parallel(session, principal, script, monkeypatch):
@@ -150,14 +235,16 @@ def test_the_model_reads_a_followup_after_its_answer(session, principal, script)
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "said", "reason"),
     [
-        ({"max_model_calls": 2}, "2 model calls"),
-        ({"max_tool_calls": 2}, "2 tool calls"),
-        ({"max_tokens_total": 1000}, "1,000 tokens"),
+        ({"max_model_calls": 2}, "2 model calls", "step_limit"),
+        ({"max_tool_calls": 2}, "2 tool calls", "tool_limit"),
+        ({"max_tokens_total": 1000}, "1,000 tokens", "token_limit"),
     ],
 )
-def test_each_limit_ends_the_run_and_is_named(session, principal, script, agent, limits, said):
+def test_each_limit_ends_the_run_and_is_named(
+    session, principal, script, agent, limits, said, reason
+):
     change_agent(agent, {"limits": limits})
     session.agent_version = agent.versions.latest("number")
     session.save()
@@ -168,7 +255,7 @@ def test_each_limit_ends_the_run_and_is_named(session, principal, script, agent,
     serve(session.pk)
 
     assert said in newest(session, "session.error").payload["message"]
-    assert newest(session, "session.status_idle").payload["stop_reason"] == "step_limit"
+    assert newest(session, "session.status_idle").payload["stop_reason"] == reason
     assert Session.objects.get().status == "idle"
 
 

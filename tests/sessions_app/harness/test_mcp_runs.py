@@ -28,7 +28,7 @@ TOKEN = "s3cr3t-of-the-yard-4711"
 def process(settings, monkeypatch) -> Iterator[McpProcess]:
     monkeypatch.setenv("DEMO_DELAY_SECONDS", "0")
     with McpProcess() as running:
-        settings.EGRESS_ALLOWED_PRIVATE = [running.netloc]
+        settings.EGRESS_ALLOWED_PRIVATE = [f"mcp={running.netloc}"]
         yield running
 
 

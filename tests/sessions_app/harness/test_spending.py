@@ -86,6 +86,7 @@ def test_a_run_stops_at_its_budget_and_goes_on_when_it_is_raised(
     assert newest(session, E.STATUS_IDLE).payload["stop_reason"] == "budget_reached"
     error = newest(session, E.ERROR).payload
     assert error["code"] == "budget_reached"
+    assert error["retryable"] is False
     assert "budget of this session" in error["message"]
     assert provider.requests == []
 
@@ -205,3 +206,22 @@ def test_the_usage_of_a_session_includes_the_calls_of_a_lost_run(
     assert len(calls) == 3
     assert session.cost == sum(one.cost for one in calls) == D("0.024")
     assert (session.input_tokens, session.output_tokens) == (19, 5)
+
+
+@pytest.mark.parametrize("reported", [-1_000_000, -(10**30), 10**30])
+def test_absurd_token_counts_never_raise_the_balance(
+    workspace, session, principal, script, priced, reported
+):
+    add_credits(workspace.pk, D(90), kind="grant")
+    before = get_balance(workspace.pk).balance
+    counts = Usage(input_tokens=reported, output_tokens=reported, cached_tokens=reported)
+    script([TextDelta(text="Hello."), counts])
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert newest(session, E.AGENT_MESSAGE).payload["text"] == "Hello."
+    assert get_balance(workspace.pk).balance < before
+    session.refresh_from_db()
+    assert session.cost > 0
+    assert session.input_tokens >= 0

@@ -288,7 +288,7 @@ def test_a_run_past_its_deadline_is_ended_despite_heartbeats(session):
     assert recover_lanes().overdue == [session.pk]
 
     run = Run.objects.get()
-    assert (run.status, run.error["code"]) == ("failed", "deadline")
+    assert (run.status, run.error["code"], run.stop_reason) == ("failed", "deadline", "time_limit")
     session.refresh_from_db()
     assert session.status == "idle"
 

@@ -36,8 +36,8 @@ def new_session(workspace: Workspace) -> Session:
     return Session.objects.create(workspace=workspace, agent=agent, agent_version=version)
 
 
-def key_for(workspace: Workspace, scope: str = "run") -> str:
-    owner = User.objects.filter(memberships__workspace=workspace).first()
+def key_for(workspace: Workspace, scope: str = "run", by: User | None = None) -> str:
+    owner = by or User.objects.filter(memberships__workspace=workspace).first()
     return issue_key(workspace_id=workspace.pk, name="t", scope=scope, created_by=owner).secret
 
 
@@ -162,13 +162,19 @@ async def connected(*args: Any, **kwargs: Any) -> AsyncIterator[Socket]:
 
 async def joined(session: Session) -> Viewer:
     """Wait until the only viewer of this session is live."""
-    async with asyncio.timeout(20):
-        while not (feed := hub().feeds.get(f"session.{session.pk}")):
-            await asyncio.sleep(0.01)
-        (viewer,) = feed.viewers
-        while not viewer._is_live:
-            await asyncio.sleep(0.01)
+    (viewer,) = await all_joined(session, 1)
     return viewer
+
+
+async def all_joined(session: Session, count: int) -> list[Viewer]:
+    """Wait until this many viewers of the session are live."""
+    async with asyncio.timeout(20):
+        while True:
+            feed = hub().feeds.get(f"session.{session.pk}")
+            viewers = [viewer for viewer in feed.viewers if viewer._is_live] if feed else []
+            if len(viewers) == count:
+                return viewers
+            await asyncio.sleep(0.01)
 
 
 def send_late(session: Session, event_id: UUID, text: str) -> None:

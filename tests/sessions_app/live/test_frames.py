@@ -20,6 +20,7 @@ from sessions_app.live.frames import (
     error_frame,
     event_frame,
 )
+from sessions_app.live.publisher import Delta
 from sessions_app.models import SessionEvent
 
 Type = SessionEvent.Type
@@ -161,7 +162,9 @@ def test_every_other_event_is_a_lifecycle_frame_that_contains_the_event():
 
 def test_a_delta_names_its_future_event_and_its_offset():
     event_id = uuid7()
-    frame = delta_frame(session_id=SESSION, event_id=event_id, run_id=None, offset=3, text="🚂")
+    frame = delta_frame(
+        Delta(session_id=SESSION, event_id=event_id, run_id=None, offset=3, text="🚂")
+    )
 
     assert (frame["type"], frame["content"], frame["seq"]) == ("assistant", "🚂", None)
     assert frame["metadata"].items() >= {"event_id": str(event_id), "offset": 3}.items()

@@ -11,13 +11,18 @@ from django.test.utils import CaptureQueriesContext
 
 from core.db import read
 from core.ids import uuid7
+from sessions_app.lanes import run_queue
+from sessions_app.lanes.queued_messages import list_queue, move_run
 from sessions_app.live import hub as hub_module
+from sessions_app.live.frames import QUEUE_MOVED
 from sessions_app.live.hub import hub
 from sessions_app.live.reader import PAGE_BYTES, FramePage, SessionLog
-from sessions_app.models import Session
+from sessions_app.log.writer import NewEvent
+from sessions_app.models import Session, SessionEvent
 from tenants.access import find_revoked
 from tests.sessions_app.live.stream_client import (
     Follower,
+    all_joined,
     connected,
     in_thread,
     joined,
@@ -47,6 +52,34 @@ async def test_polling_makes_up_for_a_lost_notification(async_db, session, secre
         await socket.until_seq(2)
 
     assert socket.follower.seqs == [1, 2]
+
+
+def reorder(session: Session) -> list[str]:
+    """Queue two messages behind a running one, and move the second one to the front."""
+    for text in ("first", "second", "third"):
+        event = NewEvent(type=SessionEvent.Type.USER_MESSAGE, payload={"text": text})
+        run_queue.accept(session.pk, event, on_busy="followup")
+    move_run(session, list_queue(session)[-1].run_id, 0)
+    return [one.text for one in list_queue(session)]
+
+
+async def test_a_reordered_queue_reaches_every_viewer(async_db, session, secret):
+    async with connected(session, secret) as one, connected(session, secret) as other:
+        await all_joined(session, 2)
+        order = await in_thread(reorder)(session)
+        for socket in (one, other):
+            await socket.until(lambda frame: frame["type"] == "queue")
+
+    assert order[0] == "third"
+
+
+async def test_a_reordered_queue_reaches_a_viewer_that_was_replaying(async_db, session, secret):
+    async with connected(session, secret) as socket:
+        viewer = await joined(session)
+        viewer._is_live = False
+        viewer.offer(QUEUE_MOVED)
+        viewer._changed.set()
+        await socket.until(lambda frame: frame["type"] == "queue")
 
 
 async def test_a_reconnected_listener_makes_up_for_what_it_missed(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from itertools import cycle
 
+import pytest
+
+from agents.exceptions import ProviderUnavailable
 from agents.providers.base import TextDelta
 from core.db import read
 from core.ids import uuid7
 from sessions_app.accept import accept_event
 from sessions_app.models import Draft, Session
+from tests.sessions_app import stage
 from tests.sessions_app.conftest import serve
 from tests.sessions_app.live.stream_client import (
     Follower,
@@ -163,3 +168,32 @@ async def test_a_viewer_sees_a_real_run_start_write_and_end(
     assert socket.follower.late_deltas == 0
     assert list(socket.follower.texts.values()) == ["".join(words)]
     assert socket.follower.seqs == list(range(1, len(socket.follower.seqs) + 1))
+
+
+@pytest.mark.usefixtures("stage_tools")
+async def test_a_viewer_sees_the_draft_of_a_broken_answer_replaced(
+    async_db, session, secret, principal, script
+):
+    gates = [threading.Event(), threading.Event()]
+    cut = ProviderUnavailable("cut")
+    script(
+        [TextDelta(text="First t"), lambda: gates[0].wait(20), cut],
+        [TextDelta(text="Second"), lambda: gates[1].wait(20), TextDelta(text=" try.")],
+    )
+    async with connected(session, secret) as socket:
+        await in_thread(stage.say)(session, principal)
+        serving = asyncio.create_task(in_thread(serve)(session.pk))
+        seen: list[tuple[str, int, str]] = []
+        while len(seen) < 2:
+            frame = await socket.frame()
+            if frame["type"] == "assistant":
+                facts = frame["metadata"]
+                seen.append((facts["event_id"], facts["offset"], frame["content"]))
+                gates[len(seen) - 1].set()
+        await serving
+        await socket.until_seq(4)
+
+    assert [(offset, text) for _, offset, text in seen] == [(0, "First t"), (0, "Second")]
+    stored = await read(lambda: session.events.get(type="agent.message"))
+    assert str(stored.pk) == seen[1][0] != seen[0][0]
+    assert socket.follower.texts[seen[1][0]] == "Second try."

@@ -193,3 +193,15 @@ async def test_a_request_without_an_identity_is_refused(async_db, session):
 
     assert response.status_code == 401
     assert response["WWW-Authenticate"]
+
+
+async def test_streams_count_as_open_sockets_of_their_key(async_db, settings, session, secret):
+    settings.SOCKETS_PER_CALLER = 1
+    async with opened(session, secret) as source:
+        assert await anext(source._content)
+        refused = await get(session, secret)
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_sockets")
+
+    async with asyncio.timeout(SECONDS):
+        while (await get(session, secret)).status_code == 429:
+            await asyncio.sleep(0.01)  # The loop closes the generator of the stream a little later.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from uuid import uuid4
 
 import pytest
@@ -11,9 +12,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app.approvals.approvals import open_approval
-from sessions_app.models import Approval, ToolExecution
+from sessions_app.models import Approval, Session, ToolExecution
 from tests.conftest import add_member
-from tests.sessions_app.waiting_calls import allow, parked
+from tests.sessions_app.waiting_calls import allow, ask, parked
 from tools_app.policy.storage import agent_target, stored_policy
 
 PAGE = "/approvals/"
@@ -55,6 +56,36 @@ def test_the_expiry_is_shown_in_the_time_zone_of_the_reader(browser_client, sess
 
     # Without scripts the time names its zone; with them the island `times` rewrites it.
     assert re.search(r"denied automatically <time data-exact [^>]+>[^<]+ UTC</time>", page)
+
+
+HIDDEN = "cat notes\u202etxt.sh \u200b; rm"
+SHOWN = r"cat notes\u202etxt.sh \u200b; rm"
+
+
+def test_characters_that_hide_something_are_shown_to_approvers(
+    browser_client, session, principal, script
+):
+    asked = ask(session, principal, script, text=HIDDEN)
+    Session.objects.update(title="Notes\u202e")
+
+    for page in (browser_client.get(PAGE).text, browser_client.get(f"/chat/{session.pk}/").text):
+        assert SHOWN in page
+        assert HIDDEN not in page
+    assert r"Notes\u202e" in browser_client.get(PAGE).text
+    assert SHOWN in asked.title
+
+
+def test_arguments_that_were_shown_with_escapes_run_unchanged(
+    browser_client, session, principal, script
+):
+    asked = ask(session, principal, script, text=HIDDEN)
+    shown = re.search(r"<textarea[^>]*>(.*?)</textarea>", browser_client.get(PAGE).text, re.DOTALL)
+    assert shown
+    press(browser_client, asked, "once", input=unescape(shown[1]))
+
+    asked.refresh_from_db()
+    assert asked.status == "allowed"
+    assert (asked.edited_input or asked.input) == {"command": HIDDEN}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +151,16 @@ def test_an_invalid_answer_is_explained_and_the_approval_stays_pending(
 
     asked.refresh_from_db()
     assert asked.status == "pending"
+
+
+@pytest.mark.parametrize("levels", [200, 100_000])
+def test_changed_arguments_that_the_log_cannot_hold_are_refused(browser_client, session, levels):
+    (asked,) = parked(session)
+    ToolExecution.objects.update(name="mcp:shop:find")
+    page = press(browser_client, asked, "once", input='{"a":' * levels + "1" + "}" * levels)
+
+    assert "nested too deeply" in page or "are not valid JSON" in page
+    assert ToolExecution.objects.get().state == "awaiting_approval"
 
 
 def test_a_second_answer_shows_the_first(browser_client, session):

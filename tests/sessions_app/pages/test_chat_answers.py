@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from agents.providers.base import TextDelta, Truncated
 from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run, Session, SessionEvent, ToolExecution
@@ -12,6 +15,8 @@ from tests.sessions_app.conftest import OWNER, newest, serve
 from tests.sessions_app.parking import park
 
 E = SessionEvent.Type
+#: Arguments that the log cannot hold.
+DEEP = '{"place":' * 200 + "1" + "}" * 200
 
 
 def ask(session: Session, text: str) -> Run:
@@ -56,6 +61,7 @@ def test_deny_hands_the_reason_on(browser_client, session):
     [
         ({"tool_use_id": "tu_1", "decision": "allow", "input": "{"}, "are not valid JSON"),
         ({"tool_use_id": "tu_1", "decision": "allow", "input": "[]"}, "must be a JSON object"),
+        ({"tool_use_id": "tu_1", "decision": "allow", "input": DEEP}, "nested too deeply"),
         ({"tool_use_id": "tu_9", "decision": "allow"}, "has no call"),
         ({"tool_use_id": "tu_1", "decision": "maybe"}, "Select a valid choice"),
     ],
@@ -84,6 +90,25 @@ def test_retry_queues_a_failed_run_again(browser_client, session):
 
     run.refresh_from_db()
     assert run.status == Run.Status.QUEUED
+
+
+def test_the_button_of_a_truncated_answer_asks_once_to_continue(browser_client, session, script):
+    script([TextDelta(text="And then"), Truncated()])
+    ask(session, "tell me")
+    serve(session.pk)
+    page = browser_client.get(f"/chat/{session.pk}/").text
+    form = page[page.index('data-action="continue"') :]
+    once = re.search(r'name="once" value="([^"]+)"', form)
+    text = re.search(r'name="text" value="([^"]+)"', form)
+    assert once
+    assert text
+    for _ in range(2):
+        sent = {"once": once[1], "text": text[1]}
+        assert browser_client.post(f"/chat/{session.pk}/", sent).status_code == 302
+
+    said = [e.payload["text"] for e in session.events.filter(type="user.message")]
+    assert said == ["tell me", "Continue where you stopped."]
+    assert "reached its token limit" in page
 
 
 def test_a_waiting_message_is_taken_back(browser_client, session):

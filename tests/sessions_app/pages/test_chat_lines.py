@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import random
 import re
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -22,7 +26,7 @@ from sessions_app.lanes import run_queue
 from sessions_app.lanes.queued_messages import list_queue, remove_run
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Approval, Run, Session, SessionEvent, ToolExecution
-from sessions_app.pages import transcript
+from sessions_app.pages import chat, transcript
 from sessions_app.sessions import get_or_create_session
 from tenants.access import Principal
 from tests.conftest import add_member
@@ -280,7 +284,7 @@ class Walk:
         self.snapshots.append(snapshot)
 
     def undo(self) -> None:
-        self.append(E.CONTEXT_COMPACTED, {"snapshot_id": self.snapshots.pop(), "undone": True})
+        self.append(E.COMPACTION_UNDONE, {"snapshot_id": self.snapshots.pop()})
 
     def error(self) -> None:
         code = self.random.choice(["out_of_credits", "provider_rejected"])
@@ -435,6 +439,42 @@ def test_the_number_of_queries_does_not_grow(browser_client, session):
         return len(captured)
 
     assert grow(1) == grow(4)
+
+
+def test_a_conversation_is_read_in_five_statements(session):
+    append_events(session.pk, [NewEvent(type=E.USER_MESSAGE, payload={"text": "hi"})])
+    with CaptureQueriesContext(connection) as queries:
+        chat.read_conversation(session)
+
+    tables = [re.search(r'FROM "(\w+)"', query["sql"])[1] for query in queries]
+    # The window, the session's status, the queue, edits of messages, and the runs that read them.
+    events, runs = "session_messages", "agent_run_queue"
+    assert tables == [events, "agent_sessions", runs, events, runs]
+
+
+def test_viewers_that_ask_during_a_read_share_the_next_one(monkeypatch):
+    sessions = [Session(pk=uuid4())] * 8
+    reading, let_go = threading.Event(), threading.Event()
+    reads: list[int] = []
+
+    def read(*_: object) -> int:
+        reads.append(len(reads))
+        reading.set()
+        assert let_go.wait(20)
+        return reads[-1]
+
+    monkeypatch.setattr(chat, "_read_conversation", read)
+    with ThreadPoolExecutor(len(sessions)) as threads:
+        read_lines: Callable[..., Any] = partial(chat.read_conversation, first_seq=1)
+        first = threads.submit(read_lines, sessions[0])
+        assert reading.wait(20)
+        others = [threads.submit(read_lines, one) for one in sessions[1:]]
+        time.sleep(0.5)  # Until the other viewers wait.
+        let_go.set()
+
+    results: list[object] = [one.result() for one in (first, *others)]
+    assert results == [0, *[1] * 7]
+    assert reads == [0, 1]
 
 
 def test_earlier_lines_are_fetched_in_parts(browser_client, session):

@@ -41,7 +41,7 @@ def test_a_turn_is_told_with_its_calls(browser_client, session):
     page = browser_client.get(f"/chat/{session.pk}/").text
 
     assert '<div class="bubble" data-text>List the files</div>' in page
-    assert "I am the demo provider" in page
+    assert "the built-in demo" in page
     assert '<span class="call-title">List a folder</span>' in page
     assert '<span class="sr-only">Done</span>' in page
 
@@ -57,12 +57,17 @@ def test_what_people_and_models_write_is_text(browser_client, session):
 
 
 def test_a_file_that_no_route_leads_to_does_not_hide_the_conversation(browser_client, session):
-    files = [{"name": "odd", "path": "odd\nname.md"}, {"name": "none", "path": ""}]
+    files = [
+        {"name": "odd", "path": "odd\nname.md"},
+        {"name": "none", "path": ""},
+        {"name": "climbs", "path": "a/../../../../me/"},
+    ]
     payload = {"text": "Look at this", "attachments": files}
     run_queue.accept(session.pk, NewEvent(type=E.USER_MESSAGE, payload=payload))
     page = browser_client.get(f"/chat/{session.pk}/").text
 
     assert f"/api/v1/sessions/{session.pk}/files/odd%0Aname.md" in page
+    assert "files/a/.." not in page, "a browser would follow it to another page"
 
 
 def test_the_island_goes_on_from_the_last_event_of_the_page(browser_client, session):

@@ -36,7 +36,10 @@ def test_each_agent_is_a_card_with_what_one_could_say_first(browser_client, work
     for name in ("Concierge", "Researcher", "Coder"):
         assert f'<span class="card-name">{name}</span>' in page
     assert page.count('class="suggestion"') == 9
-    assert 'value="Write &quot;print(sum(range(101)))&quot; to sum.py"' in page
+    assert (
+        'value="Write &quot;print(sum(range(101)))&quot; to sum.py and then run python3 sum.py"'
+        in page
+    )
     assert "Try:" not in page
     assert chosen(page) == "Concierge"
 

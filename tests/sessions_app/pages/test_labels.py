@@ -16,6 +16,7 @@ ALWAYS = "This tool always asks first, until a rule of the agent allows it."
         ("subagent: parent, default: exec asks first", ALWAYS),
         ("agent: ask exec", "The agent's policy asks: ask exec."),
         ("subagent: parent, workspace: ask *", "The workspace's policy asks: ask *."),
+        ("taint: this session has read a page", "This session has read a page."),
         ("", ""),
     ],
 )

@@ -10,7 +10,10 @@ from django.test import Client
 from memory.documents import write_entry
 from memory.ownership import Reader, owner_within, person
 from sessions_app.models import Session
+from sessions_app.sessions import get_or_create_session
+from tenants.pages.navigation import RESULTS
 from tests.conftest import add_member
+from tests.statements import recorded_statements
 
 
 def names_in(client: Client, words: str) -> list[str]:
@@ -50,3 +53,20 @@ def test_another_persons_documents_are_not_found(workspace, session_and_document
 
     assert names_in(viewer, "kettle") == ["The red kettle", "notes/kettle.md"]
     assert names_in(viewer, str(session_and_documents.agent)) == []
+
+
+def test_a_common_word_is_searched_in_the_newest_sessions_and_a_rare_one_by_index(
+    browser_client, agent, monkeypatch
+):
+    monkeypatch.setattr("tenants.pages.navigation.FIRST_SESSIONS", 8)
+    for number in range(10):
+        made, _ = get_or_create_session(agent=agent, title=f"Kettle {number}")
+        Session.objects.filter(pk=made.pk).update(last_seq=1)
+
+    with recorded_statements() as common:
+        assert len(names_in(browser_client, "kettle")) == RESULTS
+    with recorded_statements() as rare:
+        assert names_in(browser_client, "kettle 0") == ["Kettle 0"]
+
+    assert not [one for one in common if "title_grams" in one]
+    assert [one for one in rare if "title_grams" in one]

@@ -117,8 +117,12 @@ def test_a_long_list_is_paged_in_every_order(browser_client, agent, sort):
         assert costs == sorted(costs, reverse=sort == "cost")
 
 
-def test_fifty_rows_cost_as_many_queries_as_one(browser_client, agent, session):
-    """Count also rows with children, errors, a pending call and a snippet."""
+def test_fifty_rows_cost_as_many_queries_as_one(browser_client, agent, session, monkeypatch):
+    """Count also rows with children, errors, a pending call and a snippet.
+
+    The second step of a search, of two statements, is counted in `test_search.py`.
+    """
+    monkeypatch.setattr("sessions_app.search.FIRST_SESSIONS", 1_000)
 
     def count(query: str) -> int:
         with CaptureQueriesContext(connection) as captured:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from django.utils import timezone
+
 from sessions_app.accept import accept_event
 from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent, append_events
@@ -19,6 +22,7 @@ from sessions_app.pages.transcript_lines import (
     CallLine,
     Child,
     CompactionLine,
+    CutLine,
     ErrorLine,
     NoteLine,
     PersonLine,
@@ -125,14 +129,22 @@ def test_a_stop_is_a_note_with_its_author(session, principal, owner):
     assert told(session) == ["> say one", f"- Stopped by {owner.display_name}: enough"]
 
 
-def test_an_error_can_be_tried_again_until_something_newer_runs(session, principal):
-    say(principal, session, "fail with rejection")
+def test_an_error_can_be_tried_again_until_something_newer_runs(session, principal, monkeypatch):
+    monkeypatch.setattr("sessions_app.harness.loop.PAUSES", ())
+    say(principal, session, "fail with overload")
     serve(session.pk)
-    assert told(session)[-1] == "! The demo provider was asked to refuse. (retry)"
+    assert told(session)[-1] == "! The demo provider was asked to be overloaded. (retry)"
     say(principal, session, "hello")
     assert run_queue.claim(session.pk, OWNER)
 
-    assert "! The demo provider was asked to refuse." in told(session)
+    assert "! The demo provider was asked to be overloaded." in told(session)
+
+
+def test_an_error_that_would_come_again_cannot_be_tried_again(session, principal):
+    say(principal, session, "fail with rejection")
+    serve(session.pk)
+
+    assert told(session)[-1] == "! The demo provider was asked to refuse."
 
 
 def test_a_call_without_a_result_in_a_session_at_rest_is_unknown(session):
@@ -237,7 +249,11 @@ def test_a_call_that_needs_a_person_is_not_folded(session):
     assert "[Read a file unknown]" in folded(session, is_idle=True)
 
 
-def test_only_the_newest_compaction_in_effect_can_be_undone(session):
+@pytest.mark.parametrize(
+    ("type", "mark"), [(E.COMPACTION_UNDONE, {}), (E.CONTEXT_COMPACTED, {"undone": True})]
+)
+def test_only_the_newest_compaction_in_effect_can_be_undone(session, type, mark):
+    """Logs of earlier releases have the undo as a marked compaction."""
     tokens = {"tokens_before": 20_000, "tokens_after": 900}
     add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "a", **tokens})
     add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "b", **tokens})
@@ -252,7 +268,7 @@ def test_only_the_newest_compaction_in_effect_can_be_undone(session):
 
     text = "Context compacted 20k → 900 tokens"
     assert compactions() == [(text, False, False), (text, True, False)]
-    add(session, E.CONTEXT_COMPACTED, {"snapshot_id": "b", "undone": True})
+    add(session, type, {"snapshot_id": "b", **mark})
 
     assert compactions() == [(text, True, False), (text, False, True)]
     assert told_notes(session) == ["Compaction undone"]
@@ -275,6 +291,72 @@ def test_an_error_that_a_person_can_resolve_can_be_retried(session, principal):
 
     assert [line.can_retry for line in errors] == [True, False]
     assert errors[0].help == ("Raise the budget", "/settings/budgets/")
+
+
+def test_an_answer_that_is_not_whole_says_so_and_can_be_continued_until_the_next_run(
+    session, principal
+):
+    say(principal, session, "hello")
+    claim = run_queue.claim(session.pk, OWNER)
+    assert claim
+    for mark in ("truncated", "partial"):
+        answer = NewEvent(type=E.AGENT_MESSAGE, payload={"text": mark, mark: True})
+        append_events(session.pk, [answer], run_id=claim.run_id)
+    run_queue.finish(claim, None, stop_reason="max_tokens")
+
+    def cuts() -> list[tuple[str, bool]]:
+        lines = build_transcript(newest_window(session))
+        return [(line.text, line.can_continue) for line in lines if isinstance(line, CutLine)]
+
+    assert cuts() == [
+        ("This answer reached its token limit and is not finished.", True),
+        ("The model stopped sending before this answer was finished.", False),
+    ]
+    say(principal, session, "Continue.")
+    assert run_queue.claim(session.pk, OWNER)
+    assert [can_continue for _, can_continue in cuts()] == [False, False]
+
+
+def receipts(session: Session) -> list[str]:
+    session.refresh_from_db()
+    lines = build_transcript(newest_window(session))
+    return [line.receipt_text for line in lines if isinstance(line, PersonLine)]
+
+
+def test_a_message_whose_run_failed_is_not_answered(session, principal):
+    say(principal, session, "say hello")
+    serve(session.pk)
+    say(principal, session, "fail with rejection")
+    serve(session.pk)
+
+    assert receipts(session) == ["Answered", "Not answered"]
+
+
+def test_a_message_whose_run_was_stopped_is_not_answered(session, principal):
+    say(principal, session, "say one")
+    assert run_queue.claim(session.pk, OWNER)
+    accept_event(principal, session.pk, type=E.USER_INTERRUPT, payload={})
+
+    assert receipts(session) == ["Stopped"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "ending"),
+    [
+        (
+            {"decision": "deny", "decided_by": "workspace: group:exec"},
+            "Denied by workspace: group:exec",
+        ),
+        ({"decision": "ask", "decided_by": "default: asks"}, "Denied: not answered in time"),
+        ({"decision": "ask", "answered": "deny", "note": "not now"}, ""),
+    ],
+)
+def test_a_denied_call_says_why_in_its_line(fields, ending):
+    line = CallLine(key="c", seq=1, at=timezone.now(), tool_use_id="c", name="exec", **fields)
+    line.result = "denied"
+    line.resolve("idle")
+
+    assert line.ending == ending
 
 
 def test_messages_that_one_run_reads_say_so(session, principal):

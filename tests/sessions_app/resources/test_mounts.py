@@ -35,7 +35,7 @@ ALLOWED = ("exec", "read", "write", "edit", "list_directory")
 def allow_file_tools_and_commands(data_dir, monkeypatch):
     allow = Decision(decision="allow", decided_by="test")
     policy = EffectivePolicy(dict.fromkeys(ALLOWED, allow))
-    monkeypatch.setattr("sessions_app.harness.turn.effective_policy", lambda *_: policy)
+    monkeypatch.setattr("tools_app.policy.effective.Binding.policy", lambda _: policy)
 
 
 @pytest.fixture
@@ -157,6 +157,16 @@ def test_secrets_exist_only_during_a_run_and_are_masked_in_output(
     assert not list(data_dir.rglob("TOKEN"))
 
 
+def test_a_secret_of_several_lines_is_masked_line_by_line(session, principal, use):
+    value = "\n".join(f"line {nth} of the private part" for nth in range(6))
+    vault.add(session.workspace_id, "PEM", value)
+    give(session, principal, "vault", "/vaults/deploy", "PEM")
+    said = use("exec", command="tac /vaults/deploy/PEM; base64 /vaults/deploy/PEM")
+
+    assert "private part" not in said.output
+    assert "bGluZSAwIG9m" not in said.output
+
+
 def test_a_missing_secret_fails_the_resource(session, principal, use):
     give(session, principal, "vault", "/vaults/deploy", "TOKEN")
     call = use("exec", command="ls /vaults")
@@ -228,7 +238,7 @@ def test_a_remote_file_is_copied_through_the_egress_guard(
     address = httpserver.url_for("/data/table.csv")
     give(session, principal, "remote_file_store", "/workspace/table", address)
     assert "not on the public internet" in use("list_directory", path="table").error
-    settings.EGRESS_ALLOWED_PRIVATE = [f"{httpserver.host}:{httpserver.port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"web={httpserver.host}:{httpserver.port}"]
     assert use("read", path="table/table.csv").output == "a,b\n1,2\n"
     assert len(httpserver.log) == 1
     use("exec", command="cat table/table.csv")

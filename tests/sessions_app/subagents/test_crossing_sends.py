@@ -58,7 +58,7 @@ def run_once(session: Session) -> None:
 def test_two_sessions_that_message_each_other_concurrently_do_not_deadlock(
     session, agent, principal, monkeypatch, wait
 ):
-    other, _ = get_or_create_session(agent=agent)
+    other, _ = get_or_create_session(agent=agent, created_by_id=session.created_by_id)
     monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: Writer(wait=wait))
     both_hold = threading.Barrier(2)
 

@@ -173,7 +173,9 @@ class PingPongWithWaits(ScriptedProvider):
 def test_waiting_in_between_does_not_keep_an_endless_exchange_alive(
     session, other, agent, principal, script, monkeypatch
 ):
-    third, _ = get_or_create_session(agent=agent, session_key="third")
+    third, _ = get_or_create_session(
+        agent=agent, session_key="third", created_by_id=session.created_by_id
+    )
     endless = PingPongWithWaits(other, session, third)
     monkeypatch.setattr("sessions_app.harness.loop.provider_for", lambda *_: endless)
     say(session, principal)
@@ -188,7 +190,9 @@ def test_waiting_in_between_does_not_keep_an_endless_exchange_alive(
 def test_a_reply_comes_from_the_turn_that_took_the_message(
     session, other, agent, principal, script
 ):
-    third, _ = get_or_create_session(agent=agent, session_key="third")
+    third, _ = get_or_create_session(
+        agent=agent, session_key="third", created_by_id=session.created_by_id
+    )
     script(
         [send_call("third")],  # `other` waits for `third`,
         [send_call("desk", "s2")],  # while `session` messages `other` and waits.

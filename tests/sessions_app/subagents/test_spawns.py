@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from agents.definitions import change_agent, create_agent
-from agents.providers.base import ToolCall
+from agents.providers.base import TextDelta, ToolCall, Truncated
 from sessions_app.approvals.tool_calls import resume
 from sessions_app.lanes import run_queue
 from sessions_app.models import Run, Session, SubagentSpawn, ToolExecution
@@ -187,6 +187,23 @@ def test_a_child_that_reached_its_limit_has_failed_its_task(session, principal, 
     told = newest(session, E.AGENT_TOOL_RESULT).payload
     assert told["state"] == "error"
     assert "step_limit" in told["error"]
+
+
+def test_a_childs_answer_that_reached_its_token_limit_is_its_result_and_says_so(
+    session, principal, script
+):
+    script([spawn_call()], [TextDelta(text="Half of"), Truncated()], words("I see."))
+    say(session, principal)
+    serve(session.pk)
+    child = child_of(session)
+    serve(child.pk)
+    serve(session.pk)
+
+    assert SubagentSpawn.objects.get().status == "completed"
+    told = newest(session, E.AGENT_TOOL_RESULT).payload
+    assert told["state"] == "completed"
+    assert "Half of" in str(told["output"])
+    assert "reached its token limit" in str(told["output"])
 
 
 def test_a_task_for_an_agent_without_money_is_a_clear_error(

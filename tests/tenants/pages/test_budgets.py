@@ -17,7 +17,7 @@ from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import SessionEvent
 from sessions_app.sessions import get_or_create_session
 from tenants.billing.credits import current_spend, get_balance, set_budget
-from tenants.models import CreditEntry, Price, Purse
+from tenants.models import CreditEntry, Price, Purse, User
 from tests.conftest import add_member
 from tests.factories import make
 from tests.tenants.pages.test_usage import spend
@@ -36,7 +36,9 @@ def grant(**changed: str) -> dict[str, str]:
     return {"amount": "25", "kind": "grant", "note": "Invoice 7", "once": str(uuid4()), **changed}
 
 
-def test_an_owner_grants_credits_once_however_often_the_form_is_sent(browser_client, workspace):
+def test_the_operator_grants_credits_once_however_often_the_form_is_sent(
+    browser_client, operator, workspace
+):
     form = grant()
     for _ in range(2):
         assert browser_client.post(f"{PAGE}credits/", form).status_code == 302
@@ -49,9 +51,11 @@ def test_an_owner_grants_credits_once_however_often_the_form_is_sent(browser_cli
 
 
 def test_a_form_of_another_workspace_is_refused(
-    browser_client, workspace, stranger, foreign_workspace
+    browser_client, operator, workspace, stranger, foreign_workspace
 ):
     form, other = grant(), Client()
+    stranger.is_staff = True
+    stranger.save()
     other.force_login(stranger)
     browser_client.post(f"{PAGE}credits/", form)
 
@@ -67,7 +71,7 @@ def test_a_form_of_another_workspace_is_refused(
         ({"amount": "many"}, "Enter a number"),
     ],
 )
-def test_an_invalid_amount_is_explained(browser_client, workspace, changed, said):
+def test_an_invalid_amount_is_explained(browser_client, operator, workspace, changed, said):
     answer = browser_client.post(f"{PAGE}credits/", grant(**changed))
 
     assert answer.status_code == 400
@@ -75,14 +79,34 @@ def test_an_invalid_amount_is_explained(browser_client, workspace, changed, said
     assert get_balance(workspace.pk).balance == D(10)
 
 
-def test_an_adjustment_can_remove_credits(browser_client, workspace):
+def test_an_adjustment_can_remove_credits(browser_client, operator, workspace):
     browser_client.post(f"{PAGE}credits/", grant(amount="-4", kind="adjustment"))
 
     assert get_balance(workspace.pk).balance == D(6)
 
 
 @pytest.mark.parametrize("role", ["viewer", "builder", "admin"])
-def test_only_an_owner_can_change_credits(workspace, role):
+def test_staff_who_are_not_owners_cannot_change_credits(workspace, role):
+    User.objects.filter(pk=add_member(workspace, role, "staff@example.com").pk).update(
+        is_staff=True
+    )
+    staff = Client()
+    staff.force_login(User.objects.get(email="staff@example.com"))
+
+    assert staff.post(f"{PAGE}credits/", grant()).status_code == 403
+
+
+def test_an_owner_cannot_grant_credits_to_their_own_workspace(browser_client, workspace):
+    page = browser_client.get(PAGE).text
+
+    assert 'action="/settings/budgets/credits/"' not in page
+    assert "Only the operator of this installation can add credits" in page
+    assert browser_client.post(f"{PAGE}credits/", grant()).status_code == 403
+    assert get_balance(workspace.pk).balance == D(10)
+
+
+@pytest.mark.parametrize("role", ["viewer", "builder", "admin"])
+def test_a_member_cannot_change_credits(workspace, role):
     client = client_of(workspace, role)
     page = client.get(PAGE)
 

@@ -167,3 +167,27 @@ def test_members_of_another_workspace_are_not_found(
         assert answer.status_code == 404
     theirs.refresh_from_db()
     assert theirs.role == "owner"
+
+
+def test_an_invitation_leads_to_this_site_whatever_host_is_asked_for(browser_client, settings):
+    settings.PUBLIC_URL = "https://yard.example/"
+    form = {"email": "nia@example.com", "role": "viewer"}
+    page = browser_client.post("/settings/members/invite/", form, HTTP_HOST="testserver:6666")
+
+    assert "https://yard.example/invitations/" in page.text
+    assert "https://yard.example/invitations/" in str(mail.outbox[-1].body)
+    assert "6666" not in str(mail.outbox[-1].body)
+
+
+def test_strangers_cannot_be_flooded_with_invitations(browser_client, settings):
+    settings.INVITATIONS_PER_HOUR = 3
+    answers = [
+        browser_client.post(
+            "/settings/members/invite/", {"email": f"{number}@example.com", "role": "viewer"}
+        )
+        for number in range(5)
+    ]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+    assert "3 invitations were mailed in the last hour" in answers[-1].text
+    assert len(mail.outbox) == 3

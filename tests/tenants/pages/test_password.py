@@ -97,7 +97,7 @@ def test_a_mailbox_cannot_be_flooded(client, owner):
 @pytest.mark.parametrize(
     ("backend", "words"),
     [
-        ("filebased", "was written to /srv/mail on the server"),
+        ("filebased", "was written to DATA_DIR/mail on the server"),
         ("console", "was written to the server&#x27;s console"),
     ],
 )
@@ -107,4 +107,17 @@ def test_the_page_says_where_the_mail_went_without_a_mail_server(
     settings.EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"
     settings.EMAIL_FILE_PATH = "/srv/mail"
 
-    assert words in client.get("/password/reset/sent/").text
+    page = client.get("/password/reset/sent/").text
+    assert words in page
+    assert "/srv/mail" not in page
+
+
+@pytest.mark.parametrize("host", ["evil.example", "testserver:6666", "testserver:80@evil.example"])
+def test_a_reset_link_leads_to_this_site_whatever_host_is_asked_for(client, owner, settings, host):
+    settings.ALLOWED_HOSTS = ["testserver"]
+    client.post("/password/reset/", {"email": owner.email}, HTTP_HOST=host)
+
+    for message in mail.outbox:
+        assert "http://testserver/password/reset/" in str(message.body)
+        assert "6666" not in str(message.body)
+        assert "evil" not in str(message.body)

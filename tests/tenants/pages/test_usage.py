@@ -31,7 +31,11 @@ def spend(session, cost: str = "0.5", *, days_ago: int = 0, model: str = "gpt-5"
     )
     call = PlannedCall(spender=who, provider="openai", model=model, worst_case=D(cost))
     reserve(call)
-    settle(call.id, Charge(outcome="settled", cost=D(cost), input_tokens=1200, output_tokens=34))
+    settle(
+        Charge(
+            call_id=call.id, outcome="settled", cost=D(cost), input_tokens=1200, output_tokens=34
+        )
+    )
     if days_ago:
         when = datetime.now(tz=UTC) - timedelta(days=days_ago)
         ModelCall.objects.filter(pk=call.id).update(created_at=when)
@@ -139,6 +143,21 @@ def test_more_rows_need_no_more_queries(browser_client, workspace, agent, owner)
         spend(session, model=f"m{number}", days_ago=number)
 
     assert {by: queries(by) for by in before} == before
+
+
+def test_sessions_are_shown_in_pages_of_fifty_the_most_expensive_first(browser_client, agent):
+    for number in range(51):
+        session, _ = get_or_create_session(agent=agent, title=f"Talk {number}.")
+        spend(session, f"0.{number + 100}")
+    first = browser_client.get("/usage/?by=session").text
+    link = first.split('rel="next"')[0].rsplit('href="', 1)[1].split("#")[0].replace("&amp;", "&")
+    second = browser_client.get(f"/usage/{link}").text
+
+    assert "Talk 50." in first
+    assert "Talk 0." not in first
+    assert "Talk 0." in second
+    assert "Talk 50." not in second
+    assert 'rel="next"' not in second
 
 
 def test_low_credits_are_announced_on_the_usage_page_and_on_home(

@@ -23,7 +23,7 @@ def process() -> Iterator[McpProcess]:
 
 @pytest.fixture
 def form(process: McpProcess, settings) -> dict[str, str]:
-    settings.EGRESS_ALLOWED_PRIVATE = [process.netloc]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"mcp={process.netloc}"]
     return {
         "name": "yard",
         "url": process.url,
@@ -61,7 +61,7 @@ def test_a_server_can_be_added_changed_disabled_refreshed_and_deleted(browser_cl
 
 def test_a_dead_server_is_reported_with_advice(browser_client, form, settings):
     port = free_port()
-    settings.EGRESS_ALLOWED_PRIVATE = [f"127.0.0.1:{port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"mcp=127.0.0.1:{port}"]
     dead = form | {"url": f"http://127.0.0.1:{port}/mcp"}
     page = browser_client.post(f"{URL}new/", dead, follow=True).text
 

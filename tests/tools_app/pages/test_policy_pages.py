@@ -28,9 +28,11 @@ from tools_app.registry import Category
 EMPTY: dict[str, Any] = {
     "profile": None,
     "allowed_tools": [],
+    "approved_tools": [],
     "denied_tools": [],
     "ask_tools": [],
     "max_tool_calls_per_turn": None,
+    "peers": [],
 }
 TOOLS = ["read", "write", "exec"]
 
@@ -111,7 +113,7 @@ def test_allowing_a_risky_tool_must_be_confirmed(page, url, target, agent):
     assert stored_policy(target).revision == 0
 
     assert page.post(url, form(target, "save", confirmed="on", **words)).status_code == 302
-    assert stored_policy(target).allowed_tools == ["exec(*)"]
+    assert stored_policy(target).approved_tools == ["exec"]
     policy = effective_policy(agent.current)
     assert policy["exec"].decision == "allow"
     assert policy["read"].decision == "allow"
@@ -157,6 +159,30 @@ def test_an_invalid_rule_stays_in_the_form_with_a_message(page, url, target):
     assert answer.status_code == 400
     assert "No tool is named exce(rm *)" in text(answer)
     assert 'value="exce(rm *)"' in text(answer)
+    assert stored_policy(target).revision == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rule": ["exec(", ""]}, {"max_tool_calls_per_turn": "many"}, {"rule": ["nope", ""]}]
+)
+def test_a_refused_form_keeps_everything_that_was_typed(page, url, target, wrong):
+    typed = {
+        "choice:read": "deny",
+        "profile": "full",
+        "verdict": ["deny", "ask"],
+        "rule": ["exec(rm *)", ""],
+        "max_tool_calls_per_turn": "7",
+        **wrong,
+    }
+    answer = page.post(url, form(target, "review", **typed))
+    shown = text(answer)
+
+    assert answer.status_code == 400
+    assert 'name="choice:read" value="deny" checked' in shown
+    assert f'value="{typed["rule"][0]}"' in shown
+    assert f'value="{typed["max_tool_calls_per_turn"]}"' in shown
+    assert 'value="full" selected' in shown
+    assert "Unsaved changes." in shown
     assert stored_policy(target).revision == 0
 
 
@@ -214,7 +240,7 @@ def test_the_preview_returns_the_effect_of_the_form(page, url, target):
     answer = json.loads(text(page.post(f"{url}preview/", asked)))
 
     assert answer["tools"]["exec"]["decision"] == "allow"
-    assert answer["lines"] == ["+ allow exec(*)"]
+    assert answer["lines"] == ["+ allow exec"]
     assert answer["risky"] == ["exec"]
     assert answer["call"]["explanation"]["decision"] == "allow"
     assert stored_policy(target).revision == 0
@@ -246,7 +272,7 @@ def test_a_list_of_allowed_tools_is_shown_as_exclusive(page, url, target, owner,
     assert "allows only read, group:memory" in shown
     page.post(
         url,
-        form(target, "save", **{"choice:read": "allow"}, verdict=["allow"], rule=["group:memory"]),
+        form(target, "save", verdict=["only", "only"], rule=["read", "group:memory"]),
     )
     assert stored_policy(target).revision == 1
 
@@ -267,3 +293,26 @@ def test_an_unchanged_form_keeps_the_same_rules(allowed, denied, asked):
     assert {name: made[name] for name in LISTS.values()} == {
         name: words[name] for name in LISTS.values()
     }
+
+
+def test_peers_are_seen_reviewed_and_confirmed(page, url, target, workspace):
+    clerk = factories.agent(workspace)
+    name = clerk.current.name
+    ticked = {"peer:send": str(clerk.pk), "peer:list": str(clerk.pk)}
+    review = text(page.post(url, form(target, "save", **ticked)))
+    assert f"+ peer {name}: list, send" in review
+    assert "This lets the agent reach sessions of other agents." in review
+    assert stored_policy(target).revision == 0
+
+    assert page.post(url, form(target, "save", confirmed="on", **ticked)).status_code == 302
+    assert stored_policy(target).peers == [{"agent": str(clerk.pk), "may": ["list", "send"]}]
+    shown = text(page.get(url))
+    for right, checked in (("list", " checked"), ("read", ""), ("send", " checked")):
+        assert f'name="peer:{right}" value="{clerk.pk}"{checked}>' in shown
+
+    assert page.post(url, form(target, "save")).status_code == 302
+    assert stored_policy(target).peers == []
+
+
+def test_the_page_of_other_layers_shows_no_peers(page):
+    assert "peer:list" not in text(page.get("/policies/"))

@@ -17,8 +17,9 @@ import pytest
 from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, alive, limited, reconfigured, run
 from tests.tools_app.sandbox.test_leftovers import wait_until
 from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
-from tools_app.sandbox.container import cgroup, lifecycle
+from tools_app.sandbox import cgroup
 from tools_app.sandbox.container import engine as engine_module
+from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.claims import claim_container, list_claims, session_dir
 from tools_app.sandbox.container.engine import connect
 from tools_app.sandbox.container.lifecycle import (

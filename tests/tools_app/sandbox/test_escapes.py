@@ -244,14 +244,38 @@ def test_a_command_cannot_take_over_the_process_that_keeps_its_container(contain
     assert output == "True\n"
 
 
-def test_disk_use_is_limited_per_file_and_by_the_reserve(sandbox, files, monkeypatch):
+def test_disk_use_is_limited_per_file_and_by_the_reserve(sandbox, files, settings):
     small = limited(sandbox, file_mb=1)
 
     run(small, "for n in 1 2 3; do head -c 3000000 /dev/zero > big$n; done 2>/dev/null; true")
     assert [(files / f"big{n}").stat().st_size for n in (1, 2, 3)] == [1024 * 1024] * 3
 
-    monkeypatch.setattr("tools_app.sandbox.processes.DISK_RESERVE_MB", 10**12)
-    assert small.execute("sleep 600", seconds=60).ended_by == "disk"
+    def fill_disk(_: str) -> None:
+        settings.DISK_RESERVE_MB = 10**12
+
+    result = small.execute("echo ready; sleep 600", seconds=60, on_output=fill_disk)
+    assert result.ended_by == "disk"
+
+
+def test_the_paths_of_the_host_are_not_visible_in_lists_of_mounts(local, data_dir, folder):
+    """A container engine shows the source of a bind mount to its containers, as all of them do."""
+    names = ("mountinfo", "mounts", "mountstats")
+    lists = " ".join(
+        f"/proc/{process}/{name}"
+        for process in ("self", "1", "$$", "thread-self", "1/task/1", "self/task/$$")
+        for name in names
+    )
+    terminal = local.open_terminal(f"cat /proc/mounts {lists}; findmnt; df; echo end")
+    shown = b""
+    while b"end" not in shown and (piece := terminal.read(10)) is not None:
+        shown += piece
+    terminal.close()
+
+    output = run(local, f"cat /proc/mounts {lists} 2>/dev/null; findmnt; df 2>&1; true")
+
+    for secret in (str(folder.session_id), str(folder.workspace_id), data_dir.name):
+        assert secret not in output
+        assert secret.encode() not in shown
 
 
 def test_a_command_cannot_raise_its_limits(sandbox, files):

@@ -21,13 +21,28 @@ NETWORKS = [
 POSTURES = pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.posture)
 
 
-def test_system_calls_that_bypass_limits_are_refused(sandbox, files):
+def test_system_calls_that_bypass_limits_are_refused(sandbox, files, kind):
     column = ARCHITECTURES[platform.machine()][1]
-    numbers = [numbers[column] for numbers in REFUSED.values()]
+    # The setup of a local sandbox needs one call. The engine's library may be too old to know two
+    # others, which tell a container no more than its list of mounts does.
+    apart = {"chroot"} if kind == "local" else {"statmount", "listmount"}
+    numbers = [numbers[column] for name, numbers in REFUSED.items() if name not in apart]
 
     output = python(sandbox, files, f"print({{call(number, 0, 0, 0, 0) for number in {numbers}}})")
 
     assert output == "{(-1, 'ENOSYS')}\n"
+
+
+def test_calls_that_the_setup_needs_are_of_no_use_to_a_command(local, files):
+    unshare, chroot = ({"x86_64": (272, 161), "aarch64": (97, 51)})[platform.machine()]
+
+    output = python(
+        local,
+        files,
+        f"print(call({unshare}, 0x20000), call({unshare}, 0x10020000), call({chroot}, b'/tmp'))",
+    )
+
+    assert output == "(-1, 'EPERM') (-1, 'ENOSYS') (-1, 'EPERM')\n"
 
 
 def test_clone_cannot_create_namespaces(sandbox, files):

@@ -214,10 +214,13 @@ def test_the_size_of_files_in_memory_is_limited(sandbox, place):
     assert int(result.output.splitlines()[-1]) <= 16 * 1024 * 1024
 
 
-def test_a_nearly_full_disk_ends_the_command(sandbox, monkeypatch):
-    monkeypatch.setattr("tools_app.sandbox.processes.DISK_RESERVE_MB", 10**12)
+def test_a_nearly_full_disk_ends_the_command(sandbox, settings):
+    def fill_disk(_: str) -> None:
+        settings.DISK_RESERVE_MB = 10**12
 
-    assert sandbox.execute("sleep 600", seconds=TIMEOUT_SECONDS).ended_by == "disk"
+    result = sandbox.execute("echo; sleep 600", seconds=TIMEOUT_SECONDS, on_output=fill_disk)
+
+    assert result.ended_by == "disk"
 
 
 def test_the_tool_shows_output_and_exit_code(make_context):

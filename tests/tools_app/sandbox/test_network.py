@@ -53,7 +53,7 @@ def service(settings) -> Iterator[Server]:
     """Start a host that resolves, at an address that the operator has allowed."""
     server = Server(("127.0.0.1", 0), Service)
     server.requests = []
-    settings.EGRESS_ALLOWED_PRIVATE = [f"{HOST}:{server.server_port}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"sandboxes={HOST}:{server.server_port}"]
     Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()

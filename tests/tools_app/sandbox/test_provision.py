@@ -15,10 +15,9 @@ from core.ids import uuid7
 from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS
 from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
-from tools_app.sandbox import host, seccomp
+from tools_app.sandbox import cgroup, host, seccomp
 from tools_app.sandbox import local as local_sandbox
 from tools_app.sandbox.base import Limits
-from tools_app.sandbox.container import cgroup
 from tools_app.sandbox.container import engine as engine_module
 from tools_app.sandbox.container.sandbox import ContainerSandbox
 from tools_app.sandbox.local import LocalSandbox

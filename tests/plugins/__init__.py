@@ -1,0 +1,1 @@
+"""Tests of plugins: the loader, the cookbook, `startplugin` and the example in the repository."""
