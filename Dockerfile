@@ -1,12 +1,5 @@
 # syntax=docker/dockerfile:1
 
-FROM node:24-slim AS frontend
-WORKDIR /app/frontend
-COPY frontend/package.json frontend/package-lock.json ./
-RUN npm install --no-save --no-fund --no-audit
-COPY frontend ./
-RUN npm run build
-
 FROM python:3.13-slim AS packages
 WORKDIR /app
 RUN python -m venv /venv
@@ -22,7 +15,6 @@ RUN apt-get update \
     && install -d -o switchyard -g switchyard /data
 COPY --from=packages /venv /venv
 COPY . /app
-COPY --from=frontend /app/static/dist /app/static/dist
 WORKDIR /app
 USER switchyard
 ENV PATH=/venv/bin:$PATH \

@@ -1,7 +1,7 @@
 # `make run` starts Switchyard, `make dev` starts it with autoreload, `make test` runs every test.
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
-# bin/setup installs Node here when the system has no suitable one.
+# `bin/setup dev` installs Node here when the system has no suitable one.
 export PATH := $(CURDIR)/.venv/node/bin:$(PATH)
 
 # Without bytecode every process compiles the code again, and tests start hundreds of processes.
@@ -10,8 +10,8 @@ unexport PYTHONDONTWRITEBYTECODE
 # Variables of the file .env, if there is one; see docs/configuration.md.
 READ_ENV := $(if $(wildcard .env),set -a && . ./.env && set +a &&)
 
-CHECKS := $(addprefix check-,style types imports migrations deployment scripts)
-.PHONY: run dev test check $(CHECKS) setup-dev lock figures containers bench soak test-local-model
+CHECKS := $(addprefix check-,style types imports migrations deployment scripts pages)
+.PHONY: run dev pages test check $(CHECKS) setup-dev lock figures containers bench bench-peers bench-figures injection soak test-local-model
 
 run:
 	@bin/setup run
@@ -21,6 +21,10 @@ run:
 dev:
 	@bin/setup dev
 	@$(READ_ENV) DJANGO_SETTINGS_MODULE=config.settings.dev exec $(PYTHON) manage.py up
+
+# Builds the front end into static/dist, which is part of the repository: running needs no Node.
+pages:
+	@bin/setup dev
 
 # `make test ARGS=tests/memory` runs one folder or file.
 test:
@@ -45,12 +49,20 @@ check-migrations: setup-dev
 	DJANGO_SETTINGS_MODULE=config.settings.test $(PYTHON) manage.py makemigrations --check --dry-run
 
 check-deployment: setup-dev
-	DJANGO_SETTINGS_MODULE=config.settings.production ALLOWED_HOSTS=switchyard.example SALT_KEYS=throw-away \
+	DJANGO_SETTINGS_MODULE=config.settings.production ALLOWED_HOSTS=switchyard.example PROXY_COUNT=1 \
+		PUBLIC_URL=https://switchyard.example DATABASE_URL=postgresql://db.example/switchyard \
+		EMAIL_HOST=mail.example SALT_KEYS=throw-away-throw-away \
 		SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(60))') \
 		$(PYTHON) manage.py check --deploy --fail-level WARNING
 
 check-scripts: setup-dev
 	cd frontend && npm run check --silent
+
+# The committed build must be what the sources give.
+check-pages: setup-dev
+	@new=$$(mktemp -d) && trap "rm -rf $$new" EXIT && \
+		(cd frontend && npm run build --silent -- --logLevel error --outDir "$$new" --emptyOutDir) && \
+		diff -r -q --exclude=.stamp "$$new" static/dist
 
 setup-dev:
 	@bin/setup dev
@@ -72,7 +84,24 @@ figures:
 containers:
 	@bin/containers
 
+# Compares this tree with a base commit and fails if it is slower; `make bench BASE=<commit>` names another
+# base than the file bench/BASE, and `make bench ARGS=--short` asks fewer questions.
 bench:
+	@bin/setup dev
+	@$(PYTHON) bench/compare.py $(if $(BASE),--base $(BASE)) $(ARGS)
+
+# Measures beside LangGraph and others, which are installed in var/bench-peers.
+bench-peers:
+	@bin/setup dev
+	@$(PYTHON) bench/compare_peers.py $(ARGS)
+
+# Replays the attacks of AgentDojo, which is installed in var/agentdojo; see docs/security.md.
+injection:
+	@bin/setup dev
+	@$(PYTHON) bench/agentdojo_attacks.py $(ARGS)
+
+# The absolute figures of this tree, one question after the other.
+bench-figures:
 	@bin/setup dev
 	@for question in latency runs_in_flight workflows memory context; do echo "== $$question" && $(PYTHON) bench/$$question.py || exit; done
 

@@ -19,8 +19,10 @@ WITHOUT_DATABASE = {
     "findstatic",
     "help",
     "makemessages",
+    "plugins",
     "spectacular",
     "startapp",
+    "startplugin",
     "up",  # starts PostgreSQL itself
     "version",
 }
