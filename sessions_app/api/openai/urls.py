@@ -1,0 +1,13 @@
+"""URL patterns of the OpenAI door, below /v1/. OpenAI's paths end without a slash."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from sessions_app.api.openai import chat, models
+
+urlpatterns = [
+    path("models", models.ModelsView.as_view(), name="openai-models"),
+    path("models/<path:model>", models.ModelView.as_view(), name="openai-model"),
+    path("chat/completions", chat.ChatCompletionsView.as_view(), name="openai-chat"),
+]
