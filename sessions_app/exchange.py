@@ -8,7 +8,7 @@ session whose calls they answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,18 +19,19 @@ import orjson
 from agents.definitions import find_agent
 from agents.models import Agent
 from core.db import read
-from core.exceptions import Invalid
+from core.exceptions import Invalid, NotFound
 from core.ids import uuid7
 from sessions_app import runtime
 from sessions_app.accept import accept_event
+from sessions_app.lanes.run_queue import Accepted
 from sessions_app.lanes.signals import FINISHED
-from sessions_app.live.frames import Body
+from sessions_app.live.frames import Body, event_frame
 from sessions_app.live.hub import open_viewer
 from sessions_app.live.reader import SessionLog
 from sessions_app.log.transfer import create_from_events
 from sessions_app.models import Run, Session, SessionEvent, ToolExecution
-from sessions_app.sessions import use_version
-from tenants.access import Principal, authorise
+from sessions_app.sessions import authorise_session, use_version
+from tenants.access import Principal, Verb, authorise
 from tenants.sockets import counted_socket
 
 EventType = SessionEvent.Type
@@ -48,6 +49,13 @@ class Exchange:
     run_id: UUID
     #: The answer begins after this seq.
     after: int
+    #: What the turn does differently from its agent; see `RunOverrides`.
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def client_tools(self) -> set[str]:
+        """The names of the tools that the client runs."""
+        return {one["name"] for one in self.overrides.get("client_tools") or ()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,17 +87,25 @@ def ask(
     session_key: str | None = None,
     version: int | None = None,
     metadata: dict[str, Any] | None = None,
-    **message: Any,
+    overrides: dict[str, Any] | None = None,
+    dedupe_key: str | None = None,
 ) -> Exchange:
     """Send a message to a session: the given one, that of the key, or a new one with this past."""
     if session is None:
         session = _session_for(principal, agent, past, session_key, metadata)
     if version is not None:
         use_version(session, version)
-    accepted = runtime.append_message(session, text, principal=principal, **message)
+    accepted = runtime.append_message(
+        session, text, principal=principal, overrides=overrides, dedupe_key=dedupe_key
+    )
     if accepted.run_id is None:
         raise Invalid("This message was sent before, and its run is gone.")
-    return Exchange(session_id=session.pk, run_id=accepted.run_id, after=accepted.seq)
+    return Exchange(
+        session_id=session.pk,
+        run_id=accepted.run_id,
+        after=accepted.seq,
+        overrides=overrides or {},
+    )
 
 
 def _session_for(
@@ -163,7 +179,43 @@ def _answer(principal: Principal, session_id: UUID, results: Mapping[str, Any]) 
         )
     if accepted is None or accepted.run_id is None:
         return None
-    return Exchange(session_id=session_id, run_id=accepted.run_id, after=accepted.seq)
+    return resumed(session_id, accepted)
+
+
+def resumed(session_id: UUID, accepted: Accepted) -> Exchange:
+    """Return the exchange that an answer began: it goes on with the turn that waited."""
+    if accepted.run_id is None:
+        raise Invalid("The agent waits for other answers too. Send all of them in one request.")
+    return Exchange(
+        session_id=session_id,
+        run_id=accepted.run_id,
+        after=accepted.seq,
+        overrides=_overrides_of(Run.objects.get(pk=accepted.run_id)),
+    )
+
+
+def find_exchange(principal: Principal, run_id: UUID, verb: Verb = "read") -> Exchange:
+    """Return the exchange that this run answers, if this principal may do `verb` with its session."""
+    workspace_id = authorise(principal, verb)
+    rows = Run.objects.for_workspace(workspace_id).select_related("session")
+    run = rows.filter(pk=run_id).first()
+    if run is None:
+        raise NotFound
+    authorise_session(principal, run.session, verb)
+    first = SessionEvent.objects.filter(session=run.session_id, run=run_id).order_by("seq").first()
+    after = first.seq - 1 if first else run.session.last_seq
+    return Exchange(
+        session_id=run.session_id, run_id=run_id, after=after, overrides=_overrides_of(run)
+    )
+
+
+def _overrides_of(run: Run) -> dict[str, Any]:
+    """Return the overrides of the turn that this run belongs to: those of its first run."""
+    if not run.resumes:
+        return dict(run.wishes)
+    turns = Run.objects.filter(session=run.session_id, resumes=False, purpose=Run.Purpose.TURN)
+    begun = turns.filter(started_at__isnull=False, pk__lt=run.pk).order_by("-started_at").first()
+    return dict(begun.wishes) if begun else {}
 
 
 # ── What follows ─────────────────────────────────────────────────────────────────────────────────
@@ -206,6 +258,8 @@ class Extent:
                 self.calls.pop(facts["tool_use_id"], None)
             case EventType.STATUS_IDLE:
                 self._settle(facts)
+            case _:
+                pass
         return True
 
     def _settle(self, facts: Body) -> None:
@@ -238,18 +292,32 @@ async def follow(extent: Extent, principal: Principal) -> AsyncIterator[Body | N
             frames = await viewer.next(PING_SECONDS)
             if not frames:
                 yield None
-                await read(_end_if_lost, extent)
+                await read(end_if_lost, extent)
             for frame in frames:
                 body = orjson.loads(frame.text)
                 if extent.takes(body):
                     yield body
 
 
-def _end_if_lost(extent: Extent) -> None:
+def frames_of(extent: Extent) -> Iterator[Body]:
+    """Yield the stored frames of an exchange, as far as it has come."""
+    exchange = extent.exchange
+    events = SessionEvent.objects.filter(session=exchange.session_id).after(exchange.after)
+    for event in events.iterator(chunk_size=200):
+        if extent.is_over:
+            return
+        if extent.takes(frame := event_frame(event)):
+            yield frame
+
+
+def end_if_lost(extent: Extent) -> None:
     """End an exchange whose run was cancelled or withdrawn before it began."""
-    run = Run.objects.filter(pk=extent.exchange.run_id).first()
-    if not extent.begun and (run is None or run.status in FINISHED):
-        extent.stop_reason = (run and run.stop_reason) or "interrupted"
+    if extent.begun:
+        return
+    run_id = extent.exchange.run_id
+    lost = Run.objects.filter(pk=run_id, status__in=FINISHED).first()
+    if lost and not SessionEvent.objects.filter(session=lost.session_id, run=run_id).exists():
+        extent.stop_reason = lost.stop_reason or "interrupted"
 
 
 async def wait_for_end(extent: Extent, principal: Principal) -> list[Body]:

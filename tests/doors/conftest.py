@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,6 +19,8 @@ AGENT = "Helper"
 class Model:
     """Answers requests by a function that a test sets."""
 
+    answer: Callable[[JSON], Reply]
+
     def __init__(self) -> None:
         self.reset()
 
@@ -28,8 +30,7 @@ class Model:
 
     def __call__(self, body: JSON) -> Reply:
         self.requests.append(body)
-        reply: Reply = self.answer(body)
-        return reply
+        return self.answer(body)
 
 
 @pytest.fixture(scope="package")
