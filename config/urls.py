@@ -36,6 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("memory.api.urls")),
     path("api/v1/", include("orchestrator.api.urls")),
     *unversioned_urlpatterns,
+    path("v1/", include("sessions_app.api.openai.urls")),
     path("", include("tenants.pages.urls")),
     path("", include("agents.pages.urls")),
     path("", include("tools_app.pages.urls")),

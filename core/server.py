@@ -28,6 +28,7 @@ from twisted.internet.tcp import Connection as TCPConnection
 from zope.interface import implementer
 
 from core.db import release_connection
+from core.responses import AwaitedResponse
 from core.throttling import MOST_REQUESTS
 from core.websocket import BINARY, WRITE_FRAME, encode_frame
 
@@ -237,7 +238,7 @@ class OneThreadHandler(ASGIHandler):
     async def _stream(self, response: HttpResponseBase, receive: Receive, send: Send) -> None:
         """Send a stream until it ends or the client leaves."""
         leaving = asyncio.create_task(self.listen_for_disconnect(receive))
-        sending = asyncio.create_task(self.send_response(response, send))
+        sending = asyncio.create_task(self._send_stream(response, send))
         try:
             await asyncio.wait([leaving, sending], return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
@@ -248,3 +249,8 @@ class OneThreadHandler(ASGIHandler):
             await asyncio.gather(leaving, sending, return_exceptions=True)
             # On the thread that reads the stream if it is a synchronous one.
             await sync_to_async(response.close)()
+
+    async def _send_stream(self, response: HttpResponseBase, send: Send) -> None:
+        if isinstance(response, AwaitedResponse):
+            await response.resolve()
+        await self.send_response(response, send)

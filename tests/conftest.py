@@ -45,6 +45,7 @@ SLOW = {
     "orchestrator/terminals": "terminals",
     "orchestrator/tasks/test_looking": "terminals",
     "stack": "",
+    "doors": "doors",
     "faults": "faults",
     "plugins": "",
     "acceptance/test_sessions": "",

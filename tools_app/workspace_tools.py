@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Annotated, Any
 from uuid import UUID
@@ -116,6 +116,40 @@ def _as_tool(row: CustomTool) -> SchemaTool:
         handler=_run_outside,
         schema=schema,
     )
+
+
+# ── Tools of a client, for one run ───────────────────────────────────────────────────────────────
+
+CLIENT_TOOL_NAME = r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$"
+
+
+class ClientTool(Input):
+    """A tool that the sender of a message runs itself, for the run of that message alone."""
+
+    name: Annotated[str, StringConstraints(pattern=CLIENT_TOOL_NAME)]
+    description: Annotated[str, StringConstraints(max_length=8_000), STORABLE] = ""
+    input_schema: dict[str, Any] = Field(
+        default_factory=lambda: {"type": "object", "properties": {}}
+    )
+
+    @field_validator("name")
+    @classmethod
+    def not_taken(cls, name: str) -> str:
+        if name in registry:
+            raise ValueError(f"{name} is the name of a built-in tool.")
+        return name
+
+    @field_validator("input_schema")
+    @classmethod
+    def usable(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        check_schema(schema)
+        return schema
+
+
+def client_tools(declared: Iterable[ClientTool]) -> dict[str, Tool]:
+    """Return the tools that a client declared for a run, by name."""
+    rows = [CustomTool(**one.model_dump()) for one in declared]
+    return {row.name: _as_tool(row) for row in rows}
 
 
 def _run_outside(arguments: AnyArguments, context: object) -> None:

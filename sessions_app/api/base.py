@@ -29,6 +29,7 @@ from tenants.access import Principal
 from tenants.authentication import principal_of, required_verb
 from tools_app.models import RULE_LENGTH
 from tools_app.policy.storage import MOST_RULES
+from tools_app.workspace_tools import CLIENT_TOOL_NAME
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 #: The query parameters of a page of a log.
@@ -80,6 +81,14 @@ class QueueOptions(serializers.Serializer):
     priority = serializers.IntegerField(min_value=-100, max_value=100, default=0)
 
 
+class ClientToolSerializer(serializers.Serializer):
+    """A tool that the sender of a message runs itself."""
+
+    name = serializers.RegexField(CLIENT_TOOL_NAME)
+    description = serializers.CharField(max_length=8_000, required=False, allow_blank=True)
+    input_schema = serializers.DictField(required=False, help_text="A JSON Schema of an object.")
+
+
 class OverridesSerializer(serializers.Serializer):
     """What this run does differently from its agent. Other runs of the session are not affected.
 
@@ -117,6 +126,12 @@ class OverridesSerializer(serializers.Serializer):
         min_value=1, max_value=10_000_000, required=False, help_text="The longest answer."
     )
     temperature = serializers.FloatField(min_value=0, max_value=2, required=False)
+    client_tools = ClientToolSerializer(
+        many=True,
+        required=False,
+        help_text="Tools that the sender runs itself, beside the agent's. Their calls arrive as "
+        "`agent.custom_tool_use`. At most 128.",
+    )
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         with errors_under("overrides"):

@@ -39,6 +39,7 @@ from tools_app.policy.effective import read_binding
 from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.registry import Tool
 from tools_app.sandbox.base import Mount
+from tools_app.workspace_tools import client_tools
 
 if TYPE_CHECKING:
     from sessions_app.harness.model_call import ModelAnswer
@@ -270,6 +271,8 @@ def _override(
         version.max_tokens = overrides.max_tokens
     if overrides.temperature is not None:
         version.temperature = overrides.temperature
+    if overrides.client_tools:
+        policy = policy.extended(client_tools(overrides.client_tools))
     return policy if overrides.tools is None else policy.narrowed(overrides.tools)
 
 

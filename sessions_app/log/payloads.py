@@ -20,9 +20,12 @@ from core.validation import FITTING, Input, describe_errors, pydantic_errors
 from sessions_app.models import SessionEvent
 from tools_app.files import is_inside_workspace
 from tools_app.policy.storage import Rules
+from tools_app.workspace_tools import ClientTool
 
 EventType = SessionEvent.Type
 MAX_TEXT_LENGTH = 200_000
+#: Characters of all tools that a client declares for a run.
+MAX_CLIENT_TOOLS = 200_000
 
 
 class Payload(BaseModel):
@@ -60,6 +63,15 @@ class RunOverrides(Input):
     tools: Rules | None = None
     max_tokens: MaxTokens | None = None
     temperature: Temperature | None = None
+    #: Tools that the sender runs itself; see `user.custom_tool_result`.
+    client_tools: Annotated[list[ClientTool], Field(max_length=128)] | None = None
+
+    @field_validator("client_tools")
+    @classmethod
+    def not_too_long(cls, declared: list[ClientTool] | None) -> list[ClientTool] | None:
+        if declared and sum(len(one.model_dump_json()) for one in declared) > MAX_CLIENT_TOOLS:
+            raise ValueError(f"These tools have more than {MAX_CLIENT_TOOLS:,} characters.")
+        return declared
 
     @model_validator(mode="after")
     def mode_has_a_prompt(self) -> RunOverrides:

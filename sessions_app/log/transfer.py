@@ -144,7 +144,10 @@ def import_session(
 ) -> Session:
     """Create a session with the events of an export."""
     release_connection()  # Parsing takes a while.
-    return _create(agent, list(_parse(lines)), title=title, created_by_id=created_by_id)
+    events = list(_parse(lines))
+    return create_from_events(
+        agent, events, title=title or "Imported session", created_by_id=created_by_id
+    )
 
 
 def _parse(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
@@ -155,11 +158,17 @@ def _parse(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
 
 
 @transaction.atomic
-def _create(
-    agent: Agent, events: list[dict[str, Any]], *, title: str, created_by_id: UUID | None
+def create_from_events(
+    agent: Agent,
+    events: list[dict[str, Any]],
+    *,
+    title: str,
+    created_by_id: UUID | None,
+    metadata: dict[str, Any] | None = None,
 ) -> Session:
+    """Create a session with these events, all of which count as processed."""
     session, _ = get_or_create_session(
-        agent=agent, title=title or "Imported session", created_by_id=created_by_id
+        agent=agent, title=title, metadata=metadata, created_by_id=created_by_id
     )
     import_events(session.pk, events, created_by_id)
     if events_are_tainted(events):

@@ -44,6 +44,12 @@ def draft_change(workspace: Workspace) -> Arguments:
     return {"agent_id": made.agent_id, "change_id": made.pk}
 
 
+def response(workspace: Workspace) -> Arguments:
+    """Return the id of a run, which is a response to clients of OpenAI's API."""
+    session = make(Session, workspace)
+    return {"response_id": Run.objects.create(workspace=workspace, session_id=session.pk).pk}
+
+
 def queued(workspace: Workspace) -> Arguments:
     session = make(Session, workspace)
     run = Run.objects.create(workspace=workspace, session_id=session.pk)

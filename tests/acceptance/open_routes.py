@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 IN_WORKSPACE: dict[str, str] = {
+    "/v1/models": "agents of the acting workspace",
+    "/v1/chat/completions": "the body names an agent, which must be of the acting workspace",
+    "/v1/responses": "the body names an agent or a response of the acting workspace",
     "/api/v1/keys/": "keys of the acting workspace",
     "/api/v1/schedules/": "schedules of the acting workspace",
     "/api/v1/budgets/": "budgets of the acting workspace",

@@ -17,6 +17,7 @@ from tests.acceptance.objects import (
     own_workspace,
     queued,
     resource,
+    response,
     shared_view,
     snapshot,
     version,
@@ -64,6 +65,9 @@ SESSION_PATHS = (*SESSION_TABS, "fork/", "preview/", "children/")
 POLICY_PATHS = ("policy/", "policy/history/", "policy/revert/")
 
 OWNED: dict[str, Make] = {
+    "/v1/models/<model>": ids(model="agents.Agent"),
+    "/v1/responses/<response_id>": response,
+    "/v1/responses/<response_id>/cancel": response,
     **{
         f"/policies/{layer}/<subject_id>/{path}": ids(subject_id=label)
         for layer, label in POLICY_PLACES.items()

@@ -180,4 +180,7 @@ STATEMENTS = {
     "/workflows/triggers/<trigger_id>/": 9,
     "/workflows/triggers/new/": 8,
     "/workspaces/new/": 7,
+    "/v1/models": 4,
+    "/v1/models/<model>": 4,
+    "/v1/responses/<response_id>": 7,
 }

@@ -19,11 +19,12 @@ class Client:
         made = stack.manage("issue_key", "--workspace", "My workspace", "--scope", "admin")
         self.key = made.stdout.strip()
 
-    def call(self, path: str, body: object = None) -> Any:
+    def call(self, path: str, body: object = None, *, method: str | None = None) -> Any:
         request = urllib.request.Request(  # noqa: S310
             f"{self.stack.base_url}/api/v1/{path}",
             data=None if body is None else json.dumps(body).encode(),
             headers={"x-api-key": self.key, "content-type": "application/json"},
+            method=method,
         )
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
             return json.load(answer)

@@ -231,6 +231,10 @@ class EffectivePolicy(dict[str, Decision]):
         decisions = _decisions(tuple(layers), tuple(tools.values()))
         return cls(decisions, layers=layers, tools=tools, grants=grants)
 
+    def extended(self, tools: Mapping[str, Tool]) -> EffectivePolicy:
+        """Return this policy for a run with more tools. They replace none, and every layer judges them."""
+        return EffectivePolicy.of(self.layers, {**tools, **self.tools}, self.grants)
+
     def narrowed(self, allowed: Sequence[str]) -> EffectivePolicy:
         """Return this policy for a run that wants only these tools; an empty list means none."""
         layer = Layer(name="run", allowed=tuple(allowed), denied=() if allowed else ("*",))

@@ -1,0 +1,1 @@
+"""Real clients of other products, unchanged, against a running stack."""
