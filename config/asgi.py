@@ -11,14 +11,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings.local")
 django.setup(set_prefix=False)
 
 # These import models, so Django must be set up first.
-from config.routing import socket_router
+from config.routing import http_router, socket_router
 from core.request_limits import limit_requests
-from core.server import Backpressure, OneThreadHandler, disable_form_parsing
+from core.server import Backpressure, disable_form_parsing
 from tenants.authentication import require_identity
 from tenants.sockets import SocketIdentity
 
 disable_form_parsing()
 limit_requests(identify=require_identity)
 application = Backpressure(
-    ProtocolTypeRouter({"http": OneThreadHandler(), "websocket": SocketIdentity(socket_router())})
+    ProtocolTypeRouter({"http": http_router(), "websocket": SocketIdentity(socket_router())})
 )

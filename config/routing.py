@@ -1,4 +1,4 @@
-"""The WebSocket routes of every app."""
+"""The WebSocket routes of every app, and the one HTTP path that Django does not serve."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.urls import re_path
 
 from agents import consumers as agents
 from core.exceptions import NotFound
+from core.server import OneThreadHandler
 from orchestrator import consumers as orchestrator
 from sessions_app import consumers as sessions_app
 from tenants import consumers as tenants
@@ -33,6 +34,26 @@ websocket_urlpatterns = [
     *orchestrator.websocket_urlpatterns,
     *plugin_routes.sockets.values(),
 ]
+
+
+def http_router() -> Any:
+    """Return the application of HTTP: Django, and beside it the door that another library serves."""
+    django = OneThreadHandler()
+    mcp: Any = None
+
+    async def route(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        nonlocal mcp
+        if scope["path"].rstrip("/") != "/mcp":
+            await django(scope, receive, send)
+            return
+        if mcp is None:
+            # Imported when it is first needed, as its library is large.
+            from sessions_app.api.mcp import McpDoor
+
+            mcp = McpDoor()
+        await mcp(scope, receive, send)
+
+    return route
 
 
 def socket_router() -> Any:

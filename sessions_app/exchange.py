@@ -8,8 +8,9 @@ session whose calls they answer.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -19,7 +20,7 @@ import orjson
 from agents.definitions import find_agent
 from agents.models import Agent
 from core.db import read
-from core.exceptions import Invalid, NotFound
+from core.exceptions import Conflict, Invalid, NotFound
 from core.ids import uuid7
 from sessions_app import runtime
 from sessions_app.accept import accept_event
@@ -30,7 +31,7 @@ from sessions_app.live.hub import open_viewer
 from sessions_app.live.reader import SessionLog
 from sessions_app.log.transfer import create_from_events
 from sessions_app.models import Run, Session, SessionEvent, ToolExecution
-from sessions_app.sessions import authorise_session, use_version
+from sessions_app.sessions import authorise_session, cancel_run, use_version
 from tenants.access import Principal, Verb, authorise
 from tenants.sockets import counted_socket
 
@@ -280,23 +281,41 @@ class Extent:
         return call["metadata"].get("decision") == "ask"
 
 
-async def follow(extent: Extent, principal: Principal) -> AsyncIterator[Body | None]:
-    """Yield the frames of an exchange until it is over, and None when nothing came for a while."""
+async def follow(
+    extent: Extent, principal: Principal, *, stops: bool = False
+) -> AsyncIterator[Body | None]:
+    """Yield the frames of an exchange until it is over, and None when nothing came for a while.
+
+    With `stops`, its run is stopped when the reader leaves before.
+    """
     exchange = extent.exchange
     log = SessionLog(session_id=exchange.session_id)
-    async with (
-        counted_socket(principal),
-        open_viewer(log, after=exchange.after, principal=principal) as viewer,
-    ):
-        while not extent.is_over:
-            frames = await viewer.next(PING_SECONDS)
-            if not frames:
-                yield None
-                await read(end_if_lost, extent)
-            for frame in frames:
-                body = orjson.loads(frame.text)
-                if extent.takes(body):
-                    yield body
+    try:
+        async with (
+            counted_socket(principal),
+            open_viewer(log, after=exchange.after, principal=principal) as viewer,
+        ):
+            while not extent.is_over:
+                frames = await viewer.next(PING_SECONDS)
+                if not frames:
+                    yield None
+                    await read(end_if_lost, extent)
+                for frame in frames:
+                    body = orjson.loads(frame.text)
+                    if extent.takes(body):
+                        yield body
+    finally:
+        if stops and not extent.is_over:
+            await asyncio.shield(read(_stop, extent, principal))
+
+
+def _stop(extent: Extent, principal: Principal) -> None:
+    """Stop the run that is at work. One that waits for a person goes on waiting."""
+    ids = {extent.exchange.run_id, *map(UUID, extent.runs)}
+    active = [Run.Status.QUEUED, Run.Status.RUNNING]
+    for run in Run.objects.filter(pk__in=ids, status__in=active):
+        with suppress(Conflict):  # it has ended since
+            cancel_run(run, principal.user_id)
 
 
 def frames_of(extent: Extent) -> Iterator[Body]:
@@ -321,8 +340,8 @@ def end_if_lost(extent: Extent) -> None:
 
 
 async def wait_for_end(extent: Extent, principal: Principal) -> list[Body]:
-    """Return the stored frames of an exchange once it is over."""
-    async with aclosing(follow(extent, principal)) as frames:  # type: ignore[type-var]
+    """Return the stored frames of an exchange once it is over. A reader that leaves stops it."""
+    async with aclosing(follow(extent, principal, stops=True)) as frames:  # type: ignore[type-var]
         return [frame async for frame in frames if frame and frame.get("seq")]
 
 

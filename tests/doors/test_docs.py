@@ -18,7 +18,9 @@ from tests.stack.running import Running
 PROGRAMS = [
     pytest.param(program, id=f"{page.stem}-{number}")
     for page in sorted(Path(ROOT, "docs", "doors").glob("*.md"))
-    for number, program in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S))
+    for number, program in enumerate(
+        re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    )
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Event
 from typing import Any
 
 import openai as sdk
@@ -11,6 +12,7 @@ from openai import OpenAI
 
 from tests.doors.conftest import AGENT, Model
 from tests.stack.client import Client
+from tests.stack.running import wait_for
 from tests.wire.answers import JSON, Answer, Call, Refuse, Reply
 
 HELLO: list[Any] = [{"role": "user", "content": "Hello"}]
@@ -202,3 +204,28 @@ def test_a_pinned_version_answers(openai: OpenAI, model: Model, client: Client):
 
     assert "Help twice." not in instructions(model.requests[0])
     assert "Help twice." in instructions(model.requests[1])
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_the_run_stops_when_the_client_hangs_up(
+    openai: OpenAI, model: Model, client: Client, streams: bool
+):
+    gate = Event()
+    model.answer = lambda body: Answer(text=("Slow ", "work."), hold=gate)
+    request: Any = {"model": AGENT, "messages": HELLO}
+    if streams:
+        stream = openai.chat.completions.create(**request, stream=True)
+        next(chunk for chunk in stream if chunk.choices[0].delta.content)
+        stream.close()
+    else:
+        with pytest.raises(sdk.APITimeoutError):
+            openai.with_options(timeout=2).chat.completions.create(**request)
+    newest = client.rows("runs/")[0]
+
+    ended = wait_for(
+        lambda: client.call(f"runs/{newest['id']}/")["status"] not in {"queued", "running"},
+        "a stop",
+    )
+    assert ended
+    assert client.call(f"runs/{newest['id']}/")["status"] == "cancelled"
+    gate.set()

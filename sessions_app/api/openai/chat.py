@@ -320,7 +320,7 @@ async def _stream(
 
     try:
         yield chunk({"role": "assistant", "content": ""})
-        async with aclosing(follow(completion.extent, principal)) as frames:  # type: ignore[type-var]
+        async with aclosing(follow(completion.extent, principal, stops=True)) as frames:  # type: ignore[type-var]
             async for frame in frames:
                 if frame is None:
                     yield SSE_PING

@@ -120,7 +120,8 @@ class ResponsesView(OpenAIView):
         exchange = _begin(self.principal, wanted, request.headers.get("Idempotency-Key"))
         items = ResponseItems(model=wanted.model, extent=_extent(exchange))
         if wanted.stream:
-            return event_stream(_stream(items, self.principal))
+            stops = not wanted.background
+            return event_stream(_stream(items, self.principal, stops=stops))
         if wanted.background:
             return Response(_body(items, background=True))
         principal = self.principal
@@ -295,7 +296,9 @@ async def _answer(items: ResponseItems, principal: Principal) -> tuple[int, byte
         return problem.status, orjson.dumps(error_body(problem))
 
 
-async def _stream(items: ResponseItems, principal: Principal) -> AsyncIterator[bytes]:
+async def _stream(
+    items: ResponseItems, principal: Principal, *, stops: bool = False
+) -> AsyncIterator[bytes]:
     number = 0
 
     def encoded(events: Iterator[dict[str, Any]]) -> bytes:
@@ -311,7 +314,7 @@ async def _stream(items: ResponseItems, principal: Principal) -> AsyncIterator[b
         yield encoded(
             {"type": f"response.{name}", "response": body} for name in ("created", "in_progress")
         )
-        async with aclosing(follow(items.extent, principal)) as frames:  # type: ignore[type-var]
+        async with aclosing(follow(items.extent, principal, stops=stops)) as frames:  # type: ignore[type-var]
             async for frame in frames:
                 if frame is None:
                     yield SSE_PING
