@@ -237,6 +237,8 @@ AUTH_PASSWORD_VALIDATORS = [
 SIGN_UP = env.choice("SIGN_UP", "invitation", ("open", "invitation", "closed"))
 #: Whose workspaces use the model keys of this server's environment.
 OPERATOR_KEYS = env.choice("OPERATOR_KEYS", "staff", ("staff", "all", "none"))
+#: Whether a chat can be shared by a link that needs no account.
+SHARE_LINKS = env.flag("SHARE_LINKS", default=True)
 LOGIN_URL = "sign_in"
 LOGIN_REDIRECT_URL = "home"
 SESSION_COOKIE_HTTPONLY = True

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -133,6 +134,7 @@ def chat_options(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "link": request.build_absolute_uri(link) if link else "",
         "is_stale": bool(link) and session.shared_seq < session.last_seq,
         "may_run": principal.may("run"),
+        "may_share": settings.SHARE_LINKS,
     }
     part = "options_panel" if "panel" in request.GET else "options"
     return render(request, f"pages/chat/{part}.html", context)
