@@ -28,7 +28,7 @@ from memory.documents import MOST_BYTES, checked_path
 from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner
-from tools_app.storage import check_disk
+from tools_app.storage import check_disks
 
 
 def file_names(paths: Iterable[str]) -> dict[str, str]:
@@ -297,7 +297,7 @@ def import_archive(
     owner: Owner, archived: list[Document], *, by: UUID | None, overwrite: bool = False
 ) -> Imported:
     """Import all documents or none. Raise MemoryConflict if one has changed since its export."""
-    check_disk()
+    check_disks()
     author = Author(kind=MemoryVersion.Author.IMPORT, user_id=by)
     created = changed = 0
     with transaction.atomic():

@@ -21,6 +21,7 @@ from memory.exceptions import MemoryConflict, MemoryTooLarge
 from memory.index import index_entry
 from memory.models import LONGEST_PATH, MemoryChunk, MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner, Reader
+from tenants.quotas import check_database_room
 
 #: Always shown to its agent: pinned when created, until a person unpins it.
 MAIN = "MEMORY.md"
@@ -187,7 +188,11 @@ def index_key(entry: MemoryEntry) -> tuple[object, ...]:
 
 
 def add_version(entry: MemoryEntry, content: str, author: Author) -> MemoryVersion:
-    """Add a version to a document that the caller has locked. It inherits the document's trust."""
+    """Add a version to a document that the caller has locked. It inherits the document's trust.
+
+    Raise DatabaseQuotaReached if the workspace stores as much as it may.
+    """
+    check_database_room(entry.workspace_id)
     last = entry.versions.order_by("-number").values_list("number", flat=True).first() or 0
     version = MemoryVersion.objects.create(
         entry=entry,

@@ -29,6 +29,7 @@ from sessions_app.models import Run, Session
 from sessions_app.outcomes.criteria import read_outcome
 from sessions_app.resources.attachments import attach_defaults
 from tenants.access import Principal, Verb, authorise
+from tenants.quotas import check_database_room
 from tools_app.policy.storage import PolicyTarget, copy_policy
 
 MAX_TITLE_LENGTH = 200
@@ -164,6 +165,7 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
     """Create a session that shares the history up to an event and goes its own way from there."""
     if not 0 <= at_seq <= session.last_seq:
         raise Invalid(f"at_seq must be a number from 0 to {session.last_seq}.")
+    check_database_room(session.workspace_id)
     forked = Session.objects.create(
         workspace_id=session.workspace_id,
         agent_id=session.agent_id,

@@ -328,6 +328,23 @@ class IdempotentAnswerAdmin(ReadOnlyAdmin):
     exclude = ["body"]
 
 
+@admin.register(models.WorkspaceStorage)
+class WorkspaceStorageAdmin(ReadOnlyAdmin):
+    list_display = ["workspace", "bytes", "is_full"]
+    list_filter = ["is_full"]
+    search_fields = ["workspace__name"]
+    ordering = ["-bytes"]
+
+
+@admin.register(models.StorageGrowth)
+class StorageGrowthAdmin(ReadOnlyAdmin):
+    """Bytes that are not yet part of the sums."""
+
+    list_display = ["id", "workspace", "bytes"]
+    list_filter = [("bytes", admin.AllValuesFieldListFilter)]
+    search_fields = ["workspace__name"]
+
+
 @admin.register(models.Pulse)
 class PulseAdmin(ReadOnlyAdmin):
     list_display = ["kind", "host", "pid", "at"]

@@ -22,6 +22,8 @@ from sessions_app.log.payloads import check_attached_path
 from sessions_app.log.writer import import_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
+from tenants.quotas import check_database_room
+from tools_app.storage import check_disks
 
 EventType = SessionEvent.Type
 MAX_EVENTS = 100_000
@@ -143,6 +145,8 @@ def import_session(
     agent: Agent, lines: Iterator[bytes], *, title: str = "", created_by_id: UUID | None = None
 ) -> Session:
     """Create a session with the events of an export."""
+    check_disks()
+    check_database_room(agent.workspace_id)
     release_connection()  # Parsing takes a while.
     return _create(agent, list(_parse(lines)), title=title, created_by_id=created_by_id)
 
