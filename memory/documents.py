@@ -136,6 +136,7 @@ def write_entry(
     author: Author,
     expected_hash: str | None = None,
     marks: Marks | None = None,
+    embeds: bool = True,
 ) -> MemoryEntry:
     """Write the document at this path, creating it if it does not exist.
 
@@ -152,7 +153,7 @@ def write_entry(
             add_version(entry, content, author)
         _save(entry)
         if index_key(entry) != before:
-            index_entry(entry, content)
+            index_entry(entry, content, embeds=embeds)
     return entry
 
 

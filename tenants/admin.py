@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest
 
@@ -220,14 +220,15 @@ class CreditEntryAdmin(ReadOnlyAdmin):
         return super().get_fields(request, obj) if obj else fields
 
     def save_model(
-        self, request: HttpRequest, obj: models.CreditEntry, form: CreditForm, change: bool
+        self, request: HttpRequest, obj: Model, form: forms.ModelForm, change: bool
     ) -> None:
+        assert isinstance(obj, models.CreditEntry)  # noqa: S101 - the model of this page
         entry = add_credits(
             obj.workspace_id,
             obj.amount,
             kind=obj.kind,
             note=obj.note,
-            author=models.User.objects.get(pk=request.user.pk),
+            author=models.User.objects.filter(pk=request.user.pk).first(),
             entry_id=form.cleaned_data["once"],
         )
         obj.pk = entry.pk
