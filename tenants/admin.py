@@ -228,7 +228,7 @@ class CreditEntryAdmin(ReadOnlyAdmin):
             obj.amount,
             kind=obj.kind,
             note=obj.note,
-            author=models.User.objects.filter(pk=request.user.pk).first(),
+            author=models.User.objects.filter(email=request.user.get_username()).first(),
             entry_id=form.cleaned_data["once"],
         )
         obj.pk = entry.pk

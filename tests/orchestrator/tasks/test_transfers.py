@@ -17,13 +17,14 @@ from memory import archive
 from memory.embedders import WordLlamaEmbedder
 from memory.embeddings import missing
 from memory.models import EmbeddingChoice, MemoryEntry
+from memory.ownership import Owner
 from orchestrator import transfers
 from orchestrator.engine.lifecycle import start_as, terminate
 from orchestrator.engine.recovery import recover
 from orchestrator.engine.store import rows
 from orchestrator.models import Workflow
 from orchestrator.tasks import sandbox as sandboxes
-from orchestrator.tasks.artifacts import open_artifact
+from orchestrator.tasks.artifacts import artifacts_of, open_artifact
 from sessions_app.log import transfer
 from sessions_app.models import Session
 from sessions_app.pages import chats
@@ -238,7 +239,7 @@ def test_a_long_chat_is_exported_by_a_workflow(api, agent, browser_client):
     started = browser_client.post(path)
     serve()
     made = Workflow.objects.get(name="export-session")
-    files = {one["path"].rpartition(".")[2]: one["path"] for one in now(made).output["artifacts"]}
+    files = {one["path"].rpartition(".")[2]: one["path"] for one in artifacts_of(now(made))}
     assert started["Location"] == f"/workflows/{made.pk}/"
     with open_artifact(made, files["jsonl"]) as log, open_artifact(made, files["md"]) as text:
         assert [orjson.loads(line)["payload"]["text"] for line in log] == [
@@ -273,10 +274,7 @@ def test_memory_moves_to_another_model_only_for_an_admin(
 def test_an_upload_whose_workflow_was_never_started_is_removed(
     workspace, principal, agent, monkeypatch
 ):
-    owner = transfers._owner(
-        type("Started", (), {"workspace_id": workspace.pk, "created_by_id": None}), "agent",
-        str(agent.pk),
-    )  # fmt: skip
+    owner = Owner(workspace_id=workspace.pk, scope=MemoryEntry.Scope.AGENT, owner_id=agent.pk)
 
     def die(*_, **__):
         raise Killed
@@ -288,7 +286,8 @@ def test_an_upload_whose_workflow_was_never_started_is_removed(
     monkeypatch.undo()
     (id,) = sandboxes.workflows_with_sandbox()
     assert sandboxes.unneeded() == []  # it may be about to start
-    monkeypatch.setattr(sandboxes.time, "time", lambda: time() + 2 * transfers.UNCLAIMED_SECONDS)
+    later = time() + 2 * transfers.UNCLAIMED_SECONDS
+    monkeypatch.setattr("orchestrator.tasks.sandbox.time.time", lambda: later)
 
     sandboxes.close_all(sandboxes.unneeded())
     sandboxes.forget_erased()
