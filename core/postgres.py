@@ -122,6 +122,10 @@ def binary(name: str) -> str:
     return str(install() / "bin" / name)
 
 
+#: The folder of the server's files in the data directory.
+PGDATA = "postgres"
+
+
 class Identity(TypedDict, total=False):
     """The arguments of `subprocess` that run a program as another user."""
 
@@ -139,7 +143,7 @@ class DataDirectory:
 
     @property
     def pgdata(self) -> Path:
-        return self.data_dir / "postgres"
+        return self.data_dir / PGDATA
 
     @property
     def log(self) -> Path:

@@ -146,6 +146,11 @@ transfers = FairSlots(
     each=lambda: settings.TRANSFERS_PER_WORKSPACE, total=lambda: max(1, settings.DATABASE_POOL // 2)
 )
 searches = FairSlots(each=lambda: max(1, settings.DATABASE_POOL // 2))
+#: Texts that are embedded at the same time. Each workspace leaves half for others.
+EMBEDDINGS = 8
+embeddings = FairSlots(each=lambda: EMBEDDINGS // 2, total=lambda: EMBEDDINGS)
+#: How long a document waits for its vectors: until then it is found by its words.
+EMBEDDING_WAIT = 60.0
 #: How long a request waits for its turn, in its thread and without a connection.
 TRANSFER_WAIT, SEARCH_WAIT = 10.0, 10.0
 
@@ -160,3 +165,11 @@ def search_slot(workspace_id: UUID) -> AbstractContextManager[None]:
     """Hold one of the workspace's slots for a search, or raise TooManyRequests."""
     refusal = "Other searches of this workspace are under way. Try again in a moment."
     return searches.hold(workspace_id, seconds=SEARCH_WAIT, refusal=refusal)
+
+
+def embedding_slot(
+    workspace_id: UUID, *, seconds: float = EMBEDDING_WAIT
+) -> AbstractContextManager[None]:
+    """Hold one of the workspace's slots for an embedding model, or raise TooManyRequests."""
+    refusal = "Other texts of this workspace are being embedded. Try again in a moment."
+    return embeddings.hold(workspace_id, seconds=seconds, refusal=refusal)

@@ -12,7 +12,7 @@ import struct
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import IO
@@ -28,7 +28,7 @@ from memory.documents import MOST_BYTES, checked_path
 from memory.exceptions import MemoryConflict
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner
-from tools_app.storage import check_disk
+from tools_app.storage import check_disks
 
 
 def file_names(paths: Iterable[str]) -> dict[str, str]:
@@ -169,6 +169,8 @@ BROKEN = (
 )
 UTF8_NAME = 0x800
 PAGE_ROWS = 200
+#: What a request imports or exports at once. More becomes a workflow; see `orchestrator/transfers.py`.
+SMALL_FILES, SMALL_BYTES = 200, 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,14 +262,56 @@ class Imported:
     unchanged: int
 
 
-def write_archive(owner: Owner, file: IO[bytes]) -> int:
-    """Write the owner's documents to a zip, and return how many."""
+#: Called with the number of documents that are done, and of all.
+Progress = Callable[[int, int], None]
+
+
+def _ignore(*_: int) -> None:
+    """Report to no one, and never stop."""
+
+
+def is_small(owner: Owner) -> bool:
+    """Return whether the owner's documents are so few that a request may export them."""
+    sizes = _exported(owner).values_list("current__bytes", flat=True)[: SMALL_FILES + 1]
+    return len(sizes) <= SMALL_FILES and sum(sizes) <= SMALL_BYTES
+
+
+def is_small_archive(file: IO[bytes]) -> bool:
+    """Return whether a zip is so small that a request may import it.
+
+    One that will be refused at once, because it is broken or too large for any import, is, too.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            sizes = [one.file_size for one in archive.infolist()]
+    except (*BROKEN, RuntimeError):
+        return True
+    finally:
+        file.seek(0)
+    if len(sizes) > MOST_FILES or max(sizes, default=0) > LARGEST_FILE:
+        return True
+    return len(sizes) <= SMALL_FILES and sum(sizes) <= SMALL_BYTES
+
+
+def _exported(owner: Owner) -> QuerySet[MemoryEntry]:
     rows = MemoryEntry.objects.for_workspace(owner.workspace_id).kept()
-    rows = rows.filter(owner_id=owner.owner_id, current__isnull=False).order_by("path")
+    return rows.filter(owner_id=owner.owner_id, current__isnull=False).order_by("path")
+
+
+def write_archive(
+    owner: Owner,
+    file: IO[bytes],
+    *,
+    progress: Progress = _ignore,
+    check: Callable[[], None] = _ignore,
+) -> int:
+    """Write the owner's documents to a zip, and return how many. `check` raises to stop it."""
+    rows = _exported(owner)
     names = file_names(rows.values_list("path", flat=True))
     count = 0
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for entry in _pages(rows.select_related("current")):
+            check()
             matter = FrontMatter(
                 pinned=entry.pinned,
                 never_recall=entry.never_recall,
@@ -281,6 +325,7 @@ def write_archive(owner: Owner, file: IO[bytes]) -> int:
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             archive.writestr(info, with_front_matter(matter, documents.content_of(entry)))
             count += 1
+            progress(count, len(names))
     return count
 
 
@@ -294,15 +339,25 @@ def _pages(rows: QuerySet[MemoryEntry]) -> Iterator[MemoryEntry]:
 
 
 def import_archive(
-    owner: Owner, archived: list[Document], *, by: UUID | None, overwrite: bool = False
+    owner: Owner,
+    archived: list[Document],
+    *,
+    by: UUID | None,
+    overwrite: bool = False,
+    check: Callable[[], None] = _ignore,
 ) -> Imported:
-    """Import all documents or none. Raise MemoryConflict if one has changed since its export."""
-    check_disk()
+    """Import all documents or none. Raise MemoryConflict if one has changed since its export.
+
+    The documents can be found by their words. The caller embeds them afterwards, with
+    `embed_missing`: the transaction should not last longer than it must. `check` raises to stop it.
+    """
+    check_disks()
     author = Author(kind=MemoryVersion.Author.IMPORT, user_id=by)
     created = changed = 0
     with transaction.atomic():
         known = _hashes(owner)
         for document in archived:
+            check()
             before = known.get(document.path)
             entry = _import(owner, document, before, author, overwrite=overwrite)
             created += before is None
@@ -334,6 +389,7 @@ def _import(
         author=author,
         expected_hash=expected,
         marks=marks,
+        embeds=False,
     )
 
 

@@ -21,6 +21,7 @@ from memory.exceptions import MemoryConflict, MemoryTooLarge
 from memory.index import index_entry
 from memory.models import LONGEST_PATH, MemoryChunk, MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner, Reader
+from tenants.quotas import check_database_room
 
 #: Always shown to its agent: pinned when created, until a person unpins it.
 MAIN = "MEMORY.md"
@@ -135,6 +136,7 @@ def write_entry(
     author: Author,
     expected_hash: str | None = None,
     marks: Marks | None = None,
+    embeds: bool = True,
 ) -> MemoryEntry:
     """Write the document at this path, creating it if it does not exist.
 
@@ -151,7 +153,7 @@ def write_entry(
             add_version(entry, content, author)
         _save(entry)
         if index_key(entry) != before:
-            index_entry(entry, content)
+            index_entry(entry, content, embeds=embeds)
     return entry
 
 
@@ -187,7 +189,11 @@ def index_key(entry: MemoryEntry) -> tuple[object, ...]:
 
 
 def add_version(entry: MemoryEntry, content: str, author: Author) -> MemoryVersion:
-    """Add a version to a document that the caller has locked. It inherits the document's trust."""
+    """Add a version to a document that the caller has locked. It inherits the document's trust.
+
+    Raise DatabaseQuotaReached if the workspace stores as much as it may.
+    """
+    check_database_room(entry.workspace_id)
     last = entry.versions.order_by("-number").values_list("number", flat=True).first() or 0
     version = MemoryVersion.objects.create(
         entry=entry,

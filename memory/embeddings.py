@@ -15,6 +15,8 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from agents.exceptions import ProviderUnavailable
+from core.db import release_connection
+from core.throttling import embedding_slot
 from memory.embedders import (
     DEFAULT,
     MOST_DIMENSIONS,
@@ -128,14 +130,31 @@ def _quiet(done: int, total: int) -> None:
     """Report no progress."""
 
 
-def move(workspace_id: UUID, model: str, *, progress: Progress = _quiet) -> int:
-    """Embed all chunks with this model, then search with it. Return how many were embedded."""
+def embed_missing(
+    workspace_id: UUID, *, progress: Progress = _quiet, check: Callable[[], None] = lambda: None
+) -> int:
+    """Add the vectors that chunks of this workspace lack, and return how many."""
+    embedders = writers_embedders(workspace_id)
+    return sum(_fill(workspace_id, embedder, progress, check) for embedder in embedders)
+
+
+def move(
+    workspace_id: UUID,
+    model: str,
+    *,
+    progress: Progress = _quiet,
+    check: Callable[[], None] = lambda: None,
+) -> int:
+    """Embed all chunks with this model, then search with it. Return how many were embedded.
+
+    `check` raises to stop it; what was embedded until then stays.
+    """
     embedder = embedder_named(model, workspace_id=workspace_id)
     _announce(workspace_id, embedder.name)
     ensure_index(embedder)
     done = 0
     while True:
-        done += _fill(workspace_id, embedder, progress)
+        done += _fill(workspace_id, embedder, progress, check)
         if _arrive(workspace_id, embedder.name):
             return done
 
@@ -157,13 +176,16 @@ def _announce(workspace_id: UUID, model: str) -> None:
     choice.save(update_fields=["coming"])
 
 
-def _fill(workspace_id: UUID, embedder: Embedder, progress: Progress) -> int:
+def _fill(
+    workspace_id: UUID, embedder: Embedder, progress: Progress, check: Callable[[], None]
+) -> int:
     total = MemoryChunk.objects.for_workspace(workspace_id).count()
     left = missing(workspace_id, embedder.name).count()
     done = 0
     progress(total - left, total)
     after: UUID | None = None
     while True:
+        check()
         rows = missing(workspace_id, embedder.name).order_by("pk")
         chunks = list((rows.filter(pk__gt=after) if after else rows)[:BATCH])
         if not chunks:
@@ -185,7 +207,10 @@ def _embed_patiently(texts: list[str], embedder: Embedder) -> list[Vector]:
 
 def _add(chunks: list[MemoryChunk], embedder: Embedder) -> int:
     """Embed first, then store the vectors of chunks that still exist: documents may have changed."""
-    vectors = _embed_patiently([chunk.text for chunk in chunks], embedder)
+    texts = [chunk.text for chunk in chunks]
+    release_connection()  # The model may be slow, or busy with other workspaces.
+    with embedding_slot(chunks[0].workspace_id):
+        vectors = _embed_patiently(texts, embedder)
     with transaction.atomic():
         alive = set(
             MemoryChunk.objects.select_for_update(no_key=True)

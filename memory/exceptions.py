@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.exceptions import Fault, StaleWrite
+from core.exceptions import Conflict, Fault, StaleWrite
 
 
 class MemoryConflict(StaleWrite):
@@ -16,3 +16,9 @@ class MemoryTooLarge(Fault):
 
     code = "memory_too_large"
     status = 413
+
+
+class ExportTooLarge(Conflict):
+    """This memory is too large for one request. Send a POST to export it with a workflow."""
+
+    code = "export_too_large"

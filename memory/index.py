@@ -12,6 +12,7 @@ import structlog
 from django.db import connection, transaction
 
 from core.exceptions import Fault
+from core.throttling import embedding_slot
 from memory.chunking import Piece, chunk
 from memory.embeddings import add_vectors, is_local, writers_embedders
 from memory.models import MemoryChunk, MemoryEntry
@@ -28,17 +29,18 @@ WHERE c.id = n.id
 """
 
 
-def index_entry(entry: MemoryEntry, content: str) -> None:
+def index_entry(entry: MemoryEntry, content: str, *, embeds: bool = True) -> None:
     """Update the document's chunks, in the transaction that changed its text.
 
     A chunk whose text stays keeps its row and its vectors: a line added to a long list costs one
     embedding. A remote model is called after the commit; until then, or if it fails, the document is
-    found by its words, and `manage.py reembed` adds the missing vectors.
+    found by its words, and `embed_missing` adds the missing vectors. Without `embeds`, the caller
+    does that.
     """
     hidden = entry.never_recall or entry.deleted_at is not None
     pieces = [] if hidden else chunk(entry.path, content)
     fresh = _store(entry, pieces)
-    for embedder in writers_embedders(entry.workspace_id) if fresh else []:
+    for embedder in writers_embedders(entry.workspace_id) if fresh and embeds else []:
         if is_local(embedder):
             add_vectors(fresh, embedder)
         else:
@@ -81,6 +83,7 @@ def _embed_later(entry_id: UUID, model: str) -> None:
     for embedder in writers_embedders(chunks[0].workspace_id):
         if embedder.name == model:
             try:
-                add_vectors(chunks, embedder)
+                with embedding_slot(chunks[0].workspace_id):
+                    add_vectors(chunks, embedder)
             except Fault as fault:
                 log.warning("chunks_not_embedded", model=model, why=fault.detail)

@@ -12,9 +12,10 @@ from uuid import UUID
 import structlog
 
 from core.exceptions import Fault, Invalid
+from core.throttling import SEARCH_WAIT, embedding_slot
 from memory import ranking
 from memory.chunking import BETWEEN, headings_in
-from memory.embeddings import chosen_embedder
+from memory.embeddings import chosen_embedder, is_local
 from memory.ownership import Reader
 from memory.ranking import EDGES, QueryTerms, Ranked, Weights, split_words
 
@@ -134,7 +135,10 @@ def _meaning(reader: Reader, query: str, words: QueryTerms) -> tuple[Sequence[fl
     """Return the query's vector, or None if the model fails: words alone then decide."""
     embedder = chosen_embedder(reader.workspace_id)
     try:
-        return embedder.embed_query(query, words.by_word), embedder.name
+        if is_local(embedder):
+            return embedder.embed_query(query, words.by_word), embedder.name
+        with embedding_slot(reader.workspace_id, seconds=SEARCH_WAIT):
+            return embedder.embed_query(query, words.by_word), embedder.name
     except Fault as fault:
         log.warning("query_not_embedded", model=embedder.name, why=fault.detail)
         return None, embedder.name

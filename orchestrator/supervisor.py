@@ -33,6 +33,7 @@ from tenants.notifications.deliveries import Sender, forget_old_deliveries
 from tenants.notifications.inbox import forget_old_items, tell_low_credits
 from tenants.notifications.mail import forget_old_mails
 from tenants.pulse import beat, delete_old_pulses
+from tenants.quotas import fold_storage
 from tools_app.mcp.servers import refresh_due
 from tools_app.sandbox.container.claims import sessions_with_claims
 from tools_app.sandbox.container.lifecycle import remove_unused_containers, sweep
@@ -136,6 +137,7 @@ def duties() -> list[Duty]:
         Duty(every=30.0, work=BackgroundJob(bill_sandboxes).start),
         Duty(every=3600.0, work=delete_old_minutes),
         Duty(every=5.0, work=BackgroundJob(fold_usage).start),
+        Duty(every=2.0, work=BackgroundJob(fold_storage).start),
         Duty(every=60.0, work=forget_old_deliveries),
         Duty(every=600.0, work=forget_old_items),
         Duty(every=3600.0, work=forget_old_mails),

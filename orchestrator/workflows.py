@@ -15,8 +15,26 @@ from orchestrator.canvas import run as canvas  # noqa: F401 - registers the work
 from orchestrator.engine.definition import Event, Workflow, workflow
 from orchestrator.engine.steps import Steps
 from orchestrator.tasks.execute import CreateSession, ExecuteTask
+from orchestrator.transfers import (
+    ExportMemory,
+    ExportSession,
+    ImportMemory,
+    ImportSession,
+    ReembedMemory,
+)
 
-__all__ = ["Ask", "CreateSession", "Digest", "ExecuteTask", "Panel"]
+__all__ = [
+    "Ask",
+    "CreateSession",
+    "Digest",
+    "ExecuteTask",
+    "ExportMemory",
+    "ExportSession",
+    "ImportMemory",
+    "ImportSession",
+    "Panel",
+    "ReembedMemory",
+]
 
 Text = Annotated[str, Field(min_length=1, max_length=2_000), STORABLE]
 Name = Annotated[str, Field(min_length=1, max_length=80), STORABLE]

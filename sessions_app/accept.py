@@ -27,7 +27,7 @@ from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.sessions import authorise_session, find_session
 from tenants.access import Principal, authorise
 from tenants.billing.spending import check_purses
-from tools_app.storage import check_disk
+from tools_app.storage import check_disks
 
 EventType = SessionEvent.Type
 TITLE_LENGTH = 60
@@ -73,7 +73,7 @@ def accept_event(
     if not isinstance(parsed, UserMessage):
         return _accept_once(session, parsed, principal, dedupe_key)
     _check_overrides(principal, parsed)
-    check_disk()
+    check_disks()
     _check_credit(session, principal.user_id, principal.key_id)
     event = _message_event(principal, parsed, dedupe_key)
     return _send(session, event, principal.user_id, on_busy, priority)
@@ -99,7 +99,7 @@ def send_by_key(
     _check_options(on_busy, priority)
     if on_busy == Run.OnBusy.INTERRUPT or not is_storable(str(agent)):
         return None
-    check_disk()
+    check_disks()
     parsed = parse(EventType.USER_MESSAGE, {"text": text, "overrides": overrides})
     _check_overrides(principal, parsed)
     key = _bind_key(dedupe_key, EventType.USER_MESSAGE, parsed)

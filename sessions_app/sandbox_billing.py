@@ -24,7 +24,7 @@ from sessions_app.lanes import run_queue
 from sessions_app.ledger import CallResult
 from sessions_app.models import Run, Session, ToolExecution
 from tenants.billing import spending
-from tenants.exceptions import BudgetReached, OutOfCredits
+from tenants.exceptions import BudgetReached, DatabaseQuotaReached, OutOfCredits
 from tools_app.registry import Category
 from tools_app.sandbox.container.claims import sessions_with_claims
 from tools_app.sandbox.container.lifecycle import ROLE, SESSION, list_containers, remove_containers
@@ -90,6 +90,8 @@ def find_unpaid(payers: Mapping[UUID, Payers]) -> dict[UUID, OutOfMoney]:
             continue
         try:
             spending.check_purses(paying.workspace_id, paying.owners)
+        except DatabaseQuotaReached:
+            continue  # what runs already is paid for, and may end
         except (BudgetReached, OutOfCredits) as fault:
             unpaid[session_id] = fault
     return unpaid

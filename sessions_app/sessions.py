@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -14,7 +15,7 @@ from django.db.models.functions import Now
 from agents.definitions import current_version
 from agents.models import Agent, AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
-from core.exceptions import Conflict, Invalid, NotFound
+from core.exceptions import Conflict, Forbidden, Invalid, NotFound
 from core.ids import new_token
 from sessions_app.context.compaction.snapshots import copy_to_fork
 from sessions_app.context.taint import is_tainted
@@ -28,6 +29,7 @@ from sessions_app.models import Run, Session
 from sessions_app.outcomes.criteria import read_outcome
 from sessions_app.resources.attachments import attach_defaults
 from tenants.access import Principal, Verb, authorise
+from tenants.quotas import check_database_room
 from tools_app.policy.storage import PolicyTarget, copy_policy
 
 MAX_TITLE_LENGTH = 200
@@ -163,6 +165,7 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
     """Create a session that shares the history up to an event and goes its own way from there."""
     if not 0 <= at_seq <= session.last_seq:
         raise Invalid(f"at_seq must be a number from 0 to {session.last_seq}.")
+    check_database_room(session.workspace_id)
     forked = Session.objects.create(
         workspace_id=session.workspace_id,
         agent_id=session.agent_id,
@@ -258,6 +261,8 @@ def name_sessions(workspace_id: UUID, ids: Iterable[UUID]) -> dict[UUID, str]:
 
 def share_session(session: Session) -> str:
     """Return the token of the session's link, and let the link show everything until now."""
+    if not settings.SHARE_LINKS:
+        raise Forbidden("The operator of this installation has switched share links off.")
     token = session.share_token or new_token()
     Session.objects.filter(pk=session.pk).update(share_token=token, shared_seq=session.last_seq)
     return token
@@ -269,8 +274,8 @@ def unshare_session(session: Session) -> None:
 
 
 def find_shared(token: str) -> Session:
-    """Return the session that a link shows."""
+    """Return the session that a link shows. No link works while SHARE_LINKS is off."""
     found = Session.objects.select_related("agent_version").filter(share_token=token).first()
-    if found is None or not token:
+    if found is None or not token or not settings.SHARE_LINKS:
         raise NotFound("This link doesn't work. It may have been revoked.")
     return found

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Model, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest
 
 from core.admin import ReadOnlyAdmin, StaffAdmin
+from core.exceptions import Invalid
+from core.ids import uuid7
 from tenants import models
+from tenants.billing.credits import add_credits, check_amount
 from tenants.keys import revoke_keys_of
 
 
@@ -172,11 +178,60 @@ class PurseAdmin(ReadOnlyAdmin):
     search_fields = ["=owner_id", "workspace__name"]
 
 
+class CreditForm(forms.ModelForm):
+    """Credits for a workspace. `once` becomes the entry's id, so that a second submit adds nothing."""
+
+    once = forms.UUIDField(widget=forms.HiddenInput, initial=uuid7)
+    kind = forms.ChoiceField(
+        choices=[
+            (kind.value, kind.label)
+            for kind in (models.CreditEntry.Kind.GRANT, models.CreditEntry.Kind.ADJUSTMENT)
+        ]
+    )
+
+    class Meta:
+        model = models.CreditEntry
+        fields = ("workspace", "kind", "amount", "note")
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if not self.errors:
+            try:
+                check_amount(given["amount"], kind=given["kind"])
+            except Invalid as fault:
+                self.add_error("amount", fault.detail)
+        return given
+
+
 @admin.register(models.CreditEntry)
 class CreditEntryAdmin(ReadOnlyAdmin):
+    """The ledger of credits. Staff with the permission add entries, to any workspace."""
+
+    form = CreditForm
     list_display = ["created_at", "workspace", "kind", "amount", "note", "created_by"]
     list_filter = ["kind", "created_at"]
     search_fields = ["=id", "workspace__name", "note"]
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("tenants.add_creditentry")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = ("workspace", "kind", "amount", "note", "once")
+        return super().get_fields(request, obj) if obj else fields
+
+    def save_model(
+        self, request: HttpRequest, obj: Model, form: forms.ModelForm, change: bool
+    ) -> None:
+        assert isinstance(obj, models.CreditEntry)  # noqa: S101 - the model of this page
+        entry = add_credits(
+            obj.workspace_id,
+            obj.amount,
+            kind=obj.kind,
+            note=obj.note,
+            author=models.User.objects.filter(email=request.user.get_username()).first(),
+            entry_id=form.cleaned_data["once"],
+        )
+        obj.pk = entry.pk
 
 
 @admin.register(models.ModelCall)
@@ -272,6 +327,23 @@ class IdempotentAnswerAdmin(ReadOnlyAdmin):
     list_filter = ["status", "created_at"]
     search_fields = ["=key_digest", "workspace__name"]
     exclude = ["body"]
+
+
+@admin.register(models.WorkspaceStorage)
+class WorkspaceStorageAdmin(ReadOnlyAdmin):
+    list_display = ["workspace", "bytes", "is_full"]
+    list_filter = ["is_full"]
+    search_fields = ["workspace__name"]
+    ordering = ["-bytes"]
+
+
+@admin.register(models.StorageGrowth)
+class StorageGrowthAdmin(ReadOnlyAdmin):
+    """Bytes that are not yet part of the sums."""
+
+    list_display = ["id", "workspace", "bytes"]
+    list_filter = [("bytes", admin.AllValuesFieldListFilter)]
+    search_fields = ["workspace__name"]
 
 
 @admin.register(models.Pulse)

@@ -94,3 +94,10 @@ class BudgetReached(Fault):
 
     code = "budget_reached"
     status = 402
+
+
+class DatabaseQuotaReached(BudgetReached):
+    """This workspace stores as much text in the database as it may, so nothing new is accepted. Nothing was lost. Ask the operator of this installation for more room."""
+
+    code = "database_quota"
+    status = 507

@@ -12,8 +12,13 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Model, QuerySet
 
-from tenants.exceptions import QuotaReached
-from tenants.models import User, Workspace
+from core.db import prepared_rows
+from tenants.exceptions import DatabaseQuotaReached, QuotaReached
+from tenants.models import User, Workspace, WorkspaceStorage
+
+FOLD = "SELECT storage_fold(%s, %s)"
+FOLD_BATCH = 5_000
+MEGABYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,24 @@ def check_quota(workspace_id: UUID, quota: Quota, rows: QuerySet[Model]) -> None
     most: int = getattr(settings, quota.setting)
     if rows.count() >= most:
         raise QuotaReached(f"A workspace has at most {most:,} {quota.things}. {quota.remedy}")
+
+
+def check_database_room(workspace_id: UUID) -> None:
+    """Raise DatabaseQuotaReached if the workspace stores as much as it may.
+
+    Messages and model calls are checked by `purse_short`, in the statement that checks the credits.
+    """
+    if WorkspaceStorage.objects.filter(workspace_id=workspace_id, is_full=True).exists():
+        raise DatabaseQuotaReached
+
+
+def fold_storage() -> int:
+    """Add what was stored since the last time to the sums of the workspaces."""
+    quota = settings.WORKSPACE_DATABASE_MB * MEGABYTE or None
+    folded = 0
+    while batch := prepared_rows(FOLD, [FOLD_BATCH, quota])[0][0]:
+        folded += batch
+    return folded
 
 
 def check_workspaces(owner: User) -> int:

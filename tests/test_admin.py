@@ -11,8 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from core.admin import BoundedPaginator
+from core.ids import uuid7
+from tenants.billing.credits import get_balance
 from tenants.models import (
     ApiKey,
+    CreditEntry,
     Invitation,
     Membership,
     SignInAttempt,
@@ -183,3 +186,43 @@ def test_a_list_counts_only_so_many_rows(staff, monkeypatch):
         Workspace.objects.create(name=name, slug=name)
 
     assert staff.get(url(Workspace, "changelist")).context["cl"].paginator.count == 2
+
+
+def test_staff_add_credits_to_any_workspace_once(staff, foreign_workspace):
+    before = get_balance(foreign_workspace.pk).ceiling
+    path = url(CreditEntry, "add")
+    once = staff.get(path).context["adminform"].form["once"].value()
+    given = {"workspace": foreign_workspace.pk, "kind": "grant", "amount": "25", "note": "Paid"}
+
+    for _ in range(2):
+        assert staff.post(path, {**given, "once": once}).status_code == 302
+
+    assert get_balance(foreign_workspace.pk).ceiling == before + 25
+    entry = CreditEntry.objects.get(pk=once)
+    assert (entry.note, entry.created_by.email) == ("Paid", "staff@example.com")
+
+
+@pytest.mark.parametrize(
+    ("kind", "amount", "status"),
+    [
+        ("grant", "-5", 200),
+        ("grant", "0", 200),
+        ("grant", "1e9", 200),
+        ("charge", "5", 200),
+        ("adjustment", "-5", 302),
+    ],
+)
+def test_staff_add_only_amounts_that_the_ledger_takes(staff, workspace, kind, amount, status):
+    given = {"workspace": workspace.pk, "kind": kind, "amount": amount, "once": uuid7()}
+
+    assert staff.post(url(CreditEntry, "add"), given).status_code == status
+    assert CreditEntry.objects.filter(pk=given["once"]).exists() == (status == 302)
+
+
+def test_staff_without_the_permission_add_no_credits(workspace):
+    client = Client()
+    client.force_login(User.objects.create_user("help@example.com", is_staff=True))
+    given = {"workspace": workspace.pk, "kind": "grant", "amount": "25", "once": uuid7()}
+
+    assert client.post(url(CreditEntry, "add"), given).status_code == 403
+    assert not CreditEntry.objects.filter(pk=given["once"]).exists()

@@ -20,6 +20,8 @@ from typing import IO
 
 from django.conf import settings
 
+from core.db import TimedCache, prepared_rows
+from core.postgres import PGDATA
 from tools_app.exceptions import DiskFull, QuotaExceeded
 
 MEGABYTE = 1024 * 1024
@@ -66,6 +68,30 @@ def check_disk(folder: Path | None = None) -> None:
     with suppress(FileNotFoundError):
         if disk_is_full(folder or Path(settings.DATA_DIR)):
             raise DiskFull
+
+
+def check_disks() -> None:
+    """Raise DiskFull if there is no room for files, or none in the database."""
+    check_disk()
+    # The embedded server's folder may be on another disk. Without that server there is no folder.
+    check_disk(Path(settings.DATA_DIR, PGDATA))
+    if settings.DATABASE_LIMIT_MB and _database_bytes.get(None) > _database_limit():
+        raise DiskFull(
+            "The database has reached the size that the operator allows, so nothing new is accepted. "
+            "Nothing was lost. Ask the operator for more room."
+        )
+
+
+def _database_limit() -> int:
+    return int(settings.DATABASE_LIMIT_MB) * MEGABYTE
+
+
+def _measure_database(key: None) -> int:
+    return int(prepared_rows("SELECT pg_database_size(current_database())", [])[0][0])
+
+
+#: The server reads the sizes of all its files for this, so each process asks seldom.
+_database_bytes: TimedCache[None, int] = TimedCache(_measure_database, seconds=30)
 
 
 def free_space(folder: Path) -> Usage:

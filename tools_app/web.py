@@ -11,11 +11,13 @@ from itertools import islice
 from threading import Event, Thread
 from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
+from uuid import UUID
 
 import httpx2
 import orjson
 from django.conf import settings
 
+from agents.providers.keys import may_use_operator_keys
 from core.exceptions import EgressRefused
 from core.http import READ_SECONDS, Resolver, following, guarded_client
 from core.validation import storable
@@ -330,6 +332,10 @@ SETUP_HINT = (
     "or searxng, WEB_SEARCH_KEY to its API key (brave, serper) or WEB_SEARCH_URL to the address of a "
     "SearXNG server that offers the JSON format, and restarts Switchyard."
 )
+NOT_SERVED = (
+    "The search key of this installation does not serve this workspace. The operator of Switchyard "
+    "decides that with OPERATOR_KEYS. Ask for the address of a page instead."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,6 +395,14 @@ SERVICES: Mapping[str, SearchService] = {
         snippet="content",
     ),
 }
+
+
+def check_may_search(workspace_id: UUID) -> None:
+    """Raise ToolFailed unless the operator's key for searches serves this workspace."""
+    service = SERVICES.get(settings.WEB_SEARCH_PROVIDER)
+    needs_key = service is not None and service.needs_key and bool(settings.WEB_SEARCH_KEY)
+    if needs_key and not may_use_operator_keys(workspace_id):
+        raise ToolFailed(NOT_SERVED)
 
 
 def search(query: str, *, count: int, seconds: float = SERVICE_SECONDS) -> list[SearchResult]:

@@ -146,7 +146,7 @@ CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
 # ── Workers ──────────────────────────────────────────────────────────────────
 WORKERS = env.number("WORKERS", 2)
 #: Runs that one worker process hosts at once. They mostly wait for a model.
-LANES_PER_WORKER = env.number("LANES_PER_WORKER", 600)
+LANES_PER_WORKER = env.number("LANES_PER_WORKER", 700)
 LEASE_SECONDS = env.seconds("LEASE_SECONDS", 30)
 HEARTBEAT_SECONDS = env.seconds("HEARTBEAT_SECONDS", 5)
 #: A run that takes longer is stopped, even if its worker is healthy.
@@ -192,6 +192,8 @@ Q_CLUSTER: dict[str, Any] = {
 #: Where a Docker-compatible engine listens. Empty means the usual places, or our own Podman.
 CONTAINER_SOCKET = env.text("CONTAINER_SOCKET")
 CONTAINER_IMAGE = env.text("CONTAINER_IMAGE", "switchyard/base")
+#: How fast one command may read, and write, the disk of DATA_DIR. 0: no limit.
+SANDBOX_DISK_MB_PER_SECOND = env.number("SANDBOX_DISK_MB_PER_SECOND", 200)
 #: A container in which nothing ran for this long is removed. Its files stay.
 DISK_RESERVE_MB = env.number("DISK_RESERVE_MB", 512)
 SESSION_STORAGE_MB = env.number("SESSION_STORAGE_MB", 5_120)
@@ -212,6 +214,10 @@ TRIGGERS_PER_WORKSPACE = env.number("TRIGGERS_PER_WORKSPACE", 200)
 #: Messages that may wait in one session, and runs that may wait in all sessions of a workspace.
 QUEUE_PER_SESSION = env.number("QUEUE_PER_SESSION", 200)
 QUEUE_PER_WORKSPACE = env.number("QUEUE_PER_WORKSPACE", 10_000)
+#: What the logs, documents and tool calls of a workspace may take in the database. 0: no limit.
+WORKSPACE_DATABASE_MB = env.number("WORKSPACE_DATABASE_MB", 10_240)
+#: How large the whole database may become. 0: no limit but the reserve of the disk it is on.
+DATABASE_LIMIT_MB = env.number("DATABASE_LIMIT_MB", 0)
 #: Terminals that a workspace may have open, and how long an unused one stays open.
 TERMINALS_PER_WORKSPACE = env.number("TERMINALS_PER_WORKSPACE", 20)
 TERMINAL_IDLE_SECONDS = env.seconds("TERMINAL_IDLE_SECONDS", 3600)
@@ -237,6 +243,8 @@ AUTH_PASSWORD_VALIDATORS = [
 SIGN_UP = env.choice("SIGN_UP", "invitation", ("open", "invitation", "closed"))
 #: Whose workspaces use the model keys of this server's environment.
 OPERATOR_KEYS = env.choice("OPERATOR_KEYS", "staff", ("staff", "all", "none"))
+#: Whether a chat can be shared by a link that needs no account.
+SHARE_LINKS = env.flag("SHARE_LINKS", default=True)
 LOGIN_URL = "sign_in"
 LOGIN_REDIRECT_URL = "home"
 SESSION_COOKIE_HTTPONLY = True

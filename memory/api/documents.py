@@ -31,11 +31,22 @@ from core.validation import is_storable
 from memory import documents
 from memory.api import serializers
 from memory.api.serializers import EntrySerializer
-from memory.archive import Imported, import_archive, read_archive, write_archive
+from memory.archive import (
+    Imported,
+    import_archive,
+    is_small,
+    is_small_archive,
+    read_archive,
+    write_archive,
+)
+from memory.embeddings import embed_missing
+from memory.exceptions import ExportTooLarge
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Owner, person
 from memory.ranking import Weights
 from memory.recall import MOST_HITS, Search, recall
+from orchestrator.api.workflows import AcceptedSerializer, describe_workflow
+from orchestrator.transfers import start_memory_export, start_memory_import
 from tenants.access import Principal, authorise
 from tenants.api.base import WorkspaceViewSet
 from tenants.authentication import principal_of
@@ -345,14 +356,18 @@ def export_response(owner: Owner, name: str) -> FileResponse:
 
 
 def import_file(owner: Owner, file: IO[bytes], *, by: UUID | None, overwrite: bool) -> Imported:
-    """Import every document of a zip, or none, when it is the workspace's turn."""
+    """Import every document of a small zip, or none, when it is the workspace's turn."""
     with transfer_slot(owner.workspace_id):
         release_connection()  # Unpacking takes a while.
-        return import_archive(owner, read_archive(file), by=by, overwrite=overwrite)
+        done = import_archive(owner, read_archive(file), by=by, overwrite=overwrite)
+        embed_missing(owner.workspace_id)
+    return done
 
 
 class ExportView(APIView):
-    renderer_classes = [ZipRenderer, JSONRenderer]
+    verbs = {"post": "read"}
+    # JSON comes first, for errors: the view writes the zip itself.
+    renderer_classes = [JSONRenderer, ZipRenderer]
 
     @extend_schema(
         operation_id="memory_export",
@@ -360,9 +375,26 @@ class ExportView(APIView):
         responses={(200, ZIP): OpenApiResponse(OpenApiTypes.BINARY, "A zip of Markdown files.")},
     )
     def get(self, request: Request) -> FileResponse:
-        """Export the agent's documents, one Markdown file each, to edit with any tool."""
+        """Export the agent's documents, one Markdown file each, to edit with any tool.
+
+        If they are too many for a request, POST starts a workflow that makes the zip.
+        """
         owner = _owner(principal_of(request), request, "read")
+        if not is_small(owner):
+            raise ExportTooLarge
         return export_response(owner, f"memory-{owner.owner_id}.zip")
+
+    @extend_schema(
+        operation_id="memory_export_start",
+        parameters=[AGENT],
+        request=None,
+        responses={202: AcceptedSerializer},
+    )
+    def post(self, request: Request) -> Response:
+        """Start a workflow that exports the agent's documents. Its artifact is the zip."""
+        principal = principal_of(request)
+        started = start_memory_export(principal, _owner(principal, request, "read"))
+        return Response(describe_workflow(started), status=202)
 
 
 class ImportView(APIView):
@@ -378,17 +410,28 @@ class ImportView(APIView):
             ),
         ],
         request={ZIP: OpenApiTypes.BINARY, "multipart/form-data": serializers.MemoryImportForm},
-        responses={200: serializers.MemoryImportedSerializer, 409: STALE},
+        responses={
+            200: serializers.MemoryImportedSerializer,
+            202: AcceptedSerializer,
+            409: STALE,
+        },
     )
     def post(self, request: Request) -> Response:
-        """Import every document of an archive, or none. Other documents stay."""
+        """Import every document of an archive, or none. Other documents stay.
+
+        An archive with more than a request can take is imported by a workflow, and the answer is 202.
+        """
         principal = principal_of(request)
         owner = _owner(principal, request, "run")
         if int(request.META.get("CONTENT_LENGTH") or 0) > MOST_BYTES:
             raise RequestDataTooBig
         overwrite = request.query_params.get("overwrite", "").lower() in {"1", "true"}
         release_connection()  # Parsing a long form takes a while.
-        done = import_file(owner, _file(request), by=principal.user_id, overwrite=overwrite)
+        file = _file(request)
+        if not is_small_archive(file):
+            started = start_memory_import(principal, owner, file, overwrite=overwrite)
+            return Response(describe_workflow(started), status=202)
+        done = import_file(owner, file, by=principal.user_id, overwrite=overwrite)
         return Response(serializers.MemoryImportedSerializer(done).data)
 
 

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -18,12 +19,14 @@ from core.throttling import search_slot
 from core.validation import read_input
 from memory.api.documents import MOST_BYTES, export_response, import_file
 from memory.api.serializers import owner_for, reader_for, workspace_reader
-from memory.archive import Imported
+from memory.archive import Imported, is_small, is_small_archive
 from memory.documents import ABSENT, DocumentInput, write_entry
 from memory.models import MemoryEntry
 from memory.ownership import Owner, Reader, owner_within, person
 from memory.pages import display
 from memory.recall import LONGEST_QUERY, Search, recall
+from orchestrator.models import Workflow
+from orchestrator.transfers import start_memory_export, start_memory_import
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
 
@@ -134,12 +137,20 @@ def owner_named(principal: Principal, text: str) -> Owner:
     return owner_within(reader_for(principal, agent=ref or None, session=None), scope)
 
 
-@require_safe
-def memory_export(request: HttpRequest) -> FileResponse:
-    """Export one owner's documents as a zip, to edit with any tool."""
+@require_http_methods(["GET", "HEAD", "POST"])
+def memory_export(request: HttpRequest) -> HttpResponseBase:
+    """Export one owner's documents as a zip, to edit with any tool.
+
+    If they are many, a workflow makes the zip. A person's own are not shown to the others, who see
+    the workflow, so they are always exported at once.
+    """
     principal = principal_of(request)
     authorise(principal, "read")
     owner = owner_named(principal, request.GET.get("of", ""))
+    if request.method == "POST":
+        return redirect("workflow", start_memory_export(principal, owner).pk)
+    if owner.scope != MemoryEntry.Scope.USER and not is_small(owner):
+        return render(request, "pages/memory/export.html", frame(principal))
     return export_response(owner, f"memory-{owner.scope.value}-{str(owner.owner_id)[-12:]}.zip")
 
 
@@ -153,6 +164,8 @@ def memory_import(request: HttpRequest) -> HttpResponse:
     imported = _submit(form, "file", lambda: _import(principal, **form.cleaned_data))
     if imported is None:
         return _form_page(request, "pages/memory/import.html", form)
+    if isinstance(imported, Workflow):
+        return redirect("workflow", imported.pk)
     owner, done = imported
     summary = f"{done.created} created, {done.changed} changed, {done.unchanged} unchanged."
     messages.success(request, summary)
@@ -161,8 +174,11 @@ def memory_import(request: HttpRequest) -> HttpResponse:
 
 def _import(
     principal: Principal, *, owner: str, file: Any, overwrite: bool
-) -> tuple[Owner, Imported]:
+) -> tuple[Owner, Imported] | Workflow:
+    """Import a small zip, or start the workflow that imports a larger one."""
     chosen = owner_named(principal, owner)
     if file.size > MOST_BYTES:
         raise Invalid(f"The file is larger than {MOST_BYTES // 1_000_000} MB.")
+    if not is_small_archive(file):
+        return start_memory_import(principal, chosen, file, overwrite=overwrite)
     return chosen, import_file(chosen, file, by=principal.user_id, overwrite=overwrite)

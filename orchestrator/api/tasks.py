@@ -20,6 +20,7 @@ from core.exceptions import Invalid
 from core.pagination import whole_page, whole_page_of
 from core.rest import StrictJSONParser
 from orchestrator.api.health import HealthSerializer, answer_health
+from orchestrator.api.workflows import AcceptedSerializer, describe_workflow
 from orchestrator.engine.lifecycle import find_workflow, wait_for_workflow
 from orchestrator.models import Workflow
 from orchestrator.tasks.artifacts import artifacts_of, open_artifact
@@ -84,19 +85,10 @@ class MakeSessionInput(serializers.Serializer):
     )
 
 
-class AcceptedSerializer(serializers.Serializer):
-    workflow_id = serializers.UUIDField()
-    status = serializers.CharField()
-
-
 class MadeSessionSerializer(AcceptedSerializer):
     session_id = serializers.UUIDField(allow_null=True, help_text="Null while it is being created.")
     id = serializers.UUIDField(allow_null=True, help_text="The same as session_id.")
     session = SessionSerializer(allow_null=True)
-
-
-def describe_workflow(workflow: Workflow) -> dict[str, object]:
-    return {"workflow_id": str(workflow.pk), "status": workflow.status}
 
 
 def body_fields(request: Request) -> dict[str, object]:

@@ -62,6 +62,17 @@ class StartInput(serializers.Serializer):
     )
 
 
+class AcceptedSerializer(serializers.Serializer):
+    """A workflow that was started for a request, whose progress its resource shows."""
+
+    workflow_id = serializers.UUIDField()
+    status = serializers.CharField()
+
+
+def describe_workflow(workflow: Workflow) -> dict[str, object]:
+    return {"workflow_id": str(workflow.pk), "status": workflow.status}
+
+
 class SendInput(serializers.Serializer):
     type = PatternField(r"^[^\x00]+$", max_length=100)
     payload = serializers.JSONField(required=False, default=None)

@@ -53,10 +53,14 @@ def start_workflow(
     concurrency_key: str = "",
     concurrency_limit: int | None = None,
     key_id: UUID | None = None,
+    id: UUID | None = None,
 ) -> tuple[Workflow, bool]:
-    """Return the workflow of this key, and whether it is new. The same key starts it once."""
+    """Return the workflow of this key, and whether it is new. The same key starts it once.
+
+    A caller that prepares something for the workflow chooses its `id`.
+    """
     made = latest_version(name)
-    id = uuid7()
+    id = id or uuid7()
     if key is not None and (not KEY.fullmatch(key) or key in RESERVED_KEYS):
         raise Invalid("An id has at most 200 characters: letters, digits and _.:@- only.")
     if not -100 <= priority <= 100:

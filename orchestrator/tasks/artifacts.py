@@ -6,13 +6,13 @@ The copies are out of reach of commands, so a download is exactly what was colle
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from io import BufferedReader
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import IO, Any, cast
 
 from core.exceptions import NotFound
 from core.validation import storable
@@ -20,7 +20,7 @@ from orchestrator.models import Step, Workflow
 from orchestrator.tasks.sandbox import TaskSandbox, task_folder
 from tools_app.exceptions import ToolFailed
 from tools_app.files import open_file, open_folder
-from tools_app.storage import reserving
+from tools_app.storage import Reservation, reserving
 
 #: The step that collects artifacts; they are found again by its name.
 COLLECT = "collect artifacts"
@@ -55,7 +55,47 @@ def collect(sandbox: TaskSandbox, given: dict[str, str]) -> dict[str, Any]:
         elif given.get(path) != copy.sha256:
             found.append(copy)
             room -= copy.size
-    return {"artifacts": [asdict(one) for one in found], "left_out": left_out}
+    return as_output(found, left_out)
+
+
+def as_output(made: list[Artifact], left_out: int = 0) -> dict[str, Any]:
+    """Return artifacts as the step that collects them returns them."""
+    return {"artifacts": [asdict(one) for one in made], "left_out": left_out}
+
+
+def write_artifact(
+    sandbox: TaskSandbox, path: str, write: Callable[[IO[bytes]], object]
+) -> Artifact:
+    """Make an artifact of what the function writes. Raise QuotaExceeded if there is no room for it."""
+    folder = _folder(sandbox.store)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = folder / f".{token_hex(8)}.part"
+    try:
+        with reserving(folder) as reservation:
+            reservation.take(0, files=1)
+            with partial.open("w+b") as target:
+                write(cast("IO[bytes]", _Reserving(target, reservation)))
+            with partial.open("rb") as made:
+                digest = file_digest(made, "sha256").hexdigest()
+            size = partial.stat().st_size
+            partial.rename(folder / digest)
+    finally:
+        partial.unlink(missing_ok=True)
+    return Artifact(path=path, size=size, sha256=digest)
+
+
+class _Reserving:
+    """A file that reserves its bytes before it writes them."""
+
+    def __init__(self, file: IO[bytes], reservation: Reservation) -> None:
+        self._file, self._reservation = file, reservation
+
+    def write(self, data: bytes) -> int:
+        self._reservation.take(len(data))
+        return self._file.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def artifacts_of(workflow: Workflow) -> list[dict[str, Any]]:

@@ -28,6 +28,7 @@ from sessions_app.harness.crash_points import crash_point
 from sessions_app.lanes.signals import StopSignal
 from tools_app.exceptions import KeeperLost, SandboxReplaced, SandboxUnavailable
 from tools_app.sandbox.base import Sandbox
+from tools_app.sandbox.slots import command_slot
 from tools_app.sandbox.tasks.control import follow, is_alive, stop_all
 from tools_app.sandbox.tasks.record import Ending, Record, make_order
 
@@ -61,15 +62,22 @@ def name_of(key: str) -> str:
 
 
 def run_once(task_sandbox: TaskSandbox, name: str, task: Task) -> Outcome:
-    """Return how the command ended: begin it, or follow it from where another worker left it."""
+    """Return how the command ended: begin it, or follow it from where another worker left it.
+
+    Raise TooManySandboxes, before anything has begun, if the workspace runs as many as it may.
+    """
     record = Record(folder=task_sandbox.commands / name)
     try:
-        if not record.keeper():
+        if record.keeper():
+            release_connection()
+            ending = _follow(record, task)
+        else:
             _end_others(task_sandbox, record)
-            sandbox = task.sandbox()
-            record.write_order(make_order(sandbox, task.command, seconds=task.seconds))
-        release_connection()
-        ending = _follow(record, task)
+            with command_slot(task_sandbox.workspace_id, seconds=0) as slot:
+                sandbox = task.sandbox()
+                record.write_order(make_order(sandbox, task.command, seconds=task.seconds))
+                release_connection()
+                ending = _follow(record, task, slot)
     except SandboxUnavailable as fault:
         raise NonRetryableError(fault.detail) from fault
     except KeeperLost as fault:
@@ -92,10 +100,10 @@ def _end_others(task_sandbox: TaskSandbox, record: Record) -> None:
         end_commands(task_sandbox, others)
 
 
-def _follow(record: Record, task: Task) -> Ending | None:
+def _follow(record: Record, task: Task, slot: int | None = None) -> Ending | None:
     crash_point("command_ordered")
     with _readable_on_stop(task.sign) as stop:
-        return follow(record, on_output=task.on_output, stop=stop)
+        return follow(record, on_output=task.on_output, stop=stop, slot=slot)
 
 
 @contextmanager

@@ -25,6 +25,8 @@ from tools_app.sandbox.provisioning import provision
 
 #: How often following a command is retried after its worker died; the command begins once.
 TRIES = 1_000
+#: The pause before a command that found no free sandbox tries again. No thread waits meanwhile.
+PAUSE_SECONDS = 5
 #: How long the sandbox of a command that did not reach its end stays for inspection.
 VERIFY_SECONDS = 3_600.0
 CUT_SHORT = {exceptions.CommandUnknown.code, exceptions.CommandStopped.code}
@@ -93,7 +95,8 @@ class ExecuteTask(Workflow):
                 RUN,
                 lambda: self._execute(event, params, step, token),
                 retries=TRIES,
-                delay=0,
+                delay=PAUSE_SECONDS,
+                backoff="constant",
                 timeout=params.timeout + GRACE_SECONDS,
             )
         except exceptions.StepFailed as failed:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
-from itertools import chain
+from contextlib import contextmanager
 from typing import IO, Any
 from uuid import UUID
 
 import orjson
 from django.core.exceptions import RequestDataTooBig
-from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.http import StreamingHttpResponse
@@ -37,11 +38,13 @@ from core.exceptions import Invalid
 from core.pagination import NewestFirst, whole_page, whole_page_of
 from core.rest import StrictJSONParser, TextField, validate_body
 from core.throttling import transfer_slot
+from orchestrator.api.workflows import AcceptedSerializer, describe_workflow
+from orchestrator.transfers import start_session_export, start_session_import
 from sessions_app import runtime
 from sessions_app.api.base import ObjectField, SessionView
 from sessions_app.ledger import tool_use
 from sessions_app.live.frames import event_body
-from sessions_app.log.transfer import import_session
+from sessions_app.log.transfer import SMALL_BYTES, import_session
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
 from sessions_app.search import find_matches
@@ -55,6 +58,8 @@ MAX_METADATA_BYTES = 64_000
 JSONL = "application/x-ndjson"
 PAGE_ROWS = 500
 MAX_IMPORT_BYTES = 100 * 1024 * 1024
+#: The event that names the session of an export is its first line.
+LONGEST_FIRST_LINE = 10_000_000
 NAME_AGENT = "Name the agent of the new session, as in sessions/import/?agent=NAME."
 OUTCOME_HELP = (
     "The goal of the session: `statement`, `criteria` (a list of texts), `max_returns` (0 to 5, "
@@ -364,7 +369,9 @@ class JsonlParser(BaseParser):
 
 
 class ExportView(SessionView):
-    renderer_classes = [JsonlRenderer, JSONRenderer]
+    verbs = {"post": "read"}
+    # JSON comes first, for errors: the view writes the lines itself.
+    renderer_classes = [JSONRenderer, JsonlRenderer]
 
     @extend_schema(
         operation_id="sessions_export",
@@ -379,6 +386,15 @@ class ExportView(SessionView):
             content_type=JSONL,
             headers={"Content-Disposition": f'attachment; filename="session-{session.pk}.jsonl"'},
         )
+
+    @extend_schema(
+        operation_id="sessions_export_start", request=None, responses={202: AcceptedSerializer}
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Start a workflow that writes the log and its messages to files, which become artifacts."""
+        session = self.get_session(session_id)
+        started = start_session_export(principal_of(request), session)
+        return Response(describe_workflow(started), status=202)
 
 
 async def _export_lines(session_id: UUID) -> AsyncIterator[bytes]:
@@ -415,24 +431,31 @@ class ImportView(APIView):
             OpenApiParameter("title", str, description="The new session's title."),
         ],
         request={JSONL: OpenApiTypes.STR, "multipart/form-data": ImportForm},
-        responses={201: SessionSerializer},
+        responses={201: SessionSerializer, 202: AcceptedSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Create a session from an exported log. All events count as processed: nothing runs."""
+        """Create a session from an exported log. All events count as processed: nothing runs.
+
+        A log of more than 2 MB is imported by a workflow, and the answer is 202.
+        """
         principal = principal_of(request)
         workspace_id = authorise(principal, "run")
         if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_IMPORT_BYTES:
             raise RequestDataTooBig
         release_connection()  # Parsing a long form takes a while.
         form = {**request.query_params.dict(), **_form_fields(request)}
-        lines = _import_lines(request)
-        if not form.get("agent"):
-            first = next(lines, b"")
-            lines = chain([first], lines)
-            form["agent"] = _agent_of_export(workspace_id, first)
-        agent, title = find_agent(workspace_id, form["agent"]), _title(form.get("title", ""))
-        with transfer_slot(workspace_id):
-            session = import_session(agent, lines, title=title, created_by_id=principal.user_id)
+        with _import_file(request) as (file, is_small):
+            if not form.get("agent"):
+                form["agent"] = _agent_of_export(workspace_id, file.readline(LONGEST_FIRST_LINE))
+                file.seek(0)
+            agent, title = find_agent(workspace_id, form["agent"]), _title(form.get("title", ""))
+            if not is_small:
+                started = start_session_import(principal, agent.pk, title, file)
+                return Response(describe_workflow(started), status=202)
+            with transfer_slot(workspace_id):
+                session = import_session(
+                    agent, iter(file), title=title, created_by_id=principal.user_id
+                )
         return Response(serialize_session(session.pk), status=201)
 
 
@@ -457,12 +480,19 @@ def _form_fields(request: Request) -> dict[str, str]:
     return {name: text for name, text in data.items() if isinstance(text, str)}
 
 
-def _import_lines(request: Request) -> Iterator[bytes]:
-    """Return the lines of the uploaded file, or of the body itself."""
-    if not request.FILES:
-        body: Any = request.data
-        return iter(body) if hasattr(body, "readline") else iter(())
-    file: UploadedFile | None = request.FILES.get("file")
-    if file is None:
-        raise Invalid("Send the export in the form field `file`.")
-    return iter(file)
+@contextmanager
+def _import_file(request: Request) -> Iterator[tuple[IO[bytes], bool]]:
+    """Yield the uploaded file, or the body itself, and whether it is small."""
+    if request.FILES:
+        file: Any = request.FILES.get("file")
+        if file is None:
+            raise Invalid("Send the export in the form field `file`.")
+        yield file, file.size <= SMALL_BYTES
+        return
+    body: Any = request.data
+    with tempfile.SpooledTemporaryFile(max_size=SMALL_BYTES) as held:
+        if hasattr(body, "readline"):
+            shutil.copyfileobj(body, held)
+        is_small = held.tell() <= SMALL_BYTES
+        held.seek(0)
+        yield held, is_small

@@ -33,14 +33,60 @@ class LaneHost(LeaseHost[UUID, Claim]):
     def __init__(self) -> None:
         super().__init__(settings.LANES_PER_WORKER)
 
+    def _prepare(self, owner: UUID, slots: int) -> None:
+        super()._prepare(owner, slots)
+        self._lanes, self._taken = slots, 0
+        #: The workspace of each session that has a slot here, as far as it is known.
+        self._workspaces: dict[UUID, UUID] = {}
+        #: Sessions of workspaces that have their share, in order, until one of their lanes is free.
+        self._deferred: dict[UUID, dict[UUID, None]] = {}
+
+    @property
+    def share(self) -> int:
+        """How many lanes of this process one workspace may hold: a quarter is left for others."""
+        return self._lanes - max(1, self._lanes // 4)
+
     def wake_many(self, session_ids: Sequence[UUID]) -> None:
         """Serve these sessions. A full process passes on what it cannot take, then waits for a slot."""
-        for nth, session_id in enumerate(session_ids):
+        admitted = self._admit(session_ids)
+        for nth, session_id in enumerate(admitted):
             if not self.submit(session_id):
-                wake_many(session_ids[nth:])
+                wake_many(admitted[nth:])
                 release_connection()
                 self._wait_while_full()
                 return
+
+    def _admit(self, session_ids: Sequence[UUID]) -> Sequence[UUID]:
+        """Return the sessions that may have a slot now, and keep the others until they may.
+
+        While less than half of the process is in use, nothing is looked up.
+        """
+        with self._lock:
+            if self._taken + len(session_ids) <= self._lanes // 2:
+                return session_ids
+        owners = run_queue.workspaces_of(session_ids)
+        release_connection()
+        with self._lock:
+            return [one for one in session_ids if self._may_run(one, owners.get(one))]
+
+    def _may_run(self, session_id: UUID, workspace_id: UUID | None) -> bool:
+        if workspace_id is None or session_id in self._workspaces:
+            return True
+        if sum(one == workspace_id for one in self._workspaces.values()) >= self.share:
+            self._deferred.setdefault(workspace_id, {})[session_id] = None
+            return False
+        self._workspaces[session_id] = workspace_id
+        return True
+
+    def submit(self, job: UUID) -> bool:
+        with self._lock:
+            self._taken += 1
+        if super().submit(job):
+            return True
+        with self._lock:
+            self._taken -= 1
+            self._workspaces.pop(job, None)
+        return False
 
     def _wait_while_full(self) -> None:
         """Take nothing more from the queue, and keep giving signs of life meanwhile."""
@@ -49,9 +95,27 @@ class LaneHost(LeaseHost[UUID, Claim]):
             release_connection()
 
     def serve(self, session_id: UUID) -> None:
+        """Run what is due in this lane, then in those of its workspace that waited for their turn."""
+        following: UUID | None = session_id
+        try:
+            while following and not self.ending.is_set():
+                try:
+                    self._run_lane(following)
+                finally:
+                    following = self._next_of_workspace(following)
+        finally:
+            with self._lock:
+                self._taken -= 1
+                if following:
+                    self._workspaces.pop(following, None)
+
+    def _run_lane(self, session_id: UUID) -> None:
         """Run what is due in this lane, one run after the other."""
         try:
             claim = run_queue.claim(session_id, self.owner)
+            if claim and claim.loaded:
+                with self._lock:
+                    self._workspaces[session_id] = UUID(claim.loaded.facts["workspace_id"])
             while claim and not self.ending.is_set():
                 sign = StopSignal()
                 with self.holding(lease_of(claim, sign)):
@@ -60,6 +124,20 @@ class LaneHost(LeaseHost[UUID, Claim]):
                 self.release(claim)
         except StaleEpoch:
             log.info("lane_lost", session_id=str(session_id))
+
+    def _next_of_workspace(self, session_id: UUID) -> UUID | None:
+        """Give back the share of a session. Return a session of its workspace that waits for one."""
+        with self._lock:
+            workspace_id = self._workspaces.pop(session_id, None)
+            waiting = self._deferred.get(workspace_id) if workspace_id else None
+            if not waiting or workspace_id is None:
+                return None
+            following = next(iter(waiting))
+            del waiting[following]
+            if not waiting:
+                del self._deferred[workspace_id]
+            self._workspaces[following] = workspace_id
+            return following
 
     def heartbeat(self, ids: Sequence[UUID]) -> dict[UUID, int]:
         return run_queue.heartbeat(self.owner, ids)

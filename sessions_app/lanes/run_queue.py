@@ -59,6 +59,8 @@ UPDATE agent_sessions s SET lease_expires = clock_timestamp() + make_interval(se
 #: Run by the process that sees a worker die, so that its lanes are free at once.
 EXPIRE_LEASES = b"UPDATE agent_sessions SET lease_expires = 'epoch' WHERE lease_owner = %s"
 
+WORKSPACES_OF = "SELECT id, workspace_id FROM agent_sessions WHERE id = ANY(%s)"
+
 #: A task that waited for an answer when its session was stopped has no run that could end it.
 END_PARKED_TASK = """
 UPDATE subagent_spawns w SET status = 'cancelled', stop_reason = 'interrupted',
@@ -169,6 +171,11 @@ def claim(session_id: UUID, owner: UUID) -> Claim | None:
     notify_log_grew(session_id, is_urgent=False)
     loaded = LoadedRun(facts=orjson.loads(facts), known=known)
     return Claim(session_id=session_id, run_id=run, epoch=epoch, loaded=loaded)
+
+
+def workspaces_of(session_ids: Sequence[UUID]) -> dict[UUID, UUID]:
+    """Return the workspace of each of these sessions."""
+    return dict(rows(WORKSPACES_OF, [list(session_ids)]))
 
 
 def load(claim: Claim) -> LoadedRun:

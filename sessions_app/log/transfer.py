@@ -6,6 +6,7 @@ Every imported line must be an event that each view of the log can show.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC
 from typing import Any
 from uuid import UUID
 
@@ -19,12 +20,19 @@ from core.exceptions import Invalid
 from sessions_app.context.taint import events_are_tainted, mark_tainted
 from sessions_app.live.frames import event_body
 from sessions_app.log.payloads import check_attached_path
+from sessions_app.log.transcript import TranscriptMessage, read_history
 from sessions_app.log.writer import import_events
 from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import get_or_create_session
+from tenants.quotas import check_database_room
+from tools_app.storage import check_disks
 
 EventType = SessionEvent.Type
 MAX_EVENTS = 100_000
+#: Events, and messages, that one query of an export reads.
+PAGE_ROWS, PER_QUERY = 500, 200
+#: What a request imports or exports at once. More becomes a workflow; see `orchestrator/transfers.py`.
+SMALL_BYTES, SMALL_EVENTS = 2_000_000, 2_000
 
 
 class PayloadShape(BaseModel):
@@ -134,19 +142,60 @@ def _parse_line(number: int, line: bytes) -> dict[str, Any]:
 
 
 def export(session: Session) -> Iterator[bytes]:
-    """Yield every event as a line of JSON, without loading them all."""
-    for event in session.events.order_by("seq").iterator(chunk_size=500):
-        yield orjson.dumps(event_body(event)) + b"\n"
+    """Yield every event as a line of JSON, without loading them all or keeping a connection."""
+    after = 0
+    while page := list(session.events.filter(seq__gt=after).order_by("seq")[:PAGE_ROWS]):
+        release_connection()
+        yield from (orjson.dumps(event_body(event)) + b"\n" for event in page)
+        after = page[-1].seq
+
+
+def export_markdown(session: Session) -> Iterator[str]:
+    """Yield a chat as Markdown: who wrote each message, and when."""
+    agent = session.agent_version.name
+    yield f"# {session.title or 'New chat'}\n"
+    for message in messages_until(session, session.last_seq):
+        writer = agent if message.role == "assistant" else "You"
+        at = f"{message.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        yield f"\n## {writer} · {at}\n\n{message.text}\n"
+        yield from (f"\nAttached: {one.get('name', 'a file')}\n" for one in message.attachments)
+
+
+def messages_until(session: Session, until: int) -> Iterator[TranscriptMessage]:
+    """Yield the messages up to a seq, without those that were withdrawn."""
+    after = 0
+    while page := read_history(session, after=after, limit=PER_QUERY):
+        release_connection()
+        for message in page:
+            if message.seq > until:
+                return
+            if message.text and not (message.receipt and message.receipt.state == "withdrawn"):
+                yield message
+        after = page[-1].seq
 
 
 def import_session(
-    agent: Agent, lines: Iterator[bytes], *, title: str = "", created_by_id: UUID | None = None
+    agent: Agent,
+    lines: Iterator[bytes],
+    *,
+    title: str = "",
+    created_by_id: UUID | None = None,
+    session_key: str | None = None,
 ) -> Session:
-    """Create a session with the events of an export."""
+    """Create a session with the events of an export.
+
+    With a key, a session of this key that has its events already is returned as it is.
+    """
+    check_disks()
+    check_database_room(agent.workspace_id)
     release_connection()  # Parsing takes a while.
     events = list(_parse(lines))
     return create_from_events(
-        agent, events, title=title or "Imported session", created_by_id=created_by_id
+        agent,
+        events,
+        title=title or "Imported session",
+        created_by_id=created_by_id,
+        session_key=session_key,
     )
 
 
@@ -164,12 +213,19 @@ def create_from_events(
     *,
     title: str,
     created_by_id: UUID | None,
+    session_key: str | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> Session:
     """Create a session with these events, all of which count as processed."""
     session, _ = get_or_create_session(
-        agent=agent, title=title, metadata=metadata, created_by_id=created_by_id
+        agent=agent,
+        title=title,
+        metadata=metadata,
+        created_by_id=created_by_id,
+        session_key=session_key,
     )
+    if session.last_seq:
+        return session
     import_events(session.pk, events, created_by_id)
     if events_are_tainted(events):
         mark_tainted(session.pk)

@@ -102,6 +102,11 @@ SELECT new_id(), s.workspace_id, s.id, e.nth, e.event ->> 'type', e.event -> 'pa
        coalesce((e.event ->> 'created_at')::timestamptz, clock_timestamp())
   FROM agent_sessions s, jsonb_array_elements(%s::jsonb) WITH ORDINALITY e(event, nth) WHERE s.id = %s
 """
+COUNT_COPIED = """
+SELECT storage_add(s.workspace_id, (SELECT sum(event_bytes(m.payload, 1)) FROM session_messages m
+                                     WHERE m.session_id = s.id)::bigint)
+  FROM agent_sessions s WHERE s.id = %s
+"""
 SET_LAST_SEQ = "UPDATE agent_sessions SET last_seq = %s WHERE id = %s RETURNING last_seq"
 
 
@@ -111,7 +116,7 @@ def copy_events(source_id: UUID, target_id: UUID, up_to: int) -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute(COPY_EVENTS, [target_id, source_id, up_to])
-    row(SET_LAST_SEQ, [up_to, target_id])
+    _count(target_id, up_to)
 
 
 def import_events(
@@ -127,4 +132,11 @@ def import_events(
     encoded = orjson.dumps(storable_json(events)).decode()
     with connection.cursor() as cursor:
         cursor.execute(IMPORT_EVENTS, [withdrawn, author_id, encoded, session_id])
-    row(SET_LAST_SEQ, [len(events), session_id])
+    _count(session_id, len(events))
+
+
+def _count(session_id: UUID, last_seq: int) -> None:
+    """Store the last seq of a new session, and count the bytes of its events."""
+    if last_seq:
+        row(COUNT_COPIED, [session_id])
+    row(SET_LAST_SEQ, [last_seq, session_id])

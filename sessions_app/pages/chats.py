@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -20,7 +21,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from core.exceptions import Invalid
-from sessions_app.log.transcript import TranscriptMessage, read_history
+from orchestrator.transfers import start_session_export
+from sessions_app.log.transcript import TranscriptMessage
+from sessions_app.log.transfer import SMALL_EVENTS, export_markdown, messages_until
 from sessions_app.models import Session
 from sessions_app.pages.filters import MAX_SEARCH_LENGTH
 from sessions_app.pages.sessions import status_label
@@ -40,8 +43,8 @@ from tenants.authentication import principal_of
 #: Chats in the list, and how many of the workspace's newest sessions are looked through for them.
 MOST_CHATS, NEWEST = 60, 500
 MOST_PINNED = 30
-#: Messages on the page of a shared chat, and messages that one query of an export reads.
-MOST_SHARED, PER_QUERY = 500, 200
+#: Messages on the page of a shared chat.
+MOST_SHARED = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +136,7 @@ def chat_options(request: HttpRequest, session_id: UUID) -> HttpResponse:
         "link": request.build_absolute_uri(link) if link else "",
         "is_stale": bool(link) and session.shared_seq < session.last_seq,
         "may_run": principal.may("run"),
+        "may_share": settings.SHARE_LINKS,
     }
     part = "options_panel" if "panel" in request.GET else "options"
     return render(request, f"pages/chat/{part}.html", context)
@@ -165,38 +169,20 @@ def _change(request: HttpRequest, principal: Principal, session: Session) -> Htt
 
 
 @never_cache
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def chat_export(request: HttpRequest, session_id: UUID) -> HttpResponse:
-    """Download a chat as Markdown."""
-    session = find_session(principal_of(request), session_id)
+    """Download a chat as Markdown, or start a workflow that prepares a long one."""
+    principal = principal_of(request)
+    session = find_session(principal, session_id)
+    if request.method == "POST":
+        return redirect("workflow", start_session_export(principal, session).pk)
+    if session.last_seq > SMALL_EVENTS:
+        return render(request, "pages/chat/export.html", {"session": session})
     name = slugify(session.title)[:60] or "chat"
-    text = "".join(as_markdown(session))
+    text = "".join(export_markdown(session))
     response = HttpResponse(text, content_type="text/markdown; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}.md"'
     return response
-
-
-def as_markdown(session: Session) -> Iterator[str]:
-    """Yield a chat as Markdown: who wrote each message, and when."""
-    agent = session.agent_version.name
-    yield f"# {session.title or 'New chat'}\n"
-    for message in _all_messages(session, session.last_seq):
-        writer = agent if message.role == "assistant" else "You"
-        at = f"{message.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        yield f"\n## {writer} · {at}\n\n{message.text}\n"
-        yield from (f"\nAttached: {one.get('name', 'a file')}\n" for one in message.attachments)
-
-
-def _all_messages(session: Session, until: int) -> Iterator[TranscriptMessage]:
-    """Yield the messages up to a seq, without those that were withdrawn."""
-    after = 0
-    while page := read_history(session, after=after, limit=PER_QUERY):
-        for message in page:
-            if message.seq > until:
-                return
-            if message.text and not (message.receipt and message.receipt.state == "withdrawn"):
-                yield message
-        after = page[-1].seq
 
 
 @never_cache
@@ -205,7 +191,7 @@ def chat_shared(request: HttpRequest, token: str) -> HttpResponse:
     """Show a shared chat to anyone who has its link: only what was written, and no names."""
     session = find_shared(token)
     shown: list[TranscriptMessage] = []
-    for message in _all_messages(session, session.shared_seq):
+    for message in messages_until(session, session.shared_seq):
         shown.append(message)
         if len(shown) == MOST_SHARED:
             break

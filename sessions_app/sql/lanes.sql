@@ -27,6 +27,11 @@ END $$;
 CREATE OR REPLACE TRIGGER event_is_append_only BEFORE UPDATE OR DELETE ON session_messages
   FOR EACH ROW EXECUTE FUNCTION refuse_event_change();
 
+-- Return about how many bytes so many events take in the log, with their columns and indexes.
+CREATE OR REPLACE FUNCTION event_bytes(events jsonb, number bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT pg_column_size(events) + 300 * number
+$$;
+
 -- The only INSERT into the log. `events` is [{id, type, payload, dedupe_key, key_id}]. The caller has
 -- locked the session's row and stores the returned last_seq. Webhooks are queued in the same commit; a
 -- workspace without webhooks only pays for one index lookup.
@@ -40,6 +45,7 @@ BEGIN
          e.event -> 'payload', run, e.event ->> 'dedupe_key', author,
          (e.event ->> 'key_id')::uuid, clock_timestamp()
   FROM jsonb_array_elements(events) WITH ORDINALITY AS e(event, nth);
+  PERFORM storage_add(s.workspace_id, event_bytes(events, jsonb_array_length(events)));
   IF webhook_exists(s.workspace_id) THEN
     PERFORM webhook_announce(s.workspace_id, jsonb_agg(jsonb_build_object(
         'type', m.type, 'timestamp', webhook_moment(m.created_at),

@@ -44,12 +44,7 @@ def add_credits(
 
     An entry with the same id is left as it is, so sending a request twice adds credits once.
     """
-    if not amount or abs(amount) > MAX_AMOUNT:
-        raise Invalid(
-            f"An amount is between -{MAX_AMOUNT:,} and {MAX_AMOUNT:,} dollars, and not 0."
-        )
-    if kind == CreditEntry.Kind.GRANT and amount < 0:
-        raise Invalid("A grant adds credits. Use an adjustment to take some away.")
+    check_amount(amount, kind=kind)
     entry_id = entry_id or uuid7()
     params: list[Any] = [
         workspace_id,
@@ -65,6 +60,16 @@ def add_credits(
     except IntegrityError:
         pass  # the entry exists, perhaps in another workspace
     return CreditEntry.objects.for_workspace(workspace_id).find(pk=entry_id)
+
+
+def check_amount(amount: Decimal, *, kind: str) -> None:
+    """Raise Invalid unless an entry of this kind may have this amount."""
+    if not amount or abs(amount) > MAX_AMOUNT:
+        raise Invalid(
+            f"An amount is between -{MAX_AMOUNT:,} and {MAX_AMOUNT:,} dollars, and not 0."
+        )
+    if kind == CreditEntry.Kind.GRANT and amount < 0:
+        raise Invalid("A grant adds credits. Use an adjustment to take some away.")
 
 
 def grant_starting_credits(workspace: Workspace, owner: User | None) -> None:

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from core.db import prepared_rows
 from core.ids import uuid7
-from tenants.exceptions import BudgetReached, OutOfCredits
+from tenants.exceptions import BudgetReached, DatabaseQuotaReached, OutOfCredits
 from tenants.models import ModelCall, Purse, SandboxMinute
 
 RESERVE = "SELECT purse_reserve(%s, %s::uuid[], %s::numeric, %s::jsonb)"
@@ -109,7 +109,7 @@ class PlannedCall:
 def reserve(call: PlannedCall) -> None:
     """Reserve the worst case in every purse and record the call, in one statement.
 
-    Raise OutOfCredits or BudgetReached when one of the purses is too empty.
+    Raise OutOfCredits or BudgetReached when one of the purses is too empty, or DatabaseQuotaReached.
     """
     spender = call.spender
     _raise_if_short(
@@ -124,7 +124,10 @@ def settle(charge: Charge, *, by: str = SETTLE) -> bool:
 
 
 def check_purses(workspace_id: UUID, owners: Sequence[UUID]) -> None:
-    """Raise OutOfCredits or BudgetReached when one of these purses is empty."""
+    """Raise OutOfCredits or BudgetReached when one of these purses is empty.
+
+    Raise DatabaseQuotaReached when the workspace stores as much as it may.
+    """
     _raise_if_short(SHORT, [workspace_id, [workspace_id, *owners]])
 
 
@@ -136,6 +139,8 @@ def _raise_if_short(query: str, params: list[Any]) -> None:
 
 
 def _shortage(short: dict[str, Any]) -> OutOfCredits | BudgetReached:
+    if short["kind"] == "storage":
+        return DatabaseQuotaReached()
     left = max(Decimal(str(short["ceiling"])) - Decimal(str(short["spent"])), Decimal(0))
     needed = Decimal(str(short["needed"]))
     if short["kind"] == Purse.Kind.WORKSPACE:

@@ -22,7 +22,7 @@ from tenants.models.billing import (
     UsageRollup,
 )
 from tenants.models.notifications import InboxItem, InboxRead, SentMail, Webhook, WebhookDelivery
-from tenants.models.operations import IdempotentAnswer, Pulse
+from tenants.models.operations import IdempotentAnswer, Pulse, StorageGrowth, WorkspaceStorage
 
 __all__ = [
     "ApiKey",
@@ -44,9 +44,11 @@ __all__ = [
     "SessionUsage",
     "SignInAttempt",
     "SignInLink",
+    "StorageGrowth",
     "UsageRollup",
     "User",
     "Webhook",
     "WebhookDelivery",
     "Workspace",
+    "WorkspaceStorage",
 ]

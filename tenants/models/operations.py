@@ -51,3 +51,50 @@ class Pulse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.host}:{self.pid}"
+
+
+class StorageGrowth(models.Model):
+    """Bytes that a transaction has added to the rows of a workspace, or removed if negative.
+
+    Only `sql/storage.sql` writes it. A row is inserted and never updated, so that the sessions of a
+    workspace do not wait for each other; `storage_fold` moves it into `WorkspaceStorage`.
+    """
+
+    workspace = models.ForeignKey(
+        Workspace,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
+    bytes = models.BigIntegerField()
+
+    class Meta:
+        db_table = "storage_growth"
+
+    def __str__(self) -> str:
+        return f"{self.bytes:+,} bytes"
+
+
+class WorkspaceStorage(models.Model):
+    """The bytes that a workspace has in the database: its logs, memory and tool calls.
+
+    Only `sql/storage.sql` writes it. It has no constraint on the workspace, like `UsageRollup`.
+    """
+
+    workspace = models.OneToOneField(
+        Workspace,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        primary_key=True,
+        related_name="+",
+    )
+    bytes = models.BigIntegerField()
+    #: Whether the workspace has reached WORKSPACE_DATABASE_MB.
+    is_full = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        db_table = "workspace_storage"
+
+    def __str__(self) -> str:
+        return f"{self.bytes:,} bytes"

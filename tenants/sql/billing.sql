@@ -41,14 +41,16 @@ CREATE OR REPLACE FUNCTION purse_spent(p purses) RETURNS numeric LANGUAGE sql ST
   SELECT CASE WHEN p.since IS DISTINCT FROM purse_since(p.period) THEN 0 ELSE p.spent END
 $$;
 
--- Return the first purse of these owners that has nothing left, or less than `amount`; null if none.
+-- Return what keeps a workspace from new work: that it stores as much as it may, or the first purse of
+-- these owners that has nothing left, or less than `amount`. Null if nothing does.
 CREATE OR REPLACE FUNCTION purse_short(wid uuid, owners uuid[], amount numeric) RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT jsonb_build_object('kind', p.kind, 'owner_id', p.owner_id, 'period', p.period,
+  SELECT '{"kind": "storage"}'::jsonb WHERE storage_full(wid) UNION ALL
+  (SELECT jsonb_build_object('kind', p.kind, 'owner_id', p.owner_id, 'period', p.period,
            'ceiling', p.ceiling, 'spent', purse_spent(p), 'reserved', p.reserved, 'needed', amount)
     FROM purses p
    WHERE p.workspace_id = wid AND p.owner_id = ANY (owners)
      AND (purse_spent(p) + p.reserved + amount > p.ceiling OR purse_spent(p) >= p.ceiling)
-   ORDER BY p.kind = 'workspace' DESC, p.id LIMIT 1
+   ORDER BY p.kind = 'workspace' DESC, p.id LIMIT 1) LIMIT 1
 $$;
 
 -- Reserve the maximum cost of a call in every purse that pays for it, and insert the call. If a purse

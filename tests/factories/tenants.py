@@ -23,10 +23,12 @@ from tenants.models import (
     SessionUsage,
     SignInAttempt,
     SignInLink,
+    StorageGrowth,
     UsageRollup,
     Webhook,
     WebhookDelivery,
     Workspace,
+    WorkspaceStorage,
 )
 from tests.factories.agents import agent
 from tests.factories.base import Factory, numbers, user
@@ -132,6 +134,12 @@ FACTORIES: dict[str, Factory] = {
         name=f"TOKEN_{next(numbers)}",
         value="never-shown-to-anyone",
         created_by=user(),
+    ),
+    "tenants.StorageGrowth": lambda workspace: StorageGrowth.objects.create(
+        workspace=workspace, bytes=100
+    ),
+    "tenants.WorkspaceStorage": lambda workspace: WorkspaceStorage.objects.create(
+        workspace=Workspace.objects.create(name="Big", slug=f"big-{next(numbers)}"), bytes=100
     ),
     "tenants.Pulse": lambda workspace: Pulse.objects.create(
         kind="worker", host="here", pid=next(numbers), at=timezone.now()

@@ -175,6 +175,7 @@ FUNCTION_CALLS = {
     "lane_lock": 2,
     # The message; the start; the answer with the end.
     "log_write": 3,
+    "storage_add": 3,
     "webhook_exists": 4,
     "lane_next": 2,
     "lane_joined": 1,

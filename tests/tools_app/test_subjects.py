@@ -8,6 +8,7 @@ import pytest
 
 from tools_app.policy.evaluation import decide
 from tools_app.policy.rules import Layer
+from tools_app.registry import AnyArguments, Category, SchemaTool
 
 
 def verdict(tool: str, subject: dict[str, str], **rules: Any) -> str:
@@ -104,3 +105,59 @@ def test_an_allowed_page_matches_every_spelling(pattern, url):
 def test_an_email_address_matches_in_any_case(to):
     assert verdict("email", {"to": to}, denied=("email(*@rival.example)",)) == "deny"
     assert verdict("email", {"to": to}, allowed=("email(CEO@rival.example)",)) == "allow"
+
+
+# ── Lists ────────────────────────────────────────────────────────────────────
+
+
+def mailer() -> SchemaTool:
+    return SchemaTool(
+        name="mcp:mail:send",
+        title="mail: send",
+        description="Send a mail.",
+        arguments=AnyArguments,
+        category=Category.MCP,
+        ownership="mcp",
+        permission="always_ask",
+        seconds=60,
+        subject="recipients",
+        handler=lambda arguments, context: None,
+        schema={"type": "object", "properties": {"recipients": {"type": "array"}}},
+    )
+
+
+def verdict_on(recipients: Any, **rules: Any) -> str:
+    tool = mailer()
+    layers = [Layer(name="agent", profile="full", **rules)]
+    return decide(tool.name, layers, {"recipients": recipients}, tools={tool.name: tool}).decision
+
+
+OURS, THEIRS = "team@example.com", "thief@evil.example"
+
+
+@pytest.mark.parametrize(
+    ("recipients", "expected"),
+    [
+        (OURS, "allow"),
+        ([OURS], "allow"),
+        ([OURS, "boss@example.com"], "allow"),
+        ([OURS, THEIRS], "ask"),
+        ([THEIRS, OURS], "ask"),
+        ([[THEIRS], OURS], "ask"),
+        ([OURS, {"address": THEIRS}], "ask"),
+        ([], "ask"),
+        ([f"['{THEIRS}', '{OURS}"], "ask"),
+    ],
+)
+def test_an_allowed_recipient_brings_no_second_one_with_it(recipients, expected):
+    rule = "mcp:mail:send([a-z]*@example.com)"
+    assert verdict_on(recipients, approved=(rule,)) == expected
+    assert verdict_on(recipients, allowed=(rule,)) == expected
+
+
+def test_a_denied_recipient_is_found_anywhere_in_a_list():
+    rule = ("mcp:mail:send(*@evil.example)",)
+    for recipients in (THEIRS, [THEIRS], [OURS, THEIRS], [OURS, [THEIRS]]):
+        assert verdict_on(recipients, denied=rule) == "deny"
+        assert verdict_on(recipients, asked=rule, approved=("mcp:mail:send(*)",)) == "ask"
+    assert verdict_on([OURS], denied=rule, approved=("mcp:mail:send(*)",)) == "allow"

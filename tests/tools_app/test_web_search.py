@@ -23,6 +23,7 @@ def configure(settings, httpserver: HTTPServer):
     def configure(provider: str, path: str, *, key: str = "secret-key") -> None:
         settings.WEB_SEARCH_PROVIDER = provider
         settings.WEB_SEARCH_KEY = key
+        settings.OPERATOR_KEYS = "all"
         settings.WEB_SEARCH_URL = httpserver.url_for(path)
 
     return configure
@@ -142,3 +143,37 @@ def test_a_search_can_be_stopped_while_the_service_is_silent(configure, httpserv
     with pytest.raises(ToolStopped):
         registry["web_search"].call({"query": "x"}, make_context(stopped=stopped))
     release.set()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("setting", ["staff", "none"])
+def test_the_operators_key_searches_for_no_tenant(
+    configure, httpserver, settings, make_context, foreign_workspace, setting
+):
+    configure("brave", "/search")
+    settings.OPERATOR_KEYS = setting
+    tool, context = registry["web_search"], make_context(workspace_id=foreign_workspace.pk)
+
+    with pytest.raises(ToolFailed, match="does not serve this workspace"):
+        tool.call({"query": "x"}, context)
+    assert httpserver.log == []
+
+
+@pytest.mark.django_db
+def test_the_operators_key_searches_for_the_operators_workspaces(
+    configure, httpserver, settings, make_context, workspace, operator
+):
+    configure("brave", "/search")
+    settings.OPERATOR_KEYS = "staff"
+    httpserver.expect_request("/search").respond_with_json({"type": "search"})
+
+    found = registry["web_search"].call({"query": "x"}, make_context(workspace_id=workspace.pk))
+    assert "found nothing" in found
+
+
+def test_a_server_without_a_key_searches_for_everyone(configure, httpserver, settings, call):
+    configure("searxng", "/search", key="")
+    settings.OPERATOR_KEYS = "none"
+    httpserver.expect_request("/search").respond_with_json({"results": []})
+
+    assert "found nothing" in call("web_search", query="x")

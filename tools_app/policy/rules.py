@@ -79,7 +79,23 @@ def matches_call(rule: str, tool: Tool, input: Mapping[str, Any] | None, *, stri
         return False
     if pattern is None or pattern == "*":
         return True
-    return input is not None and _matcher(tool)(pattern, str(input.get(tool.subject, "")), strictly)
+    if input is None:
+        return False
+    matched = (
+        _matcher(tool)(pattern, subject, strictly)
+        for subject in _subjects(input.get(tool.subject, ""))
+    )
+    return all(matched) if strictly else any(matched)
+
+
+def _subjects(argument: object) -> list[str]:
+    """Return what a pattern is matched against: each element of a list, else the argument itself.
+
+    A rule that allows one recipient must match all of them; one that denies, any of them.
+    """
+    if isinstance(argument, list | tuple) and argument:
+        return [subject for element in argument for subject in _subjects(element)]
+    return [str(argument)]
 
 
 def names_call(rule: str, tool: Tool) -> bool:

@@ -1,8 +1,9 @@
 """The control groups of sandboxes: their processes, what they use, and their limits.
 
 The kernel limits the memory of the group as a whole, with socket buffers, the page cache and files in
-memory. A container has a group from its engine. A local command gets one of its own where this
-machine lets Switchyard make one. Versions 1 and 2 of control groups are supported.
+memory, and how fast it reads and writes the disk of DATA_DIR. A container has a group from its engine.
+A local command gets one of its own where this machine lets Switchyard make one. Versions 1 and 2 of
+control groups are supported; version 1 does not count writes that the kernel delays.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
+
+from django.conf import settings
 
 from tools_app.exceptions import SandboxReplaced, SandboxUnavailable
 from tools_app.sandbox.base import EndedBy, Limits
@@ -42,6 +45,7 @@ class Cgroup:
     processes: Path
     memory: Path
     cpu: Path
+    disk: Path
     is_old: bool
 
     def pids(self) -> Iterator[int]:
@@ -75,6 +79,7 @@ class Cgroup:
                 )
         if self.is_old:
             _limit_tcp(self.memory, limits)
+        limit_disk(self.disk)
 
     def kill_commands(self) -> bool:
         """Kill all processes but those that keep the container running, and wait for their end."""
@@ -133,18 +138,50 @@ def cgroup_of(first_pid: int) -> Cgroup:
         places.update({name: path.lstrip("/") for name in controllers.split(",")})
     is_old = "pids" in places
     if is_old:
-        folders = [ROOT / name / places.get(name, "-") for name in ("pids", "memory", "cpuacct")]
+        names = ("pids", "memory", "cpuacct", "blkio")
+        folders = [ROOT / name / places.get(name, "-") for name in names]
     else:
-        folders = [ROOT / places.get("", "-")] * 3
-    if not all((folder / "cgroup.procs").exists() for folder in folders):
+        folders = [ROOT / places.get("", "-")] * 4
+    if not all((folder / "cgroup.procs").exists() for folder in folders[:3]):
         raise SandboxUnavailable(
             "The container's control group is not visible from here, so its limits cannot be "
             "checked. Run Switchyard on the machine of the container engine, not in a container."
         )
-    processes, memory, cpu = folders
+    processes, memory, cpu, disk = folders
     return Cgroup(
-        first_pid=first_pid, text=text, processes=processes, memory=memory, cpu=cpu, is_old=is_old
+        first_pid=first_pid,
+        text=text,
+        processes=processes,
+        memory=memory,
+        cpu=cpu,
+        disk=disk,
+        is_old=is_old,
     )
+
+
+# ── The disk ─────────────────────────────────────────────────────────────────
+
+
+def disk_device(folder: Path) -> str:
+    """Return the whole disk under a folder as `major:minor`; empty if it is not on one disk."""
+    number = os.stat(folder).st_dev
+    device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if (device / "partition").exists():
+        device = device.resolve().parent
+    return _read(device / "dev").strip()
+
+
+def limit_disk(folder: Path) -> bool:
+    """Limit how fast a group reads and writes the disk of DATA_DIR. Return whether the kernel does."""
+    device = disk_device(Path(settings.DATA_DIR))
+    rate = settings.SANDBOX_DISK_MB_PER_SECOND * MEGABYTE
+    if not device or not rate:
+        return False
+    newer = folder / "io.max"
+    if newer.exists():
+        return _try_write(newer, f"{device} rbps={rate} wbps={rate}")
+    older = [folder / f"blkio.throttle.{what}_bps_device" for what in ("read", "write")]
+    return all(path.exists() and _try_write(path, f"{device} {rate}") for path in older)
 
 
 # ── The group of a local command ─────────────────────────────────────────────
@@ -164,11 +201,16 @@ class CommandGroup:
 
     folder: Path
     is_old: bool
+    #: The same group in the hierarchy that limits the disk, which version 1 has apart.
+    disk_folder: Path
+    limits_disk: bool
 
     def add(self, pid: int) -> None:
         """Move a process into the group. What it starts from then on is in the group too."""
+        folders = {self.folder, self.disk_folder} if self.limits_disk else {self.folder}
         try:
-            (self.folder / "cgroup.procs").write_text(str(pid))
+            for folder in folders:
+                (folder / "cgroup.procs").write_text(str(pid))
         except OSError as error:
             raise SandboxUnavailable(
                 f"The command cannot be put into its control group: {error}."
@@ -189,22 +231,34 @@ def command_group(limits: Limits) -> Iterator[CommandGroup | None]:
         yield group
     finally:
         if group:
-            _remove_group(group.folder)
+            for folder in {group.folder, group.disk_folder}:
+                _remove_group(folder)
 
 
-def command_groups_work() -> bool:
-    """Return whether local commands get a control group on this machine."""
+@dataclass(frozen=True, kw_only=True)
+class GroupAbility:
+    """What the control groups of local commands limit on this machine."""
+
+    memory: bool
+    disk: bool
+    is_old: bool
+
+
+def group_ability() -> GroupAbility:
     with command_group(Limits()) as group:
-        return group is not None
+        if group is None:
+            return GroupAbility(memory=False, disk=False, is_old=False)
+        return GroupAbility(memory=True, disk=group.limits_disk, is_old=group.is_old)
 
 
 def _make_group(limits: Limits) -> CommandGroup | None:
     found = _parent_group()
     if found is None:
         return None
-    parent, is_old = found
+    parent, disk_parent, is_old = found
     _remove_lost_groups(parent)
-    folder = parent / f"{PREFIX}{process_identity(os.getpid())}.{token_hex(4)}"
+    name = f"{PREFIX}{process_identity(os.getpid())}.{token_hex(4)}"
+    folder, disk_folder = parent / name, disk_parent / name
     try:
         folder.mkdir()
     except OSError:
@@ -214,13 +268,23 @@ def _make_group(limits: Limits) -> CommandGroup | None:
     except OSError:
         _remove_group(folder)
         return None
-    return CommandGroup(folder=folder, is_old=is_old)
+    if is_old:
+        _remove_lost_groups(disk_parent)
+        with suppress(OSError):
+            disk_folder.mkdir()
+    return CommandGroup(
+        folder=folder,
+        is_old=is_old,
+        disk_folder=disk_folder,
+        limits_disk=limit_disk(disk_folder),
+    )
 
 
-def _parent_group() -> tuple[Path, bool] | None:
-    """Return the group to make groups in: the own one, or in version 2 the one above it.
+def _parent_group() -> tuple[Path, Path, bool] | None:
+    """Return the groups to make groups in, for memory and for the disk, and whether they are old.
 
-    A group of version 2 that has processes cannot have groups with limits below it.
+    It is the own group, or in version 2 the one above it: a group of version 2 that has processes
+    cannot have groups with limits below it.
     """
     places = {}
     for line in _read(Path("/proc/self/cgroup")).splitlines():
@@ -228,10 +292,13 @@ def _parent_group() -> tuple[Path, bool] | None:
         places.update({name: path.lstrip("/") for name in controllers.split(",")})
     if "memory" in places:
         own = ROOT / "memory" / places["memory"]
-        return (own, True) if own.is_dir() else None
+        disk = ROOT / "blkio" / places.get("blkio", "-")
+        return (own, disk, True) if own.is_dir() else None
     own = ROOT / places.get("", "-")
     above = own.parent if own != ROOT else own
-    return (above, False) if "memory" in _read(above / "cgroup.controllers").split() else None
+    if "memory" not in _read(above / "cgroup.controllers").split():
+        return None
+    return above, above, False
 
 
 def _set_limits(folder: Path, limits: Limits, *, is_old: bool) -> None:
@@ -243,6 +310,8 @@ def _set_limits(folder: Path, limits: Limits, *, is_old: bool) -> None:
         return
     if "memory" not in _read(folder.parent / "cgroup.subtree_control").split():
         (folder.parent / "cgroup.subtree_control").write_text("+memory")
+    if "io" not in _read(folder.parent / "cgroup.subtree_control").split():
+        _try_write(folder.parent / "cgroup.subtree_control", "+io")
     (folder / "memory.max").write_text(memory)
     _try_write(folder / "memory.swap.max", "0")
 
@@ -252,9 +321,12 @@ def _limit_tcp(folder: Path, limits: Limits) -> None:
     _try_write(folder / "memory.kmem.tcp.limit_in_bytes", str(limits.scratch_mb * MEGABYTE))
 
 
-def _try_write(path: Path, value: str) -> None:
-    with suppress(OSError):
+def _try_write(path: Path, value: str) -> bool:
+    try:
         path.write_text(value)
+    except OSError:
+        return False
+    return True
 
 
 def _remove_group(folder: Path) -> None:

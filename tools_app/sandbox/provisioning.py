@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from tools_app.exceptions import SandboxUnavailable
 from tools_app.files import SessionFolder
 from tools_app.sandbox import host
 from tools_app.sandbox.base import ExecResult, Limits, Mount, Sandbox, Terminal
-from tools_app.sandbox.cgroup import UNAVAILABLE, command_groups_work
+from tools_app.sandbox.cgroup import UNAVAILABLE, GroupAbility, disk_device, group_ability
 from tools_app.sandbox.container import lifecycle
 from tools_app.sandbox.container.claims import forget_session
 from tools_app.sandbox.container.sandbox import ContainerSandbox
@@ -220,13 +221,27 @@ def enforcement() -> list[str]:
         hides_mounts = can_hide_mounts()
     except SandboxUnavailable:
         return []
-    memory = "limited by a control group" if command_groups_work() else f"measured. {UNAVAILABLE}"
+    ability = group_ability()
+    memory = "limited by a control group" if ability.memory else f"measured. {UNAVAILABLE}"
     paths = "hidden" if hides_mounts else "visible in /proc/self/mountinfo"
     return [
         f"local, memory: {memory}",
         "local and container, disk: one file limited by the kernel, all files measured",
+        f"local, speed of the disk: {_disk_speed(ability)}",
         f"local, paths of this machine: {paths}",
     ]
+
+
+def _disk_speed(ability: GroupAbility) -> str:
+    """Say how fast local commands may read and write, and if there is no limit, why."""
+    rate = f"limited to {settings.SANDBOX_DISK_MB_PER_SECOND:,} MB per second by a control group"
+    if ability.disk:
+        return f"{rate}, except for writes that the kernel delays" if ability.is_old else rate
+    if not settings.SANDBOX_DISK_MB_PER_SECOND:
+        return "not limited. SANDBOX_DISK_MB_PER_SECOND is 0"
+    if not disk_device(Path(settings.DATA_DIR)):
+        return "not limited. DATA_DIR is not on one disk of this machine"
+    return "not limited. Switchyard may not make control groups with disk limits here"
 
 
 def running_sandboxes() -> list[Running]:

@@ -26,20 +26,25 @@ WAIT_SECONDS, POLL_SECONDS = 30.0, 0.1
 
 
 @contextmanager
-def command_slot(workspace_id: UUID, stopped: threading.Event | None = None) -> Iterator[None]:
-    """Hold one of the workspace's slots. Raise TooManySandboxes if none becomes free for a while."""
-    until = time.monotonic() + WAIT_SECONDS
+def command_slot(
+    workspace_id: UUID, stopped: threading.Event | None = None, *, seconds: float | None = None
+) -> Iterator[int]:
+    """Hold one of the workspace's slots, waiting for it. Raise TooManySandboxes if none becomes free.
+
+    Yield its open file. A process that is given this file holds the slot too, until its own end.
+    """
+    until = time.monotonic() + (WAIT_SECONDS if seconds is None else seconds)
     while (handle := _take(workspace_id)) is None:
         if stopped and stopped.is_set():
             raise ToolStopped
-        if time.monotonic() > until:
+        if time.monotonic() >= until:
             raise TooManySandboxes(
-                f"The agents of this workspace already run {settings.SANDBOXES_PER_WORKSPACE} "
+                f"The agents and tasks of this workspace already run {settings.SANDBOXES_PER_WORKSPACE} "
                 "commands, which is the limit. Try again when one has ended."
             )
         time.sleep(POLL_SECONDS)
     try:
-        yield
+        yield handle
     finally:
         os.close(handle)
 

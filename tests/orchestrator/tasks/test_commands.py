@@ -7,13 +7,23 @@ import pytest
 from agents.definitions import create_agent
 from agents.environments import change_environment, create_environment
 from orchestrator.engine.lifecycle import restart, terminate
-from orchestrator.engine.recovery import recover
+from orchestrator.engine.recovery import fire_due, recover
 from orchestrator.engine.store import EXPIRE, rows
 from orchestrator.models import WorkflowEvent
 from orchestrator.tasks import sandbox
 from orchestrator.tasks.artifacts import artifacts_of, open_artifact
-from tests.orchestrator.conftest import OWNER, claim, now, serve, serve_one, states, steps
+from tests.orchestrator.conftest import (
+    OWNER,
+    claim,
+    now,
+    pass_time,
+    serve,
+    serve_one,
+    states,
+    steps,
+)
 from tests.tools_app.conftest import needs_bwrap
+from tools_app.sandbox.slots import command_slot
 
 pytestmark = [pytest.mark.django_db, needs_bwrap, pytest.mark.usefixtures("data_dir")]
 
@@ -66,6 +76,24 @@ def content(made, path):
 )
 def test_files_may_be_given_by_name_or_as_a_list(task, files):
     assert task(command="cat in/a.txt", files=files).output["output"] == "abc"
+
+
+def test_a_task_waits_without_a_thread_while_its_workspace_runs_as_many_commands_as_it_may(
+    begin, workspace, settings
+):
+    settings.SANDBOXES_PER_WORKSPACE = 1
+    made = begin({"command": "echo done"}, name="execute-task")
+    with command_slot(workspace.pk):
+        serve()
+        waiting = steps(made)[-1]
+        assert (waiting.name, waiting.status) == ("run command", "retrying")
+        assert waiting.error["code"] == "too_many_sandboxes"
+        assert not any(record.keeper() for record in sandbox.read(made.pk).records())
+    pass_time(made, 60)
+    fire_due()
+    serve()
+
+    assert now(made).output["output"] == "done\n"
 
 
 def test_a_command_runs_in_the_environment_of_the_agent_that_is_named(task, workspace):

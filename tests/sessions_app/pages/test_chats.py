@@ -206,6 +206,24 @@ def test_a_revoked_link_shows_nothing_and_another_one_is_new(browser_client, cha
     assert Client().get(f"/shared/{first}/").status_code == 404
 
 
+def test_the_operator_can_switch_share_links_off(browser_client, chat, settings):
+    made, other = chat("Plan"), chat("Other")
+    path = f"/chat/{made.pk}/options/"
+    browser_client.post(path, {"do": "share"})
+    made.refresh_from_db()
+    link = f"/shared/{made.share_token}/"
+    assert Client().get(link).status_code == 200
+    settings.SHARE_LINKS = False
+
+    assert Client().get(link).status_code == 404
+    assert "does not work now" in browser_client.get(path).text
+    refused = browser_client.post(f"/chat/{other.pk}/options/", {"do": "share"})
+    assert refused.status_code == 403
+    other.refresh_from_db()
+    assert other.share_token == ""
+    assert "Create a share link" not in browser_client.get(f"/chat/{other.pk}/options/").text
+
+
 @pytest.mark.parametrize(
     ("text", "title"),
     [

@@ -14,11 +14,12 @@ import pytest
 from core.env import ROOT
 from tests.tools_app.sandbox.conftest import alive, limited, reconfigured, sleep_command
 from tests.tools_app.sandbox.test_containers import container_id
-from tools_app.exceptions import KeeperLost, SandboxUnavailable
+from tools_app.exceptions import KeeperLost, SandboxUnavailable, TooManySandboxes
 from tools_app.sandbox.container.sandbox import ContainerSandbox
 from tools_app.sandbox.network import Network
 from tools_app.sandbox.output import SHOWN
 from tools_app.sandbox.provisioning import kill_leftovers
+from tools_app.sandbox.slots import command_slot
 from tools_app.sandbox.tasks import control
 from tools_app.sandbox.tasks.control import follow, is_alive, start, stop_all
 from tools_app.sandbox.tasks.record import Record, make_order
@@ -93,6 +94,23 @@ def let_finish(kept):
 
 
 WAIT = "echo begun >> count; echo one; while [ ! -e go ]; do sleep 0.05; done; echo two; exit 3"
+
+
+def test_a_command_holds_the_slot_of_its_workspace_until_its_keeper_ends(keep, settings):
+    settings.SANDBOXES_PER_WORKSPACE = 1
+    kept = keep(WAIT)
+    workspace_id = kept.sandbox.folder.workspace_id
+    with command_slot(workspace_id, seconds=0) as slot:
+        os.close(start(kept.record, slot=slot))
+        kept.wait_for_output("one")
+
+    # The process that started it has let go of the slot, as one that is killed does.
+    with pytest.raises(TooManySandboxes), command_slot(workspace_id, seconds=0):
+        pass
+    let_finish(kept)
+    kept.follow()
+    with command_slot(workspace_id, seconds=10):
+        pass
 
 
 def test_several_keepers_start_a_command_once(keep):

@@ -7,8 +7,14 @@ from io import StringIO
 from django.core.management import call_command
 
 from tests.tools_app.sandbox.conftest import run
-from tools_app.sandbox import host
+from tools_app.sandbox import cgroup, host
 from tools_app.sandbox.container import engine
+
+SLOWED = (
+    "limited to 200 MB per second by a control group, except for writes that the kernel delays"
+    if cgroup.group_ability().is_old
+    else "limited to 200 MB per second by a control group"
+)
 
 
 def run_report() -> list[str]:
@@ -31,6 +37,7 @@ def test_the_report_lists_what_works_and_what_runs(local, container, folder, dat
         "container, network full: works",
         "local, memory: limited by a control group",
         "local and container, disk: one file limited by the kernel, all files measured",
+        f"local, speed of the disk: {SLOWED}",
         "local, paths of this machine: hidden",
         "2 running",
         f"  {folder.session_id}  local  terminal",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from core.ids import uuid7
-from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, reconfigured, run
+from tests.tools_app.sandbox.conftest import TIMEOUT_SECONDS, reconfigured, run, skip_or_fail
 from tools_app.files import SessionFolder
+from tools_app.sandbox import cgroup, provisioning
 from tools_app.sandbox.base import Mount
+from tools_app.sandbox.local import LocalSandbox
 from tools_app.storage import MEGABYTE, measure
 
 #: What a command may store beyond its quota before it is stopped: what it writes between two looks.
@@ -102,3 +105,45 @@ def test_a_terminal_that_fills_its_quota_is_closed(sandbox, files):
             assert measure(files).bytes < 64 * MEGABYTE + OVERSHOOT
     finally:
         terminal.close()
+
+
+SLOW_MB_PER_SECOND, WRITTEN_MB = 2, 6
+#: Writing past the page cache, which version 1 of control groups counts too.
+WRITE = f"dd if=/dev/zero of=big bs=1M count={WRITTEN_MB} oflag=direct 2>&1"
+
+
+def test_the_kernel_slows_down_a_command_that_writes_too_fast(sandbox, settings):
+    if isinstance(sandbox, LocalSandbox) and not cgroup.group_ability().disk:
+        skip_or_fail("the disk cannot be limited here")
+    settings.SANDBOX_DISK_MB_PER_SECOND = SLOW_MB_PER_SECOND
+    run(sandbox, "true")  # a container is made first
+    began = time.monotonic()
+
+    assert "copied" in run(sandbox, WRITE)
+    # Only a lower bound: the kernel allows a burst at the beginning.
+    assert time.monotonic() - began > WRITTEN_MB / SLOW_MB_PER_SECOND / 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda monkeypatch, settings: setattr(settings, "SANDBOX_DISK_MB_PER_SECOND", 0), "is 0"),
+        (
+            lambda monkeypatch, settings: monkeypatch.setattr(cgroup, "disk_device", lambda _: ""),
+            "control groups with disk limits",
+        ),
+        (
+            lambda monkeypatch, settings: monkeypatch.setattr(
+                cgroup, "_parent_group", lambda: None
+            ),
+            "may not make control groups",
+        ),
+    ],
+    ids=["no limit set", "no disk found", "no control group"],
+)
+def test_the_report_says_where_the_disk_is_not_limited(local, settings, monkeypatch, change, words):
+    change(monkeypatch, settings)
+    (line,) = [one for one in provisioning.enforcement() if "speed of the disk" in one]
+
+    assert "not limited" in line
+    assert words in line

@@ -28,10 +28,11 @@ from tools_app.sandbox.tasks.record import Ending, Record
 PATIENCE_SECONDS = 5.0
 
 
-def start(record: Record) -> int:
+def start(record: Record, *, slot: int | None = None) -> int:
     """Start a keeper for this record. Return a handle that becomes readable when it has ended.
 
-    If several are started, one runs the command and the others exit at once.
+    If several are started, one runs the command and the others exit at once. The keeper holds the
+    slot, an open file, for as long as it lives.
     """
     with record.log.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603
@@ -42,6 +43,7 @@ def start(record: Record) -> int:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=() if slot is None else (slot,),
         )
     handle = os.pidfd_open(process.pid)
     # It outlives this call and perhaps this process; the thread only reaps it.
@@ -167,16 +169,18 @@ PIECE = 65_536
 MESSAGE_LENGTH = 300
 
 
-def follow(record: Record, *, on_output: Callable[[str], None], stop: int) -> Ending | None:
+def follow(
+    record: Record, *, on_output: Callable[[str], None], stop: int, slot: int | None = None
+) -> Ending | None:
     """Pass on the output of a command from its beginning until it ends; start it if it never was.
 
-    Return None if the descriptor `stop` became readable first. The command goes on.
+    Its keeper is given the slot. Return None if the descriptor `stop` became readable first. The command goes on.
     """
     with ExitStack() as stack:
         record.output.touch(mode=0o600)
         notices = stack.enter_context(closing(FolderWatch(record.folder)))
         reader = _Reader(stack.enter_context(record.output.open("rb")), on_output)
-        keeper = _Keeper(record, stack)
+        keeper = _Keeper(record, stack, slot)
         selector = stack.enter_context(selectors.DefaultSelector())
         selector.register(stop, selectors.EVENT_READ)
         patience = DEAF_SECONDS if notices.is_unavailable else LOOK_SECONDS
@@ -202,10 +206,10 @@ def follow(record: Record, *, on_output: Callable[[str], None], stop: int) -> En
 class _Keeper:
     """The keeper process of a record: found, or started."""
 
-    def __init__(self, record: Record, stack: ExitStack) -> None:
+    def __init__(self, record: Record, stack: ExitStack, slot: int | None) -> None:
         self._record, self._stack = record, stack
         self.handle = -1
-        self._hold(start(record) if not record.keeper() else self._found())
+        self._hold(start(record, slot=slot) if not record.keeper() else self._found())
 
     def look_for_another(self) -> None:
         """Find the keeper after a process ended without a result: it was superfluous, or is lost."""
