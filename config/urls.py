@@ -11,6 +11,7 @@ from core.openapi import DocsView, SchemaView
 from core.problems import staff_sign_in
 from orchestrator.api.health import HealthView, metrics
 from orchestrator.api.urls import unversioned_urlpatterns
+from sessions_app.api.ag_ui import AgUiView
 from tenants import plugin_routes
 
 handler400 = "core.problems.bad_request"
@@ -37,6 +38,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("orchestrator.api.urls")),
     *unversioned_urlpatterns,
     path("v1/", include("sessions_app.api.openai.urls")),
+    path("ag-ui/<str:agent>/", AgUiView.as_view(), name="ag-ui"),
     path("", include("tenants.pages.urls")),
     path("", include("agents.pages.urls")),
     path("", include("tools_app.pages.urls")),

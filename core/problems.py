@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 CONTENT_TYPE = "application/problem+json"
 #: Paths that programs call. Every other path is a page.
-PROGRAM_PATHS = ("/api/", "/v1/", "/mcp", "/ws/", "/hooks/", "/metrics")
+PROGRAM_PATHS = ("/api/", "/v1/", "/ag-ui/", "/mcp", "/ws/", "/hooks/", "/metrics")
 
 
 @dataclass(frozen=True, kw_only=True)

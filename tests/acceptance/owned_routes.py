@@ -65,6 +65,7 @@ SESSION_PATHS = (*SESSION_TABS, "fork/", "preview/", "children/")
 POLICY_PATHS = ("policy/", "policy/history/", "policy/revert/")
 
 OWNED: dict[str, Make] = {
+    "/ag-ui/<agent>/": ids(agent="agents.Agent"),
     "/v1/models/<model>": ids(model="agents.Agent"),
     "/v1/responses/<response_id>": response,
     "/v1/responses/<response_id>/cancel": response,

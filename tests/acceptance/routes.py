@@ -32,7 +32,7 @@ class Route:
 
     @property
     def is_api(self) -> bool:
-        return self.path.startswith(("/api/", "/v1/", "/mcp"))
+        return self.path.startswith(("/api/", "/v1/", "/ag-ui/", "/mcp"))
 
     def at(self, arguments: dict[str, object]) -> str:
         return fill(self.path, arguments)

@@ -46,8 +46,8 @@ def test_malformed_json_is_refused_by_every_endpoint(path, workspace, api):
             if answer.status_code < 300:
                 break  # The endpoint reads no body.
             assert answer.status_code < 500, (method, body[:20], answer.content)
-            # The doors of other protocols have their own shapes of errors.
-            kind = "application/problem+json" if path.startswith("/api/") else "application/json"
+            # The door for OpenAI's clients has OpenAI's shape of errors.
+            kind = "application/json" if path.startswith("/v1/") else "application/problem+json"
             assert answer["Content-Type"] == kind
 
 

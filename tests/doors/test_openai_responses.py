@@ -12,7 +12,10 @@ import pytest
 from openai import OpenAI
 
 from tests.doors.conftest import AGENT, Model
+from tests.doors.node import run_node
 from tests.doors.test_openai_chat import texts
+from tests.stack.client import Client
+from tests.stack.running import Running
 from tests.wire.answers import JSON, Answer, Call, Refuse, Reply
 
 WEATHER: Any = {
@@ -200,3 +203,10 @@ def test_an_unknown_response_is_not_found(openai: OpenAI):
     for id in ("resp_0", "resp_00000000000000000000000000000000"):
         with pytest.raises(sdk.NotFoundError):
             openai.responses.retrieve(id)
+
+
+def test_the_client_for_node_is_understood(openai: OpenAI, client: Client, stack: Running):
+    said = run_node("openai", {"url": f"{stack.base_url}/v1", "key": client.key, "model": AGENT})
+
+    assert said["whole"] == said["streamed"] == said["response"] == "Hello there."
+    assert said["kinds"][-1] == "response.completed"

@@ -10,6 +10,7 @@ import orjson
 import structlog
 from django.http import HttpResponse, HttpResponseBase
 from pydantic import BaseModel, ConfigDict
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView, set_rollback
 
@@ -17,6 +18,7 @@ from core.exceptions import Invalid
 from core.problems import UNEXPECTED, Problem, problem_of
 from core.rest import StrictJSONParser, json_object
 from core.validation import read_input
+from sessions_app.api.events import EventStreamRenderer
 from sessions_app.exchange import Extent
 from sessions_app.live.frames import Body
 from sessions_app.models import SessionEvent
@@ -37,6 +39,7 @@ class OpenAIView(APIView):
     """A view whose errors have OpenAI's shape. OpenAI describes these paths, so our document does not."""
 
     parser_classes = [StrictJSONParser]
+    renderer_classes = [JSONRenderer, EventStreamRenderer]
     schema = None
 
     @property
