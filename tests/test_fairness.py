@@ -28,9 +28,10 @@ from core.ids import uuid7
 from core.throttling import embedding_slot
 from memory import archive
 from memory.api import documents
+from memory.documents import write_entry
 from memory.embedders import EMBEDDERS, Vector, WordLlamaEmbedder
 from memory.models import EmbeddingChoice, MemoryEntry
-from memory.ownership import Author, Owner
+from memory.ownership import Owner, person
 from sessions_app.lanes.host import LaneHost
 from sessions_app.lanes.signals import FINISHED
 from sessions_app.models import Run
@@ -228,11 +229,11 @@ def test_embeddings(workspace, foreign_workspace, monkeypatch):
 
     def remember() -> None:
         path = f"{uuid7()}.md"
-        documents.documents.write_entry(
+        write_entry(
             owner=owner_of(foreign_workspace),
             path=path,
             content=f"Note {path}",
-            author=Author(kind="person"),
+            author=person(None),
         )
         connection.close()
 
