@@ -105,11 +105,13 @@ bench-figures:
 	@bin/setup dev
 	@for question in latency runs_in_flight workflows memory context; do echo "== $$question" && $(PYTHON) bench/$$question.py || exit; done
 
-# Runs a task in a container for ten minutes while every process is killed again and again.
+# Runs a task in a container for ten minutes while every process is killed again and again. Then repeats
+# attacks, floods, hang-ups and full disks in their long forms, for at most as long.
 soak:
 	@bin/setup dev
 	@SOAK_SECONDS=$${SOAK_SECONDS:-600} SWITCHYARD_REQUIRE_SANDBOX=1 .venv/bin/pytest -s \
 		tests/stack/test_long_tasks.py -k death_of_every_process $(ARGS)
+	@SOAK_SECONDS=$${SOAK_SECONDS:-600} SWITCHYARD_REQUIRE_SANDBOX=1 .venv/bin/pytest -s -m soak $(ARGS)
 
 # Tests with a small real model on llama.cpp. Its wheels are large, so `make test` leaves it out.
 test-local-model:

@@ -126,7 +126,7 @@ def replay(name: str, suite: MeasuredProcess, tasks: int, report: Report) -> Non
     from django.conf import settings
 
     told = suite.ask("tools")
-    settings.EGRESS_ALLOWED_PRIVATE = [f"127.0.0.1:{told['port']}"]
+    settings.EGRESS_ALLOWED_PRIVATE = [f"mcp=127.0.0.1:{told['port']}"]
     agents = {one: make_agents(told["port"], one, told["reading"]) for one in SETTINGS}
     found = suite.ask("attacks", count=tasks)
     print(f"{name}: {len(found['pairs'])} attacks, left out {found['left_out']}", flush=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import random
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -31,6 +34,10 @@ hypothesis_settings.load_profile("patient")
 # A test run in the background ignores Ctrl-C, and so would every process that it starts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: How long `make soak` repeats tests; zero in every other run.
+SOAK_SECONDS = float(os.environ.get("SOAK_SECONDS", "0"))
+SOAK_ENDS = time.monotonic() + SOAK_SECONDS
 
 #: Files and folders whose tests start processes, containers or a browser, each with its group. They
 #: take long and mostly wait, so they come first and the other tests fill what they leave of the
@@ -71,7 +78,24 @@ def path_of(nodeid: str) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if SOAK_SECONDS:  # whatever the time allows is a mixture of all
+        random.Random(0).shuffle(items)
+        return
     items.sort(key=lambda item: group_of(path_of(item.nodeid))[0])
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeat the tests that are marked for `make soak`, in its runs only."""
+    marker = metafunc.definition.get_closest_marker("soak")
+    if marker and SOAK_SECONDS:
+        metafunc.fixturenames.append("soak_round")
+        metafunc.parametrize("soak_round", range(marker.kwargs.get("rounds", 1)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("soak") and SOAK_SECONDS and time.monotonic() > SOAK_ENDS:
+        pytest.skip("The time of this soak is over; SOAK_SECONDS gives it more.")
 
 
 class GroupScheduling(LoadScopeScheduling):

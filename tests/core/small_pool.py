@@ -23,4 +23,19 @@ for module in (request_limits, throttling):
         if name in os.environ:
             setattr(module, name, float(os.environ[name]))
 
+if "SLOW_LISTS" in os.environ:
+    from django.db import connection
+
+    from agents.api.agents import AgentViewSet
+
+    quick_list = AgentViewSet.list
+
+    def slow_list(self, request, *args, **kwargs):
+        """Hold a database connection for a while, as a slow statement does."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(%s)", [float(os.environ["SLOW_LISTS"])])
+        return quick_list(self, request, *args, **kwargs)
+
+    setattr(AgentViewSet, "list", slow_list)  # noqa: B010
+
 __all__ = ["application"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from django.db import connection
 
 from tests.core.test_backpressure import read_all, running
@@ -12,6 +13,7 @@ from tests.core.test_backpressure import read_all, running
 ABORTED, SLOW_SECONDS = 6, 3
 
 
+@pytest.mark.soak(rounds=50)
 def test_aborted_requests_return_their_connections_to_the_pool(transactional_db):
     database = str(connection.settings_dict["NAME"])
     with running(

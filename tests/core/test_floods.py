@@ -15,6 +15,7 @@ from agents.models import Agent
 from memory.models import MemoryEntry
 from sessions_app.models import Run, Session
 from tenants.keys import issue_key
+from tests.conftest import SOAK_SECONDS
 from tests.core.raw_http import (
     POOL,
     ask,
@@ -27,11 +28,11 @@ from tests.core.raw_http import (
 from tests.core.test_backpressure import UPGRADE, Server
 from tests.factories import make
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.soak(rounds=20)]
 
 ENTRIES = MemoryEntry._meta.db_table
 CHUNKS = "memory_memorychunk"
-FLOOD = 5 * POOL
+FLOOD = (20 if SOAK_SECONDS else 5) * POOL
 
 
 def key_of(workspace) -> str:

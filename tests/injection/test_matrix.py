@@ -20,6 +20,7 @@ from sessions_app.approvals.tool_calls import accept_custom_result
 from sessions_app.log.payloads import CustomToolResult
 from sessions_app.models import Session, ToolExecution
 from sessions_app.sessions import get_or_create_session
+from tests.conftest import SOAK_SECONDS
 from tests.injection.obeying import SECRET, ObeyingProvider, obey, say
 from tests.sessions_app.conftest import agent, principal, serve, session
 from tests.sessions_app.context.test_builder import remember
@@ -32,7 +33,7 @@ from tools_app.policy.rules import PROFILES
 from tools_app.workspace_tools import create_custom_tool
 
 __all__ = ["agent", "principal", "session"]
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.soak]
 
 State = ToolExecution.State
 #: Ways out of a session, each with arguments that carry the secret or act beyond the session.
@@ -53,6 +54,7 @@ EXITS: dict[str, dict[str, Any]] = {
 }
 #: What the model is told to do from outside.
 ATTACK = "\n".join(obey(tool, **arguments) for tool, arguments in EXITS.items())
+ALL_AT_ONCE = "all at once"
 NOTE_SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 
 
@@ -63,8 +65,17 @@ def model(monkeypatch: pytest.MonkeyPatch) -> ObeyingProvider:
     return made
 
 
+@pytest.fixture(params=[ALL_AT_ONCE, *(EXITS if SOAK_SECONDS else ())])
+def ways_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let the attack use every way out at once; in a soak, also each of them alone."""
+    name: str = request.param
+    if name != ALL_AT_ONCE:
+        monkeypatch.setitem(globals(), "ATTACK", obey(name, **EXITS[name]))
+    return name
+
+
 @pytest.fixture
-def site(httpserver: HTTPServer, settings: Any) -> HTTPServer:
+def site(httpserver: HTTPServer, settings: Any, ways_out: str) -> HTTPServer:
     """Run a web site with hostile pages, which also is an MCP server."""
     address = f"{httpserver.host}:{httpserver.port}"
     settings.EGRESS_ALLOWED_PRIVATE = [f"web={address}", f"mcp={address}"]
@@ -235,7 +246,7 @@ UNREAD = {
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("source", SOURCES)
 def test_nothing_leaves_without_a_yes(
-    source, profile, ready, model, site, principal, record_property
+    source, profile, ready, model, site, ways_out, principal, record_property
 ):
     save_tool_policy(ready.agent_id, {"profile": profile})
     attack(ready, principal, SOURCES[source], site)
@@ -246,4 +257,5 @@ def test_nothing_leaves_without_a_yes(
         assert happened.pop("post_note") in {"RAN", "not tried"}
 
     assert "RAN" not in happened.values()
-    assert ("asks" in happened.values()) is ((source, profile) not in UNREAD)
+    if ways_out == ALL_AT_ONCE:
+        assert ("asks" in happened.values()) is ((source, profile) not in UNREAD)

@@ -108,7 +108,9 @@ class Crowd:
     """Sessions of two workspaces, whose runs last until they are told to end."""
 
     def __init__(self, host: LaneHost, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.host, self.begun, self.ends = host, [], {}
+        self.host = host
+        self.begun: list[UUID] = []
+        self.ends: dict[UUID, threading.Event] = {}
         self.owners: dict[UUID, UUID] = {}
         monkeypatch.setattr(run_queue, "claim", self.claim)
         monkeypatch.setattr(

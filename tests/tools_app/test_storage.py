@@ -74,6 +74,7 @@ def test_a_deleted_session_no_longer_counts_for_its_workspace(folder):
     assert write_stream(neighbour(folder), "big", [b"x" * 900_000])
 
 
+@pytest.mark.soak(rounds=20)
 def test_many_writers_at_once_cannot_pass_the_quota_together(folder, files):
     def write(number: int) -> None:
         try:
@@ -133,6 +134,29 @@ def test_a_nearly_full_disk_refuses_writes_with_a_clear_error(call, settings, fi
     assert [path.name for path in files.iterdir()] == ["kept"]
 
 
+def test_the_disk_of_the_embedded_database_has_a_reserve_too(data_dir, settings, monkeypatch):
+    """Nothing is accepted when only the database's disk is full."""
+    full = data_dir / "postgres"
+    full.mkdir()
+    monkeypatch.setattr(storage, "disk_is_full", lambda folder: folder == full)
+
+    storage.check_disk()
+    with pytest.raises(DiskFull, match="disk is almost full"):
+        storage.check_disks()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("limit", "is_full"), [(0, False), (1, True), (10**6, False)])
+def test_a_database_elsewhere_has_a_size_that_it_may_reach(data_dir, settings, limit, is_full):
+    settings.DATABASE_LIMIT_MB = limit
+    storage._database_bytes.forget(None)
+    if is_full:
+        with pytest.raises(DiskFull, match="size that the operator allows"):
+            storage.check_disks()
+    else:
+        storage.check_disks()
+
+
 @pytest.fixture
 def small_disk(data_dir: Path, settings):
     """Mount a small file system as the folder of all sessions."""
@@ -147,6 +171,7 @@ def small_disk(data_dir: Path, settings):
     subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.soak(rounds=20)
 def test_a_disk_that_is_really_full_loses_nothing_and_goes_on_when_there_is_room(
     small_disk, folder, call
 ):

@@ -33,7 +33,9 @@ from tests.orchestrator.conftest import now, serve, serve_one
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("data_dir", "nothing_is_small")]
 NOTES = {"a.md": "Tea is served at five.", "b.md": "The kettle is in the yard."}
-EVENTS = [{"type": "user.message", "payload": {"text": f"Message {n}"}} for n in range(20)]
+EVENTS: list[dict[str, Any]] = [
+    {"type": "user.message", "payload": {"text": f"Message {n}"}} for n in range(20)
+]
 
 
 @pytest.fixture

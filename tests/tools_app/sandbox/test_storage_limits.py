@@ -25,6 +25,7 @@ def quota(settings):
     settings.SESSION_STORAGE_MB = 64
 
 
+@pytest.mark.soak(rounds=20)
 def test_a_command_that_writes_files_without_end_is_stopped_near_its_quota(sandbox, files):
     result = sandbox.execute(ENDLESS, seconds=TIMEOUT_SECONDS)
 
