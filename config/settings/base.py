@@ -116,7 +116,8 @@ def _database() -> dict[str, Any]:
         location = {"NAME": "switchyard", "USER": "postgres", "HOST": str(socket_dir(DATA_DIR))}
         options = {}
     options |= {
-        "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 20},
+        # A pool that opens one at once would open a second one for whoever asks for the first.
+        "pool": {"min_size": 0, "max_size": DATABASE_POOL, "timeout": 20},
         "prepare_threshold": 1,
     }
     return {
