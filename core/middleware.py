@@ -148,9 +148,7 @@ class LazyMessageMiddleware(MessageMiddleware):
     def process_request(self, request: HttpRequest) -> None:
         request._messages = SimpleLazyObject(lambda: default_storage(request))  # type: ignore[attr-defined]
 
-    def process_response(
-        self, request: HttpRequest, response: HttpResponseBase
-    ) -> HttpResponseBase:
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
         stored = getattr(request, "_messages", None)
         if isinstance(stored, LazyObject) and stored.__dict__["_wrapped"] is empty:
             return response

@@ -64,6 +64,8 @@ class LimitedRequest(http_protocol.WebRequest):
         is_small = length is not None and length <= SMALL_BODY
         self.content = BytesIO() if is_small else SpooledTemporaryFile(max_size=SMALL_BODY)  # noqa: SIM115 - closed with the request
 
+    _response_started: bool
+
     def write_response(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
         """Write a whole response, or return False for what Twisted has to look at.
 

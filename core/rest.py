@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import IO, Any
 
@@ -112,18 +112,19 @@ def json_response(data: Any, *, status: int = 200) -> HttpResponse:
 class Negotiation(DefaultContentNegotiation):
     """Answers at once for clients that take any type, or send and take the first one of the view."""
 
-    def select_parser(self, request: Request, parsers: list[BaseParser]) -> BaseParser | None:
-        if parsers and parsers[0].media_type == request.content_type:
-            return parsers[0]
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        first = next(iter(parsers), None)
+        if first and first.media_type == request.content_type:
+            return first
         return super().select_parser(request, parsers)
 
     def select_renderer(
         self,
         request: Request,
-        renderers: list[renderers.BaseRenderer],
+        renderers: Iterable[renderers.BaseRenderer],
         format_suffix: str | None = None,
     ) -> tuple[renderers.BaseRenderer, str]:
-        first, accepted = renderers[0], request.META.get("HTTP_ACCEPT", "*/*")
+        first, accepted = next(iter(renderers)), request.META.get("HTTP_ACCEPT", "*/*")
         is_plain = not format_suffix and not request.META.get("QUERY_STRING")
         if is_plain and accepted in ("*/*", first.media_type):
             return first, first.media_type

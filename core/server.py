@@ -232,7 +232,7 @@ class OneThreadHandler(ASGIHandler):
         async def receive_rest() -> Message:
             return messages.pop() if messages else await receive()
 
-        return cast("IO[bytes]", await super().read_body(receive_rest))
+        return await super().read_body(receive_rest)
 
     async def send_response(self, response: HttpResponseBase, send: Send) -> None:
         """Send a short response in one piece if the server can write it so."""

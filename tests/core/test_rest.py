@@ -63,11 +63,12 @@ def test_a_surrogate_is_refused_as_before():
     with pytest.raises(serializers.ValidationError) as raised:
         validate({"text": "a\ud800"})
 
-    assert raised.value.detail["text"][0].code == "surrogate_characters_not_allowed"
+    details: Any = raised.value.detail
+    assert details["text"][0].code == "surrogate_characters_not_allowed"
 
 
 def test_json_is_written_as_the_rest_framework_writes_it():
-    data = {
+    data: dict[Any, Any] = {
         "at": datetime(2026, 11, 18, 20, 15, 1, 5000, tzinfo=UTC),
         "on": date(2026, 11, 18),
         "took": timedelta(seconds=1.5),
@@ -79,7 +80,8 @@ def test_json_is_written_as_the_rest_framework_writes_it():
     }
     small = {name: value for name, value in data.items() if name != "huge"}
 
-    for value in (data, small, [], None):
+    values: list[Any] = [data, small, [], None]
+    for value in values:
         assert JSONRenderer().render(value) == renderers.JSONRenderer().render(value)
     indented = JSONRenderer().render({"a": 1}, "application/json; indent=2")
     assert indented == b'{\n  "a": 1\n}'
