@@ -10,13 +10,16 @@ import psycopg
 import structlog
 from asgiref.sync import sync_to_async
 from django.db import (
+    DEFAULT_DB_ALIAS,
     IntegrityError,
     InterfaceError,
     OperationalError,
     connection,
+    connections,
     models,
     transaction,
 )
+from django.db.models.base import ModelState
 from psycopg.errors import UniqueViolation
 from pydantic import BaseModel
 
@@ -41,8 +44,9 @@ RELOAD_SECONDS = 0.5
 
 def release_connection() -> None:
     """Return the connection to the pool before waiting for something other than the database."""
-    if not connection.in_atomic_block:
-        connection.close()
+    database = connections[DEFAULT_DB_ALIAS]
+    if not database.in_atomic_block:
+        database.close()
 
 
 def work_for(holder: Hashable | None) -> None:
@@ -75,9 +79,20 @@ def prepared_rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
 
     Django's cursor sends a new text each time, whose planning can cost more than its execution.
     """
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+    database = connections[DEFAULT_DB_ALIAS]  # looked up once, not at each use of `connection`
+    database.ensure_connection()
+    with database.wrap_database_errors, psycopg.Cursor(database.connection) as cursor:
         return cursor.execute(query.encode(), params).fetchall()
+
+
+def copy_row(row: M) -> M:
+    """Return what `copy.copy` returns for a row, ten times as fast as its way of pickling does."""
+    copied = type(row).__new__(type(row))
+    copied.__dict__.update(row.__dict__)
+    copied._state = ModelState()
+    copied._state.__dict__.update(row._state.__dict__)
+    copied._state.fields_cache = row._state.fields_cache.copy()
+    return copied
 
 
 def lock_row(row: M) -> M:

@@ -93,6 +93,7 @@ unix_socket_directories = '{socket_dir}'
 unix_socket_permissions = 0700
 max_connections = 200
 shared_buffers = 256MB
+max_logical_replication_workers = 0
 jit = off
 timezone = 'UTC'
 log_timezone = 'UTC'

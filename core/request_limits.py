@@ -22,7 +22,7 @@ from daphne import http_protocol
 from django.conf import settings
 from django.urls import Resolver404, resolve
 from twisted.protocols.basic import LineReceiver
-from twisted.web.http import RESPONSES, HTTPChannel
+from twisted.web.http import NO_BODY_CODES, RESPONSES, HTTPChannel
 
 from core.db import read
 from core.exceptions import RequestTooLarge, RequestTooSlow
@@ -58,11 +58,41 @@ def largest_body(path: str) -> int:
 
 
 class LimitedRequest(http_protocol.WebRequest):
-    """A request whose body is kept in memory unless it is long."""
+    """A request whose body is kept in memory unless it is long, and whose response is one write."""
 
     def gotLength(self, length: int | None) -> None:
         is_small = length is not None and length <= SMALL_BODY
         self.content = BytesIO() if is_small else SpooledTemporaryFile(max_size=SMALL_BODY)  # noqa: SIM115 - closed with the request
+
+    _response_started: bool
+
+    def write_response(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Write a whole response, or return False for what Twisted has to look at.
+
+        Its own way handles every header several times.
+        """
+        if self.finished or self.channel is None:
+            return True
+        special = self._response_started or self.method == b"HEAD" or status in NO_BODY_CODES
+        if special or self.server.action_logger:
+            return False
+        lines = [b"%b %d %b" % (self.clientproto, status, RESPONSES.get(status, b"Unknown"))]
+        lines += [b"%b: %b" % header for header in headers]
+        for name, values in self.responseHeaders.getAllRawHeaders():  # such as `Connection: close`
+            lines += [b"%b: %b" % (name, value) for value in values]
+        head = b"\r\n".join(lines)
+        ends = len(lines) - 1
+        if b"\r\nContent-Length: " not in head or (head.count(b"\r"), head.count(b"\n")) != (
+            ends,
+            ends,
+        ):
+            return False
+        self._response_started, self.startedWriting = True, 1
+        self.setResponseCode(status)
+        self.channel.write(b"%b\r\n\r\n%b" % (head, body))
+        self.sentLength = len(body)
+        self.finish()
+        return True
 
 
 #: Twisted has types for parts of it only.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import IO, Any
 
@@ -10,16 +10,39 @@ import orjson
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db import models
-from rest_framework import serializers
+from django.http import HttpResponse
+from rest_framework import renderers, serializers
 from rest_framework.exceptions import ParseError
-from rest_framework.parsers import JSONParser
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.request import Request
+from rest_framework.utils.encoders import JSONEncoder
+from rest_framework.validators import ProhibitSurrogateCharactersValidator
 
 from core.exceptions import Invalid
 
 
+class QuickSurrogateValidator(ProhibitSurrogateCharactersValidator):
+    """Looks for surrogates by encoding the text, not one character after the other."""
+
+    def __call__(self, value: Any) -> None:
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            super().__call__(value)
+
+
 class TextField(serializers.CharField):
     """A text field that refuses numbers and booleans instead of converting them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.validators = [
+            QuickSurrogateValidator()
+            if type(each) is ProhibitSurrogateCharactersValidator
+            else each
+            for each in self.validators
+        ]
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
@@ -57,6 +80,55 @@ class StrictJSONParser(JSONParser):
             return orjson.loads(stream.read())
         except orjson.JSONDecodeError as error:
             raise ParseError(f"This is not JSON: {error}") from None
+
+
+class JSONRenderer(renderers.JSONRenderer):
+    """Writes JSON with orjson, and leaves to Django's encoder what that does not write the same way."""
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        if data is not None and ";" not in (accepted_media_type or ""):
+            try:
+                return orjson.dumps(data, _default, ORJSON_OPTIONS)
+            except (TypeError, ValueError):
+                pass  # for example a huge number
+        return bytes(super().render(data, accepted_media_type, renderer_context))
+
+
+ORJSON_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
+_default = JSONEncoder().default
+
+
+def json_response(data: Any, *, status: int = 200) -> HttpResponse:
+    """Return a response that is written already, for views that answer many times a second."""
+    body = orjson.dumps(data, _default, ORJSON_OPTIONS)
+    return HttpResponse(body, status=status, content_type="application/json")
+
+
+class Negotiation(DefaultContentNegotiation):
+    """Answers at once for clients that take any type, or send and take the first one of the view."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        first = next(iter(parsers), None)
+        if first and first.media_type == request.content_type:
+            return first
+        return super().select_parser(request, parsers)
+
+    def select_renderer(
+        self,
+        request: Request,
+        renderers: Iterable[renderers.BaseRenderer],
+        format_suffix: str | None = None,
+    ) -> tuple[renderers.BaseRenderer, str]:
+        first, accepted = next(iter(renderers)), request.META.get("HTTP_ACCEPT", "*/*")
+        is_plain = not format_suffix and not request.META.get("QUERY_STRING")
+        if is_plain and accepted in ("*/*", first.media_type):
+            return first, first.media_type
+        return super().select_renderer(request, renderers, format_suffix)
 
 
 def json_object(request: Request) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, partialmethod
+from io import BytesIO
 from typing import IO, Any, cast
 
 import structlog
@@ -20,8 +21,9 @@ from asgiref.sync import sync_to_async
 from daphne.http_protocol import WebRequest
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
-from django.core.signals import request_started
-from django.http import FileResponse, HttpRequest, HttpResponseBase
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, reset_queries
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import set_script_prefix
 from twisted.internet.interfaces import IPushProducer
 from twisted.internet.tcp import Connection as TCPConnection
@@ -42,6 +44,7 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Any, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
 
 request_threads = ThreadPoolExecutor(MOST_REQUESTS, thread_name_prefix="request")
 
@@ -101,6 +104,11 @@ class BackpressureSend:
                 self._gate = None
         await self._send(message)
         await self._wait()
+
+    def write_response(self, status: int, headers: Headers, body: bytes) -> bool:
+        """Write a whole response at once. Return False if it must be sent piece by piece."""
+        write = getattr(self._connection, "write_response", None)
+        return bool(write and write(status, headers, body))
 
     def write_frame(self, frame: bytes) -> bool:
         """Write an encoded frame now. Return False if something before it is not written yet."""
@@ -192,14 +200,49 @@ def disable_form_parsing() -> None:
     WebRequest.__init__ = partialmethod(WebRequest.__init__, parsePOSTFormSubmission=False)
 
 
+def leave_connections_to_handler() -> None:
+    """Let no signal look through all connections: the handler below returns each after its request."""
+    request_started.disconnect(reset_queries)
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+
+
 class OneThreadHandler(ASGIHandler):
     """Runs a request from its first signal to its last in one call on one thread of a pool.
 
     Django starts a thread for each request and hands over to it three times.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._respond_on_thread = sync_to_async(
+            self._respond, thread_sensitive=False, executor=request_threads
+        )
+
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
+
+    async def read_body(self, receive: Receive) -> IO[bytes]:
+        """Return the body, which Daphne has read completely: long ones arrive in several messages."""
+        first = await receive()
+        if first["type"] == "http.request" and not first.get("more_body"):
+            return BytesIO(first.get("body", b""))
+        messages = [first]
+
+        async def receive_rest() -> Message:
+            return messages.pop() if messages else await receive()
+
+        return await super().read_body(receive_rest)
+
+    async def send_response(self, response: HttpResponseBase, send: Send) -> None:
+        """Send a short response in one piece if the server can write it so."""
+        if isinstance(response, HttpResponse) and isinstance(send, BackpressureSend):
+            body = response.content
+            if len(body) <= self.chunk_size and not response.cookies:
+                headers = [(n.encode("ascii"), v.encode("latin1")) for n, v in response.items()]
+                if send.write_response(response.status_code, headers, body):
+                    return
+        await super().send_response(response, send)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. A view runs to its end even if the client leaves; a stream ends then."""
@@ -208,18 +251,15 @@ class OneThreadHandler(ASGIHandler):
         except RequestAborted:
             return
         with body:
-            response = await self._respond_on_thread(scope, body)
+            request, refusal = self.create_request(scope, body)
+            if request is None:
+                response = cast("HttpResponseBase", refusal)
+            else:
+                response = await self._respond_on_thread(scope, request)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
                 await self.send_response(response, send)
-
-    async def _respond_on_thread(self, scope: Scope, body: IO[bytes]) -> HttpResponseBase:
-        request, refusal = self.create_request(scope, body)
-        if request is None:
-            return cast("HttpResponseBase", refusal)
-        respond = sync_to_async(self._respond, thread_sensitive=False, executor=request_threads)
-        return await respond(scope, request)
 
     def _respond(self, scope: Scope, request: HttpRequest) -> HttpResponseBase:
         try:
@@ -248,9 +288,15 @@ class OneThreadHandler(ASGIHandler):
                 task.cancel()
             await asyncio.gather(leaving, sending, return_exceptions=True)
             # On the thread that reads the stream if it is a synchronous one.
-            await sync_to_async(response.close)()
+            await sync_to_async(self._close)(response)
 
     async def _send_stream(self, response: HttpResponseBase, send: Send) -> None:
         if isinstance(response, AwaitedResponse):
             await response.resolve()
         await self.send_response(response, send)
+
+    def _close(self, response: HttpResponseBase) -> None:
+        try:
+            response.close()
+        finally:
+            release_connection()

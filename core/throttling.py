@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from threading import Lock
 from typing import Any, TypeVar
@@ -47,6 +48,7 @@ def is_local(request: HttpRequest) -> bool:
         return False
 
 
+@lru_cache(4096)
 def _network(address: str) -> str:
     try:
         known = ip_address(address)

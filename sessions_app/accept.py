@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from functools import partial
 from hashlib import sha256
 from typing import Any, assert_never
 from uuid import UUID
@@ -31,6 +30,7 @@ from tools_app.storage import check_disks
 
 EventType = SessionEvent.Type
 TITLE_LENGTH = 60
+MODES = frozenset(Run.OnBusy.values)
 SEND = (
     "SELECT sid, seq, run, event_id, replayed FROM session_send("
     "%s, %s, %s, %s, %s::jsonb, %s, %s, %s::smallint, %s, %s, %s, %s)"
@@ -113,7 +113,7 @@ def send_by_key(
     if session_id is None:
         return None
     if not replayed:
-        transaction.on_commit(partial(notify_log_grew, session_id))
+        notify_log_grew(session_id)
     return session_id, Accepted(seq=seq, event_id=event_id, run_id=run)
 
 
@@ -130,7 +130,7 @@ def _id_or_name(agent: UUID | str) -> tuple[UUID | None, str | None]:
 
 
 def _check_options(on_busy: str, priority: int) -> None:
-    if on_busy not in Run.OnBusy.values:
+    if on_busy not in MODES:
         raise Invalid(f"on_busy must be one of {', '.join(Run.OnBusy.values)}.")
     if not -100 <= priority <= 100:
         raise Invalid("priority must be a number from -100 to 100.")

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
 BAD_KEY = "This API key is wrong, expired or revoked."
+KEY_HEADERS = {"x-api-key": "HTTP_X_API_KEY", "authorization": "HTTP_AUTHORIZATION"}
 #: The session entry that holds the user's chosen workspace.
 CHOSEN = "workspace"
 
@@ -90,7 +91,10 @@ def principal_from_key(request: HttpRequest) -> Principal | None:
     if hasattr(request, "_key_principal"):
         cached: Principal | None = request._key_principal
         return cached
-    secret = key_in_headers(request.headers)
+    # Not `request.headers`, which reads all of them.
+    secret = key_in_headers(
+        {n: request.META[m] for n, m in KEY_HEADERS.items() if m in request.META}
+    )
     principal = None
     if secret is not None:
         principal = principal_of_secret(secret, client=client_address(request))

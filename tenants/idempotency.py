@@ -70,7 +70,7 @@ class IdempotencyMiddleware(SyncMiddleware):
     """Handles POSTs to the API that carry the header and valid credentials."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        client_key = request.headers.get("Idempotency-Key")
+        client_key = request.META.get("HTTP_IDEMPOTENCY_KEY")
         if client_key is None or request.method != "POST" or not is_program(request):
             return self.get_response(request)
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -12,6 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from core.db import copy_row
 from core.exceptions import Invalid, NotFound
 from core.ids import digest, new_token
 from core.notified_cache import NotifiedCache
@@ -74,12 +74,13 @@ def recent_key(secret: str) -> ApiKey | None:
     if not secret.startswith(PREFIX):
         return None
     try:
-        key = copy(_recent.get(digest(secret)))
+        key = copy_row(_recent.get(digest(secret)))
     except NotFound:
         return None
     if key.expires_at and key.expires_at <= timezone.now():
         return None
-    key.created_by = copy(key.created_by)
+    if key.created_by is not None:
+        key._state.fields_cache["created_by"] = copy_row(key.created_by)
     return key
 
 

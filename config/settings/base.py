@@ -65,10 +65,10 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "tenants.authentication.PrincipalMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "core.middleware.LazyMessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "core.problems.ProblemMiddleware",
-    "django_prometheus.middleware.PrometheusAfterMiddleware",
+    "core.middleware.MetricsMiddleware",
     # The innermost one is synchronous, so the whole chain runs in one thread without switching.
     "tenants.idempotency.IdempotencyMiddleware",
 ]
@@ -116,7 +116,8 @@ def _database() -> dict[str, Any]:
         location = {"NAME": "switchyard", "USER": "postgres", "HOST": str(socket_dir(DATA_DIR))}
         options = {}
     options |= {
-        "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 20},
+        # A pool that opens one at once would open a second one for whoever asks for the first.
+        "pool": {"min_size": 0, "max_size": DATABASE_POOL, "timeout": 20},
         "prepare_threshold": 1,
     }
     return {
@@ -316,7 +317,6 @@ TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
 
 LOGGING_CONFIG = None
-DJANGO_STRUCTLOG_TRUST_UPSTREAM_REQUEST_ID = True  # core.middleware validates it
 DJANGO_STRUCTLOG_STATUS_START_LOG_LEVEL = logging.DEBUG
 DJANGO_STRUCTLOG_STATUS_4XX_LOG_LEVEL = logging.INFO
 logging_config(level=env.text("LOG_LEVEL", "INFO"))
@@ -328,7 +328,8 @@ REST_FRAMEWORK = {
         "tenants.authentication.BrowserAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["tenants.authentication.HasWorkspace"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_RENDERER_CLASSES": ["core.rest.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "core.rest.Negotiation",
     "DEFAULT_PARSER_CLASSES": [
         "core.rest.StrictJSONParser",
         "rest_framework.parsers.MultiPartParser",

@@ -79,6 +79,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self._return_share()
             raise
 
+    def _set_autocommit(self, autocommit: bool) -> None:
+        """Set the mode unless it is set: a borrowed connection is almost always in the right one."""
+        if self.connection.autocommit != autocommit:
+            super()._set_autocommit(autocommit)  # type: ignore[misc]
+
     def _close(self) -> None:
         try:
             super()._close()  # type: ignore[misc]

@@ -143,7 +143,7 @@ def client_dedupe_key(request: Request) -> str | None:
 
     The stored response makes a repetition cheap; this key makes it safe if that response was lost.
     """
-    return accept.client_dedupe_key(principal_of(request), request.headers.get("Idempotency-Key"))
+    return accept.client_dedupe_key(principal_of(request), request.META.get("HTTP_IDEMPOTENCY_KEY"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 from django.db import Error, transaction
-from django.http import HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django_filters import rest_framework as filters
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
@@ -21,7 +21,6 @@ from drf_spectacular.utils import (
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
-from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -30,7 +29,14 @@ from core.channel_layer import watched
 from core.db import read, release_connection
 from core.exceptions import Fault, Invalid, NotFound
 from core.pagination import whole_page, whole_page_of
-from core.rest import StrictJSONParser, TextField, represent, validate_body
+from core.rest import (
+    JSONRenderer,
+    StrictJSONParser,
+    TextField,
+    json_response,
+    represent,
+    validate_body,
+)
 from sessions_app import runtime
 from sessions_app.accept import resend_queued
 from sessions_app.api.base import (
@@ -74,7 +80,7 @@ class RuntimeView(APIView):
     parser_classes = [StrictJSONParser]
 
     @extend_schema(operation_id="runtime", request=RuntimeInput, responses={202: ENQUEUED})
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         """Send a message to the session of this agent and key, creating it if needed."""
         fields = validate_body(request, RuntimeInput)
         enqueued = runtime.enqueue_agent_run(
@@ -85,7 +91,7 @@ class RuntimeView(APIView):
             dedupe_key=client_dedupe_key(request),
             **fields,
         )
-        return Response(vars(enqueued), status=202)
+        return json_response(vars(enqueued), status=202)
 
 
 class RunSerializer(serializers.ModelSerializer):

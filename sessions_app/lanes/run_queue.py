@@ -33,8 +33,9 @@ ACCEPT = (
     "SELECT seq, run, event_id, replayed FROM lane_accept("
     "%s, %s::jsonb, %s, %s, %s::smallint, %s, %s, %s)"
 )
-#: Everything that a run reads before its first model call; see `harness/turn.py`.
-LOADED = "turn_load(%s, {run}, %s, %s, %s, %s, %s, %s)::text"
+#: Everything that a run reads before its first model call; see `harness/turn.py`. What is always the
+#: same is part of the text, as each run would convert it again.
+LOADED = f"turn_load(%s, {{run}}, %s, '{{{{{','.join(CONVERSATION_TYPES)}}}}}', {MOST_NEW}, %s, %s, %s)::text"
 CLAIM = f"SELECT run, epoch, {LOADED.format(run='run')} FROM lane_claim(%s, %s, %s, %s)"  # noqa: S608
 LOAD = f"SELECT {LOADED.format(run='%s')}"
 STEP = "SELECT lane_step(%s, %s, %s, '[]')"
@@ -188,10 +189,9 @@ def load(claim: Claim) -> LoadedRun:
 
 
 def _known(known: KnownEntries | None) -> list[Any]:
-    params = [DEFAULT_NAME, CONVERSATION_TYPES, MOST_NEW]
     if known is None:
-        return [*params, None, None, []]
-    return [*params, known.snapshot_id, known.last_seq, list(known.waiting)]
+        return [DEFAULT_NAME, None, None, []]
+    return [DEFAULT_NAME, known.snapshot_id, known.last_seq, list(known.waiting)]
 
 
 def step(claim: Claim) -> int:

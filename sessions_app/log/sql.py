@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, InterfaceError, OperationalError, connection, transaction
+from django.db import (
+    DatabaseError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+    transaction,
+)
 
 from core.db import prepared_rows
 from core.exceptions import Fault, NotFound, StaleEpoch
@@ -37,8 +44,11 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 def rows(query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return the rows of one statement, with JSON as text. Outside a transaction it is one commit."""
-    with translated_errors():
+    try:
         return prepared_rows(query, params)
+    except DatabaseError as error:
+        _raise_fault(error, ERROR_CODES)
+        raise
 
 
 def row(query: str, params: Sequence[Any]) -> tuple[Any, ...]:
@@ -68,10 +78,14 @@ def translated_errors(codes: Mapping[str, type[Fault]] = ERROR_CODES) -> Iterato
         with connection.wrap_database_errors:
             yield
     except Exception as error:
-        code = getattr(error.__cause__, "sqlstate", None) or ""
-        if fault := codes.get(code):
-            raise fault from error
+        _raise_fault(error, codes)
         raise
+
+
+def _raise_fault(error: Exception, codes: Mapping[str, type[Fault]]) -> None:
+    """Raise the exception that stands for the SQL error code behind this error, if any does."""
+    if fault := codes.get(getattr(error.__cause__, "sqlstate", None) or ""):
+        raise fault from error
 
 
 def retry_on_disconnect(write: Callable[[bool], T]) -> T:

@@ -45,6 +45,25 @@ def test_borrowing_a_connection_costs_no_statement(pool):
     assert statements == []
 
 
+def test_whoever_borrows_first_opens_one_connection():
+    configured = dict(connection.settings_dict)
+    configured["OPTIONS"] = {**configured["OPTIONS"], "pool": pool_options()}
+    wrapper = DatabaseWrapper(configured, alias="first of a test")
+    try:
+        wrapper.ensure_connection()
+        assert wrapper.pool
+        assert wrapper.pool.get_stats()["pool_size"] == 1
+    finally:
+        wrapper.close()
+        wrapper.close_pool()
+
+
+def pool_options() -> Any:
+    """Return the options of the pool of an installation."""
+    options: Any = base._database()["OPTIONS"]
+    return options["pool"]
+
+
 def test_a_connection_that_the_server_closed_is_replaced(pool):
     with pool.connection() as borrowed:
         (lost,) = borrowed.execute("SELECT pg_backend_pid()").fetchone()

@@ -14,7 +14,15 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.logging import REMOVED, StderrHandler, redact, redact_text, shared_chain, without_secrets
+from core.logging import (
+    REMOVED,
+    SECRET_SHAPES,
+    StderrHandler,
+    redact,
+    redact_text,
+    shared_chain,
+    without_secrets,
+)
 
 SECRETS = [
     "sy_Zm9vYmFyYmF6cXV4Zm9vYmFy",
@@ -48,6 +56,63 @@ NAMES = [
 def test_a_secret_is_recognised_by_its_shape(secret, text):
     assert secret not in redact_text(text.format(secret))
     assert REMOVED in redact_text(text.format(secret))
+
+
+PARTS = [
+    *(
+        "Bearer ",
+        "basic ",
+        "TOKEN ",
+        "token=",
+        "key: ",
+        "api-key=",
+        "X-API-Key: ",
+        "apikey:",
+        "key.",
+    ),
+    *(
+        "access_token=",
+        "Refresh-Token: ",
+        "client_secret=",
+        "passwd=",
+        "Password: ",
+        "--token ",
+        "a",
+    ),
+    *(
+        "sessionid=",
+        "csrftoken=",
+        "csrfmiddlewaretoken: ",
+        "signature=",
+        "Cookie: ",
+        "-secret=",
+        "_",
+    ),
+    *(
+        "sk-",
+        "PK_",
+        "rk_",
+        "ghp_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "AKIA",
+        "ya29.",
+        "whsec_",
+        "/",
+    ),
+    *("https://", "user:", "@host", "-----BEGIN RSA PRIVATE KEY-----", "-----END PRIVATE KEY-----"),
+    *("x1" * 20, "abc12345", "\u017fecret=", "\u212aey=", "'", '"', " ", "\n", *SECRETS),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=6).map("".join))
+def test_no_text_that_a_shape_matches_is_passed_over(text):
+    thorough = text
+    for shape in SECRET_SHAPES:
+        thorough = shape.sub(rf"\g<1>{REMOVED}", thorough)
+
+    assert redact_text(text) == thorough
 
 
 @pytest.mark.parametrize(
