@@ -127,7 +127,9 @@ def new_call(
 def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
     """Write the answer and its charge and all of its calls in one commit, before anything runs."""
     calls = [_execution(turn, call) for call in answer.calls]
-    events = [answer.event()] if answer.text else []
+    events = turn.note_events()
+    if answer.text:
+        events.append(answer.event())
     for call, execution in zip(answer.calls, calls, strict=True):
         events.append(_use_event(call, execution))
     asked = approvals_for(calls, turn.agent_id)
@@ -143,6 +145,7 @@ def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
 
     commit_once(write)
     turn.unpaid = None
+    turn.note_is_stored()
     return calls
 
 

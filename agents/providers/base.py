@@ -113,6 +113,11 @@ class Message:
         )
 
 
+#: Begin and end what the system adds to a person's message, after the text of the person.
+ASIDE = "[Background from the system, not written by the person:]"
+ASIDE_END = "[End of the background.]"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
     """One request to a model."""
@@ -123,6 +128,10 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
     max_tokens: int | None = None
+    #: Later requests of the session repeat the instructions, the tools and so many of the first
+    #: messages unchanged: a mark for a provider's cache belongs after the last of them. Zero if no
+    #: later request is expected to begin like this one.
+    stable_messages: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 
 from agents.providers.base import Message, ToolCall, ToolResult
+from sessions_app.context.notes import read_note
 from sessions_app.context.taint import TOOL_USES, is_untrusted_output
 from sessions_app.log.sql import row
 from sessions_app.models import SessionEvent
@@ -33,6 +34,7 @@ CONVERSATION_TYPES = [
     EventType.AGENT_TOOL_RESULT,
     EventType.CHILD_IDLE,
     EventType.OUTCOME_JUDGED,
+    EventType.CONTEXT_NOTED,
 ]
 MAX_ENTRIES = 2_000
 RESULT_CHARS = 20_000  #: What the model sees of one result. The ledger keeps all of it.
@@ -147,6 +149,8 @@ class MessageBuilder:
     """
 
     mark: str
+    #: The person whose model reads this. Notes hold personal memory for one person only.
+    speaker_id: UUID | None = None
     entries: Sequence[LogEntry] = ()
     #: The ownership of each call.
     owners: dict[str, str] = field(default_factory=dict)
@@ -197,6 +201,8 @@ class MessageBuilder:
                 self.add_assistant("", _call(entry.payload), None)
             elif entry.type == EventType.AGENT_MESSAGE:
                 self._add_answer(entry.payload)
+            elif entry.type == EventType.CONTEXT_NOTED:
+                self.add_note(read_note(entry.payload, self.speaker_id))
             elif (text := _user_text(entry, self.results, self.owners)) is not None:
                 self.close_calls()
                 if text:
@@ -230,6 +236,17 @@ class MessageBuilder:
         if not last or not last[0].calls:
             return list(self.messages)
         return [*self.messages, self._results_of(last[0])]
+
+    def with_note(self, text: str) -> MessageBuilder:
+        """Return a builder that ends with a note which is not in the log yet."""
+        view = replace(self, messages=list(self.messages))
+        view.add_note(text)
+        return view
+
+    def add_note(self, text: str) -> None:
+        if text:
+            self.close_calls()
+            self.add_user(text)
 
     def add_user(self, text: str) -> None:
         if self.unfinished:
@@ -277,18 +294,22 @@ def _missing_result(call: ToolCall) -> ToolResult:
     )
 
 
-def build_messages(entries: Sequence[LogEntry], mark: str = "outside") -> list[Message]:
+def build_messages(
+    entries: Sequence[LogEntry], mark: str = "outside", speaker_id: UUID | None = None
+) -> list[Message]:
     """Build the conversation in the form that providers require.
 
     Calls and results are paired, roles take turns, and a person's message comes first. Untrusted
     text is fenced by the mark.
     """
-    return build_view(entries, mark).finished()
+    return build_view(entries, mark, speaker_id).finished()
 
 
-def build_view(entries: Sequence[LogEntry], mark: str) -> MessageBuilder:
+def build_view(
+    entries: Sequence[LogEntry], mark: str, speaker_id: UUID | None = None
+) -> MessageBuilder:
     """Return a builder with the messages of these entries, each in its newest wording."""
-    view = MessageBuilder(mark=mark, entries=entries)
+    view = MessageBuilder(mark=mark, speaker_id=speaker_id, entries=entries)
     view.add(apply_edits(entries))
     return view
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from sessions_app.context.builder import (
     offered_tools,
 )
 from sessions_app.context.conversation import count_tokens
+from sessions_app.context.notes import Note
 from sessions_app.models import Session
 from tools_app.policy.effective import load_session_binding
 
@@ -99,7 +100,11 @@ def _parts(context: Context) -> list[ContextPart]:
         for name, text in texts.items()
         if text or name == "instructions"
     ]
-    return [*parts, _messages(_sent(context)), _tools(context)]
+    note = context.note.text
+    if note:
+        told = ContextPart(name="recalled_memory", tokens=estimate_tokens(note), content=note)
+        parts.append(told)
+    return [*parts, _messages(_sent(replace(context, note=Note()))), _tools(context)]
 
 
 def _sent(context: Context) -> list[Message]:

@@ -26,12 +26,14 @@ from sessions_app.context.builder import (
 )
 from sessions_app.context.conversation import LogEntry, parse_entries
 from sessions_app.context.known_entries import KnownEntries, remember
+from sessions_app.context.notes import Note
 from sessions_app.context.taint import exposure_of, mark_tainted
 from sessions_app.exceptions import LimitReached
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.run_queue import Claim, LoadedRun
 from sessions_app.lanes.signals import StopSignal
 from sessions_app.log.payloads import RunOverrides
+from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run
 from sessions_app.outcomes.criteria import Outcome
 from tenants.billing.spending import Charge
@@ -134,6 +136,8 @@ class Turn:
     prepared: dict[UUID, Path] = field(default_factory=dict)
     #: Memories for the newest message, looked up once.
     memories: Memories | None = None
+    #: What stands beside the newest message and is not in the log yet.
+    note: Note = field(default_factory=Note)
     #: Tokens that the provider took when its window proved smaller than the catalog says.
     ceiling: int | None = None
     #: Digests of (tool, arguments, result), newest last, to detect a stuck loop.
@@ -169,6 +173,16 @@ class Turn:
         self.entries = None
         if new_message:
             self.memories = None
+
+    def note_events(self) -> list[NewEvent]:
+        """Return the note as the event to write before the answer that it led to, if there is one."""
+        return [self.note.event()] if self.note.text else []
+
+    def note_is_stored(self) -> None:
+        """Stop telling the note beside the newest message: the log holds it from now on."""
+        self.note = Note()
+        if self.memories:
+            self.memories = self.memories.once_noted()
 
     @property
     def tools(self) -> dict[str, Tool]:

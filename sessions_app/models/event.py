@@ -51,6 +51,7 @@ class SessionEvent(models.Model):
         RESOURCE_ATTACHED = "session.resource_attached"
         OUTCOME_JUDGED = "session.outcome_judged"
         TERMINAL_OPENED = "session.terminal_opened"
+        CONTEXT_NOTED = "session.context_noted"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(
