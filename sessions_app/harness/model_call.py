@@ -102,6 +102,7 @@ class ModelAnswer:
         usage = {
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
+            "cached_tokens": self.usage.cache_read_tokens,
             "cost": str(self.cost),
         }
         payload: dict[str, Any] = {"text": self.text, "model": self.model, "usage": usage}
