@@ -33,6 +33,13 @@ from sessions_app.context.conversation import (
     count_tokens,
     fit,
 )
+from sessions_app.context.deferred import (
+    describe_tools,
+    disclosure_specs,
+    find_tool,
+    list_tools,
+    split_tools,
+)
 from sessions_app.context.known_entries import newest, read_entries, recent
 from sessions_app.context.notes import Note, earlier_notes, is_noted
 from sessions_app.log.sql import row
@@ -64,6 +71,8 @@ class ContextBasis:
     summary: str = ""
     #: Entries up to `snapshot_seq` that the snapshot does not cover.
     carried: Sequence[int] = ()
+    #: Deferred tools that the model loaded in what the snapshot stands for.
+    loaded_tools: Sequence[str] = ()
     flushed_seq: int = 0
     compact_after_seq: int = 0
     last_seq: int = 0
@@ -412,6 +421,7 @@ SUMMARY = (
     "## Summary of the conversation so far\nIt stands for earlier messages that are left out. "
     "It is a record, not a new request."
 )
+LOADED = "## Tools that you loaded\ntool_call calls them."
 SEARCH_HINT = " conversation_search finds the original messages word for word."
 UNDERSTOOD = "Understood."
 
@@ -426,6 +436,9 @@ class Context:
     budget: TokenBudget
     skills: str
     tools: tuple[ToolSpec, ...]
+    #: The list of deferred tools, and the schemas of those that were loaded before the snapshot.
+    more_tools: str
+    loaded_tools: str
     pinned: str
     resources: str
     #: What stands beside the newest message and is not in the log yet.
@@ -449,11 +462,13 @@ class Context:
     def background(self) -> dict[str, str]:
         """Return the non-empty parts that come before the conversation, by name."""
         parts = {
+            "more_tools": ("", self.more_tools),
             "pinned_memory": (PINNED, self.pinned),
             "attached_resources": (RESOURCES, self.resources),
             "summary": (SUMMARY + self._search_hint, self.summary),
+            "loaded_tools": (LOADED, self.loaded_tools),
         }
-        texts = {name: f"{head}\n\n{text}" for name, (head, text) in parts.items() if text}
+        texts = {name: f"{head}\n\n{text}".strip() for name, (head, text) in parts.items() if text}
         for first in list(texts)[:1]:
             texts[first] = f"{OPENING}\n\n{texts[first]}"
         return texts
@@ -480,7 +495,13 @@ class Context:
     @cached_property
     def fixed(self) -> int:
         """Return the tokens that compaction cannot reduce, without the summary."""
-        parts = (self.pinned, self.resources, self.note.text)
+        parts = (
+            self.more_tools,
+            self.loaded_tools,
+            self.pinned,
+            self.resources,
+            self.note.text,
+        )
         return self.frame + sum(map(estimate_tokens, parts))
 
     @cached_property
@@ -576,13 +597,20 @@ def build_context(
     entries = newest(entries, limit, basis.carried)
     memories = find_memories(inputs, entries, budget) if memories is None else memories
     mark = fence_mark(inputs.session_id)
+    direct, deferred = split_tools(inputs.tools) if budget.takes_tools else ({}, {})
+    loaded = [tool for name in basis.loaded_tools if (tool := find_tool(name, deferred))]
     return Context(
         inputs=inputs,
         provider=provider,
         model=model,
         budget=budget,
         skills=skills_text(inputs),
-        tools=tuple(tool.spec for tool in inputs.tools.values()) if budget.takes_tools else (),
+        tools=(
+            *(tool.spec for tool in direct.values()),
+            *(disclosure_specs() if deferred else ()),
+        ),
+        more_tools=list_tools(deferred) if deferred else "",
+        loaded_tools=describe_tools(loaded),
         pinned=render_memories(memories.pinned, mark, budget.pinned, are_pins=True),
         resources=render_resources(basis, budget.resources),
         note=make_note(memories, mark, budget, basis.speaker_id),

@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 
 from agents.providers.base import Message, ToolCall, ToolResult
+from sessions_app.context.deferred import CALL_TOOL, wrap
 from sessions_app.context.notes import read_note
 from sessions_app.context.taint import TOOL_USES, is_untrusted_output
 from sessions_app.log.sql import row
@@ -154,6 +155,8 @@ class MessageBuilder:
     entries: Sequence[LogEntry] = ()
     #: The ownership of each call.
     owners: dict[str, str] = field(default_factory=dict)
+    #: The calls that were made through `tool_call`.
+    wrapped: set[str] = field(default_factory=set)
     #: The one result of each call.
     results: dict[str, ToolResult] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
@@ -173,6 +176,7 @@ class MessageBuilder:
             self,
             entries=entries,
             owners=dict(self.owners),
+            wrapped=set(self.wrapped),
             results=dict(self.results),
             messages=list(self.messages),
         )
@@ -222,13 +226,17 @@ class MessageBuilder:
         for entry in entries:
             if entry.type in TOOL_USES:
                 self.owners[entry.payload["tool_use_id"]] = entry.payload.get("ownership", "")
+                if entry.payload.get("via") == CALL_TOOL:
+                    self.wrapped.add(entry.payload["tool_use_id"])
         for entry in entries:
             if entry.type == EventType.AGENT_TOOL_RESULT:
                 call_id = entry.payload["tool_use_id"]
                 # Only a late result replaces another: it settles a call whose outcome was unknown.
                 if call_id not in self.results or entry.payload.get("late"):
                     owner = self.owners.get(call_id, "")
-                    self.results[call_id] = _result(entry.payload, owner, self.mark)
+                    result = _result(entry.payload, owner, self.mark)
+                    name = CALL_TOOL if call_id in self.wrapped else result.name
+                    self.results[call_id] = replace(result, name=name)
 
     def finished(self) -> list[Message]:
         """Return the messages, with a result for every call."""
@@ -348,12 +356,13 @@ def _late_result(payload: dict[str, Any], result: ToolResult, is_in_view: bool) 
 
 
 def _call(payload: dict[str, Any]) -> ToolCall:
-    return ToolCall(
+    call = ToolCall(
         call_id=payload["tool_use_id"],
         name=payload["name"],
         arguments=payload["input"],
         provider_state=payload.get("provider_state"),
     )
+    return wrap(call) if payload.get("via") == CALL_TOOL else call
 
 
 def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:

@@ -30,6 +30,9 @@ class ContextPart:
     name: str
     tokens: int
     content: Any
+    #: How many tokens are sent anew when this part changes: providers cache only beginnings. Zero for
+    #: parts to which turns only add.
+    resent: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +79,32 @@ def preview(session: Session, viewer_id: UUID | None = None) -> Preview:
         budget=context.budget.usable,
         threshold=context.budget.threshold,
         snapshot_id=inputs.basis.snapshot_id,
-        parts=_parts(context),
+        parts=_with_resent(_parts(context)),
     )
+
+
+#: The parts that stand in front of others, in the order in which vendors read them.
+CACHED_PARTS = (
+    "tools",
+    "instructions",
+    "skills",
+    "more_tools",
+    "pinned_memory",
+    "attached_resources",
+    "summary",
+    "loaded_tools",
+)
+
+
+def _with_resent(parts: list[ContextPart]) -> list[ContextPart]:
+    """Return the parts with the tokens that a change of each sends anew: its own and all behind it."""
+    tokens = {part.name: part.tokens for part in parts}
+    left = sum(tokens.values())
+    resent: dict[str, int] = {}
+    for name in CACHED_PARTS:
+        resent[name] = left
+        left -= tokens.get(name, 0)
+    return [replace(part, resent=resent.get(part.name, 0)) for part in parts]
 
 
 def _parts(context: Context) -> list[ContextPart]:

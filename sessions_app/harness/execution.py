@@ -75,6 +75,7 @@ def tool_context(
             ),
             workspace_id=turn.workspace_id,
         ),
+        deferred=turn.deferred,
         mounts=turn.mounts,
         judge=partial(judge_call, turn.policy, call.name),
         peers=turn.policy.peers,

@@ -213,6 +213,8 @@ class ContextSnapshot(OwnedModel):
     model = models.CharField(max_length=200)
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
+    #: Deferred tools that the model loaded up to there. They stay loaded.
+    loaded_tools = ArrayField(models.CharField(max_length=160), default=list, db_default=[])
     #: Documents that were saved to memory before the summary was made.
     memory_ids = ArrayField(models.UUIDField(), default=list)
     undone_at = models.DateTimeField(null=True, editable=False)
