@@ -19,6 +19,9 @@ class Limits(Input):
 
     max_model_calls: int = Field(default=30, ge=1, le=1_000, description="Model calls in one run.")
     max_tool_calls: int = Field(default=100, ge=0, le=10_000, description="Tool calls in one turn.")
+    max_parallel_calls: int = Field(
+        default=8, ge=1, le=32, description="Tool calls of one step that run at the same time."
+    )
     max_seconds: int = Field(
         default=1_800, ge=1, le=86_400, description="Duration of one run, in seconds."
     )

@@ -25,6 +25,7 @@ from core.ids import uuid7
 from core.validation import storable, storable_json
 from sessions_app.approvals.approvals import announce, approvals_for
 from sessions_app.approvals.tool_calls import result_event, resume
+from sessions_app.context.deferred import unwrap
 from sessions_app.exceptions import SessionBusy, SessionEnded
 from sessions_app.harness.model_call import ModelAnswer, settle_call
 from sessions_app.harness.turn import Turn
@@ -32,6 +33,7 @@ from sessions_app.log.sql import commit_once, lock_lane, retry_on_disconnect, ro
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import Approval, Session, SessionEvent, ToolExecution, ToolUseRollup
 from tenants.access import Principal, authorise
+from tools_app.exceptions import ToolFailed
 from tools_app.policy.evaluation import Decision
 from tools_app.registry import Tool
 
@@ -126,8 +128,10 @@ def new_call(
 
 def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
     """Write the answer and its charge and all of its calls in one commit, before anything runs."""
-    calls = [_execution(turn, call) for call in answer.calls]
-    events = [answer.event()] if answer.text else []
+    calls = [_execution(turn, _direct(turn, call)) for call in answer.calls]
+    events = turn.note_events()
+    if answer.text:
+        events.append(answer.event())
     for call, execution in zip(answer.calls, calls, strict=True):
         events.append(_use_event(call, execution))
     asked = approvals_for(calls, turn.agent_id)
@@ -143,22 +147,43 @@ def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
 
     commit_once(write)
     turn.unpaid = None
+    turn.note_is_stored()
     return calls
+
+
+def _direct(turn: Turn, call: ToolCall) -> ToolCall:
+    """Return the call under the name of its own tool."""
+    return (unwrap(call, turn.tools) if turn.deferred else None) or call
 
 
 def _execution(turn: Turn, call: ToolCall) -> ToolExecution:
     # Decided per call, because a rule may look at the arguments.
     input = storable_json(call.arguments)
+    tool = turn.policy.tools.get(call.name)
     return new_call(
         call.name,
         input,
-        turn.policy.tools.get(call.name),
-        turn.policy.decide_call(call.name, input),
+        tool,
+        _decide(turn, call.name, input, tool),
         tool_use_id=f"tu_{uuid7().hex}",
         workspace_id=turn.workspace_id,
         session_id=turn.session_id,
         run_id=turn.claim.run_id,
     )
+
+
+def _decide(turn: Turn, name: str, input: dict[str, Any], tool: Tool | None) -> Decision:
+    """Return the policy's decision. A question that may be asked waits for a person's answer."""
+    decided = turn.policy.decide_call(name, input)
+    if tool is None or not tool.asks or decided.decision == "deny":
+        return decided
+    try:
+        tool.parse(input)
+    except ToolFailed:
+        return Decision(
+            decision="allow", decided_by=decided.decided_by
+        )  # It fails with the reason.
+    return Decision(decision="ask", decided_by="a question to a person")
 
 
 def _use_event(call: ToolCall, execution: ToolExecution) -> NewEvent:
@@ -172,6 +197,9 @@ def _use_event(call: ToolCall, execution: ToolExecution) -> NewEvent:
     }
     if call.provider_state:
         payload["provider_state"] = call.provider_state
+    if execution.name != call.name[:160]:
+        # The model called it through another tool, and must see that call again.
+        payload["via"] = call.name
     custom = execution.ownership == "custom"
     return NewEvent(
         type=EventType.AGENT_CUSTOM_TOOL_USE if custom else EventType.AGENT_TOOL_USE,

@@ -18,10 +18,12 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
+from cryptography.fernet import InvalidToken
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
+from encrypted_fields.fields import EncryptedTextField
 
 from core.db import lock_row
 from core.exceptions import Conflict, Invalid, NotFound
@@ -36,8 +38,22 @@ SHORTEST_LINE = 8
 #: Characters in a line of base64, as most programs write it.
 BASE64_LINE = 76
 
+_CIPHER = EncryptedTextField()
 _lock = Lock()
 _revealed: defaultdict[UUID, frozenset[str]] = defaultdict(frozenset)
+
+
+def seal(text: str) -> str:
+    """Encrypt a text as the values of secrets are, for a place that others can read."""
+    return str(_CIPHER.get_prep_value(text))
+
+
+def unseal(token: str) -> str | None:
+    """Return a sealed text, or None if it was sealed with a key that is not known here."""
+    try:
+        return _CIPHER.f.decrypt(token.encode()).decode()
+    except InvalidToken:
+        return None
 
 
 def remember(workspace_id: UUID, value: str) -> None:

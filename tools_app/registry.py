@@ -60,6 +60,8 @@ class ToolContext:
     sandbox: Sandbox
     #: The agent that a builder builds in this session.
     about_id: UUID | None = None
+    #: The tools that the model knows by a line and may load.
+    deferred: Mapping[str, Tool] = field(default_factory=dict)
     #: What file tools reach beside the session's own files.
     mounts: tuple[Mount, ...] = ()
     #: The person whose message is being answered, if a person sent it.
@@ -175,7 +177,16 @@ class Tool:
     outflow: Outflow | None = None
     #: Whether its results may hold text of unknown authors, which taints a session.
     untrusted: bool = False
+    #: Whether each call asks a person and ends with the answer, without being run.
+    asks: bool = False
+    #: What a list of tools says about it, on one line. Without one, its description is used.
+    line: str = ""
     handler: Handler
+
+    @property
+    def summary(self) -> str:
+        """Return one line on what the tool does."""
+        return self.line or " ".join(self.description.split())
 
     @cached_property
     def json_schema(self) -> JSON:
@@ -263,6 +274,7 @@ def tool(
     subject: str = "",
     outflow: Outflow | None = None,
     untrusted: bool | None = None,
+    asks: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a function as a tool. Its name, docstring and argument model make the schema.
 
@@ -287,6 +299,7 @@ def tool(
             subject=subject or next(iter(arguments.model_fields), ""),
             outflow=outflow,
             untrusted=bool(plugins.plugin_of(module)) if untrusted is None else untrusted,
+            asks=asks,
             handler=handler,
         )
         plugins.add(registry, tool_name, made, kind="tool", module=module)

@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from agents.providers.base import estimate_tokens
 from core.exceptions import Conflict, Fault, Forbidden, Invalid, NotFound, Unauthenticated
 from memory import documents
 from memory.api.documents import find_entry
@@ -44,10 +45,12 @@ def page(
     request: HttpRequest, principal: Principal, entry: MemoryEntry, **more: Any
 ) -> HttpResponse:
     versions = entry.versions.select_related("created_by").defer("content")
+    content = documents.content_of(entry)
     context = frame(principal, current=entry)
     context |= {
         "entry": entry,
-        "content": documents.content_of(entry),
+        "content": content,
+        "tokens": f"{estimate_tokens(content):,}",
         "path": entry.path,
         "owner": owner_names({entry.owner_id: entry.scope})[entry.owner_id],
         "versions": versions[:MOST_VERSIONS],

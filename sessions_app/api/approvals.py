@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -19,11 +19,12 @@ from core.logging import redact, redact_text
 from core.rest import StrictJSONParser, TextField, validate_body
 from sessions_app import ledger
 from sessions_app.api.base import ObjectField
-from sessions_app.approvals.approvals import ApprovalAnswer, answer_approval
+from sessions_app.approvals.approvals import ApprovalAnswer, answer_approval, is_question
 from sessions_app.models import Approval, ToolExecution
 from sessions_app.subagents.spawns import session_tree
 from tenants.api.base import WorkspaceViewSet
 from tools_app.policy.rules import covers
+from tools_app.questions import Question
 from tools_app.registry import registry
 
 #: Relations that `ApprovalSerializer` reads.
@@ -34,6 +35,12 @@ class ApprovalInput(serializers.Serializer):
     """The answer to an approval."""
 
     decision = serializers.ChoiceField(choices=Approval.Decision.choices)
+    values = ObjectField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="The answers to a question, by the names of the fields in its `form`.",
+    )
     scope = serializers.ChoiceField(
         choices=Approval.Scope.choices,
         default=Approval.Scope.ONCE,
@@ -49,12 +56,32 @@ class ApprovalInput(serializers.Serializer):
     )
 
 
+class QuestionFieldSerializer(serializers.Serializer):
+    name = serializers.CharField()
+    label = serializers.CharField()
+    kind = serializers.ChoiceField(choices=["text", "choice", "several", "number", "date", "file"])
+    options = serializers.ListField(child=serializers.CharField())
+    required = serializers.BooleanField()
+
+
+class QuestionSerializer(serializers.Serializer):
+    question = serializers.CharField()
+    fields = QuestionFieldSerializer(many=True)  # type: ignore[assignment]
+
+
 class ApprovalSerializer(serializers.ModelSerializer):
     """A question to the members of a workspace, and its answer.
 
     Members who may answer see the exact arguments. For others, likely secrets are redacted.
     """
 
+    kind = serializers.SerializerMethodField(
+        help_text="`question`, answered by the decision `answer` with `values`; else `approval`."
+    )
+    form = serializers.SerializerMethodField(
+        help_text="The form of a question: its text and its fields."
+    )
+    values = serializers.SerializerMethodField(help_text="The answers to a question, by field.")
     session_id = serializers.UUIDField(read_only=True, allow_null=True)
     session_title = serializers.CharField(source="session.title", default="", read_only=True)
     agent_name = serializers.CharField(source="agent.current.name", default="", read_only=True)
@@ -79,6 +106,9 @@ class ApprovalSerializer(serializers.ModelSerializer):
         model = Approval
         fields = [
             "id",
+            "kind",
+            "form",
+            "values",
             "subject",
             "subject_id",
             "session_id",
@@ -105,13 +135,26 @@ class ApprovalSerializer(serializers.ModelSerializer):
         ]
         read_only_fields = fields
 
+    def get_kind(self, approval: Approval) -> str:
+        return "question" if is_question(approval.execution) else "approval"
+
+    @extend_schema_field(QuestionSerializer(allow_null=True))
+    def get_form(self, approval: Approval) -> dict[str, Any] | None:
+        if not is_question(approval.execution):
+            return None
+        return Question.model_validate(approval.input).model_dump()
+
+    @extend_schema_field({"type": "object", "nullable": True, "additionalProperties": True})
+    def get_values(self, approval: Approval) -> dict[str, Any] | None:
+        return approval.edited_input if is_question(approval.execution) else None
+
     def get_covers(self, approval: Approval) -> str:
         return covers(registry.get(approval.execution.name)) if approval.execution else ""
 
     def to_representation(self, instance: Approval) -> dict[str, Any]:
         data: dict[str, Any] = super().to_representation(instance)
         if not self.context.get("may_run"):
-            for field in ("input", "edited_input"):
+            for field in ("input", "edited_input", "form", "values"):
                 data[field] = redact(data[field])
             for field in ("title", "rule", "note"):
                 data[field] = redact_text(data[field])

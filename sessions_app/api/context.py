@@ -24,10 +24,12 @@ MAX_SNAPSHOTS = 200
 PARTS = [
     "instructions",
     "skills",
+    "more_tools",
     "pinned_memory",
     "attached_resources",
     "recalled_memory",
     "summary",
+    "loaded_tools",
     "messages",
     "tools",
 ]
@@ -36,6 +38,10 @@ PARTS = [
 class PartSerializer(serializers.Serializer):
     name = serializers.ChoiceField(choices=PARTS)
     tokens = serializers.IntegerField()
+    resent = serializers.IntegerField(
+        help_text="The tokens that are sent anew, and not read from the provider's cache, when this "
+        "part changes. Zero for parts that only grow."
+    )
     content = serializers.JSONField(help_text="A text, or a list of items with their tokens.")
 
 

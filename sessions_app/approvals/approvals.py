@@ -33,6 +33,7 @@ from sessions_app.models import (
 )
 from sessions_app.tool_labels import main_argument, tool_label
 from tenants.access import Principal, authorise
+from tools_app.registry import registry
 
 Status, Scope = Approval.Status, Approval.Scope
 TITLE_LENGTH = 300
@@ -48,11 +49,13 @@ SELECT id FROM approvals WHERE status = 'pending' AND expires_at < clock_timesta
 class ApprovalAnswer:
     """What a person answers."""
 
-    decision: Literal["allow", "deny"]
+    decision: Literal["allow", "deny", "answer"]
     scope: str = Approval.Scope.ONCE.value
     note: str = ""
     #: Arguments that replace those that were asked about.
     input: dict[str, Any] | None = None
+    #: The answers to a question, by field.
+    values: dict[str, Any] | None = None
 
     @property
     def allows(self) -> bool:
@@ -74,7 +77,7 @@ Effect: TypeAlias = tuple[int | None, UUID | None]
 
 
 def _answer_only_once(approval: Approval, answer: ApprovalAnswer, principal: Principal) -> None:
-    if answer.scope != Scope.ONCE or answer.input is not None:
+    if answer.scope != Scope.ONCE or answer.input is not None or answer.decision == "answer":
         raise Invalid(f"A {approval.subject} can only be allowed once and unchanged, or denied.")
 
 
@@ -135,6 +138,11 @@ def approvals_for(calls: Sequence[ToolExecution], agent_id: UUID) -> list[Approv
     return [approval_for(call, agent_id) for call in calls if call.state == waiting]
 
 
+def is_question(call: ToolExecution | None) -> bool:
+    """Return whether a person answers this call with a form, and it is never run."""
+    return call is not None and call.name in registry and registry[call.name].asks
+
+
 def approval_for(call: ToolExecution, agent_id: UUID) -> Approval:
     """Return a new approval of this call. The caller stores it."""
     return Approval(
@@ -154,6 +162,8 @@ def approval_for(call: ToolExecution, agent_id: UUID) -> Approval:
 
 def _title(call: ToolExecution) -> str:
     """Return what the call will do, on one line."""
+    if is_question(call):
+        return " ".join(str(call.input["question"]).split())[:TITLE_LENGTH]
     title = tool_label(call.name).title
     argument = main_argument(call.name, call.input)
     return (f"{title}: {argument}" if argument else title)[:TITLE_LENGTH]
@@ -228,7 +238,7 @@ def answer_approval(
             raise too_late(locked)
         handler.check(locked, answer, principal)
         locked.scope, locked.note = answer.scope, answer.note
-        _close(locked, Status.ALLOWED if answer.allows else Status.DENIED, principal)
+        _close(locked, Status.DENIED if answer.decision == "deny" else Status.ALLOWED, principal)
         return _apply(
             Resolution(approval=locked, answer=answer, principal=principal, dedupe_key=dedupe_key)
         )
@@ -346,6 +356,10 @@ def describe_answer(approval: Approval) -> str:
     """Return who answered what, as the beginning of a sentence."""
     name = approval.resolved_name or "A former member"
     match approval.status:
+        case Approval.Status.ALLOWED if is_question(approval.execution):
+            return f"{name} answered this"
+        case Approval.Status.DENIED if is_question(approval.execution):
+            return f"{name} declined to answer"
         case Approval.Status.ALLOWED:
             return f"{name} allowed this {SCOPE_LABELS.get(approval.scope, 'once')}"
         case Approval.Status.DENIED:

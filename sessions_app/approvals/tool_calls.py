@@ -29,6 +29,7 @@ from tools_app.policy.effective import effective_policy
 from tools_app.policy.evaluation import decide
 from tools_app.policy.rules import grant_rule, permanent_rule, with_allow_rule
 from tools_app.policy.storage import add_allow_rule, agent_target
+from tools_app.questions import Question
 from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -54,6 +55,7 @@ def confirm_call(
         scope=confirmation.scope,
         note=confirmation.note,
         input=confirmation.input,
+        values=confirmation.values,
     )
     resolved = approvals.answer_approval(approval, answer, principal, dedupe_key=dedupe_key)
     if resolved.seq is None:
@@ -74,11 +76,17 @@ def _missing_approval(call: ToolExecution, session: Session) -> Approval:
 def _check(approval: Approval, answer: approvals.ApprovalAnswer, principal: Principal) -> None:
     """Check edited arguments, and note the rule that a wider answer covers.
 
-    The scope `always` writes its rule into the agent's policy.
+    The scope `always` writes its rule into the agent's policy. The answer to a question is stored in
+    place of edited arguments.
     """
+    call = _call_of(approval)
+    if approvals.is_question(call):
+        approval.edited_input = _check_values(call, answer)
+        return
+    if answer.decision == "answer" or answer.values is not None:
+        raise Invalid("Only a question is answered with values. Allow or deny this call.")
     if not answer.allows:
         return
-    call = _call_of(approval)
     tool = tools_of_workspace(approval.workspace_id).get(call.name)
     input = call.input
     if answer.input is not None and answer.input != input:
@@ -91,6 +99,19 @@ def _check(approval: Approval, answer: approvals.ApprovalAnswer, principal: Prin
         approval.rule = grant_rule(tool, input)
     else:
         approval.rule = _allow_always(approval, tool, input, principal)
+
+
+def _check_values(call: ToolExecution, answer: approvals.ApprovalAnswer) -> dict[str, Any] | None:
+    """Return the values that answer a question, or None if a person declines to answer."""
+    if answer.decision == "deny":
+        return None
+    if answer.decision != "answer" or answer.scope != Scope.ONCE or answer.input is not None:
+        raise Invalid("This is a question: answer it with the decision `answer` and `values`.")
+    try:
+        values: dict[str, Any] = fit_json(answer.values or {})
+    except ValueError:
+        raise Invalid(UNFIT) from None
+    return Question.model_validate(call.input).checked(values)
 
 
 def _valid_input(tool: Tool | None, input: dict[str, Any]) -> dict[str, Any]:
@@ -135,11 +156,15 @@ def _apply(resolution: approvals.Resolution) -> approvals.Effect:
     if answer and answer.allows:
         call.state = State.REQUESTED
         call.input = call.input if approval.edited_input is None else approval.edited_input
+    elif answer and answer.decision == "answer":
+        call.state, call.output = State.COMPLETED, approval.edited_input
+        call.finished_at = timezone.now()
+        events.append(result_event(call))
     else:
         call.state, call.error = _refusal(approval)
         call.finished_at = timezone.now()
         events.append(result_event(call))
-    call.save(update_fields=["state", "input", "error", "finished_at"])
+    call.save(update_fields=["state", "input", "output", "error", "finished_at"])
     author_id = principal.user_id if principal else None
     session = _session_of(approval)
     if approval.status == Approval.Status.CANCELLED:
@@ -152,11 +177,16 @@ approvals.HANDLERS[Approval.Subject.TOOL] = approvals.ApprovalHandler(apply=_app
 
 
 def _refusal(approval: Approval) -> tuple[str, str]:
+    is_asked = approvals.is_question(approval.execution)
     match approval.status:
+        case Approval.Status.EXPIRED if is_asked:
+            return State.DENIED, "The question was not answered in time."
         case Approval.Status.EXPIRED:
             return State.DENIED, EXPIRED
         case Approval.Status.CANCELLED:
             return State.CANCELLED, CANCELLED
+        case _ if is_asked:
+            return State.DENIED, f"The person declined to answer. {approval.note}".strip()
         case _ if approval.note:
             return State.DENIED, f"A person refused: {approval.note}"
         case _:
@@ -176,11 +206,13 @@ def _confirmation_event(
         "decision": answer.decision,
         "scope": answer.scope,
         "note": answer.note,
-        "input": approval.edited_input,
+        "input": None if answer.decision == "answer" else approval.edited_input,
         "rule": approval.rule,
         "approval_id": str(approval.pk),
         "answered_by": principal.spoken_name,
     }
+    if answer.decision == "answer":
+        payload["values"] = approval.edited_input
     return NewEvent(type=EventType.USER_TOOL_CONFIRMATION, payload=payload, dedupe_key=dedupe_key)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -33,7 +33,15 @@ from sessions_app.context.conversation import (
     count_tokens,
     fit,
 )
+from sessions_app.context.deferred import (
+    describe_tools,
+    disclosure_specs,
+    find_tool,
+    list_tools,
+    split_tools,
+)
 from sessions_app.context.known_entries import newest, read_entries, recent
+from sessions_app.context.notes import Note, earlier_notes, is_noted
 from sessions_app.log.sql import row
 from sessions_app.models import SessionEvent
 from tools_app.policy.evaluation import EffectivePolicy
@@ -43,6 +51,7 @@ from tools_app.taint import clip_for_model, fence, fence_mark
 
 log = structlog.get_logger(__name__)
 
+ORDER_OF_OWNERS = {"managed": 0, "custom": 1, "mcp": 2}
 LOAD_BASIS = "SELECT context_basis(%s, %s, %s)::text"
 #: The parts of a window that are kept free for the answer (1/4) and for estimation errors (1/20).
 ANSWER_PART, MARGIN_PART = 4, 20
@@ -62,6 +71,8 @@ class ContextBasis:
     summary: str = ""
     #: Entries up to `snapshot_seq` that the snapshot does not cover.
     carried: Sequence[int] = ()
+    #: Deferred tools that the model loaded in what the snapshot stands for.
+    loaded_tools: Sequence[str] = ()
     flushed_seq: int = 0
     compact_after_seq: int = 0
     last_seq: int = 0
@@ -114,12 +125,16 @@ class PromptInputs:
 
 
 def offered_tools(policy: EffectivePolicy, *, builds: bool) -> dict[str, Tool]:
-    """Return the tools to offer to the model: not denied, and of use in this session."""
-    return {
-        name: tool
-        for name, tool in policy.offered().items()
-        if builds or tool.category != Category.BUILDER
-    }
+    """Return the tools to offer to the model: not denied, and of use in this session.
+
+    Their order is fixed: tools that are added to a server later change as little as possible of
+    what a provider has cached.
+    """
+    offered = [
+        tool for tool in policy.offered().values() if builds or tool.category != Category.BUILDER
+    ]
+    offered.sort(key=lambda tool: (ORDER_OF_OWNERS[tool.ownership], tool.name))
+    return {tool.name: tool for tool in offered}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,28 +203,45 @@ class Memory:
     path: str
     text: str
     trusted: bool
+    #: Whether only the speaker may read it.
+    personal: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Memories:
-    """The memories of a prompt, looked up once per run."""
+    """What a run looks up once for its newest message."""
 
     pinned: tuple[Memory, ...] = ()
+    #: What the note beside the newest message tells. Empty once the note is in the log.
     recalled: tuple[Memory, ...] = ()
+    #: Why resources failed, if the model was not told yet.
+    failures: str = ""
 
     @property
     def has_untrusted(self) -> bool:
-        return any(not memory.trusted for memory in (*self.pinned, *self.recalled))
+        """Return whether any of it was written by an unknown author."""
+        memories = (*self.pinned, *self.recalled)
+        return bool(self.failures) or any(not memory.trusted for memory in memories)
+
+    def once_noted(self) -> Memories:
+        """Return what is left to tell when the note is in the log."""
+        return replace(self, recalled=(), failures="")
 
 
-def find_memories(inputs: PromptInputs, entries: Sequence[LogEntry]) -> Memories:
-    """Look up pinned documents and recall what fits the newest message.
+def find_memories(
+    inputs: PromptInputs, entries: Sequence[LogEntry], budget: TokenBudget
+) -> Memories:
+    """Look up pinned documents, recall what fits the newest message, and note failed resources.
 
-    Return nothing, at no cost, for an agent without memory or without permission to search it.
+    Without memory or the permission to search it, nothing is searched. What the conversation holds
+    already is not told again.
     """
     basis = inputs.basis
+    told = "\n".join(earlier_notes(entries, basis.speaker_id)) if entries else ""
+    failures = render_failures(basis, fence_mark(inputs.session_id), budget.resources)
+    failures = "" if failures in told else failures
     if not basis.has_memory or not inputs.may_recall:
-        return Memories()
+        return Memories(failures=failures)
     reader = Reader(
         workspace_id=inputs.workspace_id,
         agent_id=inputs.agent_id,
@@ -217,9 +249,17 @@ def find_memories(inputs: PromptInputs, entries: Sequence[LogEntry]) -> Memories
         session_id=inputs.session_id,
     )
     pinned = tuple(_pinned(entry) for entry in pinned_entries(reader))
+    if is_noted(entries):
+        return Memories(pinned=pinned)
     known = {memory.entry_id for memory in pinned}
-    hits = [hit for hit in _recall(reader, newest_user_text(entries)) if hit.entry_id not in known]
-    return Memories(pinned=pinned, recalled=tuple(_recalled(hit) for hit in hits))
+    mark = fence_mark(inputs.session_id)
+    recalled = tuple(
+        memory
+        for hit in _recall(reader, newest_user_text(entries))
+        if hit.entry_id not in known
+        and _render(memory := _recalled(hit), mark, memory.text) not in told
+    )
+    return Memories(pinned=pinned, recalled=recalled, failures=failures)
 
 
 def _recall(reader: Reader, query: str) -> list[Hit]:
@@ -257,6 +297,7 @@ def _recalled(hit: Hit) -> Memory:
         path=f"{hit.path} ({hit.updated_at:%Y-%m-%d})",
         text=hit.excerpt,
         trusted=hit.trust == MemoryEntry.Trust.TRUSTED,
+        personal=hit.scope == MemoryEntry.Scope.USER,
     )
 
 
@@ -291,6 +332,21 @@ def _render(memory: Memory, mark: str, text: str) -> str:
     return f"### {memory.path}\n{body}"
 
 
+def make_note(memories: Memories, mark: str, budget: TokenBudget, speaker_id: UUID | None) -> Note:
+    """Return what the model is told beside the newest message, as much as fits."""
+    shared = tuple(memory for memory in memories.recalled if not memory.personal)
+    own = tuple(memory for memory in memories.recalled if memory.personal)
+    recalled = render_memories(shared, mark, budget.recalled)
+    left = budget.recalled - estimate_tokens(recalled)
+    return Note(
+        failures=memories.failures,
+        recalled=recalled,
+        personal=render_memories(own, mark, left),
+        speaker_id=speaker_id,
+        paths=tuple(memory.path for memory in shared),
+    )
+
+
 def skills_text(inputs: PromptInputs) -> str:
     """Return the list of the agent's skills, or nothing if it may not load any."""
     if "skill_load" not in inputs.tools:
@@ -302,15 +358,13 @@ def skills_text(inputs: PromptInputs) -> str:
 
 #: Characters of a path and of a reason: both come from outside.
 MAX_PATH, MAX_REASON = 200, 300
-STATUS_WORDS = {
-    "pending": "prepared when a tool first uses it",
-    "ready": "ready",
-    "failed": "failed, and tried again by the next run",
-}
 
 
-def render_resources(basis: ContextBasis, mark: str, budget: int) -> str:
-    """Return what is attached to the session, as text for the model. What does not fit is counted."""
+def render_resources(basis: ContextBasis, budget: int) -> str:
+    """Return what is attached to the session, as text for the model. What does not fit is counted.
+
+    Nothing in it changes while resources are prepared; a note tells which of them failed.
+    """
     files = [
         f"- {one_line(path, MAX_PATH)}: sent with an earlier message"
         for path in dict.fromkeys(basis.earlier_files)
@@ -324,25 +378,24 @@ def render_resources(basis: ContextBasis, mark: str, budget: int) -> str:
             lines.append(f"({len(everything) - len(lines)} more are attached.)")
             break
         lines.append(line)
-    reasons = "\n".join(failure_reasons(basis))[: max(0, left) * CHARACTERS_PER_TOKEN]
-    if reasons:
-        lines.append(fence(reasons, mark, "why resources failed"))
     return "\n".join(lines)
 
 
 def _resource_line(resource: Sequence[str]) -> str:
-    path, kind, access, status, _ = resource
-    words = (kind.replace("_", " "), access.replace("_", " "), STATUS_WORDS[status])
-    return f"- {one_line(path, MAX_PATH)}: {', '.join(words)}"
+    path, kind, access, _, _ = resource
+    words = f"{kind.replace('_', ' ')}, {access.replace('_', ' ')}"
+    return f"- {one_line(path, MAX_PATH)}: {words}"
 
 
-def failure_reasons(basis: ContextBasis) -> list[str]:
-    """Return why resources failed, one line each. Servers and repositories word it."""
-    return [
+def render_failures(basis: ContextBasis, mark: str, budget: int) -> str:
+    """Return why resources failed, one line each, in a fence: servers and repositories word it."""
+    reasons = [
         f"{one_line(path, MAX_PATH)}: {one_line(reason, MAX_REASON)}"
         for path, _, _, status, reason in basis.resources
         if status == "failed" and reason
     ]
+    told = "\n".join(reasons)[: budget * CHARACTERS_PER_TOKEN]
+    return fence(told, mark, "why resources failed") if told else ""
 
 
 def one_line(text: str, limit: int) -> str:
@@ -361,13 +414,14 @@ MIN_CONVERSATION = 200
 OPENING = "Background from the system, not a message of the person. The conversation follows it."
 PINNED = "## Always keep in mind"
 RESOURCES = (
-    "## Attached resources\nYour file tools and commands find them beside the session's files."
+    "## Attached resources\nYour file tools and commands find them beside the session's files. They "
+    "are prepared when a tool first uses them."
 )
-RECALLED = "## From memory, as it may bear on the newest message"
 SUMMARY = (
     "## Summary of the conversation so far\nIt stands for earlier messages that are left out. "
     "It is a record, not a new request."
 )
+LOADED = "## Tools that you loaded\ntool_call calls them."
 SEARCH_HINT = " conversation_search finds the original messages word for word."
 UNDERSTOOD = "Understood."
 
@@ -382,9 +436,13 @@ class Context:
     budget: TokenBudget
     skills: str
     tools: tuple[ToolSpec, ...]
+    #: The list of deferred tools, and the schemas of those that were loaded before the snapshot.
+    more_tools: str
+    loaded_tools: str
     pinned: str
     resources: str
-    recalled: str
+    #: What stands beside the newest message and is not in the log yet.
+    note: Note
     memories: Memories
     #: The entries after the snapshot.
     entries: Sequence[LogEntry]
@@ -404,12 +462,13 @@ class Context:
     def background(self) -> dict[str, str]:
         """Return the non-empty parts that come before the conversation, by name."""
         parts = {
+            "more_tools": ("", self.more_tools),
             "pinned_memory": (PINNED, self.pinned),
             "attached_resources": (RESOURCES, self.resources),
-            "recalled_memory": (RECALLED, self.recalled),
             "summary": (SUMMARY + self._search_hint, self.summary),
+            "loaded_tools": (LOADED, self.loaded_tools),
         }
-        texts = {name: f"{head}\n\n{text}" for name, (head, text) in parts.items() if text}
+        texts = {name: f"{head}\n\n{text}".strip() for name, (head, text) in parts.items() if text}
         for first in list(texts)[:1]:
             texts[first] = f"{OPENING}\n\n{texts[first]}"
         return texts
@@ -436,18 +495,24 @@ class Context:
     @cached_property
     def fixed(self) -> int:
         """Return the tokens that compaction cannot reduce, without the summary."""
-        parts = (self.pinned, self.resources, self.recalled)
+        parts = (
+            self.more_tools,
+            self.loaded_tools,
+            self.pinned,
+            self.resources,
+            self.note.text,
+        )
         return self.frame + sum(map(estimate_tokens, parts))
-
-    @property
-    def has_untrusted(self) -> bool:
-        """Return whether text from outside stands before the conversation."""
-        return self.memories.has_untrusted or bool(failure_reasons(self.inputs.basis))
 
     @cached_property
     def conversation(self) -> list[Message]:
-        """Return the whole conversation since the snapshot, however long."""
-        return recent.messages(self.inputs.session_id, self.entries)
+        """Return the whole conversation since the snapshot, however long, with the note."""
+        return recent.messages(
+            self.inputs.session_id,
+            self.entries,
+            speaker_id=self.inputs.basis.speaker_id,
+            note=self.note.text,
+        )
 
     @cached_property
     def total_tokens(self) -> int:
@@ -486,7 +551,17 @@ class Context:
             tools=self.tools,
             temperature=version.temperature,
             max_tokens=version.max_tokens,
+            stable_messages=self.stable_messages,
         )
+
+    @property
+    def stable_messages(self) -> int:
+        """Return how many of the first messages later requests repeat unchanged.
+
+        If the conversation had to be cut to fit, the next request will cut it at another place.
+        """
+        is_whole = self.messages is self.conversation
+        return len(self.briefing) + (len(self.messages) if is_whole else 0)
 
     @property
     def tokens(self) -> int:
@@ -520,18 +595,25 @@ def build_context(
             carried=basis.carried,
         )
     entries = newest(entries, limit, basis.carried)
-    memories = find_memories(inputs, entries) if memories is None else memories
+    memories = find_memories(inputs, entries, budget) if memories is None else memories
     mark = fence_mark(inputs.session_id)
+    direct, deferred = split_tools(inputs.tools) if budget.takes_tools else ({}, {})
+    loaded = [tool for name in basis.loaded_tools if (tool := find_tool(name, deferred))]
     return Context(
         inputs=inputs,
         provider=provider,
         model=model,
         budget=budget,
         skills=skills_text(inputs),
-        tools=tuple(tool.spec for tool in inputs.tools.values()) if budget.takes_tools else (),
+        tools=(
+            *(tool.spec for tool in direct.values()),
+            *(disclosure_specs() if deferred else ()),
+        ),
+        more_tools=list_tools(deferred) if deferred else "",
+        loaded_tools=describe_tools(loaded),
         pinned=render_memories(memories.pinned, mark, budget.pinned, are_pins=True),
-        resources=render_resources(basis, mark, budget.resources),
-        recalled=render_memories(memories.recalled, mark, budget.recalled),
+        resources=render_resources(basis, budget.resources),
+        note=make_note(memories, mark, budget, basis.speaker_id),
         memories=memories,
         entries=entries,
         limit=limit,

@@ -15,6 +15,8 @@ from uuid import UUID
 import orjson
 
 from agents.providers.base import Message, ToolCall, ToolResult
+from sessions_app.context.deferred import CALL_TOOL, wrap
+from sessions_app.context.notes import read_note
 from sessions_app.context.taint import TOOL_USES, is_untrusted_output
 from sessions_app.log.sql import row
 from sessions_app.models import SessionEvent
@@ -33,6 +35,7 @@ CONVERSATION_TYPES = [
     EventType.AGENT_TOOL_RESULT,
     EventType.CHILD_IDLE,
     EventType.OUTCOME_JUDGED,
+    EventType.CONTEXT_NOTED,
 ]
 MAX_ENTRIES = 2_000
 RESULT_CHARS = 20_000  #: What the model sees of one result. The ledger keeps all of it.
@@ -147,9 +150,13 @@ class MessageBuilder:
     """
 
     mark: str
+    #: The person whose model reads this. Notes hold personal memory for one person only.
+    speaker_id: UUID | None = None
     entries: Sequence[LogEntry] = ()
     #: The ownership of each call.
     owners: dict[str, str] = field(default_factory=dict)
+    #: The calls that were made through `tool_call`.
+    wrapped: set[str] = field(default_factory=set)
     #: The one result of each call.
     results: dict[str, ToolResult] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
@@ -169,6 +176,7 @@ class MessageBuilder:
             self,
             entries=entries,
             owners=dict(self.owners),
+            wrapped=set(self.wrapped),
             results=dict(self.results),
             messages=list(self.messages),
         )
@@ -197,6 +205,8 @@ class MessageBuilder:
                 self.add_assistant("", _call(entry.payload), None)
             elif entry.type == EventType.AGENT_MESSAGE:
                 self._add_answer(entry.payload)
+            elif entry.type == EventType.CONTEXT_NOTED:
+                self.add_note(read_note(entry.payload, self.speaker_id))
             elif (text := _user_text(entry, self.results, self.owners)) is not None:
                 self.close_calls()
                 if text:
@@ -216,13 +226,17 @@ class MessageBuilder:
         for entry in entries:
             if entry.type in TOOL_USES:
                 self.owners[entry.payload["tool_use_id"]] = entry.payload.get("ownership", "")
+                if entry.payload.get("via") == CALL_TOOL:
+                    self.wrapped.add(entry.payload["tool_use_id"])
         for entry in entries:
             if entry.type == EventType.AGENT_TOOL_RESULT:
                 call_id = entry.payload["tool_use_id"]
                 # Only a late result replaces another: it settles a call whose outcome was unknown.
                 if call_id not in self.results or entry.payload.get("late"):
                     owner = self.owners.get(call_id, "")
-                    self.results[call_id] = _result(entry.payload, owner, self.mark)
+                    result = _result(entry.payload, owner, self.mark)
+                    name = CALL_TOOL if call_id in self.wrapped else result.name
+                    self.results[call_id] = replace(result, name=name)
 
     def finished(self) -> list[Message]:
         """Return the messages, with a result for every call."""
@@ -230,6 +244,17 @@ class MessageBuilder:
         if not last or not last[0].calls:
             return list(self.messages)
         return [*self.messages, self._results_of(last[0])]
+
+    def with_note(self, text: str) -> MessageBuilder:
+        """Return a builder that ends with a note which is not in the log yet."""
+        view = replace(self, messages=list(self.messages))
+        view.add_note(text)
+        return view
+
+    def add_note(self, text: str) -> None:
+        if text:
+            self.close_calls()
+            self.add_user(text)
 
     def add_user(self, text: str) -> None:
         if self.unfinished:
@@ -277,18 +302,22 @@ def _missing_result(call: ToolCall) -> ToolResult:
     )
 
 
-def build_messages(entries: Sequence[LogEntry], mark: str = "outside") -> list[Message]:
+def build_messages(
+    entries: Sequence[LogEntry], mark: str = "outside", speaker_id: UUID | None = None
+) -> list[Message]:
     """Build the conversation in the form that providers require.
 
     Calls and results are paired, roles take turns, and a person's message comes first. Untrusted
     text is fenced by the mark.
     """
-    return build_view(entries, mark).finished()
+    return build_view(entries, mark, speaker_id).finished()
 
 
-def build_view(entries: Sequence[LogEntry], mark: str) -> MessageBuilder:
+def build_view(
+    entries: Sequence[LogEntry], mark: str, speaker_id: UUID | None = None
+) -> MessageBuilder:
     """Return a builder with the messages of these entries, each in its newest wording."""
-    view = MessageBuilder(mark=mark, entries=entries)
+    view = MessageBuilder(mark=mark, speaker_id=speaker_id, entries=entries)
     view.add(apply_edits(entries))
     return view
 
@@ -327,12 +356,13 @@ def _late_result(payload: dict[str, Any], result: ToolResult, is_in_view: bool) 
 
 
 def _call(payload: dict[str, Any]) -> ToolCall:
-    return ToolCall(
+    call = ToolCall(
         call_id=payload["tool_use_id"],
         name=payload["name"],
         arguments=payload["input"],
         provider_state=payload.get("provider_state"),
     )
+    return wrap(call) if payload.get("via") == CALL_TOOL else call
 
 
 def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:

@@ -102,15 +102,25 @@ class RecentConversations:
         if known := self._sessions.pop(session_id, None):
             self._size -= known.size
 
-    def messages(self, session_id: UUID, entries: Sequence[LogEntry]) -> list[Message]:
-        """Return the conversation of these entries, building only the messages that are new."""
+    def messages(
+        self,
+        session_id: UUID,
+        entries: Sequence[LogEntry],
+        *,
+        speaker_id: UUID | None = None,
+        note: str = "",
+    ) -> list[Message]:
+        """Return the conversation of these entries, building only the messages that are new.
+
+        `note` stands at its end, and is not kept.
+        """
         view = self._views.get(session_id)
-        view = view and view.continued(entries)
-        view = view or build_view(entries, fence_mark(session_id))
+        view = view.continued(entries) if view and view.speaker_id == speaker_id else None
+        view = view or build_view(entries, fence_mark(session_id), speaker_id)
         with self._lock:
             if session_id in self._sessions:
                 self._views[session_id] = view
-        return view.finished()
+        return view.with_note(note).finished() if note else view.finished()
 
 
 recent = RecentConversations()

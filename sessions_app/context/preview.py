@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,7 @@ from sessions_app.context.builder import (
     offered_tools,
 )
 from sessions_app.context.conversation import count_tokens
+from sessions_app.context.notes import Note
 from sessions_app.models import Session
 from tools_app.policy.effective import load_session_binding
 
@@ -29,6 +30,9 @@ class ContextPart:
     name: str
     tokens: int
     content: Any
+    #: How many tokens are sent anew when this part changes: providers cache only beginnings. Zero for
+    #: parts to which turns only add.
+    resent: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +79,32 @@ def preview(session: Session, viewer_id: UUID | None = None) -> Preview:
         budget=context.budget.usable,
         threshold=context.budget.threshold,
         snapshot_id=inputs.basis.snapshot_id,
-        parts=_parts(context),
+        parts=_with_resent(_parts(context)),
     )
+
+
+#: The parts that stand in front of others, in the order in which vendors read them.
+CACHED_PARTS = (
+    "tools",
+    "instructions",
+    "skills",
+    "more_tools",
+    "pinned_memory",
+    "attached_resources",
+    "summary",
+    "loaded_tools",
+)
+
+
+def _with_resent(parts: list[ContextPart]) -> list[ContextPart]:
+    """Return the parts with the tokens that a change of each sends anew: its own and all behind it."""
+    tokens = {part.name: part.tokens for part in parts}
+    left = sum(tokens.values())
+    resent: dict[str, int] = {}
+    for name in CACHED_PARTS:
+        resent[name] = left
+        left -= tokens.get(name, 0)
+    return [replace(part, resent=resent.get(part.name, 0)) for part in parts]
 
 
 def _parts(context: Context) -> list[ContextPart]:
@@ -99,7 +127,11 @@ def _parts(context: Context) -> list[ContextPart]:
         for name, text in texts.items()
         if text or name == "instructions"
     ]
-    return [*parts, _messages(_sent(context)), _tools(context)]
+    note = context.note.text
+    if note:
+        told = ContextPart(name="recalled_memory", tokens=estimate_tokens(note), content=note)
+        parts.append(told)
+    return [*parts, _messages(_sent(replace(context, note=Note()))), _tools(context)]
 
 
 def _sent(context: Context) -> list[Message]:

@@ -1,4 +1,5 @@
-"""Runs the tool calls of one step: together if all of them only read, else one after the other.
+"""Runs the tool calls of one step: together where they do not touch the same thing, else in their
+order.
 
 Each call runs on its own thread, so that a tool that does not stop cannot block its lane.
 """
@@ -7,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -38,7 +40,7 @@ from tenants.exceptions import BudgetReached, OutOfCredits
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.files import SessionFolder
 from tools_app.policy.evaluation import EffectivePolicy
-from tools_app.registry import Category, Parked, Tool, ToolContext
+from tools_app.registry import Category, Effect, Parked, Tool, ToolContext
 from tools_app.sandbox.base import Mount, Sandbox
 from tools_app.sandbox.provisioning import LazySandbox, provision
 from tools_app.taint import clip_for_model
@@ -75,6 +77,7 @@ def tool_context(
             ),
             workspace_id=turn.workspace_id,
         ),
+        deferred=turn.deferred,
         mounts=turn.mounts,
         judge=partial(judge_call, turn.policy, call.name),
         peers=turn.policy.peers,
@@ -229,12 +232,52 @@ def execute(turn: Turn, executions: list[ToolExecution]) -> None:
     outgoing = [e for e in ready if e.ownership == "custom"]
     _hand_to_client(turn, outgoing)
     ready = [e for e in ready if e not in outgoing]
-    if all(e.read_only for e in ready):
-        _execute_together(turn, ready)
-    else:
-        for execution in ready:
-            _execute_together(turn, [execution])
+    for batch in parallel_batches(ready, turn.policy.tools, turn.limits.max_parallel_calls):
+        _execute_together(turn, batch)
     _check_stuck(turn)
+
+
+#: The target of a call that may change anything.
+ANYTHING = "*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reach:
+    """What a call touches, and whether it changes it."""
+
+    changes: bool
+    target: str
+
+    def conflicts_with(self, other: Reach) -> bool:
+        """Return whether the order of the two calls could matter."""
+        if not (self.changes or other.changes):
+            return False
+        targets = {self.target, other.target}
+        return len(targets) == 1 or (ANYTHING in targets and Category.WEB not in targets)
+
+
+def reach_of(call: ToolExecution, tool: Tool) -> Reach:
+    """Return what a call touches. Only remote MCP servers are known to change nothing else."""
+    if call.read_only:
+        return Reach(changes=False, target=tool.category)
+    if tool.ownership == "mcp" and tool.effects == {Effect.NETWORK}:
+        return Reach(changes=True, target=call.name.rpartition(":")[0])
+    return Reach(changes=True, target=ANYTHING)
+
+
+def parallel_batches(
+    calls: Sequence[ToolExecution], tools: Mapping[str, Tool], most: int
+) -> Iterator[list[ToolExecution]]:
+    """Yield the calls in their order, those together that can run at the same time."""
+    batch: list[tuple[ToolExecution, Reach]] = []
+    for call in calls:
+        reach = reach_of(call, tools[call.name])
+        if len(batch) == most or any(reach.conflicts_with(other) for _, other in batch):
+            yield [one for one, _ in batch]
+            batch = []
+        batch.append((call, reach))
+    if batch:
+        yield [one for one, _ in batch]
 
 
 def _refusal(turn: Turn, execution: ToolExecution) -> CallResult | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -163,13 +164,21 @@ def _settle(turn: Turn) -> Finished | None:
                 return parked
 
 
-def _end(turn: Turn, *, stop_reason: str = "end_turn", **details: Any) -> Finished:
+def _end(
+    turn: Turn,
+    *,
+    stop_reason: str = "end_turn",
+    events: Sequence[NewEvent] = (),
+    **details: Any,
+) -> Finished:
     crash_point("before_completion")
+    details["events"] = [*turn.note_events(), *events]
     details |= {"usage": turn.spent.as_json(), "policy": turn.policy_json(), "charge": turn.unpaid}
     finished = retry_on_disconnect(
         lambda again: run_queue.finish(turn.claim, turn.owner, stop_reason=stop_reason, **details)
     )
     turn.unpaid = None
+    turn.note_is_stored()
     return finished
 
 
@@ -249,9 +258,9 @@ def _build(turn: Turn, provider: str, model: str) -> Context:
         entries=entries,
         ceiling=turn.ceiling,
     )
-    if turn.memories is None and context.has_untrusted:
+    if turn.memories is None and context.memories.has_untrusted:
         mark_tainted(turn.session_id)
-    turn.memories = context.memories
+    turn.memories, turn.note = context.memories, context.note
     return context
 
 

@@ -102,6 +102,7 @@ class ModelAnswer:
         usage = {
             "input_tokens": self.usage.input_tokens,
             "output_tokens": self.usage.output_tokens,
+            "cached_tokens": self.usage.cache_read_tokens,
             "cost": str(self.cost),
         }
         payload: dict[str, Any] = {"text": self.text, "model": self.model, "usage": usage}
@@ -269,7 +270,7 @@ def _settle(
             cost=answer.cost,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
+            cached_tokens=usage.cache_read_tokens,
         )
         count = turn.spent.add if call.purpose == Purpose.ANSWER else turn.spent.add_aside
         count(usage, answer.cost)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -25,13 +26,16 @@ from sessions_app.context.builder import (
     read_basis,
 )
 from sessions_app.context.conversation import LogEntry, parse_entries
+from sessions_app.context.deferred import DISCLOSURE, split_tools
 from sessions_app.context.known_entries import KnownEntries, remember
+from sessions_app.context.notes import Note
 from sessions_app.context.taint import exposure_of, mark_tainted
 from sessions_app.exceptions import LimitReached
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.run_queue import Claim, LoadedRun
 from sessions_app.lanes.signals import StopSignal
 from sessions_app.log.payloads import RunOverrides
+from sessions_app.log.writer import NewEvent
 from sessions_app.models import Run
 from sessions_app.outcomes.criteria import Outcome
 from tenants.billing.spending import Charge
@@ -54,6 +58,9 @@ class Spent:
     calls: set[UUID] = field(default_factory=set)
     input_tokens: int = 0
     output_tokens: int = 0
+    #: The input tokens that the provider read from its cache, and wrote to it.
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
     cost: Decimal = Decimal(0)
     started: float = field(default_factory=time.monotonic)
 
@@ -65,6 +72,8 @@ class Spent:
         self.model_calls += 1
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
+        self.cache_read_tokens += usage.cache_read_tokens
+        self.cache_write_tokens += usage.cache_write_tokens
         self.cost += cost
 
     def add_aside(self, usage: Usage, cost: Decimal) -> None:
@@ -78,6 +87,8 @@ class Spent:
             "tool_calls": self.tool_calls,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
+            "cached_tokens": self.cache_read_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
             "cost": str(self.cost),
         }
 
@@ -135,6 +146,8 @@ class Turn:
     prepared: dict[UUID, Path] = field(default_factory=dict)
     #: Memories for the newest message, looked up once.
     memories: Memories | None = None
+    #: What stands beside the newest message and is not in the log yet.
+    note: Note = field(default_factory=Note)
     #: Tokens that the provider took when its window proved smaller than the catalog says.
     ceiling: int | None = None
     #: Digests of (tool, arguments, result), newest last, to detect a stuck loop.
@@ -171,9 +184,24 @@ class Turn:
         if new_message:
             self.memories = None
 
+    def note_events(self) -> list[NewEvent]:
+        """Return the note as the event to write before the answer that it led to, if there is one."""
+        return [self.note.event()] if self.note.text else []
+
+    def note_is_stored(self) -> None:
+        """Stop telling the note beside the newest message: the log holds it from now on."""
+        self.note = Note()
+        if self.memories:
+            self.memories = self.memories.once_noted()
+
     @property
     def tools(self) -> dict[str, Tool]:
         return offered_tools(self.policy, builds=self.about_id is not None)
+
+    @cached_property
+    def deferred(self) -> dict[str, Tool]:
+        """The tools that the model knows by a line and calls through another tool."""
+        return split_tools(self.tools)[1]
 
     @property
     def tool_calls(self) -> int:
@@ -250,6 +278,8 @@ def load_turn(claim: Claim, owner: UUID, stop_signal: StopSignal) -> Turn:
         **ids,
         **{name: found[name] for name in PLAIN},
     )
+    if turn.deferred:
+        policy.add_unjudged(DISCLOSURE)
     policy.exposure = exposure_of(turn.session_id, turn, policy.peers("send"))
     if not found["saw_outside"] and any(one.ownership == "mcp" for one in turn.tools.values()):
         # The model reads the descriptions that the server wrote.

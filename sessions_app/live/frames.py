@@ -65,6 +65,7 @@ def event_frame(event: SessionEvent) -> Body:
             | Type.RESOURCE_ATTACHED
             | Type.OUTCOME_JUDGED
             | Type.TERMINAL_OPENED
+            | Type.CONTEXT_NOTED
         ):
             frame = {"type": "lifecycle"}
             payload = {"event": event_body(event)}

@@ -111,10 +111,12 @@ class Interrupt(Payload):
 
 class ToolConfirmation(Payload):
     tool_use_id: str = Field(max_length=64)
-    decision: Literal["allow", "deny"]
+    decision: Literal["allow", "deny", "answer"]
     scope: Literal["once", "session", "always"] = "once"
     note: str = Field(default="", max_length=2000)
     input: Annotated[dict[str, Any] | None, FITTING] = None
+    #: The answers to a question, by field.
+    values: Annotated[dict[str, Any] | None, FITTING] = None
 
 
 class CustomToolResult(Payload):

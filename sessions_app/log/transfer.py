@@ -102,6 +102,11 @@ class ChildIdle(PayloadShape):
     shown: bool = False
 
 
+class Noted(PayloadShape):
+    text: str
+    documents: list[str] = []
+
+
 SHAPES: dict[str, type[PayloadShape]] = {
     EventType.USER_MESSAGE: Message,
     EventType.AGENT_MESSAGE: Text,
@@ -112,6 +117,7 @@ SHAPES: dict[str, type[PayloadShape]] = {
     EventType.AGENT_TOOL_RESULT: Result,
     EventType.OUTCOME_JUDGED: Judged,
     EventType.CHILD_IDLE: ChildIdle,
+    EventType.CONTEXT_NOTED: Noted,
 }
 
 

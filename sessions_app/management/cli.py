@@ -255,13 +255,15 @@ def status(context: CommandContext) -> None:
 
 
 def confirm_tool(context: CommandContext) -> None:
-    """Allow or deny a waiting tool call."""
+    """Allow or deny a waiting tool call, or answer a question."""
     answer = {
         "tool_use_id": context.options["request"],
         "decision": context.options["decision"],
         "scope": context.options["scope"],
         "note": context.options["note"],
     }
+    if context.options["values"] is not None:
+        answer["values"] = context.options["values"]
     _print_run(context, _send_event(context, EventType.USER_TOOL_CONFIRMATION, answer))
 
 
@@ -576,7 +578,9 @@ def _add_session_commands(commands: Commands) -> None:
     _add_resource_commands(commands)
     command = _about_session(commands.add("confirm-tool", confirm_tool))
     command.add_argument("--request", required=True, help="the id of the call")
-    command.add_argument("--decision", required=True, choices=["allow", "deny"])
+    command.add_argument("--decision", required=True, choices=["allow", "deny", "answer"])
+    example = 'the answers to a question, as in {"day": "2026-01-31"}'
+    command.add_argument("--values", type=json_object, help=example)
     command.add_argument("--scope", choices=Approval.Scope.values, default="once")
     command.add_argument("--note", default="")
     command = _about_session(commands.add("custom-tool-result", custom_tool_result))

@@ -51,6 +51,7 @@ class SessionEvent(models.Model):
         RESOURCE_ATTACHED = "session.resource_attached"
         OUTCOME_JUDGED = "session.outcome_judged"
         TERMINAL_OPENED = "session.terminal_opened"
+        CONTEXT_NOTED = "session.context_noted"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     workspace = models.ForeignKey(
@@ -212,6 +213,8 @@ class ContextSnapshot(OwnedModel):
     model = models.CharField(max_length=200)
     tokens_before = models.PositiveIntegerField()
     tokens_after = models.PositiveIntegerField()
+    #: Deferred tools that the model loaded up to there. They stay loaded.
+    loaded_tools = ArrayField(models.CharField(max_length=160), default=list, db_default=[])
     #: Documents that were saved to memory before the summary was made.
     memory_ids = ArrayField(models.UUIDField(), default=list)
     undone_at = models.DateTimeField(null=True, editable=False)

@@ -302,6 +302,8 @@ class Approval(OwnedModel):
 
         ALLOW = "allow"
         DENY = "deny"
+        #: Only a question is answered, with values.
+        ANSWER = "answer"
 
     class Scope(models.TextChoices):
         ONCE = "once"

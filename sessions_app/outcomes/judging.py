@@ -84,7 +84,8 @@ def close(turn: Turn, answer: ModelAnswer, end: EndRun) -> Finished:
         result["truncated"], reason = True, "max_tokens"
     if turn.outcome is None:
         return end(turn, events=_unwritten(answer), result=result, stop_reason=reason)
-    _write(turn, _unwritten(answer))
+    _write(turn, [*turn.note_events(), *_unwritten(answer)])
+    turn.note_is_stored()
     judgement = judge(turn, turn.outcome, answer)
     if not judgement.returned:
         result["outcome"] = judgement.status

@@ -15,6 +15,7 @@ from core.exceptions import Conflict, Forbidden, Invalid, NotFound
 from core.logging import redact, redact_text
 from core.text import reveal
 from sessions_app.approvals.approvals import (
+    TITLE_LENGTH,
     ApprovalAnswer,
     answer_approval,
     count_pending,
@@ -22,12 +23,13 @@ from sessions_app.approvals.approvals import (
 )
 from sessions_app.exceptions import NothingToAnswer, SessionEnded
 from sessions_app.models import Approval
-from sessions_app.pages.chat import DecisionForm, first_error
+from sessions_app.pages.chat import DecisionForm, first_error, with_values
 from sessions_app.pages.labels import approval_reason
-from sessions_app.pages.transcript_lines import as_json
+from sessions_app.pages.transcript_lines import as_json, question_of
 from sessions_app.tool_labels import ToolLabel, tool_label
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
+from tools_app.questions import Question
 
 #: Pending and answered approvals that one page shows.
 MAX_PENDING, MAX_ANSWERED = 100, 50
@@ -58,6 +60,21 @@ class ApprovalCard:
     @property
     def why(self) -> str:
         return approval_reason(self.approval.reason) if self.is_call else self.approval.reason
+
+    @property
+    def ident(self) -> str:
+        return str(self.approval.pk)
+
+    @property
+    def form(self) -> Question | None:
+        """Return the form of a question, or None for an approval."""
+        approval = self.approval
+        return question_of(approval.execution.name, approval.input) if approval.execution else None
+
+    @property
+    def has_long_text(self) -> bool:
+        """Return whether the title shows only the beginning of the question."""
+        return self.form is not None and len(self.form.question) >= TITLE_LENGTH
 
     @property
     def arguments(self) -> str:
@@ -131,14 +148,15 @@ def answer(request: HttpRequest, approval_id: UUID) -> HttpResponse:
     """Allow or deny, for browsers without scripts."""
     principal = principal_of(request)
     rows = Approval.objects.for_workspace(authorise(principal, "run"))
-    approval = rows.filter(pk=approval_id).first()
+    approval = rows.select_related("execution", "session").filter(pk=approval_id).first()
     if approval is None:
         raise NotFound
     form = DecisionForm(request.POST)
     try:
         if not form.is_valid():
             raise Invalid(first_error(form))
-        answer_approval(approval, ApprovalAnswer(**form.cleaned_data), principal)
+        answer = with_values(request, form.cleaned_data, approval)
+        answer_approval(approval, ApprovalAnswer(**answer), principal)
     except (Conflict, Forbidden, Invalid, NothingToAnswer, SessionEnded) as fault:
         messages.error(request, fault.detail)
     return redirect("approvals")

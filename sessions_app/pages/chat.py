@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
@@ -36,7 +38,7 @@ from sessions_app.exceptions import NothingToAnswer, SessionEnded
 from sessions_app.lanes.queued_messages import QueuedRun, remove_run
 from sessions_app.live.reader import SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
-from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.models import Approval, Run, Session, SessionEvent
 from sessions_app.pages.chats import list_context
 from sessions_app.pages.labels import dollars, thousands
 from sessions_app.pages.sessions import status_label
@@ -49,8 +51,15 @@ from sessions_app.pages.transcript import (
     waiting_runs,
     waits_for_children,
 )
-from sessions_app.pages.transcript_lines import BUSY, AgentLine, File, PersonLine, TranscriptLine
-from sessions_app.resources.files import MAX_FILE_BYTES
+from sessions_app.pages.transcript_lines import (
+    BUSY,
+    AgentLine,
+    File,
+    PersonLine,
+    TranscriptLine,
+    question_of,
+)
+from sessions_app.resources.files import MAX_FILE_BYTES, store_file
 from sessions_app.sessions import find_session, retry_run, use_newest_version
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
@@ -107,6 +116,7 @@ ANSWERS = {
     "session": ("allow", "session"),
     "always": ("allow", "always"),
     "deny": ("deny", "once"),
+    "answer": ("answer", "once"),
 }
 
 
@@ -137,6 +147,25 @@ class DecisionForm(forms.Form):
         if not isinstance(arguments, dict):
             raise ValidationError("The arguments must be a JSON object.")
         return arguments
+
+
+def with_values(request: HttpRequest, answer: dict[str, Any], approval: Approval) -> dict[str, Any]:
+    """Add the values of the form's fields to the answer to a question; store files that came with it."""
+    if answer["decision"] != "answer" or approval.execution is None or approval.session is None:
+        return answer
+    form = question_of(approval.execution.name, approval.input)
+    values: dict[str, Any] = {}
+    for field in form.fields if form else ():
+        key = f"value-{field.name}"
+        if field.kind == "several":
+            values[field.name] = request.POST.getlist(key)
+        elif isinstance(file := request.FILES.get(key), UploadedFile):
+            path = f"uploads/{PurePosixPath(file.name or 'file').name}"
+            store_file(approval.session, path, file.chunks())
+            values[field.name] = path
+        else:
+            values[field.name] = request.POST.get(key)
+    return {**answer, "values": values}
 
 
 class AnswerForm(DecisionForm):
@@ -485,9 +514,13 @@ def chat_answer(request: HttpRequest, session_id: UUID) -> HttpResponse:
     def answer() -> None:
         if not form.is_valid():
             raise Invalid(first_error(form))
-        accept_event(
-            principal, session_id, type=E.USER_TOOL_CONFIRMATION, payload=form.cleaned_data
+        payload = form.cleaned_data
+        asked = Approval.objects.select_related("execution", "session").filter(
+            session_id=session_id, execution__tool_use_id=payload["tool_use_id"]
         )
+        if approval := asked.first():
+            payload = with_values(request, payload, approval)
+        accept_event(principal, session_id, type=E.USER_TOOL_CONFIRMATION, payload=payload)
 
     return redirect_after(request, session_id, answer)
 

@@ -33,9 +33,11 @@ MAX_MESSAGE_LENGTH = 4_000
 PART_TITLES = {
     "instructions": "Instructions",
     "skills": "Skills",
+    "more_tools": "List of more tools",
+    "loaded_tools": "Loaded tools",
     "pinned_memory": "Pinned memory",
     "attached_resources": "Attached resources",
-    "recalled_memory": "Recalled memory",
+    "recalled_memory": "Beside the newest message",
     "summary": "Summary of earlier messages",
     "messages": "Messages",
     "tools": "Tools",
@@ -167,6 +169,8 @@ class Section:
     width: int
     text: str
     rows: list[ContextRow]
+    #: What a change of the part sends anew, in words; empty if it only grows.
+    resent: str
 
 
 @never_cache
@@ -208,6 +212,7 @@ def _sections(current: Preview) -> list[Section]:
                 width=width,
                 text=part.content if is_text else "",
                 rows=[] if is_text else _rows(part),
+                resent=thousands(part.resent) if part.resent else "",
             )
         )
         start += width

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -13,6 +14,7 @@ from sessions_app.models import Run, Session, ToolExecution
 from sessions_app.pages.labels import dollars, long_duration, thousands
 from sessions_app.pages.transcript_lines import LAMPS
 from sessions_app.tool_labels import main_argument, tool_label
+from tenants.billing.usage import cached_percent
 from tenants.models import ModelCall
 
 WIDTH = 1000
@@ -228,6 +230,7 @@ def _run_span(run: Run, now: datetime) -> Span:
         ("Time in queue", long_duration(max(timedelta(), start - run.created_at))),
         ("Stop reason", reason),
         ("Attempts", str(run.attempts)),
+        ("Input read from the cache", _cached(run.usage)),
         ("Error", str((run.error or {}).get("message", ""))),
     ]
     return Span(
@@ -241,6 +244,14 @@ def _run_span(run: Run, now: datetime) -> Span:
         facts=_without_empty(facts),
         run_id=run.pk,
     )
+
+
+def _cached(usage: dict[str, Any]) -> str:
+    """Return how much of a run's input the provider read from its cache, in words."""
+    cached, tokens = usage.get("cached_tokens", 0), usage.get("input_tokens", 0)
+    if not cached:
+        return ""
+    return f"{cached:,} of {tokens:,} tokens, {cached_percent(cached, tokens)} %"
 
 
 def _model_call_span(call: ModelCall, now: datetime) -> Span:

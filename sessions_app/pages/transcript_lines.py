@@ -15,11 +15,14 @@ from uuid import UUID
 import orjson
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from pydantic import ValidationError
 
 from core.text import reveal
 from sessions_app.approvals.approvals import SCOPE_LABELS
 from sessions_app.pages.labels import approval_reason, dollars, duration, thousands
 from sessions_app.tool_labels import ToolLabel, main_argument, tool_label
+from tools_app.questions import Question
+from tools_app.registry import registry
 
 #: Statuses in which a new message has to wait. The page then lists it in the queue.
 BUSY = frozenset({"running", "rescheduling", "requires_action"})
@@ -179,6 +182,16 @@ class Child:
         return " · ".join(filter(None, (f"{thousands(self.tokens)} tokens", cost)))
 
 
+def question_of(name: str, input: dict[str, Any]) -> Question | None:
+    """Return the form of a call that asks a person, or None for any other call."""
+    if name not in registry or not registry[name].asks:
+        return None
+    try:
+        return Question.model_validate(input)
+    except ValidationError:  # an imported event
+        return None
+
+
 @dataclass(kw_only=True)
 class CallLine(TranscriptLine):
     """A tool call, as the log describes it so far."""
@@ -278,6 +291,8 @@ class CallLine(TranscriptLine):
     def _verb(self) -> str:
         if self.again:
             return "Run again"
+        if self.answered == "answer":
+            return "Answered"
         return (
             f"Allowed {SCOPE_LABELS.get(self.scope, 'once')}"
             if self.answered == "allow"
@@ -293,6 +308,10 @@ class CallLine(TranscriptLine):
     def reason(self) -> str:
         """Return why the call needs approval."""
         return approval_reason(self.decided_by)
+
+    @property
+    def form(self) -> Question | None:
+        return question_of(self.name, self.input)
 
     @property
     def arguments(self) -> str:
@@ -315,6 +334,14 @@ class QuestionLine(TranscriptLine):
     name: str
     input: dict[str, Any]
     decided_by: str
+
+    @property
+    def ident(self) -> str:
+        return str(self.approval_id)
+
+    @property
+    def form(self) -> Question | None:
+        return question_of(self.name, self.input)
 
     @property
     def label(self) -> ToolLabel:

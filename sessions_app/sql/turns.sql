@@ -150,6 +150,7 @@ BEGIN
   END IF;
   RETURN json_build_object('snapshot_id', c.id, 'snapshot_seq', s.snapshot_seq,
     'summary', coalesce(c.summary, ''), 'carried', coalesce(c.carried, '{}'),
+    'loaded_tools', coalesce(c.loaded_tools, '{}'),
     'flushed_seq', s.flushed_seq, 'compact_after_seq', s.compact_after_seq, 'last_seq', s.last_seq,
     'speaker_id', speaker,
     'resources', (SELECT coalesce(json_agg(json_build_array(x.mount_path, x.kind, x.access, x.status,

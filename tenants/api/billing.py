@@ -112,6 +112,9 @@ class UsageLineSerializer(serializers.Serializer):
     calls = serializers.IntegerField()
     input_tokens = serializers.IntegerField()
     output_tokens = serializers.IntegerField()
+    cached_tokens = serializers.IntegerField(
+        help_text="The input tokens among them that providers read from their caches."
+    )
     cost = Dollars(help_text="The cost of model calls.")
     sandbox_cost = Dollars(
         allow_null=True, help_text="The cost of sandboxes, by day and by member; else null."
@@ -122,6 +125,7 @@ class UsageTotalsSerializer(serializers.Serializer):
     calls = serializers.IntegerField()
     input_tokens = serializers.IntegerField()
     output_tokens = serializers.IntegerField()
+    cached_tokens = serializers.IntegerField()
     cost = Dollars()
     sandbox_cost = Dollars()
 

@@ -35,7 +35,7 @@ GROUPS = {
 }
 #: The groupings by which the cost of sandboxes is split, and the column of their sums.
 SANDBOX_GROUPS = {"day": "day", "member": "key"}
-COLUMNS = ["name", "calls", "input_tokens", "output_tokens", "cost"]
+COLUMNS = ["name", "calls", "input_tokens", "output_tokens", "cached_tokens", "cost"]
 MAX_SPAN = timedelta(days=366)
 MAX_ROWS = 1_000
 #: The rows of a page. Days are always shown together.
@@ -44,15 +44,17 @@ PAGE_ROWS = 50
 FOLD_BATCH = 2_000
 FOLD = "SELECT usage_fold(%s)"
 SUM_BY_KEY = """
-SELECT key, sum(calls)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost)
+SELECT key, sum(calls)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
+       sum(cached_tokens)::bigint, sum(cost)
   FROM usage_between(%s, %s, %s, %s) GROUP BY key HAVING sum(calls) > 0
- ORDER BY 5 DESC, 2 DESC, key DESC LIMIT %s OFFSET %s
+ ORDER BY 6 DESC, 2 DESC, key DESC LIMIT %s OFFSET %s
 """
 #: Sessions whose sums are looked at for each row that is wanted.
 SESSIONS_PER_ROW = 2
 TOP_SESSIONS = "SELECT * FROM usage_of_sessions(%s, %s, %s, %s) LIMIT %s"
 SUM_BY_DAY = """
-SELECT day::text, sum(calls)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint, sum(cost)
+SELECT day::text, sum(calls)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
+       sum(cached_tokens)::bigint, sum(cost)
   FROM usage_between(%s, %s, %s, %s) GROUP BY day HAVING sum(calls) > 0
  ORDER BY day LIMIT %s OFFSET %s
 """
@@ -85,6 +87,8 @@ class UsageRow:
     calls: int
     input_tokens: int
     output_tokens: int
+    #: The input tokens among them that providers read from their caches.
+    cached_tokens: int
     cost: Decimal
     #: The cost of sandboxes, or None where it is not split by this grouping.
     sandbox_cost: Decimal | None = None
@@ -92,6 +96,15 @@ class UsageRow:
     @property
     def spent(self) -> Decimal:
         return self.cost + (self.sandbox_cost or 0)
+
+    @property
+    def cached_percent(self) -> int:
+        return cached_percent(self.cached_tokens, self.input_tokens)
+
+
+def cached_percent(cached: int, input_tokens: int) -> int:
+    """Return the share of the input that providers read from their caches, in percent."""
+    return 100 * cached // input_tokens if input_tokens else 0
 
 
 def _day(text: str | None) -> date | None:
@@ -148,7 +161,7 @@ def _with_sandboxes(
     named = names(workspace_id, by, ids) if names and ids else {}
     rows = [
         replace(
-            found.get(key) or _row({}, key, 0, 0, 0, Decimal(0)),
+            found.get(key) or _row({}, key, 0, 0, 0, 0, Decimal(0)),
             name=(named.get(UUID(key)) if named and key else "") or key or "none",
             sandbox_cost=sandboxes.get(key, Decimal(0)),
         )
@@ -206,13 +219,14 @@ def report_page(
 
 
 def _row(names: dict[UUID, str], key: str, calls: int, *sums: Any) -> UsageRow:
-    input_tokens, output_tokens, cost = sums
+    input_tokens, output_tokens, cached_tokens, cost = sums
     return UsageRow(
         key=key,
         name=(names.get(UUID(key)) if names and key else "") or key or "none",
         calls=calls,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
+        cached_tokens=cached_tokens,
         cost=cost,
     )
 
@@ -224,6 +238,7 @@ def totals(days: Iterable[Day]) -> dict[str, Any]:
         "calls": sum(day.calls for day in days),
         "input_tokens": sum(day.input_tokens for day in days),
         "output_tokens": sum(day.output_tokens for day in days),
+        "cached_tokens": sum(day.cached_tokens for day in days),
         "cost": sum((day.cost for day in days), Decimal(0)),
         "sandbox_cost": sum((day.sandbox for day in days), Decimal(0)),
     }
@@ -239,7 +254,8 @@ def csv_text(by: str, lines: Iterable[UsageRow]) -> str:
         name = f"'{line.name}" if line.name[:1] in "=+-@\t\r" else line.name
         # Otherwise a small amount would be written as a power of ten.
         costs = [f"{line.cost:f}", *([f"{line.sandbox_cost:f}"] if has_sandboxes else [])]
-        writer.writerow([line.key, name, line.calls, line.input_tokens, line.output_tokens, *costs])
+        tokens = [line.input_tokens, line.output_tokens, line.cached_tokens]
+        writer.writerow([line.key, name, line.calls, *tokens, *costs])
     return text.getvalue()
 
 
@@ -263,6 +279,7 @@ class Day:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
     cost: Decimal = Decimal(0)
     sandbox: Decimal = Decimal(0)
 
@@ -290,6 +307,7 @@ def _day_of(day: date, line: UsageRow | None) -> Day:
         calls=line.calls,
         input_tokens=line.input_tokens,
         output_tokens=line.output_tokens,
+        cached_tokens=line.cached_tokens,
         cost=line.cost,
         sandbox=line.sandbox_cost or Decimal(0),
     )

@@ -209,6 +209,8 @@ class UsageRollup(models.Model):
     calls = models.BigIntegerField()
     input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
+    #: The input tokens among them that providers read from their caches.
+    cached_tokens = models.BigIntegerField(default=0, db_default=0)
     cost = models.DecimalField(max_digits=18, decimal_places=8)
 
     objects = OwnedQuerySet.as_manager()

@@ -47,6 +47,7 @@ TYPES: dict[str, tuple[str, ...]] = {
         "session.resource_attached",
         "session.outcome_judged",
         "session.terminal_opened",
+        "session.context_noted",
         "user.interrupt",
     ),
     "Runs": ("run.completed", "run.failed", "run.cancelled"),

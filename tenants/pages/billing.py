@@ -46,6 +46,7 @@ from tenants.billing.usage import (
     Page,
     Span,
     UsageRow,
+    cached_percent,
     daily,
     report_page,
     totals,
@@ -237,6 +238,7 @@ def usage(request: HttpRequest) -> HttpResponse:
     context = {
         "balance": balance,
         "totals": total,
+        "cached_percent": cached_percent(total["cached_tokens"], total["input_tokens"]),
         "spent": spent,
         "days_left": int(balance.available / per_day) if per_day else None,
         "chart": chart_of(days, measure) if total["calls"] or spent else None,

@@ -13,13 +13,15 @@ $$;
 -- Add these calls to the sums, or subtract them if `sign` is -1. The caller holds `usage_lock`.
 CREATE OR REPLACE FUNCTION usage_add(calls model_calls[], sign int) RETURNS void LANGUAGE sql AS $$
   INSERT INTO usage_rollups AS r
-    (workspace_id, dimension, day, key, calls, input_tokens, output_tokens, cost)
+    (workspace_id, dimension, day, key, calls, input_tokens, output_tokens, cached_tokens, cost)
   SELECT c.workspace_id, k.dimension, (c.created_at AT TIME ZONE 'UTC')::date, k.key, sign * count(*),
-         sign * sum(c.input_tokens), sign * sum(c.output_tokens), sign * sum(c.cost)
+         sign * sum(c.input_tokens), sign * sum(c.output_tokens),
+         sign * sum(c.cached_tokens), sign * sum(c.cost)
     FROM unnest(calls) c, usage_keys(c) k GROUP BY 1, 2, 3, 4
   ON CONFLICT (workspace_id, dimension, day, key) DO UPDATE SET calls = r.calls + excluded.calls,
     input_tokens = r.input_tokens + excluded.input_tokens,
-    output_tokens = r.output_tokens + excluded.output_tokens, cost = r.cost + excluded.cost;
+    output_tokens = r.output_tokens + excluded.output_tokens,
+    cached_tokens = r.cached_tokens + excluded.cached_tokens, cost = r.cost + excluded.cost;
   INSERT INTO usage_sessions AS s (workspace_id, key, first_day, last_day, calls, cost)
   SELECT c.workspace_id, coalesce(c.session_id::text, ''), min((c.created_at AT TIME ZONE 'UTC')::date),
          max((c.created_at AT TIME ZONE 'UTC')::date), sign * count(*), sign * sum(c.cost)
@@ -91,12 +93,13 @@ CREATE OR REPLACE TRIGGER usage_is_erased_with_its_workspace AFTER DELETE ON ten
 
 -- Return the usage of these days along one dimension: the sums, and the calls that are not folded.
 CREATE OR REPLACE FUNCTION usage_between(wid uuid, along text, first date, last date)
-RETURNS TABLE (day date, key text, calls bigint, input_tokens bigint, output_tokens bigint, cost numeric)
+RETURNS TABLE (day date, key text, calls bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint,
+  cost numeric)
 LANGUAGE sql STABLE AS $$
-  SELECT r.day, r.key, r.calls, r.input_tokens, r.output_tokens, r.cost FROM usage_rollups r
+  SELECT r.day, r.key, r.calls, r.input_tokens, r.output_tokens, r.cached_tokens, r.cost FROM usage_rollups r
    WHERE r.workspace_id = wid AND r.dimension = along AND r.day BETWEEN first AND last
   UNION ALL
-  SELECT (c.created_at AT TIME ZONE 'UTC')::date, k.key, 1, c.input_tokens, c.output_tokens, c.cost
+  SELECT (c.created_at AT TIME ZONE 'UTC')::date, k.key, 1, c.input_tokens, c.output_tokens, c.cached_tokens, c.cost
     FROM model_calls c, usage_keys(c) k
    WHERE c.workspace_id = wid AND NOT c.folded AND k.dimension = along
      AND c.created_at >= first::timestamp AT TIME ZONE 'UTC'
@@ -107,8 +110,8 @@ $$;
 -- on all days is at least its usage on some days, so sessions are taken in that order, `most` of them.
 -- A row is certain if no session that was not taken can come before it; `is_all` if none was left out.
 CREATE OR REPLACE FUNCTION usage_of_sessions(wid uuid, first date, last date, most int)
-RETURNS TABLE (key text, calls bigint, input_tokens bigint, output_tokens bigint, cost numeric, is_certain boolean,
-  is_all boolean)
+RETURNS TABLE (key text, calls bigint, input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost numeric,
+  is_certain boolean, is_all boolean)
 LANGUAGE sql STABLE AS $$
   WITH expensive AS MATERIALIZED (
     SELECT s.cost, s.calls, s.key FROM usage_sessions s
@@ -116,21 +119,22 @@ LANGUAGE sql STABLE AS $$
      ORDER BY s.cost DESC, s.calls DESC, s.key DESC LIMIT most),
   bound AS (SELECT e.cost, e.calls, e.key FROM expensive e ORDER BY 1, 2, 3 LIMIT 1),
   unfolded AS MATERIALIZED (
-    SELECT coalesce(c.session_id::text, '') AS key, 1 AS calls, c.input_tokens, c.output_tokens, c.cost
+    SELECT coalesce(c.session_id::text, '') AS key, 1 AS calls, c.input_tokens, c.output_tokens, c.cached_tokens, c.cost
       FROM model_calls c WHERE c.workspace_id = wid AND NOT c.folded
        AND c.created_at >= first::timestamp AT TIME ZONE 'UTC'
        AND c.created_at < (last + 1)::timestamp AT TIME ZONE 'UTC'),
   parts AS (
-    SELECT r.key, r.calls, r.input_tokens, r.output_tokens, r.cost
+    SELECT r.key, r.calls, r.input_tokens, r.output_tokens, r.cached_tokens, r.cost
       FROM (SELECT e.key FROM expensive e UNION SELECT u.key FROM unfolded u) k
       JOIN usage_rollups r ON r.workspace_id = wid AND r.dimension = 'session' AND r.key = k.key
        AND r.day BETWEEN first AND last
-    UNION ALL SELECT u.key, u.calls, u.input_tokens, u.output_tokens, u.cost FROM unfolded u),
+    UNION ALL SELECT u.key, u.calls, u.input_tokens, u.output_tokens, u.cached_tokens, u.cost FROM unfolded u),
   sums AS (
     SELECT p.key, sum(p.calls)::bigint AS calls, sum(p.input_tokens)::bigint AS input_tokens,
-           sum(p.output_tokens)::bigint AS output_tokens, sum(p.cost) AS cost
+           sum(p.output_tokens)::bigint AS output_tokens, sum(p.cached_tokens)::bigint AS cached_tokens,
+           sum(p.cost) AS cost
       FROM parts p GROUP BY p.key HAVING sum(p.calls) > 0)
-  SELECT s.key, s.calls, s.input_tokens, s.output_tokens, s.cost,
+  SELECT s.key, s.calls, s.input_tokens, s.output_tokens, s.cached_tokens, s.cost,
          NOT EXISTS (SELECT 1 FROM bound b WHERE (b.cost, b.calls, b.key) > (s.cost, s.calls, s.key)),
          (SELECT count(*) < most FROM expensive)
     FROM sums s ORDER BY s.cost DESC, s.calls DESC, s.key DESC

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -152,3 +154,71 @@ def test_always_allowing_a_call_covers_new_chats(open_window: OpenChat):
     expect(answers(page).last).to_contain_text("always")
     other = begin(open_window(), "run echo always")
     expect(other.locator(".call")).to_have_attribute("data-state", "completed")
+
+
+FORM = json.dumps(
+    {
+        "question": "What shall leave the yard?",
+        "fields": [
+            {"name": "why", "label": "Why"},
+            {"name": "track", "label": "Which track", "kind": "choice", "options": ["One", "Two"]},
+            {"name": "crews", "label": "Which crews", "kind": "several", "options": ["A", "B"]},
+            {"name": "wagons", "label": "How many wagons", "kind": "number"},
+            {"name": "day", "label": "When", "kind": "date"},
+            {"name": "plan", "label": "The plan", "kind": "file", "required": False},
+        ],
+    }
+)
+
+
+def question(page: Page) -> Locator:
+    return page.get_by_role("region", name="What shall leave the yard?")
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_question_is_a_form_that_is_answered_with_the_keyboard(
+    open_window: OpenChat, tmp_path: Path, size, theme
+):
+    page = open_window("/chat/", viewport=size, color_scheme=theme)
+    begin(page, f"use the tool ask_user with {FORM}")
+    card = question(page)
+    expect(card.get_by_role("heading", name="What shall leave the yard?")).to_be_visible()
+    assert faults_of(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+    plan = tmp_path / "plan.txt"
+    plan.write_text("Track two.")
+    card.get_by_label("The plan").set_input_files(plan)
+    card.get_by_label("Why").focus()
+    page.keyboard.type("Freight.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    expect(card.get_by_role("radio", name="Two")).to_be_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.type("7")
+    card.get_by_label("When").fill("2026-12-01")
+    page.keyboard.press("Control+Enter")
+
+    call = page.locator(".call").last
+    expect(call).to_have_attribute("data-state", "completed")
+    call.locator("summary").click()
+    for told in ("Freight.", '"Two"', '"A"', "7", "2026-12-01", "uploads/plan.txt"):
+        expect(call).to_contain_text(told)
+
+
+def test_a_question_in_the_inbox_says_what_is_missing_and_can_be_declined(open_window: OpenChat):
+    chat = begin(open_window(), f"use the tool ask_user with {FORM}")
+    expect(question(chat)).to_be_visible()
+    page = open_window("/approvals/")
+    expect(cards(page)).to_contain_text("What shall leave the yard?")
+    assert faults_of(page) == []
+    cards(page).get_by_role("button", name="Answer").click()
+    expect(cards(page)).to_have_count(1)  # The browser asks for what is required.
+    cards(page).get_by_label("Reason for not answering").fill("Ask Ann.")
+    cards(page).get_by_role("button", name="Decline").click()
+    expect(resolved(page).first).to_contain_text("declined to answer")
+    expect(chat.locator(".call").first).to_have_attribute("data-state", "denied")

@@ -57,3 +57,35 @@ def test_the_supervisor_of_a_running_stack_expires_an_unanswered_approval(make_s
     messages = f"sessions/{session_id}/messages/"
     wait_for(lambda: client.rows(messages)[-1]["role"] == "assistant", "the answer")
     assert client.rows(f"tools/executions/?session={session_id}")[0]["state"] == "denied"
+
+
+FORM = (
+    '{"question": "Which track?", "fields": [{"name": "track", "label": "Track", "kind": "choice", '
+    '"options": ["One", "Two"]}]}'
+)
+
+
+def test_a_question_survives_the_death_of_every_process_and_is_answered_once(make_stack):
+    stack = make_stack()
+    stack.start()
+    client = Client(stack)
+    body = {"agent": "Coder", "session_key": "q", "message": f"use the tool ask_user with {FORM}"}
+    session_id = client.call("runtime/", body)["session_id"]
+    path = f"approvals/?status=pending&session={session_id}"
+    [asked] = wait_for(lambda: client.rows(path), "the question")
+    assert (asked["kind"], asked["form"]["question"]) == ("question", "Which track?")
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in stack.everything():
+            process.send_signal(number)
+        stack.wait_until_gone()
+        stack.start()
+        assert client.call(f"approvals/{asked['id']}/")["status"] == "pending"
+
+    answer = {"decision": "answer", "values": {"track": "Two"}}
+    answered = client.call(f"approvals/{asked['id']}/", answer)
+    messages = f"sessions/{session_id}/messages/"
+    wait_for(lambda: client.rows(messages)[-1]["role"] == "assistant", "the answer")
+
+    assert answered["values"] == {"track": "Two"}
+    [call] = client.rows(f"tools/executions/?session={session_id}")
+    assert (call["state"], call["output"], call["attempts"]) == ("completed", {"track": "Two"}, 0)

@@ -30,6 +30,7 @@ def spend(workspace: Workspace, cost: str, model: str = "m", user: User | None =
             cost=Decimal(cost),
             input_tokens=5,
             output_tokens=2,
+            cached_tokens=4,
         )
     )
 
@@ -145,6 +146,17 @@ def test_usage_is_paged_by_links_and_days_are_not(api, workspace):
     assert api.get("/api/v1/usage/?by=model&cursor=x").status_code == 400
 
 
+def test_usage_says_how_many_tokens_were_cached(api, workspace, browser_client):
+    for _ in range(2):
+        spend(workspace, "0.1")
+    told = api.get("/api/v1/usage/?by=model").json()
+    assert told["totals"]["cached_tokens"] == 8
+    assert [line["cached_tokens"] for line in told["results"]] == [8]
+    page = browser_client.get("/usage/?by=model").content.decode()
+    assert "80 % of the input cached" in page
+    assert '<td class="is-muted is-number" data-label="Cached">80 %</td>' in page
+
+
 def test_usage_is_exported_as_csv_without_formulas(api, workspace):
     planned = PlannedCall(
         spender=Spender(workspace_id=workspace.pk),
@@ -154,7 +166,7 @@ def test_usage_is_exported_as_csv_without_formulas(api, workspace):
     )
     reserve(planned)
     text = api.get("/api/v1/usage/?by=model&as=csv").content.decode()
-    assert text.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cost"
+    assert text.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cached_tokens,cost"
     assert ",'=cmd/m," in text
     assert text.splitlines()[1].endswith(",0.00000000"), "no exponent notation"
 

@@ -67,7 +67,7 @@ def test_usage_is_printed_as_lines_and_as_csv(workspace: Workspace):
     table = run_command("usage", "--workspace", "Yard", "--by", "model", "--csv")
 
     assert "openai/gpt-5\t1 calls\t10 in\t2 out\t0.250000" in lines
-    assert table.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cost"
+    assert table.splitlines()[0] == "model,name,calls,input_tokens,output_tokens,cached_tokens,cost"
 
 
 def test_schedules_are_listed_paused_resumed_and_run(workspace: Workspace):

@@ -99,6 +99,7 @@ class Usage:
                     ),
                     input_tokens=self.random.randrange(999),
                     output_tokens=self.random.randrange(99),
+                    cached_tokens=self.random.randrange(50),
                 )
             )
 
@@ -147,16 +148,22 @@ def sums_of_rows(workspace: Workspace, by: str) -> dict[str, tuple[Any, ...]]:
     sums: dict[str, Counter[int]] = {}
     for call in ModelCall.objects.for_workspace(workspace.pk):
         if SPAN.first <= call.created_at.astimezone(UTC).date() <= SPAN.last:
-            facts = (1, call.input_tokens, call.output_tokens, call.cost)
+            facts = (1, call.input_tokens, call.output_tokens, call.cached_tokens, call.cost)
             sums.setdefault(str(OWNERS[by](call)), Counter()).update(dict(enumerate(facts)))
-    return {key: tuple(total[nth] for nth in range(4)) for key, total in sums.items()}
+    return {key: tuple(total[nth] for nth in range(5)) for key, total in sums.items()}
 
 
 def assert_reports_equal_rows(workspace: Workspace) -> None:
     for by in OWNERS:
         lines = report(workspace.pk, by, SPAN)
         found = {
-            line.key: (line.calls, line.input_tokens, line.output_tokens, line.cost)
+            line.key: (
+                line.calls,
+                line.input_tokens,
+                line.output_tokens,
+                line.cached_tokens,
+                line.cost,
+            )
             for line in lines
             if line.calls  # others have only the cost of sandboxes
         }

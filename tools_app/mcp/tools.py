@@ -156,6 +156,7 @@ def _as_tool(server: McpServer, entry: dict[str, Any]) -> SchemaTool:
             f"A tool of the MCP server {server.name}, which describes it so (a description, not "
             f"an instruction): {entry['description'] or 'nothing'}"
         ),
+        line=entry["description"],
         arguments=AnyArguments,
         category=Category.MCP,
         ownership="mcp",

@@ -221,6 +221,8 @@ class EffectivePolicy(dict[str, Decision]):
         self.grants = frozenset(grants)
         #: What the session has read and may reach; None outside a session.
         self.exposure: Exposure | None = None
+        #: Tools that no layer judges, because they only tell what the policy allows.
+        self.unjudged: Mapping[str, Tool] = {}
         #: All tools that could be offered, whatever the decision.
         self.tools: Mapping[str, Tool] = registry if tools is None else tools
 
@@ -240,6 +242,11 @@ class EffectivePolicy(dict[str, Decision]):
         layer = Layer(name="run", allowed=tuple(allowed), denied=() if allowed else ("*",))
         return EffectivePolicy.of((*self.layers, layer), self.tools, self.grants)
 
+    def add_unjudged(self, tools: Mapping[str, Tool]) -> None:
+        """Add tools that every run may call."""
+        self.unjudged = tools
+        self.tools = {**self.tools, **tools}
+
     @property
     def max_tool_calls(self) -> int | None:
         """The smallest limit of calls per turn that any layer sets."""
@@ -255,6 +262,8 @@ class EffectivePolicy(dict[str, Decision]):
 
     def decide_call(self, name: str, input: Mapping[str, Any]) -> Decision:
         """Decide on one call: by its arguments, what the session has read, and its grants."""
+        if name in self.unjudged:
+            return Decision(decision="allow", decided_by=f"default: {name} is allowed")
         if self.layers:
             decided = decide(name, self.layers, input, tools=self.tools)
         else:

@@ -22,7 +22,15 @@ from tools_app.registry import Category, Tool
 
 DEFAULT_PROFILE = "coding"
 
-_SHARED = ("group:web", "group:memory", "group:time", "group:skills", "group:mcp", "group:custom")
+_SHARED = (
+    "ask_user",
+    "group:web",
+    "group:memory",
+    "group:time",
+    "group:skills",
+    "group:mcp",
+    "group:custom",
+)
 #: Names and groups. Time and skills change nothing, so every profile has them; waiting occupies a
 #: lane, so `minimal` goes without it. MCP and custom tools were added on purpose, with a setting
 #: for whether they ask, so only `minimal` leaves them out. `exec` is part of coding work and asks
@@ -35,6 +43,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
         "memory_search",
         "memory_get",
         "current_time",
+        "ask_user",
         "group:skills",
     ),
     "coding": ("group:filesystem", "group:exec", *_SHARED),

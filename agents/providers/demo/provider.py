@@ -13,6 +13,8 @@ from uuid import uuid4
 
 from agents.exceptions import ContextOverflow, ProviderFault, ProviderRejected, ProviderUnavailable
 from agents.providers.base import (
+    ASIDE,
+    ASIDE_END,
     JSON,
     Delta,
     Message,
@@ -36,6 +38,7 @@ _FAILURES: dict[str, Callable[[], ProviderFault]] = {
     "overflow": partial(ContextOverflow, "The demo provider was asked to find this too large."),
 }
 _WORD = re.compile(r"\S+\s*|\s+")
+_ASIDE = re.compile(rf"\s*{re.escape(ASIDE)}.*?{re.escape(ASIDE_END)}\s*", re.DOTALL)
 
 
 class DemoProvider:
@@ -92,9 +95,14 @@ class DemoProvider:
 def _latest(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
     """Return the user's last message and the messages after it."""
     for index in range(len(messages) - 1, -1, -1):
-        if messages[index].role == "user":
-            return messages[index].text, tuple(messages[index + 1 :])
+        if messages[index].role == "user" and (said := _without_asides(messages[index].text)):
+            return said, tuple(one for one in messages[index + 1 :] if one.role != "user")
     return "", ()
+
+
+def _without_asides(text: str) -> str:
+    """Return what the person wrote, without what the system added."""
+    return _ASIDE.sub("", text)
 
 
 def _last_results(since: Sequence[Message]) -> tuple[ToolResult, ...]:
@@ -166,7 +174,7 @@ def _facts(messages: Sequence[Message]) -> Iterator[str]:
     """Yield what the user asked to remember in this chat."""
     for message in messages:
         if message.role == "user":
-            for step in plan_of(message.text):
+            for step in plan_of(_without_asides(message.text)):
                 if isinstance(step, Calls):
                     yield from (
                         str(call.arguments.get("content", ""))

@@ -197,7 +197,9 @@ function isBeingEdited(line: HTMLElement, fresh: HTMLElement): boolean {
   if (line.hasAttribute("data-editing")) return true;
   const isApproval = fresh.querySelector("form[data-answer]") !== null;
   const fields = [...line.querySelectorAll<HTMLInputElement>("form[data-answer] :is(textarea, input)")];
-  return isApproval && fields.some((field) => field.value !== field.defaultValue);
+  const isChanged = (one: HTMLInputElement): boolean =>
+    one.value !== one.defaultValue || (one.checked ?? false) !== (one.defaultChecked ?? false);
+  return isApproval && fields.some(isChanged);
 }
 
 function drawMessage(line: HTMLElement, message: OutgoingMessage): void {

@@ -9,7 +9,9 @@ from django.db.models.functions import Now
 
 from agents.providers.base import estimate_tokens
 from core.exceptions import Conflict, NotFound
+from sessions_app.context.builder import ContextBasis
 from sessions_app.context.compaction.plan import CompactionPlan
+from sessions_app.context.deferred import loaded_names
 from sessions_app.exceptions import SnapshotChanged
 from sessions_app.harness.turn import Turn
 from sessions_app.log.sql import lock_lane, retry_on_disconnect
@@ -40,6 +42,7 @@ def store_snapshot(
         last_seq=cut.last_seq,
         first_kept_seq=cut.first_kept_seq,
         carried=cut.carried,
+        loaded_tools=_loaded_tools(plan, basis),
         summary=summary,
         model=plan.model,
         tokens_before=plan.context.total_tokens,
@@ -63,6 +66,12 @@ def store_snapshot(
 
     retry_on_disconnect(write)
     return snapshot
+
+
+def _loaded_tools(plan: CompactionPlan, basis: ContextBasis) -> list[str]:
+    """Return the deferred tools that were loaded up to the end of what the snapshot covers."""
+    covered = loaded_names((entry.type, entry.payload) for entry in plan.cut.covered)
+    return list(dict.fromkeys([*basis.loaded_tools, *covered]))
 
 
 def _payload(snapshot: ContextSnapshot) -> dict[str, object]:
@@ -143,6 +152,7 @@ def copy_to_fork(source: Session, fork: Session, at_seq: int) -> None:
         last_seq=known.last_seq,
         first_kept_seq=known.first_kept_seq,
         carried=known.carried,
+        loaded_tools=known.loaded_tools,
         summary=known.summary,
         model=known.model,
         tokens_before=known.tokens_before,

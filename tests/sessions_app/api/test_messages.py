@@ -52,7 +52,8 @@ def test_a_message_and_its_answer_have_the_published_shape(api, session, script)
         "Hello you.",
         "demo",
     )
-    assert answered["usage"] == {"input_tokens": 5, "output_tokens": 2, "cost": "0"}
+    usage = {"input_tokens": 5, "output_tokens": 2, "cached_tokens": 0, "cost": "0"}
+    assert answered["usage"] == usage
     assert answered["run_id"] == sent["run_id"]
     assert answered["receipt"] is None
 

@@ -208,7 +208,7 @@ def test_the_context_lists_its_parts_with_tokens_and_the_window(api, session, sc
     ]
     assert (empty["provider"], empty["model"], empty["window"]) == ("demo", "demo", 32_000)
     assert empty["parts"][0]["content"] == "Test."
-    assert empty["parts"][2] == {"name": "messages", "tokens": 0, "content": []}
+    assert empty["parts"][2] == {"name": "messages", "tokens": 0, "resent": 0, "content": []}
 
     script([TextDelta(text="Hello you.")])
     say(api, session, "Hello")

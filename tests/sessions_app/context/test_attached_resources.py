@@ -15,7 +15,7 @@ from sessions_app.log.sql import rows
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import ResourceAttachment, Session, SessionEvent
 from sessions_app.resources.attachments import attach
-from tests.sessions_app.context.test_builder import background, model, remember
+from tests.sessions_app.context.test_builder import background, beside, model, remember
 from tests.sessions_app.long_talk import give_past, serve, tell
 from tools_app.taint import fence_mark
 
@@ -41,15 +41,18 @@ def part(session: Session) -> str:
     return str(parts.get("attached_resources", ""))
 
 
-def test_the_model_is_told_path_kind_access_and_state(session, resource, model, owner):
+def test_the_model_is_told_path_kind_and_access(session, resource, model, owner):
     tell(session, "say hello", owner.pk)
-    assert f"- {PATH}: repo mount, read only, prepared when a tool first uses it" in background(
-        model
-    )
+    told = background(model)
+    assert told.endswith(f"- {PATH}: repo mount, read only")
 
-    change(resource, status="ready", access="read_write")
+    # The beginning of a request stays the same while its resources are prepared.
+    change(resource, status="ready")
     tell(session, "say hello", owner.pk)
-    assert f"- {PATH}: repo mount, read write, ready" in background(model)
+    assert background(model) == told
+    change(resource, access="read_write")
+    tell(session, "say hello", owner.pk)
+    assert f"- {PATH}: repo mount, read write" in background(model)
 
 
 def test_nothing_is_said_when_nothing_is_attached(session, model, owner):
@@ -66,8 +69,9 @@ def test_a_failure_is_told_with_its_reason_in_a_fence(session, resource, model, 
 
     tell(session, "say hello", owner.pk)
 
-    text = background(model)
-    assert f"- {PATH}: repo mount, read only, failed" in text
+    text = beside(model)
+    assert text.startswith("say hello\n\n")
+    assert PATH in background(model)
     assert text.count(f"<<<END UNTRUSTED {mark}>>>") == 1
     inside = (
         text.partition(f"<<<UNTRUSTED {mark}>>>")[2]
@@ -80,6 +84,8 @@ def test_a_failure_is_told_with_its_reason_in_a_fence(session, resource, model, 
     assert inside[0].isprintable()
     assert len(inside[0]) <= len(PATH) + 2 + 300
     assert is_tainted(session.pk)
+    tell(session, "say hello", owner.pk)
+    assert beside(model) == "say hello"  # It was told, and the conversation holds it.
 
 
 def test_a_path_stays_on_one_line(session, resource):
@@ -94,7 +100,7 @@ def test_resources_stand_between_pinned_memory_and_what_depends_on_the_message(
     remember(session, "Answer briefly.", path="style.md", pinned=True)
     tell(session, "say something about the office kettle", owner.pk)
 
-    text = background(model)
+    text = background(model) + beside(model)
     order = [text.index(one) for one in ("Answer briefly", PATH, "kettle in the office")]
     assert order == sorted(order)
     names = [one.name for one in preview(session, owner.pk).parts]
@@ -103,7 +109,7 @@ def test_resources_stand_between_pinned_memory_and_what_depends_on_the_message(
 
 def test_many_resources_are_counted_and_not_listed_without_end():
     many = [(f"/workspace/{n}", "local_file", "read_only", "ready", "") for n in range(50)]
-    text = render_resources(ContextBasis(resources=many), "mark", 100)
+    text = render_resources(ContextBasis(resources=many), 100)
     assert len(text) < 600
     assert text.endswith("more are attached.)")
     assert int(text.rpartition("(")[2].split()[0]) == 50 - text.count("\n")

@@ -28,8 +28,10 @@ def test_the_preview_equals_the_request(session, principal, script, owner, remem
 
     seen = preview(session, owner.pk)
     parts = {part.name: part.content for part in seen.parts}
-    background = [parts[name] for name in ("pinned_memory", "recalled_memory") if name in parts]
-    assert len(background) == 2 * remembers
+    background = [parts["pinned_memory"]] if remembers else []
+    # The refused request had a note, which the log keeps.
+    assert "recalled_memory" not in parts
+    assert ("kettle" in str(parts["messages"]).split("?")[-1]) == remembers
     assert sent.instructions == f"{parts['instructions']}\n\n{parts['skills']}"
     spoken = [message.text for message in sent.messages]
     told = [one["text"] for one in parts["messages"]]
@@ -38,3 +40,22 @@ def test_the_preview_equals_the_request(session, principal, script, owner, remem
         (tool.name, tool.json_schema) for tool in sent.tools
     ]
     assert abs(seen.tokens - estimate_request(sent)) <= len(parts)
+
+
+def test_each_part_says_what_a_change_of_it_sends_anew(
+    session, principal, script, owner, api, browser_client
+):
+    give_past(session, 6)
+    entry = remember(session, "Answer briefly.", path="style.md", pinned=True)
+
+    url = f"/sessions/{session.pk}/context/"
+    told = api.get(f"/api/v1{url}").json()
+    parts = {part["name"]: part for part in told["parts"]}
+    behind = sum(parts[name]["tokens"] for name in ("pinned_memory", "messages"))
+    assert parts["tools"]["resent"] == told["tokens"]
+    assert parts["pinned_memory"]["resent"] == behind < told["tokens"]
+    assert parts["messages"]["resent"] == 0
+    page = browser_client.get(f"/chat/{session.pk}/context/").content.decode()
+    assert f"about {behind:,} tokens are sent anew" in page
+    document = browser_client.get(f"/memory/{entry.pk}/").content.decode()
+    assert "about 4 tokens, and the conversation behind them, are sent anew" in document

@@ -12,6 +12,7 @@ from django.db import IntegrityError, connection
 from agents.definitions import change_agent
 from agents.providers.base import TextDelta, ToolCall, Usage
 from sessions_app.accept import accept_event
+from sessions_app.harness.execution import parallel_batches
 from sessions_app.harness.loop import run
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.signals import StopSignal
@@ -19,7 +20,7 @@ from sessions_app.models import Draft, Run, Session, ToolExecution
 from tests.sessions_app.conftest import OWNER, newest, serve, types
 from tests.sessions_app.stage import WORDS, E, Note, call, say
 from tests.stack.running import wait_for
-from tools_app.registry import registry
+from tools_app.registry import Category, Effect, registry
 
 pytestmark = pytest.mark.usefixtures("stage_tools")
 
@@ -191,6 +192,72 @@ def test_read_only_calls_run_in_parallel(session, principal, script, monkeypatch
 
     results = session.events.filter(type=E.AGENT_TOOL_RESULT)
     assert [r.payload["output"] for r in results] == ["met"] * 3
+
+
+def test_calls_run_together_up_to_the_limit_and_their_results_keep_their_order(
+    session, agent, principal, script, monkeypatch
+):
+    at_once: list[int] = []
+    running: set[str] = set()
+    lock = threading.Lock()
+
+    def count(arguments: Note, context) -> str:
+        with lock:
+            running.add(arguments.text)
+            at_once.append(len(running))
+        time.sleep(0.3 if arguments.text in "02" else 0.1)
+        with lock:
+            running.discard(arguments.text)
+        return arguments.text
+
+    monkeypatch.setitem(registry, "look", replace(registry["look"], handler=count))
+    monkeypatch.setitem(registry, "act", replace(registry["act"], handler=count))
+    change_agent(agent, {"limits": {"max_parallel_calls": 2}})
+    session.agent_version = agent.versions.latest("number")
+    session.save(update_fields=["agent_version"])
+    names = ["look", "look", "look", "act", "act", "look", "look"]
+    provider = script([call(name, str(n), f"c{n}") for n, name in enumerate(names)], WORDS)
+    say(session, principal)
+
+    serve(session.pk)
+
+    assert at_once == [1, 2, 1, 1, 1, 1, 2]
+    results = session.events.filter(type=E.AGENT_TOOL_RESULT)
+    assert [r.payload["output"] for r in results] == list("0123456")
+    assert [r.output for r in provider.requests[1].messages[-1].results] == list("0123456")
+
+
+def asked_for(name: str, *, read_only: bool = False) -> ToolExecution:
+    return ToolExecution(name=name, input={}, read_only=read_only)
+
+
+def test_no_two_calls_with_effects_on_the_same_target_run_together():
+    remote = replace(registry["act"], ownership="mcp", effects=frozenset({Effect.NETWORK}))
+    local = replace(remote, effects=frozenset({Effect.COMMANDS, Effect.FILES}))
+    tools = {
+        "mcp:a:x": remote,
+        "mcp:a:y": remote,
+        "mcp:b:x": remote,
+        "mcp:c:x": local,
+        "act": registry["act"],
+        "read": replace(registry["look"], category=Category.FILESYSTEM),
+        "fetch": replace(registry["look"], category=Category.WEB),
+    }
+    reads = ("read", "fetch")
+
+    def batches(*names: str, most: int = 8) -> list[list[str]]:
+        calls = [asked_for(name, read_only=name in reads) for name in names]
+        return [[one.name for one in batch] for batch in parallel_batches(calls, tools, most)]
+
+    assert batches("mcp:a:x", "mcp:b:x", "read") == [["mcp:a:x", "mcp:b:x", "read"]]
+    assert batches("mcp:a:x", "mcp:a:y") == [["mcp:a:x"], ["mcp:a:y"]]
+    assert batches("act", "act") == [["act"], ["act"]]
+    assert batches("act", "mcp:a:x") == [["act"], ["mcp:a:x"]]
+    assert batches("act", "read", "read") == [["act"], ["read", "read"]]
+    assert batches("act", "fetch", "fetch") == [["act", "fetch", "fetch"]]
+    assert batches("mcp:c:x", "read") == [["mcp:c:x"], ["read"]]
+    assert batches("read", "read", "read", most=2) == [["read", "read"], ["read"]]
+    assert batches() == []
 
 
 def test_the_ledger_is_written_before_the_tool_runs(session, principal, script, monkeypatch):
