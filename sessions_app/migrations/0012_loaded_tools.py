@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("sessions_app", "0010_context_noted")]
+    dependencies = [("sessions_app", "0011_context_noted")]
 
     operations = [
         migrations.AddField(

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("sessions_app", "0009_pins_and_share_links")]
+    dependencies = [("sessions_app", "0010_count_storage")]
 
     operations = [
         migrations.AlterField(

@@ -22,7 +22,7 @@ UPDATE usage_rollups r SET cached_tokens = s.cached FROM (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0003_usage_rollups")]
+    dependencies = [("tenants", "0004_storage")]
 
     operations = [
         migrations.RunSQL(DROP, migrations.RunSQL.noop),
