@@ -160,7 +160,8 @@ def _listed_cost(provider: str, model: str, priced: PricedModel, usage: Usage) -
 
     counted = genai_prices.Usage(
         input_tokens=usage.input_tokens,
-        cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,
     )
     return genai_prices.calc_price(

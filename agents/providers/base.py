@@ -141,6 +141,7 @@ class TextState:
 
 #: More tokens than any model reads or writes in one call.
 MOST_TOKENS = 1_000_000_000
+TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,17 +152,22 @@ class Usage:
     meaningless one must not lower a cost or fail the run.
     """
 
+    #: All of the input, also what was read from the provider's cache or written to it.
     input_tokens: int = 0
     output_tokens: int = 0
-    cached_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("input_tokens", "output_tokens", "cached_tokens"):
+        for name in TOKEN_COUNTS:
             count = getattr(self, name)
             if type(count) is not int or not 0 <= count <= MOST_TOKENS:
                 object.__setattr__(self, name, _token_count(count))
-        if self.cached_tokens > self.input_tokens:
-            object.__setattr__(self, "cached_tokens", self.input_tokens)
+        left = self.input_tokens
+        for name in ("cache_read_tokens", "cache_write_tokens"):
+            count = min(getattr(self, name), left)
+            object.__setattr__(self, name, count)
+            left -= count
 
 
 def _token_count(reported: object) -> int:

@@ -324,7 +324,7 @@ def _usage(chunk: types.GenerateContentResponse) -> Usage | None:
     return Usage(
         input_tokens=(counts.prompt_token_count or 0) + (counts.tool_use_prompt_token_count or 0),
         output_tokens=(counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0),
-        cached_tokens=counts.cached_content_token_count or 0,
+        cache_read_tokens=counts.cached_content_token_count or 0,
     )
 
 

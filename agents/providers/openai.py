@@ -479,7 +479,7 @@ def _usage(counts: JSON | None) -> Usage | None:
     return Usage(
         input_tokens=counts.get("prompt_tokens") or 0,
         output_tokens=counts.get("completion_tokens") or 0,
-        cached_tokens=details.get("cached_tokens") or 0,
+        cache_read_tokens=details.get("cached_tokens") or 0,
     )
 
 

@@ -269,7 +269,7 @@ def _settle(
             cost=answer.cost,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
-            cached_tokens=usage.cached_tokens,
+            cached_tokens=usage.cache_read_tokens,
         )
         count = turn.spent.add if call.purpose == Purpose.ANSWER else turn.spent.add_aside
         count(usage, answer.cost)

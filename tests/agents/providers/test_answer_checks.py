@@ -79,10 +79,12 @@ def test_an_endless_answer_is_stopped_at_its_bound(stream: Iterator[Delta], boun
 
 
 def test_counts_that_would_pay_the_workspace_are_refused():
-    negative = Usage(input_tokens=-5, output_tokens=10**20, cached_tokens=7)
-    mistyped: Any = Usage(input_tokens="7", output_tokens=None, cached_tokens=True)  # type: ignore[arg-type]
+    negative = Usage(input_tokens=-5, output_tokens=10**20, cache_read_tokens=7)
+    mistyped: Any = Usage(input_tokens="7", output_tokens=None, cache_read_tokens=True)  # type: ignore[arg-type]
 
-    assert accepted(negative) == [Usage(input_tokens=0, output_tokens=2**31 - 1, cached_tokens=0)]
+    assert accepted(negative) == [
+        Usage(input_tokens=0, output_tokens=2**31 - 1, cache_read_tokens=0)
+    ]
     assert accepted(mistyped) == [Usage()]
 
 

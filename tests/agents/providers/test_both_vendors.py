@@ -48,7 +48,7 @@ def test_usage_counts_thoughts_as_output_and_reports_cached_tokens(vendor: Vendo
     with vendor.wire([Answer(text=("ok",), counts=counts)]) as wire:
         answer = complete(vendor.provider(wire), vendor.request("hi"))
 
-    assert answer.usage == Usage(input_tokens=100, output_tokens=25, cached_tokens=60)
+    assert answer.usage == Usage(input_tokens=100, output_tokens=25, cache_read_tokens=60)
 
 
 def test_parallel_calls_arrive_complete_and_their_results_are_accepted(vendor: Vendor):

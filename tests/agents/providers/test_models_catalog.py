@@ -61,7 +61,7 @@ def test_a_dated_or_prefixed_name_is_the_same_model():
 
 def test_cached_tokens_cost_less():
     full = cost_of("openai", "gpt-4o", Usage(input_tokens=10_000))
-    cached = cost_of("openai", "gpt-4o", Usage(input_tokens=10_000, cached_tokens=9_000))
+    cached = cost_of("openai", "gpt-4o", Usage(input_tokens=10_000, cache_read_tokens=9_000))
 
     assert full is not None
     assert cached is not None
@@ -69,7 +69,7 @@ def test_cached_tokens_cost_less():
 
 
 def test_more_cached_than_input_tokens_still_give_a_positive_cost():
-    cost = cost_of("openai", "gpt-4o", Usage(input_tokens=10, cached_tokens=50))
+    cost = cost_of("openai", "gpt-4o", Usage(input_tokens=10, cache_read_tokens=50))
 
     assert cost is not None
     assert cost > 0

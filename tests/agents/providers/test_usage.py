@@ -33,19 +33,24 @@ from tests.wire.openai import OpenAIWire
         ([5], 0),
     ],
 )
-@pytest.mark.parametrize("name", ["input_tokens", "output_tokens", "cached_tokens"])
+@pytest.mark.parametrize(
+    "name", ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"]
+)
 def test_an_impossible_count_becomes_a_possible_one(name: str, reported: Any, counted: int):
     others = {"input_tokens": MOST_TOKENS}  # no fewer than the cached ones among them
     assert getattr(Usage(**others | {name: reported}), name) == counted
 
 
 def test_no_more_tokens_are_cached_than_were_sent():
-    assert Usage(input_tokens=5, cached_tokens=9).cached_tokens == 5
+    usage = Usage(input_tokens=5, cache_read_tokens=3, cache_write_tokens=9)
+
+    assert Usage(input_tokens=5, cache_read_tokens=9).cache_read_tokens == 5
+    assert (usage.cache_read_tokens, usage.cache_write_tokens) == (3, 2)
 
 
 def test_a_negative_count_does_not_lower_the_cost_of_the_others():
     honest = cost_of("openai", "gpt-4o", Usage(output_tokens=1_000))
-    cheating = Usage(input_tokens=-(10**9), output_tokens=1_000, cached_tokens=-5)
+    cheating = Usage(input_tokens=-(10**9), output_tokens=1_000, cache_read_tokens=-5)
 
     assert honest
     assert honest > 0

@@ -214,7 +214,7 @@ def test_absurd_token_counts_never_raise_the_balance(
 ):
     add_credits(workspace.pk, D(90), kind="grant")
     before = get_balance(workspace.pk).balance
-    counts = Usage(input_tokens=reported, output_tokens=reported, cached_tokens=reported)
+    counts = Usage(input_tokens=reported, output_tokens=reported, cache_read_tokens=reported)
     script([TextDelta(text="Hello."), counts])
     say(session, principal)
 
