@@ -102,6 +102,7 @@ def is_secret_name(name: object) -> bool:
 #: The minimum level of libraries that log too much.
 QUIET = {
     "asyncio": logging.WARNING,
+    "anthropic": logging.WARNING,
     "daphne": logging.WARNING,
     "django": logging.INFO,
     "django.channels.server": logging.WARNING,
