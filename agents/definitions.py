@@ -28,7 +28,12 @@ from tenants.models import User
 LONGEST_PROMPT_BYTES = 100_000
 MOST_FALLBACKS = 5
 #: The model of a new agent: that of the first provider here that the workspace can use.
-DEFAULT_MODELS = {"gemini": "gemini-3.8-flash", "openai": "gpt-6.1-terra", "demo": "demo"}
+DEFAULT_MODELS = {
+    "gemini": "gemini-3.8-flash",
+    "openai": "gpt-6.1-terra",
+    "anthropic": "claude-sonnet-5-5",
+    "demo": "demo",
+}
 
 
 def _known_provider(name: str) -> str:

@@ -41,9 +41,13 @@ PER_MILLION = Decimal(1_000_000)
 MAX_THINKING, THINKING_SHARE = 8_192, 10
 
 #: The name of each provider in the price list.
-PRICE_LISTS = {"gemini": "google", "openai": "openai"}
+PRICE_LISTS = {"gemini": "google", "openai": "openai", "anthropic": "anthropic"}
 #: Models that can chat and call tools, by prefix of the name.
-CHAT_PREFIXES = {"gemini": ("gemini-2.5", "gemini-3", "gemini-4"), "openai": ("gpt-", "o3", "o4")}
+CHAT_PREFIXES = {
+    "gemini": ("gemini-2.5", "gemini-3", "gemini-4"),
+    "openai": ("gpt-", "o3", "o4"),
+    "anthropic": ("claude-fable", "claude-haiku", "claude-opus", "claude-sonnet"),
+}
 #: Parts of names that mark models for other purposes, or obsolete ones.
 OTHER_PURPOSES = (
     "audio", "cyber", "deep-research", "embedding", "gpt-3.5", "gpt-4-", "gpt-4.5", "gpt-oss",
@@ -96,6 +100,12 @@ MAX_OUTPUTS = {
     "o1": 100_000,
     "o3": 100_000,
     "o4": 100_000,
+    "claude-": 64_000,
+    "claude-3": 8_192,
+    "claude-3-haiku": 4_096,
+    "claude-3-opus": 4_096,
+    "claude-opus-4-0": 32_000,
+    "claude-opus-4-1": 32_000,
 }
 
 

@@ -125,6 +125,7 @@ def _is_secret_name(name: str) -> bool:
 #: The minimum level of libraries that log too much.
 QUIET = {
     "asyncio": logging.WARNING,
+    "anthropic": logging.WARNING,
     "daphne": logging.WARNING,
     "django": logging.INFO,
     "django.channels.server": logging.WARNING,

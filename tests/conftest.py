@@ -138,7 +138,7 @@ def quick_cleanup() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_keys_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove model keys of the developer's environment, which would change what new agents use."""
-    for vendor in ("GEMINI", "GOOGLE", "OPENAI"):
+    for vendor in ("ANTHROPIC", "GEMINI", "GOOGLE", "OPENAI"):
         monkeypatch.delenv(f"{vendor}_API_KEY", raising=False)
         monkeypatch.delenv(f"{vendor}_BASE_URL", raising=False)
 

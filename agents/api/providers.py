@@ -36,6 +36,11 @@ from tenants.authentication import principal_of, required_verb
 from tenants.models import Price
 
 
+class ModelServerSerializer(serializers.Serializer):
+    label = serializers.CharField()
+    base_url = serializers.CharField()
+
+
 class ProviderSerializer(serializers.Serializer):
     """A provider, and whose key this workspace uses. The key itself is never returned."""
 
@@ -52,6 +57,7 @@ class ProviderSerializer(serializers.Serializer):
     )
     checked_at = serializers.DateTimeField(source="key.checked_at", default=None, allow_null=True)
     check_error = serializers.CharField(source="key.check_error", default="")
+    presets = ModelServerSerializer(many=True, help_text="Known servers with the provider's API.")
     created_by = serializers.UUIDField(source="key.created_by_id", default=None, allow_null=True)
     created_at = serializers.DateTimeField(source="key.created_at", default=None, allow_null=True)
 

@@ -32,7 +32,7 @@ from agents.model_catalog import (
 from agents.models import Agent
 from agents.providers.base import ModelFacts
 from agents.providers.keys import (
-    LocalServer,
+    ModelServer,
     Source,
     Status,
     check,
@@ -55,6 +55,7 @@ from tenants.templatetags.money import compact
 OWN_SERVERS = {"openai"}
 DESCRIPTIONS = {
     "gemini": "Google's models. Get a key in Google AI Studio.",
+    "anthropic": "Anthropic's Claude models. Get a key in the Claude Console.",
     "openai": "OpenAI, or any compatible server: Ollama, vLLM, llama.cpp, OpenRouter.",
     "demo": "Understands a few phrases and calls real tools. Needs no key and no network.",
 }
@@ -76,8 +77,11 @@ class KeyForm(forms.Form):
         label="Address",
         required=False,
         max_length=200,
-        widget=forms.URLInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        help_text="Leave empty for OpenAI. Key and address are replaced together.",
+        widget=forms.URLInput(
+            attrs={"autocomplete": "off", "spellcheck": "false", "list": "known-servers"}
+        ),
+        help_text="Leave empty for OpenAI, or choose a known server. Key and address are replaced "
+        "together.",
     )
 
     def __init__(
@@ -176,7 +180,7 @@ def page(request: HttpRequest, *, wrong: KeyForm | None = None, about: str = "")
     return render(request, "pages/providers/providers.html", context, status=400 if wrong else 200)
 
 
-def local_servers(principal: Principal, found: Mapping[str, Status]) -> list[LocalServer]:
+def local_servers(principal: Principal, found: Mapping[str, Status]) -> list[ModelServer]:
     """Return the model servers on this machine to offer: only to the one person who runs it."""
     if found["openai"].key or not principal.may("admin") or not is_personal():
         return []

@@ -6,6 +6,7 @@ ProviderFault.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ from agents.providers.base import (
     ModelFacts,
     TextDelta,
     TextState,
+    ThinkingDelta,
+    ThinkingState,
     Tick,
     ToolCall,
     Truncated,
@@ -35,6 +38,7 @@ log = structlog.get_logger(__name__)
 #: Characters of one answer: its text, the arguments of all its calls, and the provider's state.
 #: The longest answers of today's models are half as long.
 MAX_TEXT = 1_000_000
+MAX_THINKING = 1_000_000
 MAX_ARGUMENTS = 1_000_000
 MAX_STATE = 1_000_000
 MAX_CALLS = 128
@@ -51,12 +55,17 @@ class AnswerSize:
     """Counts what an answer holds so far. Each method raises AnswerTooLarge beyond its bound."""
 
     text: int = 0
+    thinking: int = 0
     arguments: int = 0
     state: int = 0
     calls: int = 0
 
     def add_text(self, length: int) -> None:
         self.text = _bounded(self.text + length, MAX_TEXT, "characters of text")
+
+    def add_thinking(self, length: int) -> None:
+        whole = self.thinking + length
+        self.thinking = _bounded(whole, MAX_THINKING, "characters of thinking")
 
     def add_arguments(self, length: int) -> None:
         whole = self.arguments + length
@@ -114,6 +123,12 @@ class _Cleaner:
             case TextState(provider_state=state):
                 self._size.add_state(len(state))
                 yield TextState(provider_state=storable(state))
+            case ThinkingDelta(text=text):
+                self._size.add_thinking(len(text))
+                yield ThinkingDelta(text=storable(text))
+            case ThinkingState(provider_state=state):
+                self._size.add_state(len(state))
+                yield ThinkingState(provider_state=storable(state))
 
     def finish(self) -> Iterator[Delta]:
         if self._half:
@@ -152,6 +167,17 @@ def _clean_arguments(arguments: Any) -> tuple[JSON, int]:
     if not isinstance(fitted, dict):
         fitted = {RAW: str(fitted)[:MAX_RAW]}
     return fitted, len(orjson.dumps(fitted))
+
+
+def parse_arguments(text: str) -> JSON:
+    """Parse arguments as an object; anything else is kept whole under `_raw`."""
+    if not text.strip():
+        return {}
+    try:
+        arguments = json.loads(text)
+    except (ValueError, RecursionError):
+        return {RAW: text}
+    return arguments if isinstance(arguments, dict) else {RAW: text}
 
 
 def checked_models(listed: Iterable[tuple[object, Mapping[str, object]]]) -> dict[str, ModelFacts]:

@@ -25,6 +25,11 @@ JSON: TypeAlias = dict[str, Any]
 RAW = "_raw"
 
 
+#: How much a model thinks before it answers. None leaves it to the model.
+Effort: TypeAlias = Literal["off", "low", "medium", "high"]
+#: Most vendors require a person's message first; a shortened history may begin with the model's.
+HISTORY_IS_CUT = "[Earlier messages are not shown.]"
+
 #: Larger numbers are mistakes of a server or a person.
 MOST_TOKENS = 100_000_000
 TokenCount: TypeAlias = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
@@ -85,6 +90,15 @@ class ToolResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Thinking:
+    """What a model thought before an answer, with the state that its vendor wants back."""
+
+    text: str
+    #: Opaque state of the provider, such as signatures, sent back unchanged with the text.
+    provider_state: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Message:
     """One message: `user` text, `assistant` text with calls, or `tool` results."""
 
@@ -94,6 +108,8 @@ class Message:
     results: tuple[ToolResult, ...] = ()
     #: Opaque state of the provider that belongs to the assistant's text, sent back unchanged.
     provider_state: str | None = None
+    #: The thinking that came before the text and the calls, if its vendor wants it back.
+    thinking: Thinking | None = None
 
     @cached_property
     def tokens(self) -> int:
@@ -101,6 +117,7 @@ class Message:
         return (
             TOKENS_PER_MESSAGE
             + estimate_tokens(self.text)
+            + (estimate_tokens(self.thinking.text) if self.thinking else 0)
             + sum(
                 estimate_tokens(call.name)
                 + estimate_tokens(json.dumps(call.arguments, default=str))
@@ -132,6 +149,9 @@ class ModelRequest:
     #: messages unchanged: a mark for a provider's cache belongs after the last of them. Zero if no
     #: later request is expected to begin like this one.
     stable_messages: int = 0
+    #: The longest answer of the model, for vendors that require a limit.
+    longest_answer: int | None = None
+    effort: Effort | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +159,20 @@ class TextDelta:
     """More text of the answer."""
 
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThinkingDelta:
+    """More of what the model thinks before or while it answers."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThinkingState:
+    """Opaque state of the provider for the answer's thinking; the last one counts."""
+
+    provider_state: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +230,9 @@ class Tick:
     """Nothing has arrived for a moment. It gives the reader a chance to stop waiting."""
 
 
-Delta: TypeAlias = TextDelta | TextState | ToolCall | Usage | Truncated | Tick
+Delta: TypeAlias = (
+    TextDelta | TextState | ThinkingDelta | ThinkingState | ToolCall | Usage | Truncated | Tick
+)
 
 
 class Provider(Protocol):

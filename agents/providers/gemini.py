@@ -21,12 +21,15 @@ from agents.exceptions import ProviderFault, ProviderRejected, ProviderUnavailab
 from agents.providers import failures
 from agents.providers.answer_checks import MOST_LISTED, AnswerSize, checked_models
 from agents.providers.base import (
+    HISTORY_IS_CUT,
     Delta,
     Message,
     ModelFacts,
     ModelRequest,
     TextDelta,
     TextState,
+    ThinkingDelta,
+    ThinkingState,
     Tick,
     ToolCall,
     ToolResult,
@@ -43,8 +46,6 @@ log = structlog.get_logger(__name__)
 UNSIGNED = b"skip_thought_signature_validator"
 #: What a model that can chat supports.
 CHAT = "generateContent"
-#: Gemini requires a user message first; a shortened history may begin with the model's.
-OPENING = "[Earlier messages are not shown.]"
 # Gemini 1 and 2 never ask for a signature; later ones refuse a step without one.
 _UNSIGNED_IS_FINE = re.compile(r"(?:models/)?gemini-(?:[12]\b|pro|flash)")
 
@@ -58,7 +59,7 @@ def contents_of(request: ModelRequest) -> list[types.Content]:
         if not parts:
             continue
         if role == "model" and not contents:
-            contents.append(types.Content(role="user", parts=[types.Part(text=OPENING)]))
+            contents.append(types.Content(role="user", parts=[types.Part(text=HISTORY_IS_CUT)]))
         if contents and contents[-1].role == role and contents[-1].parts is not None:
             contents[-1].parts.extend(parts)
         else:
@@ -293,7 +294,10 @@ def _deltas(chunk: types.GenerateContentResponse, names: dict[str, str]) -> Iter
                 arguments=call.args or {},
                 provider_state=state,
             )
-        elif not part.thought and part.text is not None:
+        elif part.thought:
+            if part.text:
+                yield ThinkingDelta(text=part.text)
+        elif part.text is not None:
             if part.text:
                 yield TextDelta(text=part.text)
             if state:
@@ -305,10 +309,12 @@ def _count(delta: Delta, size: AnswerSize) -> None:
     match delta:
         case TextDelta(text=text):
             size.add_text(len(text))
+        case ThinkingDelta(text=text):
+            size.add_thinking(len(text))
         case ToolCall(arguments=arguments):
             size.add_call()
             size.add_arguments(len(str(arguments)))
-        case TextState(provider_state=state):
+        case TextState(provider_state=state) | ThinkingState(provider_state=state):
             size.add_state(len(state))
         case Usage() | Truncated() | Tick():
             pass

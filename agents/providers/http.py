@@ -7,7 +7,7 @@ whose address a member typed, which could lead into the operator's network, at p
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -90,6 +90,15 @@ class BoundedStream(httpx2.SyncByteStream):
                 )
             end = seen[-3:]
             yield piece
+
+
+def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Split a stream at line feeds only: answers may contain others that Python splits at."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole
+    yield rest
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -197,6 +198,11 @@ class Status:
     def configured(self) -> bool:
         return self.source is not Source.NONE
 
+    @property
+    def presets(self) -> Sequence[ModelServer]:
+        """Return known servers with the provider's API."""
+        return PRESETS.get(self.provider, ())
+
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
@@ -328,21 +334,32 @@ def _status(workspace_id: UUID, provider: str, key: ProviderKey | None) -> Statu
     )
 
 
-# ── Model servers on this machine ────────────────────────────────────────────────────────────────
+# ── Known model servers ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalServer:
-    """A model server that usually listens at this address."""
+class ModelServer:
+    """A model server that usually has this address."""
 
     label: str
     base_url: str
 
 
+#: Servers on this machine that are looked for.
 LOCAL_SERVERS = (
-    LocalServer(label="Ollama", base_url="http://127.0.0.1:11434/v1"),
-    LocalServer(label="llama.cpp", base_url="http://127.0.0.1:8080/v1"),
+    ModelServer(label="Ollama", base_url="http://127.0.0.1:11434/v1"),
+    ModelServer(label="llama.cpp", base_url="http://127.0.0.1:8080/v1"),
 )
+#: Not looked for: its usual port is also the usual one of this web server.
+VLLM = ModelServer(label="vLLM", base_url="http://127.0.0.1:8000/v1")
+#: The addresses to choose from, by provider.
+PRESETS = {
+    "openai": (
+        *LOCAL_SERVERS,
+        VLLM,
+        ModelServer(label="OpenRouter", base_url="https://openrouter.ai/api/v1"),
+    )
+}
 #: A server on this machine answers at once or is busy starting.
 PROBE_SECONDS = 0.5
 
@@ -359,14 +376,14 @@ def is_personal() -> bool:
     ]
 
 
-def find_local_servers() -> list[LocalServer]:
+def find_local_servers() -> list[ModelServer]:
     """Return the model servers that answer on this machine now."""
     with ThreadPoolExecutor(len(LOCAL_SERVERS)) as pool:
         answers = list(pool.map(_answers, LOCAL_SERVERS))
     return [server for server, answered in zip(LOCAL_SERVERS, answers, strict=True) if answered]
 
 
-def _answers(server: LocalServer) -> bool:
+def _answers(server: ModelServer) -> bool:
     from agents.providers.http import shared_client
 
     try:
@@ -381,6 +398,6 @@ def _is_operators_own(key: ProviderKey) -> bool:
 
     Other members must not reach into the machine: what they type is checked like any address.
     """
-    known = {server.base_url for server in LOCAL_SERVERS}
+    known = {server.base_url for server in (*LOCAL_SERVERS, VLLM)}
     is_staff = bool(key.created_by and key.created_by.is_staff)
     return key.base_url in known and is_staff and is_loopback(settings.HOST)

@@ -19,7 +19,12 @@ from openai.types import Model
 
 from agents.exceptions import AnswerTooLarge, ProviderFault, ProviderRejected
 from agents.providers import failures
-from agents.providers.answer_checks import MAX_CALLS, AnswerSize, checked_models
+from agents.providers.answer_checks import (
+    MAX_CALLS,
+    AnswerSize,
+    checked_models,
+    parse_arguments,
+)
 from agents.providers.base import (
     JSON,
     RAW,
@@ -28,6 +33,7 @@ from agents.providers.base import (
     ModelFacts,
     ModelRequest,
     TextDelta,
+    ThinkingDelta,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -39,7 +45,7 @@ from agents.providers.base import (
     wire_id,
     wire_name,
 )
-from agents.providers.http import CONNECT_SECONDS
+from agents.providers.http import CONNECT_SECONDS, lines_of
 from core.http import retry_after
 
 log = structlog.get_logger(__name__)
@@ -123,17 +129,6 @@ class CallAssembly:
 
 def _piece_text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
-
-
-def parse_arguments(text: str) -> JSON:
-    """Parse arguments as an object; anything else is kept whole under `_raw`."""
-    if not text.strip():
-        return {}
-    try:
-        arguments = json.loads(text)
-    except (ValueError, RecursionError):
-        return {RAW: text}
-    return arguments if isinstance(arguments, dict) else {RAW: text}
 
 
 VENDOR = "The OpenAI-compatible server"
@@ -272,7 +267,7 @@ def chunks_of(pieces: Iterable[bytes], request: httpx2.Request) -> Iterator[JSON
 
     They stay plain dictionaries: building the SDK's models took most of the time of a token.
     """
-    lines = _lines(pieces)
+    lines = lines_of(pieces)
     for line in lines:
         name, _, data = line.partition(b":")
         if name != b"data":
@@ -289,15 +284,6 @@ def chunks_of(pieces: Iterable[bytes], request: httpx2.Request) -> Iterator[JSON
             message = error.get("message") if isinstance(error, dict) else error
             raise openai.APIError(str(message or "no reason given"), request, body=error)
         yield body
-
-
-def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Split at line feeds only: answers may contain other characters that Python splits at."""
-    rest = b""
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        yield from whole
-    yield rest
 
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -350,6 +336,9 @@ class OpenAIProvider:
                         finish = choice.get("finish_reason") or finish
                         delta = choice.get("delta") or {}  # Some servers end with an empty choice.
                         calls.add(delta.get("tool_calls") or ())
+                        if thought := _thought_of(delta):
+                            size.add_thinking(len(thought))
+                            yield ThinkingDelta(text=thought)
                         if piece := _text_of(delta.get("content")) or _text_of(
                             delta.get("refusal")
                         ):
@@ -469,6 +458,12 @@ def _text_of(content: Any) -> str:
         raise TypeError("The text of a delta is neither a string nor a list of parts.")
     parts = (part for part in content if isinstance(part, dict))
     return "".join(str(part.get("text") or "") for part in parts if part.get("type") == "text")
+
+
+def _thought_of(delta: JSON) -> str:
+    """Return the thinking in a delta: DeepSeek and vLLM have one name for it, OpenRouter another."""
+    thought = delta.get("reasoning_content") or delta.get("reasoning")
+    return thought if isinstance(thought, str) else ""
 
 
 def _usage(counts: JSON | None) -> Usage | None:

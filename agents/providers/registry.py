@@ -87,6 +87,18 @@ def _build_openai(connection: Connection) -> CheckedProvider:
     )
 
 
+def _build_anthropic(connection: Connection) -> CheckedProvider:
+    from agents.providers.anthropic import AnthropicProvider
+    from agents.providers.http import shared_client
+
+    return AnthropicProvider(
+        api_key=connection.api_key or "",
+        base_url=connection.base_url,
+        timeout=connection.timeout,
+        http_client=connection.http_client or shared_client(),
+    )
+
+
 def _build_demo(connection: Connection) -> CheckedProvider:
     from agents.providers.demo import DemoProvider
 
@@ -111,6 +123,14 @@ PROVIDERS: dict[str, ProviderFactory] = {
             build=_build_openai,
             key_variables=("OPENAI_API_KEY",),
             base_url_variable="OPENAI_BASE_URL",
+        ),
+        ProviderFactory(
+            name="anthropic",
+            label="Anthropic",
+            needs_key=True,
+            build=_build_anthropic,
+            key_variables=("ANTHROPIC_API_KEY",),
+            base_url_variable="ANTHROPIC_BASE_URL",
         ),
         ProviderFactory(
             name="demo", label="Demo (not a model)", needs_key=False, build=_build_demo

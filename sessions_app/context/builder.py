@@ -146,6 +146,8 @@ class TokenBudget:
     threshold: int
     #: Whether the model can call tools, as far as is known.
     takes_tools: bool = True
+    #: The most that the model can write in one answer.
+    longest_answer: int | None = None
 
     @property
     def pinned(self) -> int:
@@ -183,6 +185,7 @@ def token_budget(
         usable=usable,
         threshold=threshold,
         takes_tools=info.tools is not False,
+        longest_answer=info.max_output,
     )
 
 
@@ -552,6 +555,7 @@ class Context:
             temperature=version.temperature,
             max_tokens=version.max_tokens,
             stable_messages=self.stable_messages,
+            longest_answer=self.budget.longest_answer,
         )
 
     @property

@@ -28,6 +28,8 @@ from agents.providers.base import (
     Provider,
     TextDelta,
     TextState,
+    ThinkingDelta,
+    ThinkingState,
     Tick,
     ToolCall,
     Truncated,
@@ -91,7 +93,7 @@ class ModelAnswer:
                 self.usage = delta
             case Truncated():
                 self.truncated = True
-            case Tick():
+            case Tick() | ThinkingDelta() | ThinkingState():
                 pass
 
     def event(self, *, partial: bool = False) -> NewEvent:

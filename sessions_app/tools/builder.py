@@ -44,7 +44,9 @@ class UpdateAgent(Arguments):
         description='Its purpose in one sentence, then lines that begin with "Try:".',
     )
     system_prompt: str | None = Field(default=None, description="The complete instructions.")
-    provider: str | None = Field(default=None, max_length=20, description="gemini, openai or demo.")
+    provider: str | None = Field(
+        default=None, max_length=20, description="gemini, openai, anthropic or demo."
+    )
     model: str | None = Field(
         default=None, max_length=120, description="The provider's name of it."
     )

@@ -214,7 +214,7 @@ STEPS = [
     Step(
         name="model",
         title="Add a model key",
-        words="Bring your own Gemini or OpenAI-compatible model. The key is stored encrypted.",
+        words="Bring your own Gemini, Anthropic or OpenAI-compatible model. The key is stored encrypted.",
         action="Add a key",
         url_name="providers",
         needs="admin",

@@ -264,6 +264,7 @@ def test_statuses_take_one_query(workspace, operator, monkeypatch, django_assert
     assert {name: status.source for name, status in found.items()} == {
         "gemini": "workspace",
         "openai": "environment",
+        "anthropic": "none",
         "demo": "built_in",
     }
 

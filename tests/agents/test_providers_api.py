@@ -25,6 +25,7 @@ def test_a_new_workspace_has_only_the_demo_provider(api):
     assert {one["name"]: one["configured"] for one in listed} == {
         "gemini": False,
         "openai": False,
+        "anthropic": False,
         "demo": True,
     }
 

@@ -34,7 +34,7 @@ def test_a_model_server_on_this_machine_answers_for_all_agents_after_three_click
     coder = find_agent(workspace.pk, "Coder")
     chat, _ = get_or_create_session(agent=coder, created_by_id=operator.pk, title="Old chat")
     with OpenServer(entries=ENTRIES) as wire:
-        local = (keys.LocalServer(label="Ollama", base_url=wire.url),)
+        local = (keys.ModelServer(label="Ollama", base_url=wire.url),)
         monkeypatch.setattr(keys, "LOCAL_SERVERS", local)
         page.goto("/settings/providers/")
         page.get_by_role("button", name="Use Ollama").click()

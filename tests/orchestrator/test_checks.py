@@ -38,7 +38,7 @@ SAFE = {
 def warnings(settings, monkeypatch):
     """Return a function that gives the ids of the messages with these changes of safe settings."""
     monkeypatch.setattr("orchestrator.checks.find_bwrap", lambda: "/usr/bin/bwrap")
-    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"):
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
     def warnings(**changes: object) -> set[str]:

@@ -30,6 +30,8 @@ class Counts:
     input_tokens: int = 11
     output_tokens: int = 7
     cached_tokens: int = 0
+    #: Anthropic only: written to its cache.
+    written_tokens: int = 0
     thought_tokens: int = 0
 
 
@@ -39,14 +41,16 @@ class Answer:
 
     text: Iterable[str] = ()
     calls: Iterable[Call] = ()
-    #: Thoughts, which must not reach the user.
+    #: Thoughts, which are no part of the text.
     thoughts: str = ""
+    #: Anthropic only: thoughts that only the vendor can read.
+    redacted: str = ""
     #: Gemini only: belongs to the text and should be sent back with it.
     text_signature: bytes | None = None
     #: The vendor's finish reason; empty means its regular one.
     finish: str = ""
     counts: Counts | None = field(default_factory=Counts)
-    #: Gemini only: the prompt was blocked for this reason.
+    #: Not for OpenAI: the prompt was refused for this reason.
     blocked: str = ""
     #: Seconds before every chunk.
     delay: float = 0.0

@@ -130,7 +130,9 @@ class Exchange(BaseHTTPRequestHandler):
                 self.wfile.write(b"0\r\n\r\n")
                 return
             self._pause(answer.delay)
-            self._write(f"data: {json.dumps(chunk, ensure_ascii=self.wire.ESCAPES)}\r\n\r\n")
+            named = f"event: {chunk['type']}\r\n" if self.wire.NAMED else ""
+            data = json.dumps(chunk, ensure_ascii=self.wire.ESCAPES)
+            self._write(f"{named}data: {data}\r\n\r\n")
             while number == 0 and answer.hold and not answer.hold.is_set():
                 self._pause(0.02)
         if end:

@@ -28,6 +28,8 @@ class Wire:
     PREFIX: ClassVar[str] = ""
     #: Whether the vendor sends characters beyond ASCII as escapes.
     ESCAPES: ClassVar[bool] = True
+    #: Whether the vendor names the type of an event before its data.
+    NAMED: ClassVar[bool] = False
 
     def __init__(
         self,

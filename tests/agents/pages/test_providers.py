@@ -17,6 +17,7 @@ from agents.providers.base import ModelFacts
 from agents.providers.keys import save_key
 from sessions_app.sessions import get_or_create_session
 from tests.conftest import add_member
+from tests.wire.anthropic import AnthropicWire
 from tests.wire.exchange import Exchange
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
@@ -263,8 +264,8 @@ class OpenServer(OpenAIWire):
 def ollama(monkeypatch):
     """Run a model server on this machine where Ollama would be, and nothing else."""
     with OpenServer(entries=[{"id": "llama3.2:latest"}]) as wire:
-        here = keys.LocalServer(label="Ollama", base_url=wire.url)
-        closed = keys.LocalServer(label="llama.cpp", base_url="http://127.0.0.1:9/v1")
+        here = keys.ModelServer(label="Ollama", base_url=wire.url)
+        closed = keys.ModelServer(label="llama.cpp", base_url="http://127.0.0.1:9/v1")
         monkeypatch.setattr(keys, "LOCAL_SERVERS", (here, closed))
         yield wire
 
@@ -298,3 +299,27 @@ def test_servers_on_a_shared_machine_are_not_offered_and_not_reached(
         page = browser_client.post(f"{URL}openai/", {"base_url": ollama.url}, follow=True).text
         assert "does not work" in page
         assert ollama.requests == []
+
+
+def test_an_anthropic_key_is_saved_tested_and_used_for_all_agents(
+    browser_client, workspace, owner, monkeypatch
+):
+    with AnthropicWire(key=SECRET) as wire:
+        monkeypatch.setattr("agents.providers.anthropic.ANTHROPIC_URL", wire.url)
+        page = browser_client.post(f"{URL}anthropic/", {"api_key": SECRET}, follow=True).text
+        assert state_of(page, "Anthropic") == "Key set"
+        assert "was saved and works." in page
+        assert '<option value="claude-opus-4-6">' in page
+        form = {"model": "claude-sonnet-5-5", "move_chats": "on"}
+        page = browser_client.post(f"{URL}anthropic/use/", form, follow=True).text
+
+    assert "use claude-sonnet-5-5." in page
+    assert SECRET not in page
+
+
+def test_known_servers_can_be_chosen_as_the_address(browser_client, workspace):
+    page = browser_client.get(URL).text
+
+    assert 'list="known-servers"' in page
+    for server in keys.PRESETS["openai"]:
+        assert f'<option value="{server.base_url}">{server.label}</option>' in page

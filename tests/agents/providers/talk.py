@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 
 from agents.providers.base import (
     Delta,
+    Effort,
     Message,
     ModelRequest,
     Provider,
     TextDelta,
     TextState,
+    Thinking,
+    ThinkingDelta,
+    ThinkingState,
     Tick,
     ToolCall,
     ToolResult,
@@ -22,6 +26,7 @@ from agents.providers.base import (
 
 GEMINI_MODEL = "gemini-3.8-flash"
 OPENAI_MODEL = "gpt-6-luna"
+ANTHROPIC_MODEL = "claude-sonnet-5-5"
 
 
 @dataclass(kw_only=True)
@@ -32,6 +37,8 @@ class CompleteAnswer:
     calls: list[ToolCall] = field(default_factory=list)
     usage: Usage | None = None
     text_state: str | None = None
+    thoughts: list[str] = field(default_factory=list)
+    thinking_state: str | None = None
 
     @property
     def text(self) -> str:
@@ -43,6 +50,9 @@ class CompleteAnswer:
             text=self.text,
             calls=tuple(self.calls),
             provider_state=self.text_state,
+            thinking=Thinking(text="".join(self.thoughts), provider_state=self.thinking_state)
+            if self.thinking_state
+            else None,
         )
 
 
@@ -79,6 +89,7 @@ def request(
     instructions: str = "Be brief.",
     max_tokens: int | None = None,
     temperature: float | None = None,
+    effort: Effort | None = None,
 ) -> ModelRequest:
     conversation = tuple(user(one) if isinstance(one, str) else one for one in messages)
     return ModelRequest(
@@ -88,6 +99,7 @@ def request(
         tools=tuple(tools),
         max_tokens=max_tokens,
         temperature=temperature,
+        effort=effort,
     )
 
 
@@ -107,6 +119,10 @@ def add_delta(answer: CompleteAnswer, delta: Delta) -> None:
             answer.calls.append(delta)
         case TextState():
             answer.text_state = delta.provider_state
+        case ThinkingDelta():
+            answer.thoughts.append(delta.text)
+        case ThinkingState():
+            answer.thinking_state = delta.provider_state
         case Usage():
             answer.usage = delta
         case Tick() | Truncated():

@@ -11,7 +11,7 @@ import pytest
 
 from agents.exceptions import AnswerTooLarge, ProviderFault, ProviderUnavailable
 from agents.providers import http, registry
-from agents.providers.answer_checks import MAX_ARGUMENTS, MAX_CALLS, MAX_TEXT
+from agents.providers.answer_checks import MAX_ARGUMENTS, MAX_CALLS, MAX_TEXT, MAX_THINKING
 from agents.providers.base import Delta, ModelRequest, TextDelta
 from agents.providers.registry import InterruptibleProvider
 from tests.agents.providers.talk import CLOCK, complete
@@ -19,7 +19,7 @@ from tests.agents.providers.vendors import VENDORS, Vendor
 from tests.wire.answers import Answer, Call, Refuse
 
 both = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
-OPENAI = pytest.mark.parametrize("vendor", VENDORS[1:], ids=lambda vendor: vendor.name)
+OPENAI = pytest.mark.parametrize("vendor", VENDORS[1:2], ids=lambda vendor: vendor.name)
 #: What may wait in the sockets' buffers beyond what was accepted.
 IN_TRANSIT = 16_000_000
 
@@ -105,15 +105,53 @@ def test_of_an_endless_error_the_beginning_is_read(vendor: Vendor, status: int):
 
 
 @both
-def test_endless_thinking_is_stopped(vendor: Vendor, monkeypatch):
-    monkeypatch.setattr(http, "MAX_STREAM_BYTES", 1_000_000)
-    thought = {"candidates": [{"content": {"parts": [{"text": "hm " * 1_000, "thought": True}]}}]}
-    if vendor.name == "openai":
-        thought = {"choices": [{"delta": {"reasoning_content": "hm " * 1_000}}]}  # type: ignore[dict-item]
-    flood = Flood(f"data: {json.dumps(thought)}\n\n")
+def test_endless_thinking_is_stopped(vendor: Vendor):
+    hm = "hm " * 1_000
+    thoughts: dict[str, object] = {
+        "gemini": {"candidates": [{"content": {"parts": [{"text": hm, "thought": True}]}}]},
+        "openai": {"choices": [{"delta": {"reasoning_content": hm}}]},
+        "anthropic": anthropic_delta({"type": "thinking_delta", "thinking": hm}),
+    }
+    first = {"anthropic": anthropic_block({"type": "thinking", "thinking": "", "signature": ""})}
+    flood = Flood(
+        f"data: {json.dumps(thoughts[vendor.name])}\n\n", first=first.get(vendor.name, "")
+    )
 
-    assert isinstance(fault_of(vendor, Answer(raw=flood)), AnswerTooLarge)
-    assert flood.sent < 1_000_000 + IN_TRANSIT
+    fault = fault_of(vendor, Answer(raw=flood))
+
+    assert f"{MAX_THINKING:,} characters of thinking" in fault.detail
+    assert flood.sent < MAX_THINKING + IN_TRANSIT
+
+
+def anthropic_block(block: dict[str, object]) -> str:
+    event = {"type": "content_block_start", "index": 0, "content_block": block}
+    return f"data: {json.dumps(event)}\n\n"
+
+
+def anthropic_delta(delta: dict[str, object]) -> dict[str, object]:
+    return {"type": "content_block_delta", "index": 0, "delta": delta}
+
+
+@pytest.mark.parametrize(
+    ("kind", "delta", "complaint"),
+    [
+        ("tool_use", {"type": "input_json_delta", "partial_json": "x" * 9_000}, "tool arguments"),
+        ("thinking", {"type": "signature_delta", "signature": "x" * 9_000}, "provider state"),
+    ],
+)
+def test_endless_pieces_of_an_anthropic_block_are_stopped(kind, delta, complaint: str):
+    block = {"type": kind, "id": "c", "name": "clock", "input": {}, "thinking": ""}
+    flood = Flood(f"data: {json.dumps(anthropic_delta(delta))}\n\n", anthropic_block(block))
+
+    assert complaint in fault_of(VENDORS[2], Answer(raw=flood)).detail
+    assert flood.sent < MAX_ARGUMENTS + IN_TRANSIT
+
+
+def test_endless_empty_anthropic_blocks_are_stopped():
+    flood = Flood(anthropic_block({"type": "surprise"}))
+
+    assert "provider state" in fault_of(VENDORS[2], Answer(raw=flood)).detail
+    assert flood.sent < MAX_ARGUMENTS + IN_TRANSIT
 
 
 @OPENAI
@@ -160,6 +198,9 @@ MALFORMED = [
     '{"error": {"code": [], "message": {}}}',
     '{"error": 5}',
     "{",
+    '{"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x"}}',
+    '{"type": "content_block_start", "content_block": {"type": "tool_use"}}',
+    '{"type": "message_start", "message": {"usage": {"input_tokens": "many"}}}',
     "\\x00\\ud800",
 ]
 

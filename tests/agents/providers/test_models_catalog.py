@@ -79,6 +79,21 @@ def test_models_behind_openrouter_have_prices():
     assert cost_of("openai", "anthropic/claude-sonnet-4.5", MILLION)
 
 
+def test_reading_from_a_cache_costs_less_and_writing_to_it_more():
+    def cost(**cached: int) -> Decimal:
+        usage = Usage(input_tokens=10_000, **cached)
+        return cost_of("anthropic", "claude-sonnet-5-5", usage) or Decimal(0)
+
+    assert 0 < cost(cache_read_tokens=9_000) < cost() < cost(cache_write_tokens=9_000)
+
+
+def test_the_models_of_anthropic_have_windows_and_limits():
+    info = find_model("anthropic", "claude-opus-4-6")
+
+    assert (info.window, info.max_output) == (1_000_000, 64_000)
+    assert find_model("anthropic", "claude-3-5-haiku-latest").max_output == 8_192
+
+
 def test_the_answer_limit_includes_room_for_thinking():
     assert answer_limit("gemini", "gemini-2.5-flash", 600) >= 8_000
     # Never more than the model's longest answer, nor a large part of a small window.

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from agents.exceptions import ProviderRejected, ProviderUnavailable
+from agents.providers.answer_checks import parse_arguments
 from agents.providers.base import RAW, Message, Provider
-from agents.providers.openai import CallAssembly, parse_arguments
+from agents.providers.openai import CallAssembly
 from agents.providers.registry import build_provider
 from tests.agents.providers.talk import OPENAI_MODEL, WEATHER, complete, request, results
 from tests.wire.answers import Answer, Call, Refuse

@@ -38,11 +38,11 @@ both = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(Invalid, match="Known: gemini, openai, demo"):
+    with pytest.raises(Invalid, match="Known: gemini, openai, anthropic, demo"):
         build_provider("oracle")
 
 
-@pytest.mark.parametrize("name", ["gemini", "openai"])
+@pytest.mark.parametrize("name", ["gemini", "openai", "anthropic"])
 @pytest.mark.parametrize("key", [None, ""])
 def test_a_vendor_without_a_key_is_not_configured(name: str, key: str | None):
     with pytest.raises(ProviderNotConfigured, match="No key is set"):
@@ -118,7 +118,7 @@ LOADED = "sys.exit(any(name in sys.modules for name in {names}))"
 @pytest.mark.parametrize(
     ("modules", "names"),
     [
-        ("agents.providers.registry", ("openai", "google.genai", "httpx2")),
+        ("agents.providers.registry", ("anthropic", "openai", "google.genai", "httpx2")),
         ("django; django.setup(); import agents.model_catalog", ("google.genai", "genai_prices")),
     ],
 )

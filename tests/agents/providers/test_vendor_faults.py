@@ -150,8 +150,14 @@ def test_an_html_error_page_means_unavailable(vendor: Vendor):
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        ({"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}, ProviderUnavailable),
-        ({"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}, ProviderRejected),
+        (
+            {"code": 503, "type": "overloaded_error", "message": "", "status": "UNAVAILABLE"},
+            ProviderUnavailable,
+        ),
+        (
+            {"code": 400, "type": "invalid_request_error", "message": "bad", "status": "INVALID"},
+            ProviderRejected,
+        ),
     ],
 )
 def test_an_error_inside_the_stream_is_classified_like_any_other(vendor: Vendor, error, expected):

@@ -7,6 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.wire.anthropic import AnthropicWire
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
 
@@ -112,6 +113,100 @@ def test_gemini_refuses_a_broken_conversation(contents: list[Any], complaint: st
 )
 def test_openai_refuses_a_broken_conversation(messages: list[Any], complaint: str):
     status, text = openai({"messages": messages})
+
+    assert status == 400
+    assert complaint in text
+
+
+CLAUDE_CALL = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}],
+}
+CLAUDE_RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}
+MARK = {"type": "ephemeral"}
+
+
+def anthropic(body: dict[str, Any]) -> tuple[int, str]:
+    with AnthropicWire() as wire:
+        answer = httpx2.post(
+            f"{wire.url}/v1/messages",
+            json={"model": "claude-sonnet-5-5", "max_tokens": 2_000, "stream": True, **body},
+            headers={"x-api-key": wire.key, "anthropic-version": "2023-06-01"},
+        )
+    return answer.status_code, answer.text
+
+
+def test_anthropic_accepts_a_complete_conversation():
+    assert anthropic({"messages": [ASK, CLAUDE_CALL, CLAUDE_RESULT]})[0] == 200
+
+
+def said(*blocks: dict[str, Any], role: str = "user") -> dict[str, Any]:
+    return {"role": role, "content": list(blocks)}
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ({"messages": []}, "at least one message"),
+        ({"messages": [ASK], "max_tokens": 0}, "max_tokens"),
+        ({"messages": [ASK], "seed": 1}, "Unknown name"),
+        ({"messages": [{**ASK, "role": "system"}]}, "'user' or 'assistant'"),
+        ({"messages": [said()]}, "non-empty content"),
+        ({"messages": [said({"type": "text", "text": ""})]}, "must be non-empty"),
+        ({"messages": [said({"type": "text", "text": " "})]}, "non-whitespace"),
+        ({"messages": [said({"type": "words"})]}, "does not match"),
+        ({"messages": [said({"type": "text", "text": "a", "thought": 1})]}, "Unknown name"),
+        ({"messages": [said({"type": "thinking", "thinking": "a"})]}, "only be in assistant"),
+        ({"messages": [CLAUDE_CALL, CLAUDE_RESULT]}, "first message must use the user role"),
+        ({"messages": [ASK, said({"type": "text", "text": "a"}, role="assistant")]}, "prefill"),
+        ({"messages": [ASK, CLAUDE_CALL, ASK]}, "without `tool_result`"),
+        ({"messages": [ASK, CLAUDE_RESULT]}, "unexpected `tool_use_id`"),
+        (
+            {
+                "messages": [
+                    ASK,
+                    CLAUDE_CALL,
+                    said({"type": "text", "text": "a"}, *CLAUDE_RESULT["content"]),
+                ]
+            },
+            "must come first",
+        ),
+        (
+            {
+                "messages": [
+                    ASK,
+                    said({"type": "thinking", "thinking": "a", "signature": "x"}, role="assistant"),
+                    ASK,
+                ]
+            },
+            "Invalid `signature`",
+        ),
+        (
+            {"messages": [ASK], "thinking": {"type": "enabled", "budget_tokens": 1_024}},
+            "not supported",
+        ),
+        ({"messages": [ASK], "temperature": 0.5}, "deprecated"),
+        (
+            {"messages": [said(*[{"type": "text", "text": "a", "cache_control": MARK}] * 5)]},
+            "maximum of 4",
+        ),
+        (
+            {
+                "messages": [ASK],
+                "model": "claude-haiku-4-5",
+                "thinking": {"type": "enabled", "budget_tokens": 2_000},
+            },
+            "must be greater",
+        ),
+        (
+            {"messages": [ASK], "model": "claude-haiku-4-5", "thinking": {"type": "adaptive"}},
+            "not supported",
+        ),
+        ({"messages": [ASK], "tools": [{"name": "a b", "input_schema": {}}]}, "Invalid function"),
+    ],
+)
+def test_anthropic_refuses_a_broken_request(body: dict[str, Any], complaint: str):
+    status, text = anthropic(body)
 
     assert status == 400
     assert complaint in text

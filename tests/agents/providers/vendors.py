@@ -1,4 +1,4 @@
-"""Describes both vendors, for tests that must hold for each."""
+"""Describes the vendors, for tests that must hold for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from agents.providers.base import Message, ModelRequest, Provider, ToolSpec
 from agents.providers.registry import build_provider
-from tests.agents.providers.talk import GEMINI_MODEL, OPENAI_MODEL, request
+from tests.agents.providers.talk import ANTHROPIC_MODEL, GEMINI_MODEL, OPENAI_MODEL, request
+from tests.wire.anthropic import AnthropicWire
 from tests.wire.gemini import GeminiWire
 from tests.wire.openai import OpenAIWire
 from tests.wire.server import Wire
@@ -33,4 +34,5 @@ class Vendor:
 VENDORS = (
     Vendor(name="gemini", wire=GeminiWire, model=GEMINI_MODEL),
     Vendor(name="openai", wire=OpenAIWire, model=OPENAI_MODEL),
+    Vendor(name="anthropic", wire=AnthropicWire, model=ANTHROPIC_MODEL),
 )
