@@ -76,6 +76,40 @@ def find_consolidation(workspace_id: UUID, consolidation_id: UUID) -> Consolidat
     return row
 
 
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A change with the texts before and after, as far as they were not redacted."""
+
+    change: ConsolidationChange
+    before: str
+    after: str
+
+
+def shown_changes(row: Consolidation) -> list[Shown]:
+    """Return the changes with their texts, in two queries."""
+    changes = list(row.changes.select_related("entry__current", "consolidation"))
+    versions = {
+        (entry_id, number): content
+        for entry_id, number, content in MemoryVersion.objects.for_workspace(row.workspace_id)
+        .filter(entry__in=[one.entry_id for one in changes if one.entry_id])
+        .filter(number__in={n for one in changes for n in (one.version_before, one.version_after)})
+        .values_list("entry_id", "number", "content")
+    }
+    return [_shown(change, versions) for change in changes]
+
+
+def _shown(change: ConsolidationChange, versions: Mapping[tuple[UUID, int], str]) -> Shown:
+    if change.outcome in (Outcome.APPLIED, Outcome.UNDONE) and change.entry_id:
+        before = versions.get((change.entry_id, change.version_before or 0), "")
+        after = versions.get((change.entry_id, change.version_after or 0), "")
+    elif change.consolidation.status == Status.WAITING and change.outcome == Outcome.PENDING:
+        before = documents.content_of(change.entry) if change.entry else ""
+        after = before if change.action == Action.HIDE else change.content
+    else:
+        before = after = ""
+    return Shown(change=change, before=before, after=after)
+
+
 # ── Reviewing ────────────────────────────────────────────────────────────────
 
 
