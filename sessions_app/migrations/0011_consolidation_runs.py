@@ -8,8 +8,8 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('agents', '0004_plugin_sandboxes'),
-        ('sessions_app', '0009_pins_and_share_links'),
-        ('tenants', '0004_memory_calls'),
+        ('sessions_app', '0010_count_storage'),
+        ('tenants', '0005_memory_calls'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -14,8 +14,8 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('agents', '0004_plugin_sandboxes'),
-        ('memory', '0002_references'),
-        ('tenants', '0004_memory_calls'),
+        ('memory', '0003_count_storage'),
+        ('tenants', '0005_memory_calls'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
