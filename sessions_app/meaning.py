@@ -22,7 +22,7 @@ LEAST_SIMILAR = 0.4
 NEAREST = """
 SELECT seq, max(1 - (vector <=> %(query)s::vector)) AS likeness FROM message_vectors
  WHERE workspace_id = %(workspace)s AND session_id = %(session)s AND model = %(model)s
-   AND seq < %(before)s
+   AND seq < %(before)s AND vector_norm(vector) > 0
  GROUP BY seq HAVING max(1 - (vector <=> %(query)s::vector)) >= %(least)s
  ORDER BY likeness DESC, seq DESC LIMIT %(most)s
 """
@@ -55,6 +55,8 @@ def add_vectors(session: Session, *, before: int) -> int:
     known = MessageVector.objects.for_workspace(session.workspace_id).filter(session=session)
     having = known.filter(model=embedder.name).values("seq")
     rows = session.events.filter(type__in=transcript.MESSAGE_TYPES, seq__lt=before)
+    # A message that still waits may be edited, and is added when it was read.
+    rows = rows.exclude(type=SessionEvent.Type.USER_MESSAGE, processed_at=None)
     missing = list(rows.exclude(seq__in=having).order_by("-seq")[:MOST_ADDED])
     if not missing:
         return 0

@@ -368,7 +368,7 @@ SUMMARY = (
     "## Summary of the conversation so far\nIt stands for earlier messages that are left out. "
     "It is a record, not a new request."
 )
-SEARCH_HINT = " conversation_search finds the original messages word for word."
+SEARCH_HINT = " conversation_search finds the original messages, by words and by meaning."
 UNDERSTOOD = "Understood."
 
 
