@@ -31,6 +31,28 @@ class MemoryVersionAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=entry__id", "=session_id", "=run_id", "workspace__name"]
 
 
+@admin.register(models.Consolidation)
+class ConsolidationAdmin(ReadOnlyAdmin):
+    list_display = ["agent", "status", "workspace", "documents", "notes", "cost", "created_at"]
+    list_filter = ["status"]
+    search_fields = ["=id", "=agent__id", "=run_id", "workspace__name"]
+
+
+@admin.register(models.ConsolidationChange)
+class ConsolidationChangeAdmin(ReadOnlyAdmin):
+    list_display = ["path", "action", "outcome", "workspace", "created_at"]
+    list_filter = ["action", "outcome"]
+    search_fields = ["=id", "=consolidation__id", "=entry__id", "workspace__name"]
+    exclude = ["content"]
+
+
+@admin.register(models.ConsolidationChoice)
+class ConsolidationChoiceAdmin(ReadOnlyAdmin):
+    list_display = ["agent", "applies_itself", "budget", "workspace", "created_at"]
+    list_filter = ["applies_itself"]
+    search_fields = ["=id", "=agent__id", "workspace__name"]
+
+
 @admin.register(models.MemoryChunk)
 class MemoryChunkAdmin(ReadOnlyAdmin):
     list_display = ["entry", "position", "workspace", "scope", "created_at"]

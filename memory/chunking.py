@@ -33,6 +33,8 @@ class SourceLine:
     """One line, or a part of a long one."""
 
     text: str
+    #: The line of the document that it is or begins in, from 1.
+    number: int
     headings: tuple[str, ...]
     starts_section: bool
     #: Whether an item begins here: a bullet, a sentence alone on its line, or a turn in a
@@ -52,7 +54,7 @@ def lines_of(content: str) -> Iterator[SourceLine]:
     above: list[tuple[int, str]] = []
     in_item = False
     fence = ""  # The marks that opened the current code block.
-    for whole in content.splitlines():
+    for number, whole in enumerate(content.splitlines(), 1):
         mark = _FENCE.match(whole)
         is_edge = mark is not None and mark[1].startswith(fence)
         if mark and is_edge:
@@ -66,6 +68,7 @@ def lines_of(content: str) -> Iterator[SourceLine]:
         for at, text in enumerate(_cut(whole)):
             yield SourceLine(
                 text=text,
+                number=number,
                 headings=tuple(title for _, title in above),
                 starts_section=heading is not None,
                 starts_item=starts and at == 0,

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from pydantic import StringConstraints
 
@@ -19,12 +19,21 @@ from core.validation import STORABLE, Input, is_storable
 from memory.embeddings import lock_choice
 from memory.exceptions import MemoryConflict, MemoryTooLarge
 from memory.index import index_entry
-from memory.models import LONGEST_PATH, MemoryChunk, MemoryEntry, MemoryVersion
+from memory.models import (
+    LONGEST_PATH,
+    Consolidation,
+    ConsolidationChange,
+    MemoryChunk,
+    MemoryEntry,
+    MemoryVersion,
+)
 from memory.ownership import Author, Owner, Reader
 from tenants.quotas import check_database_room
 
 #: Always shown to its agent: pinned when created, until a person unpins it.
 MAIN = "MEMORY.md"
+#: A list of things to look after, which a schedule reads before it sends anything.
+HEARTBEAT = "HEARTBEAT.md"
 #: What an agent has learnt, for all its sessions.
 LEARNINGS = "learnings/"
 #: Documents of one session.
@@ -334,11 +343,26 @@ def redact(
         versions = versions.filter(pk=version_of(row, number).pk)
     touches_newest = row.current_id in set(versions.values_list("pk", flat=True))
     versions.update(content="", hash="", redacted_at=Now(), redacted_by_id=by)
+    _forget_proposals(row)
     if not touches_newest:
         return row
     row = MemoryEntry.objects.select_related("current").get(pk=row.pk)
     before, row.hash = index_key(row), hash_of("")
     return _store(row, before)
+
+
+def _forget_proposals(row: MemoryEntry) -> None:
+    """Remove what consolidations quote of a document that is redacted. What waits is not applied."""
+    quoting = Q(entry=row) | Q(relies_on__has_key=str(row.pk))
+    changes = ConsolidationChange.objects.for_workspace(row.workspace_id).filter(quoting)
+    pending = changes.filter(outcome=ConsolidationChange.Outcome.PENDING)
+    pending.update(
+        outcome=ConsolidationChange.Outcome.SKIPPED, remark="A document was redacted meanwhile."
+    )
+    changes.update(content="", reasons=[], relies_on={})
+    Consolidation.objects.for_workspace(row.workspace_id).filter(agent_id=row.agent_id).update(
+        answers={}
+    )
 
 
 def _store(row: MemoryEntry, before: tuple[object, ...]) -> MemoryEntry:

@@ -22,3 +22,9 @@ class ExportTooLarge(Conflict):
     """This memory is too large for one request. Send a POST to export it with a workflow."""
 
     code = "export_too_large"
+
+
+class ConsolidationOver(Conflict):
+    """This consolidation was decided already."""
+
+    code = "consolidation_over"

@@ -1,13 +1,16 @@
 """Memory documents with their versions, and the index that searches read.
 
-The index holds chunks of the newest version of each document, and their vectors.
+The index holds chunks of the newest version of each document, and their vectors. A consolidation
+holds the changes that one review of an agent's memory proposes.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector, SearchVectorField
 from django.db import models
@@ -276,3 +279,139 @@ class EmbeddingChoice(OwnedModel):
 
     def __str__(self) -> str:
         return self.model
+
+
+class Consolidation(OwnedModel):
+    """One review of an agent's memory: the changes that it proposes, and what became of them."""
+
+    class Status(models.TextChoices):
+        #: Its run looks for changes. A run that is lost leaves this row to the next one.
+        REVIEWING = "reviewing"
+        WAITING = "waiting"
+        NOTHING = "nothing"
+        APPLIED = "applied"
+        DISCARDED = "discarded"
+        UNDONE = "undone"
+
+    agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="+")
+    status = models.CharField(max_length=9, choices=Status, default=Status.REVIEWING)
+    #: The session and run that reviewed. Plain ids: this record outlives them.
+    session_id = models.UUIDField(null=True, editable=False)
+    run_id = models.UUIDField(null=True, editable=False)
+    #: What the model answered so far, by the digest of the request; empty once the review is over.
+    answers = models.JSONField(default=dict, editable=False)
+    #: The digests of groups that a model found nothing to change in. They are not asked about again.
+    settled = ArrayField(models.CharField(max_length=16), default=list, editable=False)
+    #: What was left out, and why.
+    remark = models.TextField(blank=True)
+    documents = models.PositiveIntegerField(default=0)
+    notes = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=16, decimal_places=8, default=0)
+    decided_at = models.DateTimeField(null=True, editable=False)
+    #: Empty when it was applied by itself.
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    undone_at = models.DateTimeField(null=True, editable=False)
+    undone_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+
+    class Meta:
+        db_table = "memory_consolidations"
+        ordering = ["-created_at", "-id"]
+        indexes = [
+            models.Index(fields=["agent", "-created_at"], name="consolidation_by_agent"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["agent", "status"],
+                condition=Q(status__in=["reviewing", "waiting"]),
+                name="consolidation_is_open_once_per_agent",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.status} consolidation of {self.created_at:%Y-%m-%d}"
+
+
+class ConsolidationChange(OwnedModel):
+    """The change of one document that a consolidation proposes, with its reasons."""
+
+    class Action(models.TextChoices):
+        WRITE = "write"
+        CREATE = "create"
+        DELETE = "delete"
+        #: Keep the document, but hide it from searches.
+        HIDE = "hide"
+
+    class Outcome(models.TextChoices):
+        PENDING = "pending"
+        APPLIED = "applied"
+        #: The document, or one that it relies on, had changed meanwhile.
+        SKIPPED = "skipped"
+        UNDONE = "undone"
+
+    consolidation = models.ForeignKey(
+        Consolidation, on_delete=models.CASCADE, related_name="changes"
+    )
+    position = models.PositiveIntegerField()
+    action = models.CharField(max_length=6, choices=Action)
+    #: Null until a document that it creates exists.
+    entry = models.ForeignKey(
+        MemoryEntry, null=True, on_delete=models.CASCADE, related_name="consolidation_changes"
+    )
+    path = models.CharField(max_length=LONGEST_PATH)
+    #: The new text. Emptied once it is decided: then the document's versions have it.
+    content = models.TextField(blank=True, editable=False)
+    #: One for each note that goes or changes; see `memory.consolidation.Reason`.
+    reasons = models.JSONField(default=list)
+    #: The documents whose text it takes over or relies on, by id, with the hashes that were read.
+    relies_on = models.JSONField(default=dict, editable=False)
+    outcome = models.CharField(max_length=7, choices=Outcome, default=Outcome.PENDING)
+    remark = models.CharField(max_length=300, blank=True)
+    #: The numbers of the document's versions before and after.
+    version_before = models.PositiveIntegerField(null=True, editable=False)
+    version_after = models.PositiveIntegerField(null=True, editable=False)
+
+    class Meta:
+        db_table = "memory_consolidation_changes"
+        ordering = ["consolidation", "position"]
+        indexes = [GinIndex(fields=["relies_on"], name="consolidation_by_source")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["consolidation", "path"], name="consolidation_changes_a_path_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.path}"
+
+
+class ConsolidationChoice(OwnedModel):
+    """How the memory of one agent is consolidated. Without a row, the defaults apply."""
+
+    agent = models.OneToOneField(Agent, on_delete=models.CASCADE, related_name="+")
+    #: Apply changes without waiting for a person.
+    applies_itself = models.BooleanField(default=False)
+    #: The most that the model calls of one consolidation may cost, in US dollars.
+    budget = models.DecimalField(max_digits=8, decimal_places=2, default=Decimal("0.50"))
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(budget__gte=0), name="consolidation_budget_is_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "applies itself" if self.applies_itself else "waits for a person"

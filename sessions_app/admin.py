@@ -201,6 +201,14 @@ class SavedViewAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "name", "workspace__name", "person__email"]
 
 
+@admin.register(models.MessageVector)
+class MessageVectorAdmin(ReadOnlyAdmin):
+    list_display = ["session", "seq", "position", "model", "workspace", "created_at"]
+    list_filter = ["model"]
+    search_fields = ["=id", "=session__id", "workspace__name"]
+    exclude = ["vector"]
+
+
 @admin.register(models.ToolOutput)
 class ToolOutputAdmin(ReadOnlyAdmin):
     list_display = ["tool_use_id", "name", "session", "run_id", "epoch", "end"]

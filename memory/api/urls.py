@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from memory.api import documents
+from memory.api import consolidation, documents
 
 router = SimpleRouter()
 router.register("memory", documents.EntryViewSet, basename="memory")
+router.register("consolidations", consolidation.ConsolidationViewSet, basename="consolidation")
 
 #: Below `memory/{id}/`.
 of_one_entry = [
@@ -28,6 +29,11 @@ of_one_entry = [
 ]
 
 urlpatterns = [
+    path(
+        "agents/<uuid:agent_id>/consolidation/",
+        consolidation.ChoiceView.as_view(),
+        name="agent-consolidation",
+    ),
     path("memory/search/", documents.SearchView.as_view(), name="memory-search"),
     path("memory/export/", documents.ExportView.as_view(), name="memory-export"),
     path("memory/import/", documents.ImportView.as_view(), name="memory-import"),

@@ -36,6 +36,7 @@ class ScheduleSerializer(OwnSerializer):
         fields = [
             "id",
             "name",
+            "task",
             "agent",
             "session",
             "message",

@@ -425,7 +425,7 @@ SUMMARY = (
     "It is a record, not a new request."
 )
 LOADED = "## Tools that you loaded\ntool_call calls them."
-SEARCH_HINT = " conversation_search finds the original messages word for word."
+SEARCH_HINT = " conversation_search finds the original messages, by words and by meaning."
 UNDERSTOOD = "Understood."
 
 

@@ -20,6 +20,7 @@ from agents.providers.keys import provider_for
 from core.exceptions import Fault, StaleEpoch
 from sessions_app import ledger
 from sessions_app.approvals.approvals import session_grants
+from sessions_app.consolidation import consolidate_on_request
 from sessions_app.context.builder import MIN_CONVERSATION, Context, build_context
 from sessions_app.context.compaction.cycle import compact, compact_if_full, compact_on_request
 from sessions_app.context.taint import mark_tainted
@@ -107,6 +108,9 @@ def _run_turn(turn: Turn) -> Claim | None:
 def _take_turn(turn: Turn) -> Claim | None:
     if turn.purpose == Run.Purpose.COMPACT:
         return _compact(turn)
+    if turn.purpose == Run.Purpose.CONSOLIDATE:
+        result = consolidate_on_request(turn)
+        return _end(turn, stop_reason="consolidated", result=result).next
     left = None
     if turn.recovering:
         kill_leftovers(turn.session_id)

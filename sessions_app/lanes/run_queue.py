@@ -22,11 +22,12 @@ from core.validation import storable_json
 from sessions_app.approvals.approvals import cancel_pending, pending_in
 from sessions_app.context.conversation import CONVERSATION_TYPES
 from sessions_app.context.known_entries import MOST_NEW, KnownEntries, recent
-from sessions_app.exceptions import RunOver
+from sessions_app.exceptions import RunOver, SessionEnded
+from sessions_app.lanes.signals import wake
 from sessions_app.live.publisher import notify_log_grew
 from sessions_app.log.sql import lock_lane, row, rows
 from sessions_app.log.writer import NewEvent, encode
-from sessions_app.models import Run, SessionEvent
+from sessions_app.models import Run, Session, SessionEvent
 from tenants.billing.spending import Charge
 
 ACCEPT = (
@@ -156,6 +157,40 @@ def accept(
     if not replayed:
         notify_log_grew(session_id)
     return Accepted(seq=seq, event_id=event_id, run_id=run)
+
+
+@transaction.atomic
+def request(
+    session: Session,
+    purpose: Run.Purpose,
+    options: dict[str, Any],
+    *,
+    created_by_id: UUID | None,
+    key_id: UUID | None = None,
+) -> Run:
+    """Queue a run that answers no message, behind the waiting runs.
+
+    A second request returns the same run.
+    """
+    held = lock_lane(session.pk)
+    session.refresh_from_db(fields=["status", "archived_at"])
+    if session.status == Session.Status.TERMINATED or session.archived_at:
+        raise SessionEnded
+    queued = Run.objects.filter(session=session, purpose=purpose, status=Run.Status.QUEUED)
+    if waiting := queued.first():
+        return waiting
+    run = Run.objects.create(
+        workspace_id=session.workspace_id,
+        session=session,
+        created_by_id=created_by_id,
+        key_id=key_id,
+        purpose=purpose,
+        wishes=options,
+        rank=held.last_seq,
+    )
+    wake(session.pk)
+    run.refresh_from_db()
+    return run
 
 
 def claim(session_id: UUID, owner: UUID) -> Claim | None:

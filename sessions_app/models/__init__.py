@@ -1,6 +1,12 @@
 """The tables of sessions."""
 
-from sessions_app.models.event import ContextSnapshot, Draft, SessionEvent, ToolOutput
+from sessions_app.models.event import (
+    ContextSnapshot,
+    Draft,
+    MessageVector,
+    SessionEvent,
+    ToolOutput,
+)
 from sessions_app.models.run import Approval, Run, ToolExecution, ToolUseRollup
 from sessions_app.models.schedule import Firing, Schedule
 from sessions_app.models.session import ResourceAttachment, SavedView, Session, SubagentSpawn
@@ -10,6 +16,7 @@ __all__ = [
     "ContextSnapshot",
     "Draft",
     "Firing",
+    "MessageVector",
     "ResourceAttachment",
     "Run",
     "SavedView",

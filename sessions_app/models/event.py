@@ -12,6 +12,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.fields.json import KT
 from django.db.models.functions import Now
+from pgvector.django import VectorField
 
 from core.ids import uuid7
 from sessions_app.models.session import Session
@@ -247,3 +248,28 @@ class ContextSnapshot(OwnedModel):
 
     def __str__(self) -> str:
         return f"events {self.first_seq} to {self.last_seq}"
+
+
+class MessageVector(OwnedModel):
+    """The vector of one piece of a message, made when a conversation is first searched by meaning."""
+
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, db_index=False, related_name="message_vectors"
+    )
+    seq = models.BigIntegerField()
+    position = models.PositiveSmallIntegerField()
+    model = models.CharField(max_length=120)
+    vector = VectorField()
+
+    class Meta:
+        db_table = "message_vectors"
+        ordering = ["session", "seq", "position"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "model", "seq", "position"],
+                name="message_vector_is_one_per_piece",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"piece {self.position} of message {self.seq}"

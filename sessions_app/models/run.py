@@ -35,6 +35,7 @@ class Run(OwnedModel):
     class Purpose(models.TextChoices):
         TURN = "turn"
         COMPACT = "compact"
+        CONSOLIDATE = "consolidate"
 
     # The index by age begins with it.
     workspace = models.ForeignKey(
@@ -49,11 +50,11 @@ class Run(OwnedModel):
     on_busy = models.CharField(
         max_length=9, choices=OnBusy, default=OnBusy.FOLLOWUP, db_default=OnBusy.FOLLOWUP
     )
-    #: A run answers messages or compacts the context. Both hold the lane.
+    #: A run answers messages, compacts the context or consolidates memory. All hold the lane.
     purpose = models.CharField(
-        max_length=7, choices=Purpose, default=Purpose.TURN, db_default=Purpose.TURN
+        max_length=11, choices=Purpose, default=Purpose.TURN, db_default=Purpose.TURN
     )
-    #: The options of a requested compaction, or the overrides of a turn.
+    #: The options of a requested compaction or consolidation, or the overrides of a turn.
     wishes = models.JSONField(default=dict, db_default={}, editable=False)
     #: Continues a turn that waited. Such a run comes before every queued message.
     resumes = models.BooleanField(default=False, db_default=False)

@@ -18,13 +18,21 @@ class Schedule(OwnedModel):
         INTERVAL = "interval"
         CRON = "cron"
 
+    class Task(models.TextChoices):
+        MESSAGE = "message"
+        CONSOLIDATION = "consolidation"
+
     name = models.CharField(max_length=80)
+    #: What a firing does: send the message, or consolidate the agent's memory.
+    task = models.CharField(
+        max_length=13, choices=Task, default=Task.MESSAGE, db_default=Task.MESSAGE
+    )
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="schedules")
     #: Without a session, each firing creates one.
     session = models.ForeignKey(
         Session, null=True, blank=True, on_delete=models.CASCADE, related_name="schedules"
     )
-    message = models.TextField()
+    message = models.TextField(blank=True)
     kind = models.CharField(max_length=8, choices=Kind)
     interval_seconds = models.PositiveIntegerField(null=True, blank=True)
     cron = models.CharField(max_length=120, blank=True)
@@ -49,6 +57,11 @@ class Schedule(OwnedModel):
             models.CheckConstraint(
                 condition=~Q(kind="interval") | Q(interval_seconds__isnull=False),
                 name="schedule_of_an_interval_has_one",
+            ),
+            models.UniqueConstraint(
+                fields=["agent"],
+                condition=Q(task="consolidation"),
+                name="consolidation_has_one_schedule_per_agent",
             ),
             models.CheckConstraint(
                 condition=~Q(kind="cron") | ~Q(cron=""), name="schedule_by_cron_says_when"

@@ -100,6 +100,7 @@ class ScheduleForm(forms.Form):
     def __init__(self, *args: Any, workspace_id: UUID, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.workspace_id = workspace_id
+        self.fields["message"].required = self.initial.get("task") != Schedule.Task.CONSOLIDATION
         self.fields["timezone"].choices = zones()  # type: ignore[attr-defined]
         if not self.initial.get("pk"):
             self.fields["timezone"].widget.attrs["data-own-zone"] = ""
@@ -177,6 +178,7 @@ def _initial(schedule: Schedule) -> dict[str, Any]:
         "pk": schedule.pk,
         "name": schedule.name,
         "target": target,
+        "task": schedule.task,
         "message": schedule.message,
         "kind": schedule.kind,
         "every": seconds // int(unit) or None,

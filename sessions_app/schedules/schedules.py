@@ -12,8 +12,9 @@ from django.utils import timezone
 from agents.models import Agent
 from core.db import lock_row
 from core.exceptions import Conflict, Fault, Invalid
-from memory.documents import content_of, find_by_path
+from memory.documents import HEARTBEAT, content_of, find_by_path
 from memory.ownership import Reader
+from sessions_app.consolidation import request_consolidation
 from sessions_app.lanes import run_queue
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import Firing, Schedule, Session, SessionEvent
@@ -26,14 +27,12 @@ from tenants.quotas import SCHEDULES, check_quota
 MAX_PER_SESSION = 3
 #: The fields that say when it is due.
 TIME_FIELDS = ("kind", "next_at", "interval_seconds", "cron", "timezone")
-#: The document that a heartbeat reads: a list of things to look after.
-HEARTBEAT_PATH = "HEARTBEAT.md"
 
 
 def plan(schedule: Schedule, now: datetime | None = None) -> Schedule:
     """Validate the schedule, and set when it is due first."""
     now = now or timezone.now()
-    if not schedule.message.strip():
+    if not schedule.message.strip() and schedule.task == Schedule.Task.MESSAGE:
         raise Invalid("A schedule needs a message.")
     if schedule.kind not in Schedule.Kind.values:
         raise Invalid(f"kind must be one of {', '.join(Schedule.Kind.values)}.")
@@ -51,6 +50,8 @@ def _set_agent(schedule: Schedule) -> Schedule:
         if schedule.agent_id is None:
             raise Invalid("Name an agent or a session.")
         return schedule
+    if schedule.task == Schedule.Task.CONSOLIDATION:
+        raise Invalid("A consolidation belongs to an agent. Leave out the session.")
     if schedule.session.about_id:
         raise Invalid(
             "A session with the builder cannot be scheduled: a person decides what it changes."
@@ -72,6 +73,10 @@ def create_schedule(*, workspace_id: UUID, **fields: Any) -> Schedule:
         raise Conflict(
             f"A session may have at most {MAX_PER_SESSION} schedules at a time. Cancel one first."
         )
+    consolidates = schedule.task == Schedule.Task.CONSOLIDATION
+    agents_own = Schedule.objects.filter(agent_id=schedule.agent_id, task=schedule.task)
+    if consolidates and agents_own.exists():
+        raise Conflict("This agent has a schedule for its memory already. Change that one.")
     schedule.save()
     return schedule
 
@@ -135,6 +140,9 @@ def _move_on(schedule: Schedule, firing: Firing, now: datetime) -> None:
 def _send(schedule: Schedule, firing: Firing) -> None:
     try:
         with transaction.atomic():
+            if schedule.task == Schedule.Task.CONSOLIDATION:
+                _consolidate(schedule, firing)
+                return
             session = schedule.session or _new_session(schedule, firing)
             check_purses(schedule.workspace_id, [schedule.agent_id, session.pk])
             event = NewEvent(
@@ -147,6 +155,14 @@ def _send(schedule: Schedule, firing: Firing) -> None:
             firing.outcome = Firing.Outcome.SENT
     except Fault as fault:
         firing.outcome, firing.note = Firing.Outcome.FAILED, fault.detail[:300]
+
+
+def _consolidate(schedule: Schedule, firing: Firing) -> None:
+    """Queue a consolidation of the agent's memory."""
+    check_purses(schedule.workspace_id, [schedule.agent_id])
+    run = request_consolidation(schedule.agent, schedule.created_by_id)
+    firing.session_id, firing.run_id = run.session_id, run.pk
+    firing.outcome = Firing.Outcome.SENT
 
 
 def _new_session(schedule: Schedule, firing: Firing) -> Session:
@@ -169,7 +185,7 @@ def has_something_to_do(schedule: Schedule) -> bool:
         user_id=schedule.created_by_id,
     )
     try:
-        text = content_of(find_by_path(reader, HEARTBEAT_PATH))
+        text = content_of(find_by_path(reader, HEARTBEAT))
     except Fault:
         return False
     lines = (line.strip() for line in text.splitlines())

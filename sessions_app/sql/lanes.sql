@@ -215,7 +215,8 @@ BEGIN
    WHERE m.session_id = s.id AND m.seq = ANY (q.message_seqs) AND m.processed_at IS NULL;
   s.last_seq := log_write(s, jsonb_build_array(status_event(rest, 'running',
     CASE WHEN q.attempts > 0 THEN 'recovered' WHEN q.resumes THEN 'resumed'
-         WHEN q.purpose = 'compact' THEN 'compaction' ELSE 'message' END)),
+         WHEN q.purpose = 'compact' THEN 'compaction'
+         WHEN q.purpose = 'consolidate' THEN 'consolidation' ELSE 'message' END)),
     run, NULL);
   UPDATE agent_sessions SET last_seq = s.last_seq, lane_epoch = lane_next.epoch, status = 'running',
     cost = s.cost, input_tokens = s.input_tokens, output_tokens = s.output_tokens,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,7 @@ from core.exceptions import NotFound
 from memory.ranking import split_words
 from memory.recall import make_excerpt
 from sessions_app.log import transcript
+from sessions_app.meaning import similar_messages
 from sessions_app.models import Session, SessionEvent
 from sessions_app.search import TEXT_VECTOR, find_matches
 from sessions_app.subagents import peer_sessions, spawns
@@ -180,7 +182,10 @@ class ConversationSearch(Arguments):
 
 @tool(category=Category.MEMORY, read_only=True, seconds=30, title="Search this conversation")
 def conversation_search(arguments: ConversationSearch, context: ToolContext) -> str:
-    """Search earlier messages of this conversation, including those you no longer see."""
+    """Search earlier messages of this conversation, including those you no longer see.
+
+    Messages are found by their words and by their meaning.
+    """
     session = Session.objects.get(pk=context.session_id)
     events = _matching(session, arguments.query, arguments.limit + EXTRA_ROWS)
     messages = transcript.messages_seen_by_agent(session, events)[: arguments.limit]
@@ -189,7 +194,10 @@ def conversation_search(arguments: ConversationSearch, context: ToolContext) -> 
 
 
 def _matching(session: Session, query: str, limit: int) -> list[SessionEvent]:
-    """Return the best matches among the messages before the one that is being answered."""
+    """Return the best matches among the messages before the one that is being answered.
+
+    The rank by words and the similarity count the same, each relative to the best.
+    """
     messages = session.events.filter(
         type=SessionEvent.Type.USER_MESSAGE, processed_at__isnull=False
     )
@@ -202,7 +210,16 @@ def _matching(session: Session, query: str, limit: int) -> list[SessionEvent]:
     ranked = earlier.filter(words=search).annotate(
         rank=SearchRank(TEXT_VECTOR, search, normalization=1)
     )
-    return list(ranked.order_by("-rank", "-seq")[:limit])
+    by_words = dict(ranked.order_by("-rank", "-seq").values_list("seq", "rank")[: limit * 2])
+    by_meaning = similar_messages(session, query, before=current, most=limit * 2)
+    score: Counter[int] = Counter()
+    for found in (by_words, by_meaning):
+        best = max(found.values(), default=0) or 1
+        for seq, value in found.items():
+            score[seq] += value / best
+    order = sorted(score, key=lambda seq: (-score[seq], -seq))[:limit]
+    events = {event.seq: event for event in session.events.filter(seq__in=order)}
+    return [events[seq] for seq in order]
 
 
 def _excerpt(message: transcript.TranscriptMessage, query: str) -> str:

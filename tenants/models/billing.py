@@ -127,6 +127,8 @@ class ModelCall(OwnedModel):
         SUMMARY = "summary"
         FLUSH = "flush"
         GRADE = "grade"
+        #: Judging notes when memory is consolidated.
+        MEMORY = "memory"
 
     # The index by time begins with it.
     workspace = models.ForeignKey(

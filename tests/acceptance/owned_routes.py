@@ -43,6 +43,7 @@ WORKFLOW_PATHS = (
     "terminate/",
     "restart/",
 )
+A_CONSOLIDATION = ids(consolidation_id="memory.Consolidation")
 AN_AGENT = ids(agent_id="agents.Agent")
 AN_ENVIRONMENT = ids(environment_id="agents.Environment")
 CHAT_PATHS = ("", "stop/", "answer/", "retry/", "withdraw/", "options/", "export/")
@@ -156,6 +157,17 @@ OWNED: dict[str, Make] = {
     **{f"/api/v1/agents/<agent_id>/draft/{path}": AN_AGENT for path in DRAFT_PATHS},
     "/api/v1/agents/<agent_id>/draft/changes/<change_id>/undo/": draft_change,
     "/api/v1/environments/<pk>/": ids(pk="agents.Environment"),
+    "/memory/consolidation/settings/<agent_id>/": AN_AGENT,
+    "/memory/consolidation/<consolidation_id>/": A_CONSOLIDATION,
+    "/memory/consolidation/<consolidation_id>/<decision>/": lambda workspace: {
+        **A_CONSOLIDATION(workspace),
+        "decision": "apply",
+    },
+    "/api/v1/agents/<agent_id>/consolidation/": AN_AGENT,
+    "/api/v1/consolidations/<pk>/": ids(pk="memory.Consolidation"),
+    "/api/v1/consolidations/<pk>/apply/": ids(pk="memory.Consolidation"),
+    "/api/v1/consolidations/<pk>/discard/": ids(pk="memory.Consolidation"),
+    "/api/v1/consolidations/<pk>/undo/": ids(pk="memory.Consolidation"),
     "/api/v1/memory/<pk>/": ids(pk="memory.MemoryEntry"),
     "/api/v1/memory/<entry_id>/versions/": A_DOCUMENT,
     "/api/v1/memory/<entry_id>/versions/<number>/": memory_version,

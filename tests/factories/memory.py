@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from memory.documents import write_entry
-from memory.models import EmbeddingChoice, MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
+from memory.models import (
+    Consolidation,
+    ConsolidationChange,
+    ConsolidationChoice,
+    EmbeddingChoice,
+    MemoryChunk,
+    MemoryEntry,
+    MemoryVector,
+    MemoryVersion,
+)
 from memory.ownership import Owner, person
 from tenants.models import Workspace
 from tests.factories.agents import agent
@@ -20,12 +29,36 @@ def memory(workspace: Workspace) -> MemoryEntry:
     )
 
 
+def consolidation(workspace: Workspace) -> Consolidation:
+    known = agent(workspace)
+    return Consolidation.objects.create(workspace=workspace, agent=known, status="waiting")
+
+
+def consolidation_change(workspace: Workspace) -> ConsolidationChange:
+    entry = memory(workspace)
+    return ConsolidationChange.objects.create(
+        workspace=workspace,
+        consolidation=consolidation(workspace),
+        position=0,
+        action="write",
+        entry=entry,
+        path=entry.path,
+        content="Another text.",
+        relies_on={str(entry.pk): entry.hash},
+    )
+
+
 FACTORIES: dict[str, Factory] = {
     "memory.MemoryEntry": memory,
     "memory.MemoryVersion": lambda workspace: MemoryVersion.objects.get(entry=memory(workspace)),
     "memory.MemoryChunk": lambda workspace: MemoryChunk.objects.get(entry=memory(workspace)),
     "memory.MemoryVector": lambda workspace: MemoryVector.objects.get(
         chunk__entry=memory(workspace)
+    ),
+    "memory.Consolidation": consolidation,
+    "memory.ConsolidationChange": consolidation_change,
+    "memory.ConsolidationChoice": lambda workspace: ConsolidationChoice.objects.create(
+        workspace=workspace, agent=agent(workspace)
     ),
     "memory.EmbeddingChoice": lambda workspace: EmbeddingChoice.objects.create(
         workspace=Workspace.objects.create(name="Other", slug=f"other-{next(numbers)}"),

@@ -13,6 +13,7 @@ from sessions_app.models import (
     ContextSnapshot,
     Draft,
     Firing,
+    MessageVector,
     ResourceAttachment,
     Run,
     SavedView,
@@ -127,6 +128,14 @@ FACTORIES: dict[str, Factory] = {
     ),
     "sessions_app.ResourceAttachment": lambda workspace: ResourceAttachment.objects.create(
         workspace=workspace, session=session(workspace), kind="vault", mount_path="/vaults/keys"
+    ),
+    "sessions_app.MessageVector": lambda workspace: MessageVector.objects.create(
+        workspace=workspace,
+        session=session(workspace),
+        seq=1,
+        position=0,
+        model="wordllama",
+        vector=[0.1] * 256,
     ),
     "sessions_app.ToolOutput": lambda workspace: ToolOutput.objects.create(
         tool_use_id=f"tu_{uuid7().hex}",

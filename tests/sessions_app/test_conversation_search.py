@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from core.ids import uuid7
+from sessions_app import meaning
 from sessions_app.lanes.queued_messages import withdraw_message
-from sessions_app.models import Session
+from sessions_app.models import MessageVector, Session
 from sessions_app.sessions import get_or_create_session
 from tests.sessions_app.long_talk import Watched, say, tell, window_of, write_exchanges
 from tools_app.registry import ToolContext, registry
@@ -84,3 +85,65 @@ def test_an_agent_with_a_summary_is_told_about_the_search(session, monkeypatch):
 
     assert "conversation_search" in model.answered[-1].messages[0].text
     assert "conversation_search" in {tool.name for tool in model.answered[-1].tools}
+
+
+def test_a_message_is_found_by_its_meaning(session, context):
+    write_exchanges(
+        session,
+        [
+            "Our employees get five weeks of paid holiday each year.",
+            "The gateway restarts at night.",
+            "so be it",
+        ],
+    )
+
+    found = search(context, "vacation days of the staff", limit=1)
+
+    assert "five weeks of paid holiday" in found
+
+
+def test_vectors_are_added_once_and_only_for_what_is_new(session, context):
+    write_exchanges(session, ["the red kettle is broken", "so be it"])
+    search(context, "kettle")
+    first = set(MessageVector.objects.values_list("pk", flat=True))
+    assert first
+
+    search(context, "kettle")
+    assert set(MessageVector.objects.values_list("pk", flat=True)) == first
+    tell(session, "say the yellow engine runs")
+    tell(session, "say so")
+    search(context, "engine")
+    assert first < set(MessageVector.objects.values_list("pk", flat=True))
+
+
+def test_a_long_conversation_is_added_in_parts_the_newest_first(session, context, monkeypatch):
+    monkeypatch.setattr(meaning, "MOST_ADDED", 2)
+    write_exchanges(session, [f"message {nth} of the talk" for nth in range(6)])
+    newest = session.events.latest("seq").seq
+
+    assert meaning.add_vectors(session, before=newest) == 2
+    assert set(MessageVector.objects.values_list("seq", flat=True)) == {newest - 1, newest - 2}
+    while meaning.add_vectors(session, before=newest):
+        pass
+    messages = session.events.filter(type__in=["user.message", "agent.message"], seq__lt=newest)
+    assert MessageVector.objects.values("seq").distinct().count() == messages.count()
+
+
+def test_messages_of_other_conversations_are_not_found_by_meaning(session, context, agent):
+    other, _ = get_or_create_session(agent=agent)
+    write_exchanges(other, ["Our employees get five weeks of paid holiday.", "fine"])
+    write_exchanges(session, ["The gateway restarts at night.", "fine"])
+    meaning.add_vectors(other, before=100)
+
+    assert "holiday" not in search(context, "vacation of the staff")
+
+
+def test_vectors_of_another_model_are_replaced(session, context):
+    write_exchanges(session, ["the red kettle is broken", "so be it"])
+    search(context, "kettle")
+    MessageVector.objects.update(model="older")
+
+    search(context, "kettle")
+
+    assert not MessageVector.objects.filter(model="older").exists()
+    assert MessageVector.objects.exists()

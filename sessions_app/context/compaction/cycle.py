@@ -23,12 +23,12 @@ from sessions_app.context.compaction import summaries
 from sessions_app.context.compaction.plan import CompactionPlan, plan_compaction
 from sessions_app.context.compaction.snapshots import pause_compaction, store_snapshot
 from sessions_app.context.taint import is_tainted
-from sessions_app.exceptions import CompactionFailed, SessionEnded, SnapshotChanged
+from sessions_app.exceptions import CompactionFailed, SnapshotChanged
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.model_call import complete
 from sessions_app.harness.turn import Turn
-from sessions_app.lanes.signals import wake
-from sessions_app.log.sql import lock_lane, retry_on_disconnect, row
+from sessions_app.lanes import run_queue
+from sessions_app.log.sql import retry_on_disconnect, row
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import ContextSnapshot, Run, Session, SessionEvent
 from tenants.models import ModelCall
@@ -59,29 +59,9 @@ def parse_compaction_options(
     return {name: value for name, value in given.items() if value is not None}
 
 
-@transaction.atomic
 def request_compaction(session: Session, options: dict[str, Any], user_id: UUID | None) -> Run:
     """Queue a compaction behind the waiting runs. A second request returns the same run."""
-    held = lock_lane(session.pk)
-    session.refresh_from_db(fields=["status", "archived_at"])
-    if session.status == Session.Status.TERMINATED or session.archived_at:
-        raise SessionEnded
-    waiting = Run.objects.filter(
-        session=session, purpose=Run.Purpose.COMPACT, status=Run.Status.QUEUED
-    ).first()
-    if waiting:
-        return waiting
-    run = Run.objects.create(
-        workspace_id=session.workspace_id,
-        session=session,
-        created_by_id=user_id,
-        purpose=Run.Purpose.COMPACT,
-        wishes=options,
-        rank=held.last_seq,
-    )
-    wake(session.pk)
-    run.refresh_from_db()
-    return run
+    return run_queue.request(session, Run.Purpose.COMPACT, options, created_by_id=user_id)
 
 
 def compact_on_request(turn: Turn) -> dict[str, Any]:
