@@ -68,7 +68,7 @@ def test_code_formulas_tasks_and_diagrams_are_drawn(open_window: OpenChat):
 
 
 def test_a_document_is_previewed_beside_the_chat_in_a_frame_that_reaches_nothing(
-    open_window: OpenChat,
+    open_window: OpenChat, complaints: list[str]
 ):
     page = begin_content(open_window())
     answers(page).locator(".code-box", has_text="Made here").get_by_role("button", name="Preview").click()
@@ -81,6 +81,8 @@ def test_a_document_is_previewed_beside_the_chat_in_a_frame_that_reaches_nothing
         "() => fetch('/api/v1/me/').then(() => 'reached', () => 'refused')"
     )
     assert refused == "refused"
+    assert all("connect-src" in one or "default-src" in one for one in complaints), complaints
+    complaints.clear()
     preview.press("Escape")
     expect(preview).to_have_count(0)
     answers(page).locator(".code-box", has_text="February").get_by_role("button", name="Preview").click()
