@@ -142,7 +142,6 @@ def test_a_phone_has_the_options_of_a_chat_and_no_list_beside_it(open_window: Op
     page.get_by_role("searchbox", name="Search chats").fill("hi")
     expect(rows(page)).to_have_text(["Say hi"])
     page.get_by_role("searchbox", name="Search chats").press("Escape")
-    page.get_by_role("searchbox", name="Search chats").press("Escape")
     expect(page.get_by_role("complementary", name="Chats")).to_be_hidden()
     page.get_by_role("link", name="Chat options").tap()
     page.get_by_role("dialog", name="Chat options").get_by_role("button", name="Pin").tap()
