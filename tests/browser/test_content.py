@@ -71,7 +71,9 @@ def test_a_document_is_previewed_beside_the_chat_in_a_frame_that_reaches_nothing
     open_window: OpenChat, complaints: list[str]
 ):
     page = begin_content(open_window())
-    answers(page).locator(".code-box", has_text="Made here").get_by_role("button", name="Preview").click()
+    answers(page).locator(".code-box", has_text="Made here").get_by_role(
+        "button", name="Preview"
+    ).click()
     preview = page.get_by_role("region", name="Preview")
     frame = preview.locator("iframe").content_frame
 
@@ -85,7 +87,9 @@ def test_a_document_is_previewed_beside_the_chat_in_a_frame_that_reaches_nothing
     complaints.clear()
     preview.press("Escape")
     expect(preview).to_have_count(0)
-    answers(page).locator(".code-box", has_text="February").get_by_role("button", name="Preview").click()
+    answers(page).locator(".code-box", has_text="February").get_by_role(
+        "button", name="Preview"
+    ).click()
     expect(preview.get_by_role("img", name="Chart of boats")).to_be_visible()
     expect(preview.get_by_role("cell", name="February")).to_be_visible()
 
@@ -120,7 +124,9 @@ def test_people_write_markdown_and_edit_it_as_they_wrote_it(open_window: OpenCha
 
 def test_a_preview_on_a_phone_is_a_sheet(open_window: OpenChat):
     page = begin_content(open_window(viewport=PHONE, has_touch=True, is_mobile=True))
-    answers(page).locator(".code-box", has_text="February").get_by_role("button", name="Preview").tap()
+    answers(page).locator(".code-box", has_text="February").get_by_role(
+        "button", name="Preview"
+    ).tap()
     preview = page.get_by_role("region", name="Preview")
     expect(preview.get_by_role("img", name="Chart of boats")).to_be_in_viewport()
     preview.get_by_role("button", name="Close").tap()
