@@ -68,6 +68,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='session',
+            index=models.Index(condition=models.Q(('folder', ''), _negated=True), fields=['workspace'], name='session_by_folder'),
+        ),
+        migrations.AddIndex(
+            model_name='session',
             index=models.Index(condition=models.Q(('branch_root__isnull', False)), fields=['branch_root'], name='session_by_branch_root'),
         ),
         migrations.AddField(

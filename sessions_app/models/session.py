@@ -170,6 +170,7 @@ class Session(OwnedModel):
                 condition=Q(pinned_at__isnull=False),
                 name="session_by_pin",
             ),
+            models.Index(fields=["workspace"], condition=~Q(folder=""), name="session_by_folder"),
             models.Index(
                 fields=["branch_root"],
                 condition=Q(branch_root__isnull=False),

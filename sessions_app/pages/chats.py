@@ -47,7 +47,7 @@ from tenants.authentication import principal_of
 #: Chats in the list, and how many of the workspace's newest sessions are looked through for them.
 MOST_CHATS, NEWEST = 60, 500
 MOST_PINNED = 30
-MOST_FOLDERS, MOST_CHOSEN = 100, 200
+MOST_FILED, MOST_FOLDERS, MOST_CHOSEN = 200, 100, 200
 #: Messages on the page of a shared chat.
 MOST_SHARED = 500
 
@@ -63,14 +63,24 @@ class ChatGroup:
 
 
 def chat_groups(workspace_id: UUID, person_id: UUID | None) -> list[ChatGroup]:
-    """Return the person's pinned and newest chats, in one query that reads a bounded number of rows."""
+    """Return the person's newest chats, and those that are pinned or in folders, in one query that
+    reads a bounded number of rows.
+    """
     known = Session.objects.for_workspace(workspace_id)
     newest = known.active().latest_first().values("pk")[:NEWEST]
     own = Session.objects.chats().filter(created_by_id=person_id)
     recent = own.filter(pk__in=newest).latest_first()[:MOST_CHATS]
     pinned = known.chats().filter(created_by_id=person_id, pinned_at__isnull=False)
-    shown = [rows.values("pk") for rows in (recent, pinned.latest_first()[:MOST_PINNED])]
-    rows = Session.objects.filter(pk__in=shown[0].union(shown[1], all=True))
+    filed = known.chats().filter(created_by_id=person_id).exclude(folder="")
+    shown = [
+        rows.values("pk")
+        for rows in (
+            recent,
+            pinned.latest_first()[:MOST_PINNED],
+            filed.latest_first()[:MOST_FILED],
+        )
+    ]
+    rows = Session.objects.filter(pk__in=shown[0].union(*shown[1:], all=True))
     return grouped(rows.latest_first())
 
 
