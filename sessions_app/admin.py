@@ -201,6 +201,14 @@ class SavedViewAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "name", "workspace__name", "person__email"]
 
 
+@admin.register(models.Feedback)
+class FeedbackAdmin(ReadOnlyAdmin):
+    list_display = ["created_at", "workspace", "session", "seq", "person", "rating", "reason"]
+    list_filter = ["rating", "created_at"]
+    list_select_related = ["workspace", "session", "person"]
+    search_fields = ["=id", "=session__id", "reason", "person__email"]
+
+
 @admin.register(models.ToolOutput)
 class ToolOutputAdmin(ReadOnlyAdmin):
     list_display = ["tool_use_id", "name", "session", "run_id", "epoch", "end"]
