@@ -137,8 +137,12 @@ def find_model(
     info = _describe(provider, name, _priced(provider, name), default_window)
     if workspace_id is None:
         return info
-    known = facts_of(workspace_id, provider, name).model_dump(exclude_none=True)
-    return replace(info, **known) if known else info
+    return _with_facts(info, known_facts(workspace_id, provider))
+
+
+def _with_facts(info: ModelInfo, known: KnownFacts) -> ModelInfo:
+    found = known.of(info.name).model_dump(exclude_none=True)
+    return replace(info, **found) if found else info
 
 
 def answer_limit(
@@ -256,6 +260,11 @@ class KnownFacts:
     set: dict[str, ModelFacts] = field(default_factory=dict)
     told: dict[str, ModelFacts] = field(default_factory=dict)
 
+    def of(self, model: str) -> ModelFacts:
+        """Return what is set for this model, for all models, and what the server told."""
+        own, every = self.set.get(model, ModelFacts()), self.set.get(EVERY_MODEL, ModelFacts())
+        return own.or_else(every).or_else(self.told.get(model, ModelFacts()))
+
 
 def _load_facts(workspace_id: UUID) -> dict[str, KnownFacts]:
     rows = ProviderSettings.objects.for_workspace(workspace_id)
@@ -286,9 +295,7 @@ def listed_models(workspace_id: UUID) -> dict[str, str]:
 
 def facts_of(workspace_id: UUID, provider: str, model: str) -> ModelFacts:
     """Return what the workspace has set for this model, for all models, and what the server told."""
-    known = known_facts(workspace_id, provider)
-    own, every = known.set.get(model, ModelFacts()), known.set.get(EVERY_MODEL, ModelFacts())
-    return own.or_else(every).or_else(known.told.get(model, ModelFacts()))
+    return known_facts(workspace_id, provider).of(model)
 
 
 @transaction.atomic
@@ -339,12 +346,13 @@ def offered_models(
 
     A vendor lists hundreds of models for other purposes, so of those only the known ones count.
     """
-    told = known_facts(workspace_id, provider).told
+    facts = known_facts(workspace_id, provider)
+    told = facts.told
     names = [name for name in told if not any(part in name for part in NOT_FOR_CHAT)]
     if not own_server:
         known = [model.name for model in known_models() if model.provider == provider]
         names = [name for name in known if name in told] or names or known
-    return [find_model(provider, name, workspace_id=workspace_id) for name in sorted(names)]
+    return [_with_facts(find_model(provider, name), facts) for name in sorted(names)]
 
 
 Key = tuple[UUID, str, str]

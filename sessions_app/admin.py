@@ -209,6 +209,14 @@ class MessageVectorAdmin(ReadOnlyAdmin):
     exclude = ["vector"]
 
 
+@admin.register(models.Feedback)
+class FeedbackAdmin(ReadOnlyAdmin):
+    list_display = ["created_at", "workspace", "session", "seq", "person", "rating", "reason"]
+    list_filter = ["rating", "created_at"]
+    list_select_related = ["workspace", "session", "person"]
+    search_fields = ["=id", "=session__id", "reason", "person__email"]
+
+
 @admin.register(models.ToolOutput)
 class ToolOutputAdmin(ReadOnlyAdmin):
     list_display = ["tool_use_id", "name", "session", "run_id", "epoch", "end"]

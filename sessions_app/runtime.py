@@ -37,7 +37,7 @@ from sessions_app.live.hub import follow_log
 from sessions_app.live.reader import SessionLog
 from sessions_app.log.transcript import TranscriptMessage, newest_history
 from sessions_app.models import Run, Session, SessionEvent
-from sessions_app.sessions import authorise_session, find_session
+from sessions_app.sessions import ChatModel, authorise_session, find_session
 from tenants.access import ROLE_VERBS, Principal, Verb, authorise
 from tenants.models import Membership
 from tenants.workspaces import first_owner
@@ -106,6 +106,7 @@ def get_or_create_session(
     title: str = "",
     metadata: dict[str, Any] | None = None,
     outcome: dict[str, Any] | None = None,
+    model: ChatModel | None = None,
 ) -> tuple[Session, bool]:
     """Return the session of this agent and key, and whether it is new. Without a key it always is."""
     found, acting = _agent(agent, principal)
@@ -120,6 +121,7 @@ def get_or_create_session(
         metadata=metadata,
         outcome=outcome,
         created_by_id=acting.user_id,
+        model=model,
     )
 
 

@@ -1,22 +1,25 @@
-"""Finds, creates, changes, forks, shares and archives sessions, and cancels or retries their runs."""
+"""Finds, creates, changes, forks, shares, archives and deletes sessions; cancels and retries runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
+from pydantic import model_validator
 
-from agents.definitions import current_version
+from agents.definitions import ModelName, ProviderName, current_version, version_by_id
 from agents.models import Agent, AgentVersion, Environment
 from agents.models.environment import DEFAULT_NAME
 from core.exceptions import Conflict, Forbidden, Invalid, NotFound
 from core.ids import new_token
+from core.validation import Input
 from sessions_app.context.compaction.snapshots import copy_to_fork
 from sessions_app.context.taint import is_tainted
 from sessions_app.exceptions import SessionEnded
@@ -28,6 +31,7 @@ from sessions_app.log.writer import copy_events
 from sessions_app.models import Run, Session
 from sessions_app.outcomes.criteria import read_outcome
 from sessions_app.resources.attachments import attach_defaults
+from sessions_app.resources.files import remove_session_files
 from tenants.access import Principal, Verb, authorise
 from tenants.quotas import check_database_room
 from tools_app.policy.storage import PolicyTarget, copy_policy
@@ -65,6 +69,7 @@ def get_or_create_session(
     parent: Session | None = None,
     about: Agent | None = None,
     version: AgentVersion | None = None,
+    model: ChatModel | None = None,
 ) -> tuple[Session, bool]:
     """Return the session of this agent and key, and whether it is new. Without a key it always is.
 
@@ -92,6 +97,8 @@ def get_or_create_session(
                 parent=parent,
                 ancestors=[*parent.ancestors, parent.pk] if parent else [],
                 about=about,
+                provider=model.provider if model else "",
+                model=model.model if model else "",
             )
             attach_defaults(session, _default_mounts(session))
     except IntegrityError:
@@ -126,6 +133,33 @@ def change_session(
         changes["outcome"] = read_outcome(changes["outcome"])
     if changes:
         Session.objects.filter(pk=session.pk).update(**changes)
+
+
+class ChatModel(Input):
+    """The model that a session uses in place of its agent's. Empty: the agent's."""
+
+    provider: ProviderName = ""
+    model: ModelName = ""
+
+    @model_validator(mode="after")
+    def both_or_neither(self) -> ChatModel:
+        if bool(self.provider) != bool(self.model):
+            raise ValueError("Name a provider and one of its models, or neither.")
+        return self
+
+
+def choose_model(session: Session, choice: ChatModel) -> None:
+    """Let a session use another model from its next run on. It keeps the choice until it is changed.
+
+    The choice of the agent's own model is none: the session then follows its agent.
+    """
+    if session.status == Session.Status.TERMINATED:
+        raise SessionEnded
+    version = version_by_id(session.agent_version_id)
+    if (choice.provider, choice.model) == (version.provider, version.model):
+        choice = ChatModel()
+    session.provider, session.model = choice.provider, choice.model
+    session.save(update_fields=["provider", "model"])
 
 
 def use_version(session: Session, ref: int | UUID) -> None:
@@ -175,6 +209,8 @@ def fork(session: Session, at_seq: int, created_by_id: UUID | None) -> Session:
         outcome=session.outcome,
         metadata={**session.metadata, "forked_from": str(session.pk), "forked_at_seq": at_seq},
         created_by_id=created_by_id,
+        provider=session.provider,
+        model=session.model,
         saw_outside=is_tainted(session.pk),
     )
     copy_events(session.pk, forked.pk, at_seq)
@@ -208,6 +244,13 @@ def archive(session: Session, author_id: UUID | None) -> None:
     Session.objects.filter(pk=session.pk).update(
         archived_at=Now(), status=Session.Status.TERMINATED, session_key=None
     )
+
+
+@transaction.atomic
+def archive_chat(session: Session, author_id: UUID | None) -> None:
+    """Archive a session with the other branches of its chat."""
+    for branch in Session.objects.branches(session).order_by("pk"):
+        archive(branch, author_id)
 
 
 @transaction.atomic
@@ -248,6 +291,31 @@ def retry_run(run: Run) -> None:
         finished_at=None,
     )
     wake(run.session_id)
+
+
+def authorise_deletion(principal: Principal, session: Session) -> None:
+    """Raise unless this is the principal's own chat, or the principal is an admin."""
+    authorise_session(principal, session, "run")
+    if principal.user_id is None or session.created_by_id != principal.user_id:
+        authorise(principal, "admin", session)
+
+
+@transaction.atomic
+def delete_chat(principal: Principal, session: Session) -> None:
+    """Delete a chat for good: its branches, sub-agents, logs and files. What it cost stays charged."""
+    authorise_deletion(principal, session)
+    branches = list(Session.objects.branches(session).order_by("pk"))
+    below = [one for branch in branches for one in Session.objects.below(branch.pk)]
+    # A session is deleted after those that it created.
+    for one in [*sorted(below, key=lambda row: -len(row.ancestors)), *branches[::-1]]:
+        archive(one, principal.user_id)
+        with connection.cursor() as cursor:
+            # The log refuses DELETE except for the session that this transaction names here.
+            cursor.execute("SELECT set_config('switchyard.deleting', %s, true)", [str(one.pk)])
+            cursor.execute("SELECT session_gives_back(%s)", [one.pk])
+        Session.objects.filter(branch_root=one).update(branch_root=None)
+        Session.objects.get(pk=one.pk).delete()
+        transaction.on_commit(partial(remove_session_files, one))
 
 
 def name_sessions(workspace_id: UUID, ids: Iterable[UUID]) -> dict[UUID, str]:

@@ -61,7 +61,8 @@ def summary_of(description: str) -> str:
 
 
 def recent_sessions(workspace_id: UUID) -> Sequence[Session]:
-    rows = Session.objects.for_workspace(workspace_id).active().filter(parent=None, last_seq__gt=0)
+    rows = Session.objects.for_workspace(workspace_id).active().filter(parent=None, is_shown=True)
+    rows = rows.filter(last_seq__gt=0)
     return list(rows.select_related("agent__current").latest_first()[:RECENT])
 
 

@@ -302,7 +302,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
 }
 #: The build puts a hash of the content into these names, so browsers need not ask again.
-WHITENOISE_IMMUTABLE_FILE_TEST = r"^/static/dist/assets/.+-[\w-]{8}\.(?:js|css)$"
+WHITENOISE_IMMUTABLE_FILE_TEST = r"^/static/dist/assets/.+-[\w-]{8}\.(?:js|css|woff2)$"
 DJANGO_VITE: dict[str, dict[str, Any]] = {
     "default": {
         "dev_mode": False,

@@ -38,17 +38,26 @@ from core.exceptions import Invalid
 from core.pagination import NewestFirst, whole_page, whole_page_of
 from core.rest import StrictJSONParser, TextField, validate_body
 from core.throttling import transfer_slot
+from core.validation import read_input
 from orchestrator.api.workflows import AcceptedSerializer, describe_workflow
 from orchestrator.transfers import start_session_export, start_session_import
 from sessions_app import runtime
 from sessions_app.api.base import ObjectField, SessionView
+from sessions_app.branches import branch
 from sessions_app.ledger import tool_use
 from sessions_app.live.frames import event_body
 from sessions_app.log.transfer import SMALL_BYTES, import_session
 from sessions_app.models import Run, Session, SessionEvent
 from sessions_app.models.session import SessionQuerySet
 from sessions_app.search import find_matches
-from sessions_app.sessions import archive, change_session, fork
+from sessions_app.sessions import (
+    ChatModel,
+    archive,
+    change_session,
+    choose_model,
+    delete_chat,
+    fork,
+)
 from sessions_app.subagents.spawns import session_tree
 from tenants.access import authorise
 from tenants.api.base import WorkspaceViewSet
@@ -64,6 +73,10 @@ NAME_AGENT = "Name the agent of the new session, as in sessions/import/?agent=NA
 OUTCOME_HELP = (
     "The goal of the session: `statement`, `criteria` (a list of texts), `max_returns` (0 to 5, "
     "2 by default) and, to judge with another model than the agent's, `grader` (`provider`, `model`)."
+)
+
+MODEL_HELP = (
+    "With `model`: what the session uses in place of its agent's model. Both empty: the agent's."
 )
 
 
@@ -93,6 +106,8 @@ class SessionSerializer(serializers.ModelSerializer):
             "agent",
             "agent_name",
             "agent_version",
+            "provider",
+            "model",
             "environment",
             "session_key",
             "title",
@@ -103,6 +118,11 @@ class SessionSerializer(serializers.ModelSerializer):
             "last_seq",
             "usage",
             "parent",
+            "branch_root",
+            "branch_of",
+            "branch_seq",
+            "is_shown",
+            "folder",
             "queue_length",
             "created_by",
             "created_at",
@@ -128,6 +148,8 @@ class SessionInput(serializers.Serializer):
         help_text="The environment's id or name. Default: the agent's environment.",
     )
     title = TextField(max_length=200, required=False, allow_blank=True)
+    provider = TextField(max_length=20, required=False, allow_blank=True, help_text=MODEL_HELP)
+    model = TextField(max_length=120, required=False, allow_blank=True)
     metadata = ObjectField(max_bytes=MAX_METADATA_BYTES, required=False)
     outcome = ObjectField(required=False, allow_null=True, help_text=OUTCOME_HELP)
 
@@ -150,6 +172,7 @@ class VersionField(serializers.IntegerField):
 
 class SessionChange(serializers.Serializer):
     title = TextField(max_length=200, required=False, allow_blank=True)
+    folder = TextField(max_length=60, required=False, allow_blank=True)
     metadata = ObjectField(
         max_bytes=MAX_METADATA_BYTES, required=False, help_text="Replaces all metadata."
     )
@@ -160,6 +183,8 @@ class SessionChange(serializers.Serializer):
         required=False,
         help_text="The number or id of a version of the same agent. An active run keeps its version.",
     )
+    provider = TextField(max_length=20, required=False, allow_blank=True, help_text=MODEL_HELP)
+    model = TextField(max_length=120, required=False, allow_blank=True)
 
 
 def session_rows() -> SessionQuerySet:
@@ -238,7 +263,7 @@ class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
         """Create a session, or return the existing one of this agent and `session_key`."""
         fields = validate_body(request, SessionInput)
         session, is_new = runtime.get_or_create_session(
-            fields.pop("agent"), principal=self.principal, **fields
+            fields.pop("agent"), principal=self.principal, model=_model_choice(fields), **fields
         )
         return Response(serialize_session(session.pk), status=201 if is_new else 200)
 
@@ -246,13 +271,33 @@ class SessionViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet):
     def partial_update(self, request: Request, pk: str) -> Response:
         """Change the title, metadata or outcome, or move to another version of the agent."""
         session: Session = self.get_object()
-        change_session(session, **validate_body(request, SessionChange))
+        changes = validate_body(request, SessionChange)
+        if choice := _model_choice(changes):
+            choose_model(session, choice)
+        change_session(session, **changes)
         return Response(serialize_session(session.pk))
 
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(
+                "forever", bool, description="Delete the chat with its branches, log and files."
+            )
+        ]
+    )
     def destroy(self, request: Request, pk: str) -> Response:
         """Archive a session: stop its run, cancel queued messages and keep the log readable."""
-        archive(self.get_object(), self.principal.user_id)
+        session = self.get_object()
+        if request.query_params.get("forever") == "true":
+            delete_chat(self.principal, session)
+        else:
+            archive(session, self.principal.user_id)
         return Response(status=204)
+
+
+def _model_choice(fields: dict[str, Any]) -> ChatModel | None:
+    """Take the model out of the fields, if they name one."""
+    given = {name: fields.pop(name) for name in ("provider", "model") if name in fields}
+    return read_input(ChatModel, given) if given else None
 
 
 WOKEN = inline_serializer("Woken", {"run_id": serializers.UUIDField(allow_null=True)})
@@ -269,6 +314,11 @@ class ForkInput(serializers.Serializer):
     at_seq = serializers.IntegerField(
         min_value=0, max_value=2**53, help_text="The last event that the new session shares."
     )
+    branch = serializers.BooleanField(
+        default=False,
+        help_text="Whether the new session is a branch of the same chat: with its title and files, "
+        "and without a row of its own in the list of chats.",
+    )
 
 
 class ForkView(SessionView):
@@ -278,8 +328,11 @@ class ForkView(SessionView):
     def post(self, request: Request, session_id: UUID) -> Response:
         """Create a session that shares the log up to an event and continues independently."""
         session = self.get_session(session_id)
-        at_seq = validate_body(request, ForkInput)["at_seq"]
-        forked = fork(session, at_seq, self.principal.user_id)
+        wanted = validate_body(request, ForkInput)
+        if wanted["branch"]:
+            forked = branch(session, wanted["at_seq"])
+        else:
+            forked = fork(session, wanted["at_seq"], self.principal.user_id)
         return Response(serialize_session(forked.pk), status=201)
 
 

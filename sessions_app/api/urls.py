@@ -5,11 +5,21 @@ from __future__ import annotations
 from django.urls import include, path
 from rest_framework.routers import SimpleRouter
 
-from sessions_app.api import approvals, context, events, files, runs, schedules, sessions
+from sessions_app.api import (
+    approvals,
+    context,
+    events,
+    feedback,
+    files,
+    runs,
+    schedules,
+    sessions,
+)
 
 router = SimpleRouter()
 router.register("sessions", sessions.SessionViewSet, basename="session")
 router.register("runs", runs.RunViewSet, basename="run")
+router.register("feedback", feedback.FeedbackViewSet, basename="feedback")
 router.register("schedules", schedules.ScheduleViewSet, basename="schedule")
 router.register("tools/executions", approvals.ExecutionViewSet, basename="execution")
 
@@ -20,6 +30,7 @@ session_urlpatterns = [
     path("stream/", events.SessionStream.as_view(), name="session-stream"),
     path("wake/", sessions.WakeView.as_view(), name="session-wake"),
     path("interrupt/", events.InterruptView.as_view(), name="session-interrupt"),
+    path("feedback/<int:seq>/", feedback.AnswerFeedbackView.as_view(), name="session-feedback"),
     path("fork/", sessions.ForkView.as_view(), name="session-fork"),
     path("export/", sessions.ExportView.as_view(), name="session-export"),
     path("compact/", context.CompactView.as_view(), name="session-compact"),

@@ -254,6 +254,8 @@ def load_turn(claim: Claim, owner: UUID, stop_signal: StopSignal) -> Turn:
     found = loaded.facts
     basis = read_basis(found["basis"])
     version = version_by_id(UUID(found["agent_version_id"]))
+    if found["model"]:
+        version.provider, version.model = found["provider"], found["model"]
     bound = read_binding(found["binding"])
     policy = bound.policy()
     if found["purpose"] == Run.Purpose.TURN and found["wishes"]:

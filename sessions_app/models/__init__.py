@@ -9,12 +9,19 @@ from sessions_app.models.event import (
 )
 from sessions_app.models.run import Approval, Run, ToolExecution, ToolUseRollup
 from sessions_app.models.schedule import Firing, Schedule
-from sessions_app.models.session import ResourceAttachment, SavedView, Session, SubagentSpawn
+from sessions_app.models.session import (
+    Feedback,
+    ResourceAttachment,
+    SavedView,
+    Session,
+    SubagentSpawn,
+)
 
 __all__ = [
     "Approval",
     "ContextSnapshot",
     "Draft",
+    "Feedback",
     "Firing",
     "MessageVector",
     "ResourceAttachment",

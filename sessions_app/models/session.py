@@ -34,8 +34,20 @@ class SessionQuerySet(OwnedQuerySet):
         return self.order_by("-active_period", "-active_at", "-pk")
 
     def chats(self) -> Self:
-        """Conversations of people with agents: no sub-agents, no builder sessions, none empty."""
+        """Conversations of people with agents: no sub-agents, no builder sessions, none empty.
+
+        A chat with branches is one of them: the branch that it shows.
+        """
+        return self.conversations().filter(is_shown=True)
+
+    def conversations(self) -> Self:
+        """All branches of all chats."""
         return self.active().filter(parent=None, about=None, last_seq__gt=0)
+
+    def branches(self, session: Session) -> Self:
+        """All branches of a session's chat, with the session itself."""
+        root = session.branch_root_id
+        return self.filter(branch_root_id=root) if root else self.filter(pk=session.pk)
 
     def titled(self, part: str) -> Self:
         """Sessions whose title contains this text in any case. The grams only lead to the index."""
@@ -122,6 +134,25 @@ class Session(OwnedModel):
         max_length=64, blank=True, default="", db_default="", editable=False
     )
     shared_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    #: The model that this session uses in place of its agent's. Empty: the agent's.
+    provider = models.CharField(max_length=20, blank=True, default="", db_default="")
+    model = models.CharField(max_length=120, blank=True, default="", db_default="")
+    #: The folder of the chat in its person's list.
+    folder = models.CharField(max_length=60, blank=True, default="", db_default="")
+    #: The first session of a chat that has branches, also on itself, and where this one parted.
+    branch_root = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        editable=False,
+        db_index=False,
+        on_delete=models.CASCADE,
+        related_name="+",
+    )
+    branch_of = models.UUIDField(null=True, blank=True, editable=False)
+    branch_seq = models.BigIntegerField(default=0, db_default=0, editable=False)
+    #: The list of chats shows one branch of a chat: the one that a person chose last.
+    is_shown = models.BooleanField(default=True, db_default=True, editable=False)
 
     objects = SessionQuerySet.as_manager()  # type: ignore[misc]
 
@@ -138,6 +169,12 @@ class Session(OwnedModel):
                 fields=["workspace"],
                 condition=Q(pinned_at__isnull=False),
                 name="session_by_pin",
+            ),
+            models.Index(fields=["workspace"], condition=~Q(folder=""), name="session_by_folder"),
+            models.Index(
+                fields=["branch_root"],
+                condition=Q(branch_root__isnull=False),
+                name="session_by_branch_root",
             ),
             GinIndex(
                 fields=["ancestors"], condition=Q(parent__isnull=False), name="session_by_ancestor"
@@ -160,6 +197,35 @@ class Session(OwnedModel):
 
     def __str__(self) -> str:
         return self.title or f"session {self.pk}"
+
+
+class Feedback(OwnedModel):
+    """What a person thinks of an answer."""
+
+    class Rating(models.IntegerChoices):
+        GOOD = 1, "Good"
+        BAD = -1, "Bad"
+
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="feedback")
+    #: The event of the answer.
+    seq = models.BigIntegerField()
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    rating = models.SmallIntegerField(choices=Rating)
+    reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        db_table = "session_feedback"
+        ordering = ["-created_at", "-id"]
+        indexes = [models.Index(fields=["workspace", "-created_at", "-id"], name="feedback_by_age")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["session", "seq", "person"], name="answer_is_rated_once_by_a_person"
+            ),
+            models.CheckConstraint(condition=Q(rating__in=[1, -1]), name="rating_is_good_or_bad"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_rating_display()} at {self.seq} of {self.session_id}"
 
 
 class ResourceAttachment(OwnedModel):

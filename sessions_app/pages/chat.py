@@ -34,19 +34,23 @@ from core.ids import uuid7
 from core.single_flight import SingleFlight
 from sessions_app import runtime
 from sessions_app.accept import accept_event
+from sessions_app.branches import may_branch, show_branch, variants_of
 from sessions_app.exceptions import NothingToAnswer, SessionEnded
+from sessions_app.feedback import own_ratings
 from sessions_app.lanes.queued_messages import QueuedRun, remove_run
 from sessions_app.live.reader import SessionLog, parse_cursor
 from sessions_app.log.payloads import MAX_TEXT_LENGTH
 from sessions_app.models import Approval, Run, Session, SessionEvent
 from sessions_app.pages.chats import list_context
 from sessions_app.pages.labels import dollars, thousands
+from sessions_app.pages.models import parse_choice
 from sessions_app.pages.sessions import status_label
 from sessions_app.pages.transcript import (
     Window,
     build_transcript,
     fold,
     live_window,
+    mark_variants,
     newest_window,
     waiting_runs,
     waits_for_children,
@@ -108,6 +112,8 @@ class FirstMessageForm(MessageForm):
     """The first message of a session, which also names the agent."""
 
     agent = forms.UUIDField()
+    #: As in `openai/gpt-4o`. Empty: the agent's own.
+    model = forms.CharField(max_length=141, required=False)
 
 
 #: The decision and the scope of each button of an approval.
@@ -175,7 +181,16 @@ class AnswerForm(DecisionForm):
 
 
 #: Icons that the chat's script uses for the queue and for attached files.
-ICONS = ["corner-down-left", "grip-vertical", "paperclip", "pencil", "square", "x"]
+ICONS = [
+    "corner-down-left",
+    "file-text",
+    "folder",
+    "grip-vertical",
+    "paperclip",
+    "pencil",
+    "square",
+    "x",
+]
 TRAY_ICONS = ["paperclip", "x"]
 #: Faults of the message itself. The page shows them beside the typed text.
 MESSAGE_FAULTS = (Invalid, Conflict, SessionEnded)
@@ -209,6 +224,7 @@ def chat(request: HttpRequest) -> HttpResponse:
         "may_run": principal.may("run"),
         "once": uuid7(),
         "typed": request.POST.get("text", ""),
+        "model": request.POST.get("model", ""),
         "error": error,
     }
     return render(request, "pages/chat/start.html", context)
@@ -224,7 +240,10 @@ def _chosen_agent(request: HttpRequest) -> UUID | None:
 def start_session(principal: Principal, form: FirstMessageForm) -> HttpResponse:
     """Create the session and send the message. Sending the form twice finds the same session."""
     session, _ = runtime.get_or_create_session(
-        form.cleaned_data["agent"], f"chat:{form_digest(principal, form)}", principal=principal
+        form.cleaned_data["agent"],
+        f"chat:{form_digest(principal, form)}",
+        principal=principal,
+        model=parse_choice(form.cleaned_data["model"]),
     )
     send_message(principal, session.pk, form)
     return redirect("chat_session", session.pk)
@@ -361,15 +380,16 @@ def _read_conversation(session: Session, first_seq: int | None, with_draft: bool
     queue = waiting_runs(session)
     draft = SessionLog(session_id=session.pk).answer() if with_draft else None
     lines = fold_calls(session, build_transcript(window, queue=queue, draft=draft))
+    mark_variants(window, lines, variants_of(session))
     return Conversation(window=window, lines=lines, queue=queue)
 
 
 def read_earlier(session: Session, before: int) -> Conversation:
     """Read the part of a session before an event. None of its messages waits in the queue."""
     window = newest_window(session, before=before)
-    return Conversation(
-        window=window, lines=fold_calls(session, build_transcript(window)), queue=[]
-    )
+    lines = fold_calls(session, build_transcript(window))
+    mark_variants(window, lines, variants_of(session))
+    return Conversation(window=window, lines=lines, queue=[])
 
 
 def fold_calls(session: Session, lines: list[TranscriptLine]) -> list[TranscriptLine]:
@@ -427,6 +447,7 @@ def chat_session_context(
         "session": session,
         "agent": card_of(session.agent_version),
         "version": session.agent_version,
+        "model": session.model or session.agent_version.model,
         "newest": _newer_version(session),
         "lines": conversation.lines,
         "window": conversation.window,
@@ -464,11 +485,14 @@ def bootstrap(conversation: Conversation, principal: Principal) -> dict[str, Any
         **conversation_state(conversation),
         "session_id": str(session.pk),
         "may_run": _may_run(principal, session),
+        "may_branch": may_branch(session),
+        "ratings": own_ratings(session.pk, principal.user_id),
         "lines": reverse("chat_lines", args=[session.pk]),
         "api": reverse("session-detail", args=[session.pk]),
         "runs": reverse("run-list"),
         "approvals": reverse("approval-list"),
         "executions": reverse("execution-list"),
+        "files": reverse("chat_file", args=[session.pk, "x"]).removesuffix("x"),
         "largest_file": MAX_FILE_BYTES,
     }
 
@@ -530,6 +554,16 @@ def chat_newest(request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Go on with the newest version of the agent, from the next message on."""
     session = find_session(principal_of(request), session_id, "run")
     return redirect_after(request, session_id, lambda: use_newest_version(session))
+
+
+@require_POST
+def chat_show(request: HttpRequest, session_id: UUID) -> HttpResponse:
+    """Show this branch of a chat from now on, at the message where it begins."""
+    session = find_session(principal_of(request), session_id, "run")
+    show_branch(session)
+    at = request.POST.get("at", "")
+    address = reverse("chat_session", args=[session.pk])
+    return redirect(f"{address}#message-{at}" if at.isdecimal() else address)
 
 
 @require_POST

@@ -19,6 +19,7 @@ import orjson
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
+from sessions_app.branches import Variant
 from sessions_app.lanes.queued_messages import QueuedRun, list_queue
 from sessions_app.live.frames import author_name
 from sessions_app.live.reader import PartialAnswer
@@ -33,6 +34,7 @@ from sessions_app.pages.labels import (
 from sessions_app.pages.transcript_lines import (
     BUSY,
     HELP,
+    OF_THE_MODEL,
     AgentLine,
     CallLine,
     Child,
@@ -182,6 +184,17 @@ def fold(lines: list[TranscriptLine], *, is_idle: bool) -> list[TranscriptLine]:
         else:
             folded += row
     return folded
+
+
+def mark_variants(
+    window: Window, lines: Iterable[TranscriptLine], variants: Mapping[int, Variant]
+) -> None:
+    """Let the first message after each event at which the chat parts show its variant."""
+    messages = {line.seq: line for line in lines if isinstance(line, PersonLine) and line.seq}
+    for point, variant in variants.items():
+        after = [seq for seq in messages if seq > point]
+        if after and point + 1 >= window.first_seq:
+            messages[min(after)].variant = variant
 
 
 def _is_finished_call(line: TranscriptLine) -> bool:
@@ -400,8 +413,8 @@ class TranscriptBuilder:
     def _add_error(self, event: SessionEvent) -> None:
         self._failed.add(event.run_id)
         code = str(event.payload.get("code", ""))
-        # After a person added credits or a key, the same run may succeed.
-        may_succeed = bool(event.payload.get("retryable")) or code in HELP
+        # After a person added credits or a key, or chose a model, the same run may succeed.
+        may_succeed = bool(event.payload.get("retryable")) or code in HELP or code in OF_THE_MODEL
         self.lines.append(
             ErrorLine(
                 key=f"error-{event.seq}",

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from core.text import reveal
 from sessions_app.approvals.approvals import SCOPE_LABELS
+from sessions_app.branches import Variant
 from sessions_app.pages.labels import approval_reason, dollars, duration, thousands
 from sessions_app.tool_labels import ToolLabel, main_argument, tool_label
 from tools_app.questions import Question
@@ -62,6 +63,8 @@ HELP = {
     "provider_not_configured": ("Open settings", "/settings/providers/"),
     "provider_unauthorized": ("Open settings", "/settings/providers/"),
 }
+#: Errors that another model may not make. After choosing one, the same run may succeed.
+OF_THE_MODEL = frozenset({"provider_rejected", "provider_unavailable", "answer_too_large"})
 
 
 @dataclass(kw_only=True)
@@ -122,6 +125,8 @@ class PersonLine(TranscriptLine):
     files: list[File] = field(default_factory=list)
     #: Where a fork that continues after this line ends.
     fork_at: int = 0
+    #: Which of the chat's branches begins with this message, if there are several.
+    variant: Variant | None = None
 
     @property
     def is_outgoing(self) -> bool:
@@ -373,6 +378,11 @@ class ErrorLine(TranscriptLine):
     def help(self) -> tuple[str, str] | None:
         """Return the label and the address of a page where a person can resolve the error."""
         return HELP.get(self.code)
+
+    @property
+    def is_of_the_model(self) -> bool:
+        """Return whether to offer another model, for as long as the run can be retried."""
+        return self.can_retry and self.code in OF_THE_MODEL
 
 
 @dataclass(kw_only=True)

@@ -11,6 +11,8 @@ BEGIN
   IF tg_op = 'DELETE' THEN
     -- The erasure of a whole workspace sets this variable for its transaction.
     IF current_setting('switchyard.erasing', true) = old.workspace_id::text THEN RETURN old; END IF;
+    -- So does the deletion of a whole session.
+    IF current_setting('switchyard.deleting', true) = old.session_id::text THEN RETURN old; END IF;
     RAISE EXCEPTION 'events are append-only';
   END IF;
   IF old.processed_at IS NOT NULL OR new.processed_at IS NULL

@@ -176,7 +176,7 @@ BEGIN
   warm := known_seq IS NOT NULL AND known_snapshot IS NOT DISTINCT FROM (basis ->> 'snapshot_id')::uuid;
   RETURN json_build_object('workspace_id', s.workspace_id, 'agent_id', s.agent_id,
     'agent_version_id', s.agent_version_id, 'environment_id', s.environment_id, 'about_id', s.about_id,
-    'saw_outside', s.saw_outside,
+    'saw_outside', s.saw_outside, 'provider', s.provider, 'model', s.model,
     'ancestors', s.ancestors, 'outcome', s.outcome::text, 'purpose', q.purpose, 'wishes', r.wishes,
     'recovering', q.attempts > 1 OR q.resumes, 'sender_id', r.created_by_id, 'key_id', r.key_id,
     'awaited', EXISTS (SELECT 1 FROM subagent_spawns w

@@ -76,6 +76,9 @@ SETTINGS = [
     NavItem(name="Custom tools", icon="wrench", url_name="custom_tools", group="Settings"),
     NavItem(name="Skills", icon="book-open", url_name="skills", group="Settings"),
     NavItem(name="Vault", icon="lock", url_name="vault", group="Settings"),
+    NavItem(
+        name="Feedback", icon="thumbs-up", url_name="feedback", group="Settings", needs="admin"
+    ),
     NavItem(name="Terminals", icon="square-terminal", url_name="terminals", group="Settings"),
     NavItem(name="Account", icon="user", url_name="account", group="Settings"),
 ]
@@ -247,7 +250,11 @@ def contains_all(field: str, words: list[str]) -> Q:
 
 def find_sessions(workspace_id: UUID, words: list[str]) -> list[PaletteResult]:
     """Find sessions by title. Words that are common fill the list from the newest sessions."""
-    rows = Session.objects.for_workspace(workspace_id).active().filter(parent=None, last_seq__gt=0)
+    rows = (
+        Session.objects.for_workspace(workspace_id)
+        .active()
+        .filter(parent=None, last_seq__gt=0, is_shown=True)
+    )
     newest = rows.latest_first().values("pk")[:FIRST_SESSIONS]
     found = _shown(Session.objects.filter(contains_all("title", words), pk__in=newest))
     if len(found) < RESULTS:

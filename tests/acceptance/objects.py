@@ -67,6 +67,12 @@ def file(workspace: Workspace) -> Arguments:
     return {"session_id": session.pk, "path": "notes.md"}
 
 
+def picture(workspace: Workspace) -> Arguments:
+    session = Session.objects.get(pk=make(Session, workspace).pk)
+    store_file(session, "a.png", [b"ours"])
+    return {"session_id": session.pk, "path": "a.png"}
+
+
 def artifact(workspace: Workspace) -> Arguments:
     workflow = Workflow.objects.get(pk=make(Workflow, workspace).pk)
     folder = SessionFolder(workspace_id=workspace.pk, session_id=workflow.pk)

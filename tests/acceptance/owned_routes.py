@@ -15,6 +15,7 @@ from tests.acceptance.objects import (
     ids,
     memory_version,
     own_workspace,
+    picture,
     queued,
     resource,
     response,
@@ -46,7 +47,17 @@ WORKFLOW_PATHS = (
 A_CONSOLIDATION = ids(consolidation_id="memory.Consolidation")
 AN_AGENT = ids(agent_id="agents.Agent")
 AN_ENVIRONMENT = ids(environment_id="agents.Environment")
-CHAT_PATHS = ("", "stop/", "answer/", "retry/", "withdraw/", "options/", "export/")
+CHAT_PATHS = (
+    "",
+    "stop/",
+    "answer/",
+    "retry/",
+    "withdraw/",
+    "options/",
+    "export/",
+    "model/",
+    "show/",
+)
 SESSION_API = ("wake/", "interrupt/", "fork/", "export/", "context/", "tree/")
 A_SERVER = ids(server_id="tools_app.McpServer")
 MCP_PATHS = ("", "refresh/", "switch/", "delete/")
@@ -175,6 +186,12 @@ OWNED: dict[str, Make] = {
     "/api/v1/memory/<entry_id>/restore/": A_DOCUMENT,
     "/api/v1/memory/<entry_id>/redact/": A_DOCUMENT,
     "/api/v1/sessions/<pk>/": ids(pk="sessions_app.Session"),
+    "/chat/<session_id>/files/<path>": picture,
+    "/api/v1/feedback/<pk>/": ids(pk="sessions_app.Feedback"),
+    "/api/v1/sessions/<session_id>/feedback/<seq>/": lambda workspace: {
+        **A_SESSION(workspace),
+        "seq": "1",
+    },
     "/api/v1/sessions/<session_id>/events/": A_SESSION,
     "/api/v1/sessions/<session_id>/messages/": A_SESSION,
     "/api/v1/sessions/<session_id>/stream/": A_SESSION,

@@ -20,6 +20,8 @@ NOT_A_PAGE = {
     "/agents/<agent_id>/build/side/": "a part",
     "/palette/": "a part",
     "/chat/list/": "a part",
+    "/chat/models/": "a part",
+    "/chat/<session_id>/files/<path>": "a file",
     "/chat/<session_id>/export/": "a file",
     "/schedules/preview/": "a part",
     "/chat/<session_id>/lines/": "a part",

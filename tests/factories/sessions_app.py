@@ -12,6 +12,7 @@ from sessions_app.models import (
     Approval,
     ContextSnapshot,
     Draft,
+    Feedback,
     Firing,
     MessageVector,
     ResourceAttachment,
@@ -104,6 +105,9 @@ FACTORIES: dict[str, Factory] = {
         child_session=session(workspace),
         tool_use_id=f"call-{next(numbers)}",
         task="Count the boats.",
+    ),
+    "sessions_app.Feedback": lambda workspace: Feedback.objects.create(
+        workspace=workspace, session=session(workspace), seq=1, person=user(), rating=-1
     ),
     "sessions_app.SavedView": lambda workspace: SavedView.objects.create(
         workspace=workspace, person=user(), name=f"View {next(numbers)}", query="status=idle"

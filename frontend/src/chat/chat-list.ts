@@ -1,10 +1,13 @@
 /** The list beside a chat: search as one types, days of the viewer, arrow keys, and chat options. */
 import { copy } from "../islands/copy.ts";
-import { button, h, say } from "../lib/dom.ts";
-import { type Island, mountIslands } from "../lib/islands.ts";
+import { h, say } from "../lib/dom.ts";
+import type { Island } from "../lib/islands.ts";
 import { latestQuery } from "../lib/latest-query.ts";
+import { fetchHtml, openPanel, parseHtml } from "../lib/panel.ts";
 
 const DAY_MS = 86_400_000;
+/** Where this browser keeps which folders are open. */
+const FOLDERS = "chat-folders";
 const GROUPS = ["Today", "Yesterday", "Older"];
 
 const chatList: Island = (root) => {
@@ -15,11 +18,13 @@ const chatList: Island = (root) => {
   const query = latestQuery(
     () => fetchHtml(`${root.dataset["url"]}?${new URLSearchParams({ q: input.value })}`),
     (html) => {
-      rows.replaceChildren(...parse(html));
+      rows.replaceChildren(...parseHtml(html));
       markCurrent();
       regroup(rows, new Date());
-      const count = links().length;
-      say(found, count === 1 ? "1 chat" : `${count} chats`);
+      openFolders();
+      count();
+      const number = links().length;
+      say(found, number === 1 ? "1 chat" : `${number} chats`);
     },
     150,
   );
@@ -42,6 +47,10 @@ const chatList: Island = (root) => {
         void query.now();
       }
       (document.activeElement as HTMLElement | null)?.blur();
+      if (root.hasAttribute("data-open")) {
+        openDrawer(false);
+        drawerButton?.focus();
+      }
       return;
     }
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
@@ -62,57 +71,82 @@ const chatList: Island = (root) => {
     openOptions(link.href).catch(() => location.assign(link.href));
   }
 
+  const bulk = root.querySelector<HTMLFormElement>("[data-bulk]");
+  const selectButton = root.querySelector<HTMLElement>("[data-select]");
+
+  /** Show or hide the checkboxes and what can be done with the selected chats. */
+  function select(on: boolean): void {
+    root.classList.toggle("is-selecting", on);
+    selectButton?.setAttribute("aria-pressed", String(on));
+    if (bulk) bulk.hidden = !on;
+    if (!on) for (const box of boxes()) box.checked = false;
+    count();
+  }
+
+  const boxes = (): HTMLInputElement[] => [...rows.querySelectorAll<HTMLInputElement>("[name=chat]")];
+
+  function count(): void {
+    const chosen = boxes().filter((box) => box.checked).length;
+    if (!bulk) return;
+    say(bulk.querySelector("[data-chosen]")!, chosen ? `${chosen} selected` : "None selected");
+    for (const one of bulk.querySelectorAll<HTMLButtonElement>("button")) one.disabled = chosen === 0;
+  }
+
+  /** Keep folders as the person left them. The one with the open chat is always open. */
+  function openFolders(): void {
+    const open = new Set(JSON.parse(localStorage.getItem(FOLDERS) ?? "[]") as string[]);
+    for (const folder of rows.querySelectorAll<HTMLDetailsElement>("[data-folder]")) {
+      folder.open ||= open.has(folder.dataset["group"] ?? "") || folder.querySelector("[aria-current]") !== null;
+      folder.addEventListener("toggle", () => {
+        if (folder.open) open.add(folder.dataset["group"] ?? "");
+        else open.delete(folder.dataset["group"] ?? "");
+        localStorage.setItem(FOLDERS, JSON.stringify([...open]));
+      });
+    }
+  }
+
+  /** On a narrow screen the list is a drawer. */
+  const drawerButton = document.querySelector<HTMLElement>("[data-chats]");
+  function openDrawer(on: boolean): void {
+    root.toggleAttribute("data-open", on);
+    drawerButton?.setAttribute("aria-expanded", String(on));
+    if (on) input.focus();
+  }
+  const onDrawer = (): void => openDrawer(!root.hasAttribute("data-open"));
+  const onOutside = (event: Event): void => {
+    const target = event.target as HTMLElement;
+    if (!root.contains(target) && !drawerButton?.contains(target) && !target.closest("dialog")) openDrawer(false);
+  };
+
+  const onSelect = (): void => select(!root.classList.contains("is-selecting"));
   const onInput = (): void => query.soon();
   regroup(rows, new Date());
+  openFolders();
   rows.querySelector("[aria-current]")?.scrollIntoView?.({ block: "nearest" });
   input.addEventListener("input", onInput);
   root.addEventListener("keydown", onKey);
   document.addEventListener("click", onClick);
+  selectButton?.addEventListener("click", onSelect);
+  drawerButton?.addEventListener("click", onDrawer);
+  document.addEventListener("pointerdown", onOutside);
+  rows.addEventListener("change", count);
   return () => {
     query.stop();
     input.removeEventListener("input", onInput);
     root.removeEventListener("keydown", onKey);
     document.removeEventListener("click", onClick);
+    selectButton?.removeEventListener("click", onSelect);
+    drawerButton?.removeEventListener("click", onDrawer);
+    document.removeEventListener("pointerdown", onOutside);
+    rows.removeEventListener("change", count);
   };
 };
 
 export default chatList;
 
-async function fetchHtml(url: string): Promise<string> {
-  const answer = await fetch(url, { credentials: "same-origin" });
-  if (!answer.ok) throw new Error(`${url} answered ${answer.status}.`);
-  return answer.text();
-}
-
-function parse(html: string): Element[] {
-  return [...new DOMParser().parseFromString(html, "text/html").body.children];
-}
-
 /** Show a chat's options in a dialog instead of on their page. */
 async function openOptions(href: string): Promise<void> {
-  const body = h("div", { class: "sheet-body" });
-  body.append(...parse(await fetchHtml(`${href}?panel=1`)));
-  const box = h(
-    "dialog",
-    { class: "sheet", "aria-labelledby": "chat-options-title" },
-    h(
-      "div",
-      { class: "sheet-head" },
-      h("h2", { id: "chat-options-title", text: "Chat options" }),
-      button("Close", () => box.close(), { class: "btn btn-bare btn-sm" }),
-    ),
-    body,
-  );
-  document.body.append(box);
-  const cleanUp = mountIslands(body, { copy });
-  box.addEventListener("mousedown", (event) => {
-    if (event.target === box) box.close();
-  });
-  box.addEventListener("close", () => {
-    cleanUp();
-    box.remove();
-  });
-  box.showModal();
+  const { body } = await openPanel(href, "Chat options", { copy });
   body.querySelector<HTMLInputElement>("input[name=title]")?.select();
 }
 

@@ -33,6 +33,16 @@ test("another wording is said in a copy that ends before the message", async () 
   expect(go).toHaveBeenCalledWith("/chat/s2/");
 });
 
+test("a branch stays in the chat and has its files already", async () => {
+  const file = { name: "a.txt", path: "a.txt", media_type: "text/plain", size: 3 };
+  await forkAndOpen(options, 4, { text: "hullo", files: [file] }, true);
+
+  expect(posted).toEqual([
+    ["/api/v1/sessions/s1/fork/", { at_seq: 4, branch: true }],
+    ["/api/v1/sessions/s2/messages/", { text: "hullo", attachments: [file] }],
+  ]);
+});
+
 test("what could not be said in the copy waits there as a draft", async () => {
   refuses = true;
   await forkAndOpen(options, 4, { text: "hullo", files: [] });

@@ -7,6 +7,7 @@ import type { SessionClient } from "./session-client.ts";
 const $ = <T extends HTMLElement>(selector: string): T => document.querySelector<T>(selector)!;
 let listening: AbortController;
 const fork = vi.fn(async (_atSeq: number, _message?: unknown): Promise<void> => undefined);
+const branch = vi.fn(async (_atSeq: number, _message: unknown): Promise<void> => undefined);
 const complain = vi.fn();
 const reword = vi.fn();
 const openPreview = vi.fn(async () => undefined);
@@ -33,12 +34,12 @@ function show(html: string): void {
   document.body.innerHTML = `<div data-island="chat"><ol>${html}</ol></div>${TEMPLATES}`;
   listening = new AbortController();
   client = clientOf();
-  const actions = lineActions({ client, templates: document, fork, reword, openPreview });
+  const actions = lineActions({ client, templates: document, fork, branch, reword, openPreview });
   listenForActions($("[data-island]"), { actions, complain, signal: listening.signal });
 }
 
 beforeEach(() => {
-  for (const mock of [fork, complain, reword, openPreview]) mock.mockClear();
+  for (const mock of [fork, branch, complain, reword, openPreview]) mock.mockClear();
 });
 afterEach(() => listening.abort());
 
@@ -56,7 +57,7 @@ test("a message is edited where it stands; Escape leaves it alone, Enter sends t
   $<HTMLTextAreaElement>("textarea").value = "hullo";
   press("Enter");
 
-  expect(fork).toHaveBeenCalledWith(4, { text: "hullo", files: [] });
+  expect(branch).toHaveBeenCalledWith(4, { text: "hullo", files: [] });
 });
 
 test("an answer is asked for again with the question before it, or gone on from", async () => {
@@ -71,7 +72,8 @@ test("an answer is asked for again with the question before it, or gone on from"
   await vi.waitFor(() => expect(goOn.disabled).toBe(false));
   goOn.click();
 
-  expect(fork.mock.calls).toEqual([[2, { text: "why?", files: [file] }], [5]]);
+  expect(branch.mock.calls).toEqual([[2, { text: "why?", files: [file] }]]);
+  expect(fork.mock.calls).toEqual([[5]]);
 });
 
 test("without a question there is nothing to ask again, and the page says so", async () => {

@@ -12,6 +12,8 @@ interface LineActionOptions {
   templates: ParentNode;
   /** Fork after an event, and send a message there. */
   fork: (atSeq: number, message?: NewMessage) => Promise<void>;
+  /** Send another message in place of the one after an event. */
+  branch: (atSeq: number, message: NewMessage) => Promise<void>;
   /** Put a message that failed back into the composer. */
   reword: (message: NewMessage) => void;
   openPreview: (button: HTMLElement) => Promise<void>;
@@ -35,7 +37,7 @@ function outputIn(button: HTMLElement): HTMLElement {
 }
 
 export function lineActions(options: LineActionOptions): Record<string, Action> {
-  const { client, fork } = options;
+  const { client, fork, branch } = options;
   const outgoing = (line: HTMLElement): string => line.dataset["outgoing"] ?? "";
   return {
     ...readingActions(client),
@@ -44,12 +46,12 @@ export function lineActions(options: LineActionOptions): Record<string, Action> 
     "cancel-edit": (_button, line) => endEditing(line),
     "send-edit": async (_button, line) => {
       const text = requireElement<HTMLTextAreaElement>(line, "[data-text] textarea").value;
-      if (text.trim()) await fork(seqOf(line) - 1, { text, files: filesOf(line) });
+      if (text.trim()) await branch(seqOf(line) - 1, { text, files: filesOf(line) });
     },
     regenerate: async (_button, line) => {
       const question = questionBefore(line);
       if (!question) throw new Error("Load earlier messages first.");
-      await fork(seqOf(question) - 1, messageIn(question));
+      await branch(seqOf(question) - 1, messageIn(question));
     },
     retry: (button) => client.retry(valueOf(button)),
     continue: (button) => {
@@ -92,8 +94,14 @@ function filesOf(line: HTMLElement): Attached[] {
   return JSON.parse(line.dataset["attachments"] ?? "[]") as Attached[];
 }
 
+/** Return the text of a message as its author wrote it. */
+export function sourceOf(line: ParentNode): string {
+  const bubble = line.querySelector<HTMLElement>("[data-text]");
+  return bubble?.matches("[data-markdown]") ? markdownBox(bubble).source : (bubble?.textContent ?? "");
+}
+
 function messageIn(line: HTMLElement): NewMessage {
-  return { text: line.querySelector("[data-text]")?.textContent ?? "", files: filesOf(line) };
+  return { text: sourceOf(line), files: filesOf(line) };
 }
 
 /** Return the last stored message of a person before a line. */
@@ -108,7 +116,7 @@ function questionBefore(line: HTMLElement): HTMLElement | undefined {
 /** Turn the text of a message into an editor. */
 function beginEditing(line: HTMLElement, templates: ParentNode): void {
   const bubble = requireElement<HTMLElement>(line, "[data-text]");
-  const text = bubble.textContent ?? "";
+  const text = sourceOf(line);
   const editor = copyTemplate(templates, "editor");
   const area = requireElement<HTMLTextAreaElement>(editor, "textarea");
   area.value = text;
@@ -133,7 +141,9 @@ function onEditorKey(event: KeyboardEvent, line: HTMLElement): void {
 
 function endEditing(line: HTMLElement): void {
   const bubble = requireElement<HTMLElement>(line, "[data-text]");
-  bubble.textContent = requireElement<HTMLTextAreaElement>(bubble, "textarea").defaultValue;
+  const text = requireElement<HTMLTextAreaElement>(bubble, "textarea").defaultValue;
+  if (bubble.matches("[data-markdown]")) markdownBox(bubble).redraw();
+  else bubble.textContent = text;
   line.removeAttribute("data-editing");
   line.querySelector<HTMLElement>("[data-action=edit]")?.focus();
 }

@@ -1,4 +1,5 @@
 /** Shows agents' texts as Markdown, also while they grow. The server renders them as plain text. */
+import { enrich } from "../lib/markdown.ts";
 import { Caret, StreamingText } from "./streaming.ts";
 
 /** Blocks rendered per animation frame; a burst takes several frames. */
@@ -48,9 +49,19 @@ export class MarkdownBox {
     const isWhole = this.text.update(text, isBegun ? BLOCKS : Infinity);
     if (!isWhole) this.frame = window.requestAnimationFrame(() => this.goOn(isDraft));
     const isWriting = isDraft || !isWhole;
-    if (!isWriting) this.text.settle();
+    if (!isWriting) {
+      this.text.settle();
+      enrich(this.element);
+    }
     this.element.closest("[data-key]")?.toggleAttribute("data-streaming", isWriting);
     this.caret.move(isWriting ? this.element : null);
+  }
+
+  /** Show the text again after something else took its place. */
+  redraw(): void {
+    this.element.replaceChildren();
+    this.text.reset();
+    this.show(this.source);
   }
 
   private goOn(isDraft: boolean): void {

@@ -26,9 +26,11 @@ export class SessionStarter {
   }
 
   /** Create the session, upload the files, send the message and return the session's id. */
-  async send(agent: string, text: string, files: readonly File[]): Promise<string> {
+  async send(agent: string, text: string, files: readonly File[], model = ""): Promise<string> {
     const { rest, sessions } = this.options;
-    const { id } = await rest.post<{ id: string }>(sessions, { agent }, this.keyOf(agent));
+    const at = model.indexOf("/");
+    const choice = model ? { provider: model.slice(0, at), model: model.slice(at + 1) } : {};
+    const { id } = await rest.post<{ id: string }>(sessions, { agent, ...choice }, this.keyOf(agent + model));
     const api = `${sessions}${id}/`;
     const attachments = await Promise.all(files.map((file) => this.upload(api, file)));
     const body = { text, attachments };
@@ -71,14 +73,24 @@ export interface ForkOptions {
   go: (path: string) => void;
 }
 
-/** Fork after an event, send a message there if one is given, and open the fork. */
-export async function forkAndOpen(options: ForkOptions, atSeq: number, message?: NewMessage): Promise<void> {
+/**
+ * Fork after an event, send a message there if one is given, and open the fork.
+ *
+ * A branch is a fork that stays part of this chat and starts with the files of the session.
+ */
+export async function forkAndOpen(
+  options: ForkOptions,
+  atSeq: number,
+  message?: NewMessage,
+  branch = false,
+): Promise<void> {
   const { api, sessionId, rest, store } = options;
-  const made = await rest.post<{ id: string }>(`${api}fork/`, { at_seq: atSeq }, newId());
+  const wanted = { at_seq: atSeq, ...(branch ? { branch } : {}) };
+  const made = await rest.post<{ id: string }>(`${api}fork/`, wanted, newId());
   const there = api.replace(sessionId, made.id);
   if (message) {
     try {
-      const attachments = await copyFiles(options, there, message.files);
+      const attachments = branch ? message.files : await copyFiles(options, there, message.files);
       const body = { text: message.text, ...(attachments.length ? { attachments } : {}) };
       await rest.post(`${there}messages/`, body, newId());
     } catch {

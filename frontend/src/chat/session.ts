@@ -1,17 +1,21 @@
 import { submitApproval } from "../lib/approval-form.ts";
-import { requireElement } from "../lib/dom.ts";
+import { requireElement, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
 import { clickInCard, isCommand } from "../lib/keys.ts";
 import { restWith } from "../lib/rest.ts";
 import { subscribe } from "../lib/socket.ts";
+import { PREVIEW, type PreviewRequest } from "../rich/preview.ts";
 import { listenForActions } from "./actions.ts";
 import { type AttachmentTray, attachmentTray, fileUrl, problemReporter, upload } from "./attachments.ts";
 import { clearNewChatText, type Composer, composer, draftKey, storedText } from "./composer.ts";
-import { lineActions } from "./line-actions.ts";
+import { lineActions, sourceOf } from "./line-actions.ts";
 import { unshownMessages, waitsInQueue } from "./live-state.ts";
+import type { Artifacts } from "./artifacts.ts";
 import { GROWN } from "./markdown-box.ts";
+import type { ModelChoice } from "./model-picker.ts";
 import { type ForkOptions, forkAndOpen } from "./new-session.ts";
 import { QueueView } from "./queue.ts";
+import { Ratings } from "./ratings.ts";
 import { Scroll } from "./scroll.ts";
 import { SessionClient } from "./session-client.ts";
 import { ContextPanel, Meter, StatusDisplay } from "./status.ts";
@@ -107,6 +111,8 @@ export const session: Island = (root) => {
       if (matchMedia("(hover: hover)").matches) writing.focus();
     },
   });
+  let artifacts: Artifacts | undefined;
+  const ratings = new Ratings({ rest, api: bootstrap.api, templates: root, given: bootstrap.ratings });
   const inspector = requireElement<HTMLElement>(document, "#inspector");
   const preview = new SubagentPreview({ inspector, bootstrap, templates: root, rest, complain });
   const box = document.querySelector<HTMLElement>("[data-context]");
@@ -142,6 +148,7 @@ export const session: Island = (root) => {
 
   function showLines(conversation: Conversation): void {
     transcript.apply(conversation, client.state.drafts);
+    ratings.mark(list);
     statusDisplay?.show(conversation);
     meter?.show(conversation.usage);
     followSubagents();
@@ -170,8 +177,25 @@ export const session: Island = (root) => {
     }
   }
 
+  /** Choose another model for this chat, from its next run on. */
+  async function chooseModel(choice: ModelChoice): Promise<void> {
+    const { provider, model, name } = choice;
+    await rest.patch(bootstrap.api, { provider, model });
+    for (const place of [root, inspector]) {
+      for (const node of place.querySelectorAll("[data-model]")) say(node, name);
+    }
+  }
+
   function onClick(event: MouseEvent): void {
     const target = event.target as HTMLElement;
+    const picker = target.closest<HTMLAnchorElement>("[data-model-picker]");
+    if (picker && !event.metaKey && !event.ctrlKey) {
+      event.preventDefault();
+      void attempt(async () => {
+        const { openModelPicker } = await import("./model-picker.ts");
+        await openModelPicker(picker.href, chooseModel);
+      });
+    }
     const suggestion = target.closest<HTMLButtonElement>("[data-suggestion]");
     if (suggestion) {
       event.preventDefault();
@@ -190,11 +214,39 @@ export const session: Island = (root) => {
       const html = await client.fetchEarlier();
       scroll.hold(() => {
         transcript.addEarlier(html);
+        ratings.mark(root);
         button.hidden = !client.hasEarlier;
       });
     } finally {
       button.removeAttribute("aria-disabled");
     }
+  }
+
+  /** Previews are loaded when the first one is asked for. */
+  async function previews(): Promise<Artifacts> {
+    const { Artifacts } = await import("./artifacts.ts");
+    artifacts ??= new Artifacts({ inspector, bootstrap, rest });
+    return artifacts;
+  }
+
+  function onPreview(event: Event): void {
+    const { kind, text } = (event as CustomEvent<PreviewRequest>).detail;
+    void attempt(async () => (await previews()).openText(kind, text));
+  }
+
+  async function onFilesOpened(): Promise<void> {
+    if (!filesBox?.open) return;
+    await attempt(async () => (await previews()).listFiles(filesBox));
+  }
+  const filesBox = root.closest("[data-scrolls]") ? null : document.querySelector<HTMLDetailsElement>("[data-files-box]");
+
+  /** Scroll to the line that the address names. Returns whether there is one. */
+  function showTarget(): boolean {
+    const [kind, at] = location.hash.slice(1).split("-");
+    const key = kind === "message" || kind === "answer" ? `[data-seq="${Number(at)}"]` : "";
+    const line = key ? list.querySelector(key) : null;
+    line?.scrollIntoView({ block: "start" });
+    return line !== null;
   }
 
   function onAnswer(event: SubmitEvent): void {
@@ -237,20 +289,28 @@ export const session: Island = (root) => {
   }
 
   listenForActions(root, {
-    actions: lineActions({
+    actions: {
+      ...ratings.actions,
+      "preview-file": async (button) =>
+        (await previews()).openFile(button.dataset["path"] ?? "", Number(button.dataset["size"])),
+      ...lineActions({
       client,
       templates: root,
       fork: (atSeq, message) => forkAndOpen(forks, atSeq, message),
+      branch: (atSeq, message) => forkAndOpen(forks, atSeq, message, bootstrap.may_branch),
       reword: ({ text, files }) => {
         tray?.putBack(files);
         writing.addText(text);
       },
-      openPreview: (button) => preview.open(button),
-    }),
+        openPreview: (button) => preview.open(button),
+      }),
+    },
     complain,
     signal,
   });
   root.addEventListener("click", onClick, { signal });
+  root.addEventListener(PREVIEW, onPreview, { signal });
+  filesBox?.addEventListener("toggle", () => void onFilesOpened(), { signal });
   root.addEventListener("submit", onAnswer, { signal });
   list.addEventListener(GROWN, () => scroll.follow(), { signal });
   document.addEventListener("keydown", onKey, { signal });
@@ -259,13 +319,15 @@ export const session: Island = (root) => {
   meter?.show(bootstrap.usage);
   followSubagents();
   draw();
-  clearNewChatText(localStorage, list.querySelector("[data-text]")?.textContent ?? "");
-  scroll.toEnd();
+  clearNewChatText(localStorage, sourceOf(list));
+  ratings.mark(list);
+  if (!showTarget()) scroll.toEnd();
   if (matchMedia("(hover: hover)").matches && isMine(document.body)) writing.focus();
   return () => {
     listening.abort();
     unsubscribe?.();
     preview.close();
+    artifacts?.close();
     tray?.close();
     meter?.close();
     client.close();

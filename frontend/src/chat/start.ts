@@ -1,3 +1,4 @@
+import { requireElement, say } from "../lib/dom.ts";
 import type { Island } from "../lib/islands.ts";
 import { restWith } from "../lib/rest.ts";
 import { problemReporter, type AttachmentTray, attachmentTray, upload } from "./attachments.ts";
@@ -65,6 +66,18 @@ export const start: Island = (root) => {
     form!.requestSubmit();
   }
 
+  /** Choose the model of the chat that is about to begin. */
+  async function onModel(event: MouseEvent): Promise<void> {
+    const picker = (event.target as HTMLElement).closest<HTMLAnchorElement>("[data-model-picker]");
+    if (!picker || event.metaKey || event.ctrlKey) return;
+    event.preventDefault();
+    const { openModelPicker } = await import("./model-picker.ts");
+    await openModelPicker(picker.href, async ({ provider, model, name }) => {
+      requireElement<HTMLInputElement>(form!, "[data-model-value]").value = model ? `${provider}/${model}` : "";
+      say(requireElement(form!, "[data-model]"), name);
+    });
+  }
+
   /** Send with files by script: a form can't upload to a session that doesn't exist yet. */
   async function onSubmit(event: Event): Promise<void> {
     const files = tray?.held ?? [];
@@ -75,7 +88,8 @@ export const start: Island = (root) => {
     complain("");
     try {
       const agent = String(new FormData(form!).get("agent"));
-      location.assign(`/chat/${await starter.send(agent, area!.value, files)}/`);
+      const model = String(new FormData(form!).get("model") ?? "");
+      location.assign(`/chat/${await starter.send(agent, area!.value, files, model)}/`);
     } catch (fault) {
       complain((fault as Error).message);
       setSending(false);
@@ -88,6 +102,7 @@ export const start: Island = (root) => {
 
   form.addEventListener("submit", (event) => void onSubmit(event), { signal });
   root.addEventListener("change", onChoice, { signal });
+  root.addEventListener("click", (event) => void onModel(event), { signal });
   root.addEventListener("pointerdown", () => (byPointer = true), { signal });
   root.addEventListener("keydown", onRootKey, { signal });
   area.addEventListener("input", changed, { signal });

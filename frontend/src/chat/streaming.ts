@@ -63,6 +63,11 @@ export class StreamingText {
     this.update(text);
   }
 
+  /** Forget what was shown, after the element was emptied. */
+  reset(): void {
+    this.clear();
+  }
+
   /** Mark everything before the open blocks as finished. */
   private finish(part: string): void {
     // Only link definitions affect later blocks.

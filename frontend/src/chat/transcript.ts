@@ -143,7 +143,9 @@ export class Transcript {
     const line = requireElement<HTMLElement>(copyTemplate(templates, "outgoing"), "[data-key]");
     line.dataset["key"] = `outgoing-${message.id}`;
     line.dataset["outgoing"] = message.id;
-    requireElement(line, "[data-text]").textContent = message.text;
+    const bubble = requireElement<HTMLElement>(line, "[data-text]");
+    if (bubble.matches("[data-markdown]")) markdownBox(bubble).show(message.text);
+    else bubble.textContent = message.text;
     const files = requireElement<HTMLElement>(line, "ul");
     files.append(...message.files.map((file) => this.fileChip(file)));
     files.hidden = message.files.length === 0;

@@ -36,6 +36,10 @@ export interface ConversationState {
 export interface Bootstrap extends ConversationState {
   session_id: string;
   may_run: boolean;
+  /** Whether an edited message begins a branch of the chat, not a copy. */
+  may_branch: boolean;
+  /** The person's ratings, by the seq of the answer. */
+  ratings: Record<string, number>;
   /** The address of the lines. */
   lines: string;
   /** REST paths. */
@@ -43,6 +47,8 @@ export interface Bootstrap extends ConversationState {
   runs: string;
   approvals: string;
   executions: string;
+  /** The address below which images and PDFs of the session are shown. */
+  files: string;
   /** Maximum size of a file in bytes. */
   largest_file: number;
 }

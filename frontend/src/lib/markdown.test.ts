@@ -136,3 +136,28 @@ test("headings start below those of the page", () => {
 
   expect([...box.children].map((node) => node.tagName)).toEqual(["H3", "H5", "H6"]);
 });
+
+test("formulas are code until they are drawn, and prices stay text", () => {
+  show("$x^2$ costs $5 to $10, \\(y\\) and $$\\frac{1}{2}$$, not `$z$`");
+
+  const found = [...box.querySelectorAll("code.math")].map((one) => [one.textContent, one.className]);
+  expect(found).toEqual([
+    ["x^2", "math"],
+    ["y", "math"],
+    ["\\frac{1}{2}", "math is-block"],
+  ]);
+  expect(box.textContent).toContain("costs $5 to $10");
+});
+
+test("tasks are open or done", () => {
+  show("- [x] done\n- [ ] open\n- [no] link");
+
+  expect([...box.querySelectorAll("li.is-task")].map((one) => one.textContent)).toEqual(["☑ done", "☐ open"]);
+});
+
+test("code can be wrapped", () => {
+  show("```\nlong\n```");
+  box.querySelector<HTMLElement>("[data-wrap-code]")!.click();
+
+  expect(box.querySelector(".code-box")!.hasAttribute("data-wrapped")).toBe(true);
+});

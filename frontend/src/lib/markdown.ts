@@ -8,7 +8,7 @@
 import DOMPurify from "dompurify";
 import { copyText } from "./dom.ts";
 
-import MarkdownIt, { type Token } from "markdown-it";
+import MarkdownIt, { type StateCore, type StateInline, type Token } from "markdown-it";
 
 const TAGS = [
   ...["a", "b", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "i", "li"],
@@ -26,7 +26,15 @@ export const markdown = new MarkdownIt({ html: false, linkify: true, typographer
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 markdown.validateLink = (url) => LINK.test(url.trim());
 
+// Formulas are code until `rich/` draws them, so that they can be read without it.
+markdown.inline.ruler.before("escape", "math", math);
+markdown.core.ruler.push("tasks", tasks);
+
 const { rules } = markdown.renderer;
+rules["math"] = (tokens, at) => {
+  const { content, markup } = tokens[at]!;
+  return `<code class="math${markup === "$" ? "" : " is-block"}">${markdown.utils.escapeHtml(content)}</code>`;
+};
 // An image would tell its server that it was viewed, so it becomes a link.
 rules["image"] = (tokens, at) => {
   const { escapeHtml } = markdown.utils;
@@ -58,12 +66,64 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   node.setAttribute("rel", "noopener noreferrer nofollow");
 });
 
+const FORMULAS: [opening: string, closing: string, markup: string][] = [
+  ["$$", "$$", "$$"],
+  ["$", "$", "$"],
+  ["\\[", "\\]", "$$"],
+  ["\\(", "\\)", "$"],
+];
+
+/** Parse `$x$`, `$$x$$`, `\(x\)` and `\[x\]`. Prices such as $5 and $10 stay text. */
+function math(state: StateInline, silent: boolean): boolean {
+  for (const [opening, closing, markup] of FORMULAS) {
+    if (!state.src.startsWith(opening, state.pos)) continue;
+    const start = state.pos + opening.length;
+    const end = state.src.indexOf(closing, start);
+    const text = end < 0 ? "" : state.src.slice(start, end);
+    if (!text.trim()) continue;
+    const isWord = /^\s|\s$/.test(text) || /\d/.test(state.src[end + 1] ?? "");
+    if (opening === "$" && isWord) continue;
+    if (!silent) {
+      const token = state.push("math", "code", 0);
+      token.content = text.trim();
+      token.markup = markup;
+    }
+    state.pos = end + closing.length;
+    return true;
+  }
+  return false;
+}
+
+/** Show `- [ ]` and `- [x]` as open and done tasks. */
+function tasks(state: StateCore): void {
+  state.tokens.forEach((token, at) => {
+    const found = token.type === "inline" && state.tokens[at - 2]?.type === "list_item_open"
+      ? /^\[([ xX])\] /.exec(token.content)
+      : null;
+    const first = token.children?.[0];
+    if (!found || first?.type !== "text") return;
+    first.content = `${found[1] === " " ? "☐" : "☑"} ${first.content.slice(4)}`;
+    state.tokens[at - 2]!.attrJoin("class", "is-task");
+  });
+}
+
 /** Sanitize HTML written by markdown-it. */
 export function purify(html: string): DocumentFragment {
   return DOMPurify.sanitize(html, {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ["href", "title", "start", "class"],
     ALLOWED_URI_REGEXP: LINK,
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+    RETURN_DOM_FRAGMENT: true,
+  });
+}
+
+/** Sanitize code that was coloured: only spans with classes. */
+export function purifyCode(html: string): DocumentFragment {
+  return DOMPurify.sanitize(html, {
+    ALLOWED_TAGS: ["span"],
+    ALLOWED_ATTR: ["class"],
     ALLOW_DATA_ATTR: false,
     ALLOW_ARIA_ATTR: false,
     RETURN_DOM_FRAGMENT: true,
@@ -89,17 +149,27 @@ function frame(pre: HTMLPreElement): void {
   head.className = "code-head";
   const name = document.createElement("span");
   name.textContent = language || "text";
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "btn btn-bare btn-sm";
-  button.dataset["copyCode"] = "";
-  button.textContent = "Copy";
-  head.append(name, button);
+  const wrap = headButton("Wrap", "wrapCode");
+  wrap.setAttribute("aria-pressed", "false");
+  wrap.addEventListener("click", () => {
+    wrap.setAttribute("aria-pressed", String(box.toggleAttribute("data-wrapped")));
+  });
+  head.append(name, wrap, headButton("Copy", "copyCode"));
+  if (language) box.dataset["language"] = language.toLowerCase();
   pre.replaceWith(box);
   pre.tabIndex = 0;
   pre.setAttribute("role", "region");
   pre.setAttribute("aria-label", language ? `Code, ${language}` : "Code");
   box.append(head, pre);
+}
+
+function headButton(words: string, name: string): HTMLButtonElement {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "btn btn-bare btn-sm";
+  button.dataset[name] = "";
+  button.textContent = words;
+  return button;
 }
 
 /** Wrap a table so that it scrolls on its own. */
@@ -124,5 +194,16 @@ export function renderMarkdown(box: HTMLElement, text: string): void {
       const code = button.closest(".code-box")?.querySelector("pre");
       void copyText(code?.textContent ?? "", button);
     });
+  }
+  enrich(box);
+}
+
+/** Draw code in colours, formulas and diagrams, with scripts that are loaded when first needed. */
+export function enrich(box: HTMLElement): void {
+  if (box.querySelector(".code-box[data-language]")) {
+    void import("../rich/code.ts").then(({ enrichCode }) => enrichCode(box));
+  }
+  if (box.querySelector("code.math")) {
+    void import("../rich/math.ts").then(({ drawFormulas }) => drawFormulas(box));
   }
 }

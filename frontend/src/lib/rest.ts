@@ -16,6 +16,7 @@ export interface Rest {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: Json, key?: string): Promise<T>;
   patch<T>(path: string, body: Json): Promise<T>;
+  put<T>(path: string, body: Json): Promise<T>;
   remove(path: string): Promise<void>;
 }
 
@@ -47,6 +48,7 @@ export function restWith(token: string): Rest {
     get: (path) => call("GET", path),
     post: (path, body, key) => call("POST", path, body, key),
     patch: (path, body) => call("PATCH", path, body),
+    put: (path, body) => call("PUT", path, body),
     remove: (path) => call("DELETE", path),
   };
 }

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from orchestrator.models import Workflow
 from tests.orchestrator.canvas.test_runs import draw, new_agent, node
 from tests.orchestrator.conftest import serve
 
@@ -94,3 +95,20 @@ def test_a_task_can_be_started_from_the_unchanged_form(browser_client, begin):
     assert ">\n[]</textarea>" in page
     form = {"name": "execute-task", "once": "1", "command": "true", "files": "[]", "timeout": "60"}
     assert browser_client.post("/workflows/new/", form).status_code == 302
+
+
+def test_a_workflow_shows_the_id_of_its_address(browser_client, define, begin):
+    define(lambda self, event, step: "done")
+    made = begin()
+    serve()
+
+    assert f"<dt>ID</dt><dd><code>{made.pk}</code></dd>" in page_of(browser_client, made)
+
+
+def test_progress_that_only_repeats_the_status_is_not_shown(browser_client, define, begin):
+    define(lambda self, event, step: "done")
+    made = begin()
+    Workflow.objects.filter(pk=made.pk).update(progress={"message": "Half way"})
+    assert "flow-message" in page_of(browser_client, made)
+    Workflow.objects.filter(pk=made.pk).update(progress={"message": "Queued"})
+    assert "flow-message" not in page_of(browser_client, made)

@@ -283,13 +283,14 @@ def test_an_error_that_a_person_can_resolve_can_be_retried(session, principal):
     say(principal, session, "hello")
     claim = run_queue.claim(session.pk, OWNER)
     assert claim
-    for code in ("budget_reached", "provider_rejected"):
+    for code in ("budget_reached", "provider_rejected", "policy_denied"):
         error = NewEvent(type=E.ERROR, payload={"message": code, "code": code})
         append_events(session.pk, [error], run_id=claim.run_id)
     lines = build_transcript(newest_window(session))
     errors = [line for line in lines if isinstance(line, ErrorLine)]
 
-    assert [line.can_retry for line in errors] == [True, False]
+    assert [line.can_retry for line in errors] == [True, True, False]
+    assert [line.is_of_the_model for line in errors] == [False, True, False]
     assert errors[0].help == ("Raise the budget", "/settings/budgets/")
 
 

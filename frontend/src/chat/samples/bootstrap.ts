@@ -14,11 +14,14 @@ export const BOOTSTRAP: Bootstrap = {
   usage: "",
   queue: [],
   may_run: true,
+  may_branch: true,
+  ratings: {},
   lines: "/chat/s1/lines/",
   api: "/api/v1/sessions/s1/",
   runs: "/api/v1/runs/",
   approvals: "/api/v1/approvals/",
   executions: "/api/v1/tools/executions/",
+  files: "/chat/s1/files/",
   largest_file: 1_000,
 };
 
