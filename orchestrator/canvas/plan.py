@@ -13,6 +13,8 @@ from agents.canvas.revisions import get_revision
 from agents.exceptions import CanvasInvalid
 from agents.models import Agent
 from core.exceptions import NotFound
+from orchestrator.engine.definition import definitions
+from orchestrator.tasks.start import CREATE, EXECUTE
 from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
@@ -37,7 +39,8 @@ def plan_of(graph: Graph) -> Plan:
     for edge in graph.edges:
         into[edge.target].append(edge)
         handles[edge.source].add(edge.handle)
-    left, order, done = list(graph.nodes), [], set[str]()
+    left = [node for node in graph.nodes if node.type != "note"]
+    order, done = [], set[str]()
     while left:
         free = [node for node in left if all(edge.source in done for edge in into[node.id])]
         if not free:
@@ -170,6 +173,15 @@ def _missing(agent: Agent, graph: Graph, tools: Mapping[str, Tool]) -> list[Issu
         if tool and (why := why_unfit(tool)):
             found.append(Issue(code="unfit_tool", message=why, node=node.id))
     return found
+
+
+def why_unfit_workflow(name: str) -> str:
+    """Return why a node cannot run this workflow, or an empty string."""
+    if name in (EXECUTE, CREATE):
+        return f"{name} works in a sandbox of its own, which a canvas cannot follow."
+    if name not in {made.name for made in definitions()}:
+        return f"There is no workflow {name[:80]!r}."
+    return ""
 
 
 def why_unfit(tool: Tool) -> str:
