@@ -6,13 +6,15 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 from uuid import UUID
 
 from agents.canvas.graph import CONVERSATIONS, Edge, Graph, Issue, Node, errors_in, validate
 from agents.canvas.revisions import get_revision
+from agents.canvas.start_form import input_faults
 from agents.exceptions import CanvasInvalid
 from agents.models import Agent
-from core.exceptions import NotFound
+from core.exceptions import InvalidFields, NotFound
 from orchestrator.engine.definition import definitions
 from orchestrator.tasks.start import CREATE, EXECUTE
 from tools_app.registry import Category, Tool
@@ -135,6 +137,17 @@ def graph_of(agent: Agent, revision: int) -> Graph:
     """Return the graph of a revision. A revision never changes, so every replay sees the same."""
     written = get_revision(agent, revision)
     return Graph.model_validate({"nodes": written.nodes, "edges": written.edges})
+
+
+def check_input(graph: Graph, given: Any) -> None:
+    """Raise unless the input of a run has what the start form of its trigger asks for."""
+    schema = next((one.config.get("schema") for one in graph.nodes if one.type == "trigger"), None)
+    if faults := input_faults(schema, given):
+        errors = [
+            {"field": name, "pointer": f"#/input/{name}", "message": message, "code": "wrong_input"}
+            for name, message in faults
+        ]
+        raise InvalidFields(f"The input does not fit the start form. {faults[0][1]}", errors=errors)
 
 
 def check_runnable(agent: Agent, graph: Graph) -> None:

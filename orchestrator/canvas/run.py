@@ -6,7 +6,7 @@ as its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -17,17 +17,23 @@ from pydantic import Field
 from agents.canvas.expressions import Facts, as_text, fill, parse
 from agents.canvas.graph import NODE_TYPES, Graph, Node
 from agents.canvas.revisions import published_revision
-from agents.models import Agent, CanvasRevision
+from agents.models import Agent
 from core.db import release_connection
 from core.exceptions import Conflict, Invalid, NotFound
 from core.validation import Input, read_input
-from orchestrator.canvas.plan import Plan, check_runnable, find_canvas_agent, graph_of, plan_of
+from orchestrator.canvas.plan import (
+    Plan,
+    check_input,
+    check_runnable,
+    find_canvas_agent,
+    graph_of,
+    plan_of,
+)
 from orchestrator.canvas.tool_node import DELAY, GRACE_SECONDS, RETRIES, Call
 from orchestrator.engine.definition import Event, workflow
 from orchestrator.engine.definition import Workflow as WorkflowClass
 from orchestrator.engine.steps import WAIT_SECONDS, Steps
 from orchestrator.exceptions import NonRetryableError, WorkflowRejected
-from orchestrator.models import Step, Workflow
 
 CANVAS = "canvas"
 #: Separates a node's id from the name of a step within the node; no id contains it.
@@ -42,13 +48,32 @@ class CanvasParams(Input):
     revision: int | None = Field(default=None, title="Revision")
 
 
+class RunParams(CanvasParams):
+    """The params of a run as they are stored; a door can only give those of `CanvasParams`."""
+
+    #: Whether a person who builds the agent tests its draft. `orchestrator/canvas/draft_runs.py`
+    #: alone starts such runs.
+    test: bool = False
+    #: The nodes that do not run, with the output to use in their place.
+    given: dict[str, Any] = {}
+    #: The only nodes that may run, and the one among them that begins.
+    only: list[str] | None = None
+    begin: str = ""
+    #: The sessions that the given outputs may come from; their taint passes to who reads them.
+    source_sessions: list[str] = []
+
+
 class Walk:
     """One walk through the nodes. A branch that a condition did not choose is skipped."""
 
-    def __init__(self, flow: CanvasRun, step: Steps, agent: Agent, plan: Plan, given: Any) -> None:
+    def __init__(
+        self, flow: CanvasRun, step: Steps, agent: Agent, plan: Plan, params: RunParams
+    ) -> None:
         self._flow, self._step, self._agent, self._plan = flow, step, agent, plan
+        self._params = params
+        self._only = None if params.only is None else frozenset(params.only)
         self._outputs: dict[str, Any] = {}
-        self._facts = Facts(input=given, outputs=self._outputs)
+        self._facts = Facts(input=params.input, outputs=self._outputs)
         self._choices: dict[str, str] = {}
         self._results: dict[str, Any] = {}
         self._handlers: dict[str, Callable[[Node], Any]] = {
@@ -83,7 +108,22 @@ class Walk:
             return
         share = round(100 * before / len(self._plan.order), 1)
         self._flow.report_progress(node.name or node.id, percent=share, step=node.id)
-        self._outputs[node.id] = self._act(node)
+        if node.id in self._params.given:
+            self._outputs[node.id] = self._take_given(node)
+        else:
+            self._outputs[node.id] = self._act(node)
+
+    def _take_given(self, node: Node) -> Any:
+        """Use the given output in place of running the node, and take the branch it stands for."""
+        output = self._step.do(node.id, lambda: self._params.given[node.id])
+        if node.type == "condition":
+            self._choices[node.id] = "true" if output else "false"
+        elif node.type == "approval":
+            is_rejected = isinstance(output, dict) and output.get("approved") is False
+            self._choices[node.id] = "rejected" if is_rejected else "approved"
+        elif node.type == "output":
+            self._results[node.id] = output
+        return output
 
     def _answers(self) -> dict[str, Any]:
         """Return the values of the output nodes; without one, the output of the last node."""
@@ -102,7 +142,11 @@ class Walk:
 
     def _is_reached(self, node: Node) -> bool:
         """Return whether at least one edge leads here; all predecessors are over by now."""
-        if node.type == "trigger":
+        if node.type == "trigger" or node.id in self._params.given:
+            return True
+        if self._only is not None and node.id not in self._only:
+            return False
+        if node.id == self._params.begin:
             return True
         return bool(self._taken_sources(node))
 
@@ -281,14 +325,15 @@ class CanvasRun(WorkflowClass):
             raise Invalid(f"Only the published revision ({revision.number}) can be started.")
         graph = Graph.model_validate({"nodes": revision.nodes, "edges": revision.edges})
         check_runnable(agent, graph)
+        check_input(graph, params.get("input"))
         return {**params, "revision": revision.number}
 
     def run(self, event: Event, step: Steps) -> Any:
-        params = CanvasParams.model_validate(event.payload)
+        params = RunParams.model_validate(event.payload)
         agent = find_canvas_agent(event.workspace_id, params.agent)
         plan = plan_of(graph_of(agent, params.revision or 0))
         release_connection()
-        return self.walk(self, step, agent, plan, params.input).run()
+        return self.walk(self, step, agent, plan, params).run()
 
 
 @workflow(name=CANVAS, version=1)
@@ -296,57 +341,3 @@ class CanvasRunInTurn(CanvasRun):
     """Version 1, for runs that began before branches waited at the same time."""
 
     walk = WalkInTurn
-
-
-def node_of(workflow_name: str, step: object) -> str | None:
-    """Return the node that a step of this workflow belongs to, or None if it is no canvas."""
-    if workflow_name != CANVAS or not isinstance(step, str) or not step:
-        return None
-    return step.partition(PART)[0]
-
-
-def states_of(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """Return each node that the run has reached, in that order, with the state of its last step."""
-    found: dict[str, dict[str, Any]] = {}
-    for step in steps:
-        node = step.name.partition(PART)[0]
-        began = found.get(node, {}).get("started_at", step.started_at)
-        found[node] = {
-            "node": node,
-            "status": _status(step),
-            "error": step.error if step.status == Step.Status.ERRORED else None,
-            "started_at": began,
-            "finished_at": step.finished_at if step.name in (node, f"{node}{SKIPPED}") else None,
-        }
-    return list(found.values())
-
-
-def _status(step: Step) -> str:
-    """Return a node's status: it is complete with its own step, and running before that."""
-    if step.name.endswith(SKIPPED):
-        return "skipped"
-    if step.status == Step.Status.ERRORED:
-        return "errored"
-    if step.status == Step.Status.WAITING:
-        is_approval = step.kind == Step.Kind.WAIT_FOR_APPROVAL
-        return str(Workflow.Status.WAITING_APPROVAL if is_approval else Workflow.Status.WAITING)
-    is_own = PART not in step.name
-    return "complete" if is_own and step.status == Step.Status.COMPLETE else "running"
-
-
-def names_of(workflow: Workflow) -> dict[str, str]:
-    """Return the names of the nodes of a canvas's run."""
-    if workflow.name != CANVAS:
-        return {}
-    number, agent = workflow.params.get("revision"), workflow.params.get("agent")
-    rows = CanvasRevision.objects.for_workspace(workflow.workspace_id)
-    found = rows.filter(agent_id=agent, number=number).first()
-    return {one["id"]: one.get("name") or one["id"] for one in found.nodes} if found else {}
-
-
-def title_of(step: Step, names: dict[str, str]) -> str:
-    """Return the node's name, and which part of the node this step is."""
-    node, _, part = step.name.partition(PART)
-    if node not in names:
-        return str(step)
-    return f"{names[node]} · {part}" if part else names[node]

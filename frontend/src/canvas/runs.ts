@@ -70,7 +70,7 @@ export class Runs {
 
   async load(): Promise<void> {
     await this.attempt(async () => {
-      const { results } = await this.rest.get<{ results: Run[] }>(`${this.path}runs/?page_size=15`);
+      const { results } = await this.rest.get<{ results: Run[] }>(`${this.path}runs/?limit=15`);
       this.put({ list: results });
     });
   }
