@@ -175,6 +175,8 @@ class Tool:
     outflow: Outflow | None = None
     #: Whether its results may hold text of unknown authors, which taints a session.
     untrusted: bool = False
+    #: Whether only canvases call it: models are not offered it.
+    for_canvas: bool = False
     handler: Handler
 
     @cached_property
@@ -263,6 +265,7 @@ def tool(
     subject: str = "",
     outflow: Outflow | None = None,
     untrusted: bool | None = None,
+    for_canvas: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a function as a tool. Its name, docstring and argument model make the schema.
 
@@ -287,6 +290,7 @@ def tool(
             subject=subject or next(iter(arguments.model_fields), ""),
             outflow=outflow,
             untrusted=bool(plugins.plugin_of(module)) if untrusted is None else untrusted,
+            for_canvas=for_canvas,
             handler=handler,
         )
         plugins.add(registry, tool_name, made, kind="tool", module=module)

@@ -360,7 +360,7 @@ def _loop(node: Node, tools: Collection[str] | None) -> Iterator[Issue]:
 
 def body_of(node: Node) -> Node | None:
     """Return what a loop does for each item as a node, or None if it is not valid."""
-    body = node.config.get("body")
+    body = node.config.get("body") if node.type == "loop" else None
     if not isinstance(body, dict) or body.get("type") not in BODIES:
         return None
     config = body.get("config", {})

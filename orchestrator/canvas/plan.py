@@ -9,7 +9,16 @@ from itertools import combinations
 from typing import Any
 from uuid import UUID
 
-from agents.canvas.graph import CONVERSATIONS, Edge, Graph, Issue, Node, errors_in, validate
+from agents.canvas.graph import (
+    CONVERSATIONS,
+    Edge,
+    Graph,
+    Issue,
+    Node,
+    body_of,
+    errors_in,
+    validate,
+)
 from agents.canvas.revisions import get_revision
 from agents.canvas.start_form import input_faults
 from agents.exceptions import CanvasInvalid
@@ -21,6 +30,8 @@ from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
 OWN, _ = CONVERSATIONS
+#: The name of the workflow that runs canvases.
+CANVAS = "canvas"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +180,8 @@ def check_runnable(agent: Agent, graph: Graph) -> None:
 
 def _missing(agent: Agent, graph: Graph, tools: Mapping[str, Tool]) -> list[Issue]:
     """Return complaints about agents that do not exist and tools that a canvas cannot call."""
-    wanted = {str(node.config.get("agent")) for node in graph.nodes if node.type == "sub_agent"}
+    nodes = [(node, body_of(node) or node) for node in graph.nodes]
+    wanted = {ref for _, act in nodes if (ref := _agent_of(act)) is not None}
     rows = Agent.objects.for_workspace(agent.workspace_id).filter(archived_at=None)
     known = {
         word
@@ -178,21 +190,31 @@ def _missing(agent: Agent, graph: Graph, tools: Mapping[str, Tool]) -> list[Issu
         if word in wanted
     }
     found = []
-    for node in graph.nodes:
-        if node.type == "sub_agent" and str(node.config.get("agent")) not in known:
-            message = f"There is no agent {str(node.config.get('agent'))[:80]!r}."
+    for node, act in nodes:
+        ref = _agent_of(act)
+        if ref is not None and ref not in known:
+            message = f"There is no agent {ref[:80]!r}." if ref else "This node needs an agent."
             found.append(Issue(code="unknown_agent", message=message, node=node.id))
-        tool = tools.get(str(node.config.get("tool"))) if node.type == "tool" else None
+        tool = tools.get(str(act.config.get("tool"))) if act.type == "tool" else None
         if tool and (why := why_unfit(tool)):
             found.append(Issue(code="unfit_tool", message=why, node=node.id))
+        name = str(act.config.get("workflow"))
+        if act.type == "workflow" and name != CANVAS and (why := why_unfit_workflow(name)):
+            found.append(Issue(code="unfit_workflow", message=why, node=node.id))
     return found
+
+
+def _agent_of(node: Node) -> str | None:
+    """Return the agent that a node names, or None if it needs none."""
+    is_canvas = node.type == "workflow" and node.config.get("workflow") == CANVAS
+    return str(node.config.get("agent") or "") if node.type == "sub_agent" or is_canvas else None
 
 
 def why_unfit_workflow(name: str) -> str:
     """Return why a node cannot run this workflow, or an empty string."""
     if name in (EXECUTE, CREATE):
         return f"{name} works in a sandbox of its own, which a canvas cannot follow."
-    if name not in {made.name for made in definitions()}:
+    if name != CANVAS and name not in {made.name for made in definitions()}:
         return f"There is no workflow {name[:80]!r}."
     return ""
 

@@ -118,7 +118,7 @@ def offered_tools(policy: EffectivePolicy, *, builds: bool) -> dict[str, Tool]:
     return {
         name: tool
         for name, tool in policy.offered().items()
-        if builds or tool.category != Category.BUILDER
+        if (builds or tool.category != Category.BUILDER) and not tool.for_canvas
     }
 
 

@@ -42,7 +42,7 @@ export function History(): ReactNode {
 
   useEffect(() => {
     guard(async () => {
-      const page = await rest.get<{ results: Revision[]; next: string | null }>(`${boot.urls.canvas}revisions/?brief=true&limit=50`);
+      const page = await rest.get<{ results: Revision[]; next: string | null }>(`${boot.urls.canvas}history/?limit=50`);
       setRows(page.results);
       setOlder(page.next);
     });
